@@ -1,0 +1,44 @@
+# Every recipe runs in the project's own environment: `just setup` makes it.
+python := ".venv/bin/python"
+
+# List the recipes.
+default:
+    @just --list
+
+# Make .venv with everything pinned, and the project itself in it.
+setup:
+    bash .ci/setup
+
+# All tests but the sweeps and the timings.
+test *args:
+    {{python}} -m pytest -n 2 -m "not torture and not bench" {{args}}
+
+# Timings, as ratios taken in one run; nothing else should run beside them.
+bench *args:
+    {{python}} -m pytest -m bench -s {{args}}
+
+# The whole sweeps: every system call of every write killed, and more rounds of everything.
+torture *args:
+    REKINDLE_TORTURE=whole {{python}} -m pytest -m torture -s -n 2 --timeout 3600 {{args}}
+
+lint:
+    {{python}} -m ruff format --check .
+    {{python}} -m ruff check .
+    .venv/bin/lint-imports
+
+types:
+    {{python}} -m mypy
+
+# Write the generated parts of docs/; with --check, only say whether they have drifted.
+docs *args:
+    {{python}} docs/generate.py {{args}}
+
+# What CI runs.
+check: lint types (docs "--check")
+    {{python}} -m pytest -n 2 -m "not bench"
+    {{python}} -m pytest -m bench -s
+
+# Pin the dependencies anew; the files name no index.
+lock:
+    uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.txt
+    uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml requirements/dev.in -o requirements/dev.txt

@@ -1,0 +1,3 @@
+from rekindle.cli.main import main
+
+main()

@@ -1,0 +1,59 @@
+"""`rekindle config`."""
+
+from pathlib import Path
+
+import click
+
+from rekindle import config as configuration
+from rekindle.cli.options import as_json, print_json
+from rekindle.documents.shape import Duration
+from rekindle.policy import settings
+from rekindle.policy.settings import Explanation
+
+
+@click.group()
+def config() -> None:
+    """Every setting: its value, origin and meaning."""
+
+
+@config.command()
+@click.argument("key", required=False)
+@as_json
+def explain(key: str | None, as_json: bool) -> None:
+    """What KEY means, what it is now and who said so; without KEY, all of them.
+
+    The end of a key is enough: `max_relay_tokens`. Works without a manifest too.
+    """
+    here = Path.cwd()
+    project = configuration.load(here) if configuration.find(here) else None
+    manifest, marked = (project.manifest, project.marked) if project else (None, None)
+    found = (
+        settings.explain(key, manifest, marked) if key else settings.explain_all(manifest, marked)
+    )
+    if as_json:
+        print_json([_as_json(one) for one in found])
+        return
+    for one in found:
+        changed = "" if one.value == one.default else f" (default {_shown(one.default)})"
+        click.echo(f"{click.style(one.key, bold=True)} = {_shown(one.value)}{changed}")
+        click.echo(f"  {one.meaning}  [{one.origin}]")
+
+
+def _as_json(one: Explanation) -> dict[str, object]:
+    return {
+        "key": one.key,
+        "value": _plain(one.value),
+        "default": _plain(one.default),
+        "origin": one.origin,
+        "meaning": one.meaning,
+    }
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Duration) else value
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) or '""'

@@ -1,0 +1,107 @@
+"""`rekindle doctor`."""
+
+import shutil
+from pathlib import Path
+
+import click
+
+from rekindle import config, wiring
+from rekindle.cli.options import as_json, open_project, print_json, take_over
+from rekindle.errors import CheckFailedError, RekindleError
+from rekindle.stores.files import FileStore, inspection
+from rekindle.stores.files.inspection import Problem
+from rekindle.system import host
+
+PROGRAMS = {
+    "git": "keeps an audit trail of the relays",
+    "claude": "the harness claude-code",
+    "codex": "the harness codex",
+    "gemini": "the harness gemini",
+    "tmux": "a window for each agent",
+}
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Mend what can be mended, then look again.")
+@take_over
+@as_json
+def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
+    """What is wrong, and the command that mends it.
+
+    Ends with 0 when nothing is broken; a missing optional program is not a fault.
+    """
+    if fix:
+        _fix(take_over=take_over)
+    found = _examine()
+    programs = {name: shutil.which(name) is not None for name in PROGRAMS}
+    broken = [one for problems in found.values() for one in problems if not one.is_note]
+    if as_json:
+        print_json(
+            {
+                "ok": not broken,
+                "agents": {
+                    name: [
+                        {"what": one.what, "mend": one.mend, "broken": not one.is_note}
+                        for one in problems
+                    ]
+                    for name, problems in found.items()
+                },
+                "programs": programs,
+            }
+        )
+    else:
+        _print(found, programs)
+    if broken:
+        number = f"{len(broken)} problem" + ("s" if len(broken) > 1 else "")
+        raise CheckFailedError(f"{number} found", hint="run the commands after each arrow")
+
+
+def _examine() -> dict[str, list[Problem]]:
+    """The problems of each agent; those of the manifest stand under its own name."""
+    here = Path.cwd()
+    try:
+        project = config.load(here)
+    except RekindleError as error:
+        return {"rekindle.yaml": [Problem(str(error), error.hint)]}
+    store = wiring.open_store(project)
+    this_host = host.identify()
+    found: dict[str, list[Problem]] = {"rekindle.yaml": []}
+    for name, agent in project.manifest.agents.items():
+        problems = inspection.inspect(store.folder(name), this_host)
+        if agent.prompt and not (project.path / agent.prompt).is_file():
+            problems.append(Problem(f"{agent.prompt} is missing", "write the agent's task there"))
+        found[name] = problems
+    return found
+
+
+def _fix(*, take_over: bool) -> None:
+    project, store = open_project()
+    for name in project.manifest.agents:
+        try:
+            _mend(store, name, take_over=take_over)
+        except RekindleError as error:
+            click.secho(f"{name}: could not be mended: {error}", fg="red", err=True)
+            if error.hint:
+                click.echo(f"  → {error.hint}", err=True)
+
+
+def _mend(store: FileStore, name: str, *, take_over: bool) -> None:
+    if not store.exists(name):
+        store.create(name)
+    with store.writer(name, take_over=take_over) as writer:
+        writer.fold()
+
+
+def _print(found: dict[str, list[Problem]], programs: dict[str, bool]) -> None:
+    for name, problems in found.items():
+        if not problems:
+            click.echo(f"✓ {name}")
+        for one in problems:
+            mark = click.style("·", dim=True) if one.is_note else click.style("✗", fg="red")
+            click.echo(f"{mark} {name}: {one.what}")
+            click.echo(f"    → {one.mend}")
+    for name, there in programs.items():
+        if there:
+            click.echo(f"✓ {name}")
+        else:
+            click.echo(f"· {name} is not installed (optional: {PROGRAMS[name]})")

@@ -1,0 +1,127 @@
+"""`rekindle loops` and `rekindle resolve`."""
+
+from typing import Any
+
+import click
+
+from rekindle.cli.options import as_json, open_agent, print_json, take_over, which_agent
+from rekindle.documents.event import LoopAdded, LoopResolved
+from rekindle.documents.state import OpenLoop
+from rekindle.policy import loops as policy
+from rekindle.policy.fold import Projection
+from rekindle.stores.files import FileStore
+from rekindle.system import clock
+
+
+@click.group(invoke_without_command=True)
+@which_agent
+@as_json
+@click.pass_context
+def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
+    """What is open, oldest first, and what was resolved lately."""
+    context.obj = agent
+    if context.invoked_subcommand:
+        return
+    project, store, name = open_agent(agent)
+    limits = project.settings.runtime.loops
+    found = _known(store, name)
+    now = clock.now()
+    opened = policy.open_now(found.loops, now, limits)
+    resolved = policy.resolved_lately(found.loops, now, limits)
+    if as_json:
+        print_json(
+            {
+                "open": [_as_json(loop, found) for loop in opened],
+                "resolved": [
+                    {"id": one.id, "reason": one.reason, "resolved_date": one.resolved_date}
+                    for one in resolved
+                ],
+            }
+        )
+        return
+    if not opened:
+        click.echo("Nothing is open. Add a loop with `rekindle loops add ID TEXT`.")
+    for loop in opened:
+        age = click.style("  stale", fg="yellow") if loop.stale else ""
+        click.echo(f"{click.style(loop.id, bold=True)}  since {loop.added}{age}\n  {loop.text}")
+    for one in resolved:
+        click.echo(click.style(f"✓ {one.id}  {one.resolved_date}: {one.reason}", dim=True))
+
+
+@loops.command("add")
+@click.argument("identity", metavar="ID")
+@click.argument("text", nargs=-1, required=True)
+@which_agent
+@take_over
+@as_json
+@click.pass_obj
+def add_loop(  # noqa: PLR0917 - click passes the group's object first, the rest by name
+    outer: str | None,
+    identity: str,
+    text: tuple[str, ...],
+    agent: str | None,
+    take_over: bool,
+    as_json: bool,
+) -> None:
+    """Open a loop, reword it, or reopen it: ID stays the same for the life of the loop."""
+    _, store, name = open_agent(agent or outer)
+    before = _known(store, name)
+    event = policy.add(before.loops, identity, " ".join(text), clock.now())
+    known = before.loops.get(identity)
+    did = "opened" if known is None else "reworded" if known.is_open else "reopened"
+    _hand_in(store, name, event, take_over=take_over, did=did, json=as_json, identity=identity)
+
+
+@click.command()
+@click.argument("identity", metavar="ID")
+@click.argument("reason", nargs=-1, required=True)
+@which_agent
+@take_over
+@as_json
+def resolve(
+    identity: str, reason: tuple[str, ...], agent: str | None, take_over: bool, as_json: bool
+) -> None:
+    """Take an open loop off the list, saying why. Doing it twice changes nothing."""
+    _, store, name = open_agent(agent)
+    event = policy.resolve(_known(store, name).loops, identity, " ".join(reason), clock.now())
+    _hand_in(
+        store, name, event, take_over=take_over, did="resolved", json=as_json, identity=identity
+    )
+
+
+def _known(store: FileStore, name: str) -> Projection:
+    return store.read(name).projection if store.exists(name) else Projection(agent=name)
+
+
+def _hand_in(
+    store: FileStore,
+    name: str,
+    event: LoopAdded | LoopResolved | None,
+    *,
+    take_over: bool,
+    did: str,
+    json: bool,
+    identity: str,
+) -> None:
+    folded = store.submit(name, event, take_over=take_over) if event else True
+    outcome = did if event else "unchanged"
+    if json:
+        print_json({"id": identity, "outcome": outcome, "folded": folded})
+        return
+    if event is None:
+        click.echo(f"{identity}: nothing to do, it stands so already")
+        return
+    waits = "" if folded else " (kept; the agent's writer is busy and will fold it)"
+    click.echo(f"✓ {identity} {did}{waits}")
+
+
+def _as_json(loop: OpenLoop, found: Projection) -> dict[str, Any]:
+    known = found.loops[loop.id]
+    return {
+        "id": loop.id,
+        "text": loop.text,
+        "added": loop.added,
+        "stale": loop.stale,
+        "reopened": known.times_reopened,
+        **loop.extra,
+    }

@@ -1,0 +1,100 @@
+"""The `rekindle` command. Subcommands are imported only when they are called."""
+
+import os
+import sys
+import tempfile
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from rekindle import __version__
+from rekindle.errors import RekindleError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("rekindle.cli.init:init", "Set an agent up in this folder."),
+    "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
+    "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
+    "relay": ("rekindle.cli.relay:relay", "The document between cycles: show, check, set."),
+    "loops": ("rekindle.cli.loops:loops", "What is open, and what was resolved."),
+    "resolve": ("rekindle.cli.loops:resolve", "Take an open loop off the list."),
+    "events": ("rekindle.cli.events:events", "What happened, newest last."),
+    "config": ("rekindle.cli.config:config", "Every setting: its value, origin and meaning."),
+}
+"""Where each command lives and what it is for: `--help` needs no import of any of them."""
+
+INTERRUPTED = 130
+CRASHED = 70
+OUTPUT_GONE = 141
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
+    epilog="Every command takes --help. Exit codes: docs/reference/exit-codes.md.",
+)
+@click.version_option(__version__, prog_name="rekindle")
+def app() -> None:
+    """Sessions of AI agents end; the work goes on."""
+
+
+def main() -> NoReturn:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; whatever goes wrong is said in words."""
+    try:
+        code = app.main(arguments, prog_name="rekindle", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Stopped.", err=True)
+        return INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # The reader (head, less) went away; click leaves by SystemExit then. What is still
+        # buffered must not make Python complain once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OUTPUT_GONE
+    except RekindleError as error:
+        click.secho(f"Error: {error}", fg="red", err=True)
+        if error.hint:
+            click.echo(f"  → {error.hint}", err=True)
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - the one place that turns a bug into a report
+        return _crashed(error)
+    return code if isinstance(code, int) else 0
+
+
+def _crashed(error: Exception) -> int:
+    from traceback import format_exception  # noqa: PLC0415 - only a crash needs it
+
+    report = f"rekindle {__version__}, Python {sys.version}\n{''.join(format_exception(error))}"
+    click.secho(f"Error: a bug in Rekindle: {type(error).__name__}: {error}", fg="red", err=True)
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="rekindle-crash-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(report)
+        click.echo(f"  → please report it with {file.name}; what was kept is safe", err=True)
+    except OSError:
+        click.echo(report, err=True)
+    return CRASHED

@@ -1,0 +1,60 @@
+"""What many commands share: which agent, which store, how to print."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from rekindle import config, wiring
+from rekindle.config import Project
+from rekindle.errors import UsageError
+from rekindle.stores.files import FileStore
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+take_over = click.option(
+    "--take-over", is_flag=True, help="Take the agent from the host that it lived on before."
+)
+
+
+def which_agent(command: F) -> F:
+    """An --agent option; without it, the manifest's only agent."""
+    return click.option(
+        "-a", "--agent", envvar="REKINDLE_AGENT", help="The agent; default: the only one."
+    )(command)
+
+
+def open_project() -> tuple[Project, FileStore]:
+    project = config.load(Path.cwd())
+    return project, wiring.open_store(project)
+
+
+def open_agent(agent: str | None) -> tuple[Project, FileStore, str]:
+    project, store = open_project()
+    if agent is not None:
+        return project, store, project.require_agent(agent)
+    names = list(project.manifest.agents)
+    if len(names) == 1:
+        return project, store, names[0]
+    if not names:
+        raise UsageError("there is no agent yet", hint="add one with `rekindle init --agent NAME`")
+    raise UsageError("which agent?", hint=f"say --agent with one of: {', '.join(names[:20])}")
+
+
+def print_json(value: Any) -> None:
+    click.echo(msgspec.json.encode(value).decode())
+
+
+def ago(then: datetime | None, now: datetime) -> str:
+    """How long ago, in the unit that a person would use."""
+    if then is None:
+        return "never"
+    seconds = (now - then).total_seconds()
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit} ago"
+    return "just now"

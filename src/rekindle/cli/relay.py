@@ -1,0 +1,237 @@
+"""`rekindle relay`."""
+
+from difflib import unified_diff
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from rekindle.cli.options import as_json, open_agent, print_json, take_over, which_agent
+from rekindle.config import Project, find, load
+from rekindle.documents import relay as documents
+from rekindle.documents.event import RelayCommitted, RelayProposed
+from rekindle.documents.relay import Field, Relay
+from rekindle.errors import CheckFailedError, NotFoundError, UsageError, storing
+from rekindle.policy.check import Checked, check
+from rekindle.policy.settings import Settings
+from rekindle.stores.files import FileStore
+from rekindle.system import clock
+
+_LARGEST = 8_000_000
+
+
+@click.group()
+def relay() -> None:
+    """The document between cycles: what the next cycle reads first."""
+
+
+@relay.command()
+@which_agent
+@as_json
+def show(agent: str | None, as_json: bool) -> None:
+    """Print the relay as it stands."""
+    _, store, name = open_agent(agent)
+    text = _current(store, name)
+    if text is None:
+        raise NotFoundError(
+            f"{name} has no relay yet", hint="set one with `rekindle relay set FILE`"
+        )
+    if as_json:
+        found = documents.parse(text)
+        fields = {str(field): found.content(field) for field in Field if found.places(field)}
+        print_json({"agent": name, "text": text, "fields": fields})
+    else:
+        click.echo(text, nl=not text.endswith("\n"))
+
+
+@relay.command("check")
+@click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True))
+@which_agent
+@as_json
+def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
+    """Say what kind of relay FILE is (- reads stdin); without FILE, the agent's own.
+
+    Ends with 0 when it can be used, with 8 when the next cycle could not follow it.
+    """
+    if file is None:
+        project, store, name = open_agent(agent)
+        settings = project.settings
+        text = _current(store, name)
+        if text is None:
+            raise NotFoundError(
+                f"{name} has no relay yet", hint="set one with `rekindle relay set FILE`"
+            )
+        found = check(documents.parse(text), settings.runtime.relay.max_relay_tokens)
+    else:
+        settings = load(Path.cwd()).settings if find(Path.cwd()) else Settings()
+        found = check(_read(file), settings.runtime.relay.max_relay_tokens)
+    if as_json:
+        print_json(msgspec.to_builtins(found))
+    else:
+        _print_checked(found)
+    if not found.usable:
+        raise CheckFailedError(
+            f"not usable: {found.kind}", hint="mend what is marked ✗, then check again"
+        )
+
+
+@relay.command("set")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@which_agent
+@take_over
+@as_json
+def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> None:
+    """Make FILE (- reads stdin) the relay; what is over the cap is trimmed into the archive."""
+    project, store, name = open_agent(agent)
+    proposed = _read(file)
+    _require_usable(project, proposed)
+    record = RelayProposed(ts=clock.now(), text=documents.render(proposed), by="person")
+    folded = store.submit(name, record, take_over=take_over)
+    if not folded:
+        if as_json:
+            print_json({"agent": name, "folded": False})
+        else:
+            click.echo("✓ kept; the agent's writer is busy and will commit it")
+        return
+    standing = store.read(name).committed.documents["relay"]
+    if as_json:
+        print_json({"agent": name, "folded": True} | msgspec.to_builtins(standing))
+        return
+    click.echo(f"✓ relay committed: ~{standing.tokens:,} tokens, next: {standing.headline}")
+    if standing.trimmed:
+        folder = store.folder(name).path
+        click.echo(f"  trimmed to its cap; what went is in {folder / standing.trimmed}")
+    if standing.over_cap:
+        click.secho("  ! still over its cap: shorten its Next Action", fg="yellow")
+
+
+@relay.command()
+@click.option("-n", "--last", default=20, show_default=True, help="How many; 0: all.")
+@which_agent
+@as_json
+def history(agent: str | None, last: int, as_json: bool) -> None:
+    """The relays there were, newest first."""
+    _, store, name = open_agent(agent)
+    found = _commits(store, name, last or None)
+    if as_json:
+        print_json(
+            [
+                {
+                    "seq": one.seq,
+                    "ts": one.ts,
+                    "by": one.by,
+                    "tokens": one.tokens,
+                    "sha256": one.sha256,
+                    "next_action": one.headline,
+                    "path": one.path,
+                }
+                for one in found
+            ]
+        )
+        return
+    if not found:
+        click.echo(f"{name} has no relay yet. Set one with `rekindle relay set FILE`.")
+    for one in found:
+        when = one.ts.strftime("%Y-%m-%d %H:%M")
+        click.echo(f"{one.seq:>7}  {when}  {one.by:<7} ~{one.tokens:>6,}  {one.headline}")
+
+
+@relay.command()
+@click.argument("older", required=False, type=int)
+@click.argument("newer", required=False, type=int)
+@which_agent
+@as_json
+def diff(older: int | None, newer: int | None, agent: str | None, as_json: bool) -> None:
+    """What changed between two relays, by the numbers that `history` shows.
+
+    Without numbers: the last two. With one: from that one to the newest.
+    """
+    _, store, name = open_agent(agent)
+    commits = _commits(store, name, None if older else 2)
+    if not commits or (len(commits) == 1 and older is None):
+        raise NotFoundError(
+            f"{name} has {len(commits)} relays: nothing to compare",
+            hint="see them with `rekindle relay history`",
+        )
+    after = _by_seq(commits, newer) if newer else commits[0]
+    before = _by_seq(commits, older) if older else commits[1]
+    lines = list(
+        unified_diff(
+            _archived(store, name, before).splitlines(),
+            _archived(store, name, after).splitlines(),
+            f"relay {before.seq}",
+            f"relay {after.seq}",
+            lineterm="",
+        )
+    )
+    if as_json:
+        print_json({"older": before.seq, "newer": after.seq, "diff": lines})
+        return
+    if not lines:
+        click.echo(f"Relays {before.seq} and {after.seq} are the same.")
+    for line in lines:
+        click.secho(line, fg={"+": "green", "-": "red"}.get(line[:1]))
+
+
+def _current(store: FileStore, name: str) -> str | None:
+    """The relay as readers should see it: one that waits in the inbox counts already."""
+    if not store.exists(name):
+        return None
+    proposed = store.read(name).proposed
+    if proposed is not None:
+        return proposed.text
+    data = store.document(name, "relay")
+    return None if data is None else documents.render(documents.parse(data))
+
+
+def _read(file: str) -> Relay:
+    with storing(file), click.open_file(file, "rb") as source:
+        data = source.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise UsageError(
+            f"{file} is larger than {_LARGEST:,} bytes", hint="a relay is a page, not a log"
+        )
+    return documents.parse(data)
+
+
+def _require_usable(project: Project, proposed: Relay) -> None:
+    found = check(proposed, project.settings.runtime.relay.max_relay_tokens)
+    if not found.usable:
+        raise CheckFailedError(
+            f"this relay cannot be used: {found.findings[0].message}",
+            hint="give it a `## Next Action` with one directive; the old relay stands",
+        )
+
+
+def _print_checked(found: Checked) -> None:
+    mark = click.style("✓", fg="green") if found.usable else click.style("✗", fg="red")
+    click.echo(f"{mark} {found.kind}: ~{found.tokens:,} tokens, {len(found.fields)} of 7 fields")
+    if found.headline:
+        click.echo(f"  next: {found.headline}")
+    for one in found.findings:
+        click.echo(f"  {'·' if found.usable else '✗'} {one.message}")
+
+
+def _commits(store: FileStore, name: str, last: int | None) -> list[RelayCommitted]:
+    if not store.exists(name):
+        return []
+    found: Any = (one for one in store.newest_events(name) if isinstance(one, RelayCommitted))
+    return list(islice(found, last))
+
+
+def _by_seq(commits: list[RelayCommitted], seq: int) -> RelayCommitted:
+    for one in commits:
+        if one.seq == seq:
+            return one
+    raise NotFoundError(
+        f"no relay has number {seq}", hint="see them with `rekindle relay history --last 0`"
+    )
+
+
+def _archived(store: FileStore, name: str, commit: RelayCommitted) -> str:
+    data = store.archived(name, commit.path)
+    if data is None:
+        raise NotFoundError(f"the archive has lost {commit.path}", hint="restore it from a backup")
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,115 @@
+"""`rekindle status`."""
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from rekindle.cli.options import ago, as_json, open_project, print_json
+from rekindle.config import Project
+from rekindle.errors import RekindleError
+from rekindle.policy import loops
+from rekindle.stores.files import FileStore, inspection, ownership
+from rekindle.system import clock
+
+SCHEMA = 1
+
+
+@click.command()
+@click.argument("agent", required=False)
+@as_json
+def status(agent: str | None, as_json: bool) -> None:
+    """How the agents are, and what comes next. With AGENT: only that one."""
+    project, store = open_project()
+    names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
+    now = clock.now()
+    rows = [_row(project, store, name, now) for name in names]
+    if as_json:
+        print_json({"v": SCHEMA, "agents": rows})
+        return
+    if not rows:
+        click.echo("No agents yet. Next: `rekindle init --agent NAME`.")
+    for row in rows:
+        _print(row, now)
+
+
+def _row(project: Project, store: FileStore, name: str, now: datetime) -> dict[str, Any]:
+    row: dict[str, Any] = {"agent": name, "harness": project.manifest.agents[name].harness}
+    if not store.exists(name):
+        return row | {"state": "new"}
+    try:
+        return row | {"state": "kept"} | _facts(project, store, name, now)
+    except RekindleError as error:
+        # One broken agent must not hide the others.
+        return row | {"state": "unreadable", "error": str(error), "hint": error.hint}
+
+
+def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict[str, Any]:
+    seen = store.read(name)
+    found = seen.projection
+    opened = loops.open_now(found.loops, now, project.settings.runtime.loops)
+    standing = seen.committed.documents.get("relay")
+    owner = ownership.read(store.folder(name))
+    return {
+        "last_active": found.last_active,
+        "open_loops": len(opened),
+        "stale_loops": sum(loop.stale for loop in opened),
+        "next_action": standing.headline if standing else None,
+        "relay": {
+            "committed": standing.ts,
+            "by": standing.by,
+            "tokens": standing.tokens,
+            "over_cap": standing.over_cap,
+            "file": inspection.condition_of(store.folder(name), "relay", standing),
+        }
+        if standing
+        else None,
+        "events": found.seq,
+        "pending": len(seen.pending),
+        "unreadable": len(seen.bad) + seen.unreadable,
+        "generation": found.gen,
+        "host": owner.host if owner else None,
+    }
+
+
+def _print(row: dict[str, Any], now: datetime) -> None:
+    click.echo(f"{click.style(row['agent'], bold=True)}  ({row['harness']})")
+    if row["state"] == "new":
+        click.echo("  nothing kept yet; it begins with the first command")
+        return
+    if row["state"] == "unreadable":
+        click.secho(f"  {row['error']}", fg="red")
+        click.echo(f"  → {row['hint'] or 'rekindle doctor'}")
+        return
+    click.echo(f"  next:   {row['next_action'] or 'no relay yet: rekindle relay set FILE'}")
+    stale = f", {row['stale_loops']} stale" if row["stale_loops"] else ""
+    click.echo(f"  loops:  {row['open_loops']} open{stale}")
+    click.echo(f"  active: {ago(row['last_active'], now)}")
+    if row["relay"]:
+        _print_relay(row["relay"], now)
+    for line in _warnings(row):
+        click.secho(f"  ! {line}", fg="yellow")
+
+
+def _print_relay(relay: dict[str, Any], now: datetime) -> None:
+    click.echo(
+        f"  relay:  ~{relay['tokens']:,} tokens, by {relay['by']}, {ago(relay['committed'], now)}"
+    )
+
+
+def _warnings(row: dict[str, Any]) -> list[str]:
+    found = []
+    relay = row["relay"]
+    if relay and relay["over_cap"]:
+        found.append("the relay is over its cap even when trimmed: shorten its Next Action")
+    if relay and relay["file"] == "edited":
+        found.append("the relay's file was edited: the next command takes it over")
+    if relay and relay["file"] in {"missing", "behind"}:
+        found.append(f"the relay's file is {relay['file']}: rekindle doctor --fix")
+    if row["pending"]:
+        found.append(f"{row['pending']} records wait to be folded (they count already)")
+    if row["unreadable"]:
+        found.append(f"{row['unreadable']} unreadable records: rekindle doctor")
+    if row["stale_loops"]:
+        found.append("stale loops: finish or `rekindle resolve` them")
+    return found

@@ -1,0 +1,1 @@
+"""Nouns: frozen types with parse() and render(). Pure: no clock, no files, no network."""

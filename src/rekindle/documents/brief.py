@@ -1,0 +1,124 @@
+"""The brief: a page for people, `name — date` and then five labelled parts.
+
+    trades — 2026-02-16
+
+    **Changed:**
+    - IBKR snapshot cron restored
+
+    **Next:** Process the snapshot.
+
+Labels are recognised in bold or as headings, with their text on the same line or below.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from enum import StrEnum
+
+import msgspec
+
+from rekindle.documents import outline, schema
+from rekindle.errors import DocumentError
+
+SCHEMA = 1
+
+
+class Label(StrEnum):
+    CHANGED = "Changed"
+    OPEN_LOOPS = "Open loops"
+    NEXT = "Next"
+    RISK = "Risk"
+    NUMBERS = "Numbers"
+
+
+_TITLE = re.compile(r"[ \t](?:—|–|-)[ \t]+(\d{4}-\d{2}-\d{2})$")
+_TITLE_MARKS = re.compile(r"\ufeff?(?:#{1,6}[ \t]+)?")
+_LABEL = re.compile(
+    r"(?:\*\*(?P<bold>[^*:：]{1,40})(?:(?P<colon>[:：])\*\*|\*\*(?P<after>[:：]?))"
+    r"|#{1,6}[ \t]+(?P<heading>[^:：]{1,40})[:：]?)(?P<rest>.*)$",
+    re.DOTALL,
+)
+_LABELS = {label.casefold(): label for label in Label}
+
+
+class Part(msgspec.Struct, frozen=True):
+    label: str
+    """A Label, or the words of a part that we do not know: it survives as it stands."""
+    lead: str
+    """The label as it stands, up to its text."""
+    content: str
+
+
+class Brief(msgspec.Struct, frozen=True):
+    name: str
+    day: date
+    head: str
+    parts: tuple[Part, ...]
+
+    def content(self, label: Label) -> str | None:
+        for part in self.parts:
+            if part.label == label:
+                return part.content.strip()
+        return None
+
+
+def parse(data: bytes | str) -> Brief:
+    text = schema.text_of(data, "brief")
+    head: list[str] = []
+    parts: list[tuple[str, str, list[str]]] = []
+    title: tuple[str, date] | None = None
+    for line, is_prose in outline.unfenced(text):
+        found = _LABEL.match(line) if is_prose else None
+        label = _label(found, titled=title is not None) if found else ""
+        if found and label:
+            parts.append((label, line[: found.start("rest")], [found["rest"]]))
+        elif parts:
+            parts[-1][2].append(line)
+        else:
+            head.append(line)
+            title = title or _title(line)
+    schema.check("".join(head), "brief", SCHEMA)
+    if title is None:
+        raise DocumentError(
+            "brief",
+            "has no title line",
+            hint="a brief opens with `name — date`: trades — 2026-02-16",
+        )
+    found_parts = tuple(Part(label, lead, "".join(content)) for label, lead, content in parts)
+    return Brief(*title, "".join(head), found_parts)
+
+
+def render(brief: Brief) -> str:
+    return brief.head + "".join(part.lead + part.content for part in brief.parts)
+
+
+def compose(name: str, day: date, contents: Mapping[Label, str]) -> Brief:
+    """A brief that we write: lists below their label, single lines beside it."""
+    text = [schema.mark("brief", SCHEMA) + f"{name} — {day.isoformat()}\n"]
+    for label in Label:
+        content = contents.get(label, "").strip()
+        if content:
+            gap = "\n" if "\n" in content or content.startswith("- ") else " "
+            text.append(f"**{label}:**{gap}{content}\n")
+    return parse("\n".join(text))
+
+
+def _label(found: re.Match[str], *, titled: bool) -> str:
+    """The part that a line opens; empty where it is a title, a heading of theirs or emphasis."""
+    name = (found["bold"] or found["heading"]).strip()
+    if known := _LABELS.get(outline.words(name).rstrip("# ")):
+        return known
+    labels = bool(found["colon"] or found["after"] or not found["rest"].strip())
+    return name if found["bold"] and titled and labels else ""
+
+
+def _title(line: str) -> tuple[str, date] | None:
+    bare = line.strip().strip("*")
+    found = _TITLE.search(bare)
+    name = _TITLE_MARKS.sub("", bare[: found.start()], count=1).strip(" \t*") if found else ""
+    if not found or not name:
+        return None
+    try:
+        return name, date.fromisoformat(found[1])
+    except ValueError:
+        return None

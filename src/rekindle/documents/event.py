@@ -1,0 +1,209 @@
+"""Events: the facts of an agent's life, one line of JSON each.
+
+The union is closed: a fact that is not listed here does not exist. A log written by a
+later Rekindle of the same schema may hold kinds that this one does not know; they are read
+as `Unrecognised`, change nothing, and stay in the log.
+
+`seq`, `gen` and `at` are given by the log when an event enters it; in the inbox they
+are zero.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+from rekindle.documents import jsontext
+from rekindle.documents.state import OpenLoop, Resolution
+from rekindle.errors import DocumentError
+
+SCHEMA = 1
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    ts: datetime
+    v: int = SCHEMA
+    seq: int = 0
+    """Its place in the log, from 1."""
+    gen: int = 0
+    """The generation of the writer: an older one's late event is refused."""
+    at: str = ""
+    """`segment:offset` behind the inbox record that it came from, so that none is folded twice."""
+
+    summary: ClassVar[str] = ""
+
+    @property
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
+
+
+class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
+    summary = "An agent's folder was made."
+    agent: str
+
+
+class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
+    summary = "A host took the agent over; from here on older generations are refused."
+    host: str
+    previous: str
+
+
+class Heartbeat(Event, frozen=True, kw_only=True, tag="heartbeat"):
+    summary = "A session showed a sign of life."
+    session: str = ""
+    tool: str = ""
+
+
+class LoopAdded(Event, frozen=True, kw_only=True, tag="loop.added"):
+    summary = "An open loop was added, reworded or reopened."
+    id: str
+    text: str
+    added: str = ""
+    """The day it was first seen, where that was earlier than this event."""
+
+
+class LoopResolved(Event, frozen=True, kw_only=True, tag="loop.resolved"):
+    summary = "An open loop was explicitly resolved."
+    id: str
+    reason: str
+
+
+class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
+    summary = "Somebody edited state.json; what they added is taken over, nothing is dropped."
+    open_loops: tuple[OpenLoop, ...] = ()
+    resolved: tuple[Resolution, ...] = ()
+    numbers: dict[str, str] = {}
+    extra: dict[str, Any] = {}
+    last_active: datetime | None = None
+
+
+class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
+    summary = "A relay was handed in; only ever in the inbox, the fold commits it."
+    text: str
+    by: str
+
+
+class Committed(Event, frozen=True, kw_only=True):
+    """A document's new content: this event is the moment from which it counts."""
+
+    document: ClassVar[str]
+    sha256: str
+    previous: str = ""
+    """The hash of the content before it, for rolling forward after a crash."""
+    path: str
+    """Where the archive keeps these bytes, relative to the agent's folder."""
+    by: str
+    """Who wrote it: person, agent, summarizer, machine."""
+    tokens: int = 0
+    headline: str = ""
+    """Its first line of substance, so that a status needs no document."""
+
+
+class RelayCommitted(Committed, frozen=True, kw_only=True, tag="relay.committed"):
+    summary = "A relay became the current one."
+    document = "relay"
+    trimmed: str = ""
+    """Where the archive keeps what was trimmed away."""
+    over_cap: bool = False
+
+
+class CheckpointCommitted(Committed, frozen=True, kw_only=True, tag="checkpoint.committed"):
+    summary = "A checkpoint became the current one."
+    document = "checkpoint"
+
+
+class BriefCommitted(Committed, frozen=True, kw_only=True, tag="brief.committed"):
+    summary = "A brief became the current one."
+    document = "brief"
+
+
+class DocumentRejected(Event, frozen=True, kw_only=True, tag="document.rejected"):
+    summary = "Somebody edited a document into something unusable; it was set aside."
+    document: str
+    path: str
+    reason: str
+
+
+class InboxRejected(Event, frozen=True, kw_only=True, tag="inbox.rejected"):
+    summary = "A record of the inbox was torn or unreadable and was skipped."
+    bytes: int
+    reason: str
+
+
+class Unrecognised(msgspec.Struct, frozen=True):
+    """A kind that a later Rekindle writes."""
+
+    kind: str
+    ts: datetime
+    seq: int = 0
+    gen: int = 0
+    at: str = ""
+
+
+KINDS: tuple[type[Event], ...] = (
+    AgentCreated,
+    OwnerChanged,
+    Heartbeat,
+    LoopAdded,
+    LoopResolved,
+    StateAdopted,
+    RelayProposed,
+    RelayCommitted,
+    CheckpointCommitted,
+    BriefCommitted,
+    DocumentRejected,
+    InboxRejected,
+)
+
+AnyEvent = (
+    AgentCreated
+    | OwnerChanged
+    | Heartbeat
+    | LoopAdded
+    | LoopResolved
+    | StateAdopted
+    | RelayProposed
+    | RelayCommitted
+    | CheckpointCommitted
+    | BriefCommitted
+    | DocumentRejected
+    | InboxRejected
+)
+
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_ORDER = ("v", "seq", "gen", "ts", "kind")
+
+
+def parse(line: bytes) -> AnyEvent | Unrecognised:
+    """One line of the log or of the inbox. An unknown kind of our schema is not an error."""
+    try:
+        event = _decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        return _unrecognised(line, error)
+    jsontext.refuse_newer(event.v, "event", SCHEMA)
+    if event.ts.tzinfo is None:
+        raise DocumentError("event", "its time has no zone")
+    return event
+
+
+def render(event: Event) -> bytes:
+    """The event's line, without the newline; the fields that every line has stand first."""
+    fields = msgspec.to_builtins(event)
+    fields["v"] = event.v
+    head = {key: fields.pop(key) for key in _ORDER if key in fields}
+    return jsontext.encode(head | fields, "event")
+
+
+def _unrecognised(line: bytes, error: Exception) -> Unrecognised:
+    raw = jsontext.decode_object(line, "event", schema=SCHEMA)
+    kind = raw.get("kind")
+    known = {str(cls.__struct_config__.tag) for cls in KINDS}
+    if not isinstance(kind, str) or kind in known:
+        raise DocumentError("event", f"does not fit its kind ({error})") from error
+    try:
+        found = msgspec.convert(raw, Unrecognised)
+    except msgspec.ValidationError as unfit:
+        raise DocumentError("event", f"does not fit its kind ({unfit})") from unfit
+    if found.ts.tzinfo is None:
+        raise DocumentError("event", "its time has no zone")
+    return found

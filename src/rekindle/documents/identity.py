@@ -1,0 +1,50 @@
+"""Names that become paths, ids that stay stable, and text that fits on a line."""
+
+import re
+import unicodedata
+
+from rekindle.errors import UsageError
+
+AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}\Z")
+STABLE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+LINE_LIMIT = 2_000
+"""Characters of a loop's text or a reason: an open loop is a reminder, not a document."""
+
+
+def agent_name(text: str) -> str:
+    """The name of an agent, which is also a folder's name: refused unless it is harmless."""
+    if not AGENT_NAME.match(text):
+        raise UsageError(
+            f"{text!r} cannot be an agent's name",
+            hint="use up to 63 of a-z, 0-9, - and _, beginning with a letter or a digit",
+        )
+    return text
+
+
+def loop_id(text: str) -> str:
+    """The stable id of an open loop."""
+    if not STABLE_ID.match(text):
+        raise UsageError(
+            f"{text[:80]!r} cannot be a loop's id",
+            hint=f"use a short kebab-case id such as `{slug(text)}`",
+        )
+    return text
+
+
+def slug(text: str) -> str:
+    """A kebab-case id made from words; the same words give the same id."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    words = re.findall(r"[a-z0-9]+", plain)
+    return "-".join(words)[:48].strip("-") or "loop"
+
+
+def one_line(text: str, limit: int = LINE_LIMIT) -> str:
+    """Text as one line: no control characters, no lone surrogates, cut with a mark."""
+    printable = "".join(" " if _breaks_a_line(character) else character for character in text)
+    line = " ".join(printable.encode("utf-8", "replace").decode().split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def _breaks_a_line(character: str) -> bool:
+    return unicodedata.category(character) in {"Cc", "Zl", "Zp"}

@@ -1,0 +1,53 @@
+"""JSON as it comes in from the world and as it goes out from us.
+
+Hostile input (deep nesting, huge integers, lone surrogates, broken UTF-8) ends in
+a DocumentError here, so that no caller needs to know how a decoder can fail.
+"""
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+from rekindle.errors import DocumentError, NewerSchemaError
+
+_FAILURES = (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError, TypeError)
+
+
+def decode(data: bytes, document: str) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except _FAILURES as error:
+        raise DocumentError(document, f"is not valid JSON ({error})") from error
+
+
+def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
+    """An object whose "v", where it has one, is not newer than the schema we know."""
+    value = decode(data, document)
+    if not isinstance(value, dict):
+        raise DocumentError(document, "is not a JSON object")
+    refuse_newer(value.get("v", schema), document, schema)
+    return value
+
+
+def refuse_newer(found: object, document: str, known: int) -> None:
+    if isinstance(found, int) and found > known:
+        raise NewerSchemaError(document, found, known)
+
+
+def encode(value: Any, document: str, *, order: Literal["sorted"] | None = None) -> bytes:
+    """One compact line without its newline."""
+    try:
+        return msgspec.json.encode(value, order=order)
+    except _FAILURES as error:
+        raise DocumentError(document, f"cannot be written as JSON ({error})") from error
+
+
+def encode_pretty(value: Any, document: str) -> bytes:
+    """Indented by two, with a final newline: for files that people open."""
+    return msgspec.json.format(encode(value, document), indent=2) + b"\n"
+
+
+def fingerprint(data: bytes) -> str:
+    """The hash that names a document's exact bytes."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,176 @@
+"""The manifest, rekindle.yaml: who the agents are and how they are run.
+
+A key that is left out is None here. Its default has one home, policy/settings.py, which
+also knows the shape of `runtime:`.
+"""
+
+import re
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from rekindle.documents import shape, yamltext
+from rekindle.documents.identity import AGENT_NAME
+from rekindle.documents.jsontext import refuse_newer
+from rekindle.documents.yamltext import Marked
+from rekindle.errors import ManifestError, RekindleError
+
+FILE = "rekindle.yaml"
+SCHEMA = 1
+
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """Whichever comes first ends the run; spending survives restarts."""
+
+    usd: Positive | None = None
+    tokens: Annotated[int, msgspec.Meta(gt=0)] | None = None
+    hours: Positive | None = None
+
+
+class Agent(msgspec.Struct, frozen=True):
+    harness: str
+    prompt: str | None = None
+    dir: str | None = None
+    rules: str | None = None
+    mode: Literal["loop", "stay"] | None = None
+    persona: str | None = None
+    cycles: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    until: list[str] | None = None
+    budget: Budget | None = None
+    convergence: bool | None = None
+    command: list[str] | None = None
+    env: dict[str, str] | None = None
+
+
+class Permissions(msgspec.Struct, frozen=True):
+    allowed_tools: list[str] | None = None
+    deny: list[str] | None = None
+
+
+class Persona(msgspec.Struct, frozen=True):
+    adapter: str | None = None
+    system_prompt_file: str | None = None
+    temperature: float | None = None
+    permissions: Permissions | None = None
+
+
+class Compaction(msgspec.Struct, frozen=True):
+    trigger: str | None = None
+    persona: str | None = None
+
+
+class Handover(msgspec.Struct, frozen=True):
+    compaction: Compaction | bool | None = None
+
+
+class Matrix(msgspec.Struct, frozen=True):
+    source: str = msgspec.field(name="from")
+    max_concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+class Strategy(msgspec.Struct, frozen=True):
+    matrix: Matrix | None = None
+
+
+class Step(msgspec.Struct, frozen=True):
+    id: str
+    persona: str | None = None
+    prompt: str | None = None
+    depends_on: list[str] | None = None
+    handover: Handover | None = None
+    strategy: Strategy | None = None
+
+
+class Pipeline(msgspec.Struct, frozen=True):
+    steps: list[Step]
+
+
+class Redact(msgspec.Struct, frozen=True):
+    allow: list[str] = []
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    version: Annotated[int, msgspec.Meta(ge=1)]
+    agents: dict[str, Agent] = {}
+    personas: dict[str, Persona] = {}
+    runtime: dict[str, Any] = {}
+    redact: Redact = Redact()
+    prices: dict[str, Any] = {}
+    notify: list[str] = []
+    fleet: dict[str, Any] = {}
+    pipelines: dict[str, Pipeline] = {}
+
+
+def read(text: str, file: str = FILE) -> tuple[Manifest, Marked]:
+    """The manifest, and its data with line numbers for whoever reads `runtime:`."""
+    marked = yamltext.parse(text, file)
+    if marked.data is None:
+        raise ManifestError("is empty", file=file, hint="run `rekindle init` to write one")
+    if not isinstance(marked.data, dict):
+        raise ManifestError("does not hold `key: value` lines", file=file, line=1)
+    refuse_newer(marked.data.get("version"), file, SCHEMA)
+    found = shape.conform(marked, Manifest)
+    for name in found.agents:
+        if not AGENT_NAME.match(name):
+            raise ManifestError(
+                f"{name!r} cannot be an agent's name",
+                file=file,
+                line=marked.line(("agents", name)),
+                hint="use up to 63 of a-z, 0-9, - and _, beginning with a letter or a digit",
+            )
+    return found, marked
+
+
+def parse(text: str, file: str = FILE) -> Manifest:
+    return read(text, file)[0]
+
+
+def compose(agent: str, harness: str, prompt: str) -> str:
+    """The manifest that `init` writes: five lines, the rest has defaults."""
+    return f"version: {SCHEMA}\nagents:\n{_entry(agent, harness, prompt)}"
+
+
+def with_agent(text: str, agent: str, harness: str, prompt: str) -> str:
+    """The manifest's text with one more agent at the head of `agents:`; all else stays as it is."""
+    found, marked = read(text)
+    if agent in found.agents:
+        raise ManifestError(f"agent {agent!r} stands there already")
+    entry = _entry(agent, harness, prompt)
+    line = marked.lines.get(("agents",))
+    lines = text.splitlines(keepends=True)
+    if line is None:
+        lines.append("agents:\n")
+        line = len(lines)
+    first = next(iter(found.agents), None)
+    indent = "  "
+    if first is not None:
+        beside = lines[marked.lines["agents", first] - 1]
+        indent = beside[: len(beside) - len(beside.lstrip(" "))]
+    above = "".join(_ended(one) for one in lines[:line])
+    indented = "".join(indent + own[2:] for own in entry.splitlines(keepends=True))
+    added = above + indented + "".join(lines[line:])
+    if not re.fullmatch(r"agents:\s*(#.*)?", lines[line - 1].rstrip()) or not _loads(added, agent):
+        raise ManifestError(
+            "`agents:` is not written as a block",
+            line=line,
+            hint=f"add the agent there by hand:\n{entry}",
+        )
+    return added
+
+
+def _ended(line: str) -> str:
+    return line if line.endswith(("\n", "\r")) else line + "\n"
+
+
+def _loads(text: str, agent: str) -> bool:
+    try:
+        return agent in parse(text).agents
+    except RekindleError:
+        return False
+
+
+def _entry(agent: str, harness: str, prompt: str) -> str:
+    words = [yamltext.quoted(word) for word in (agent, harness, prompt)]
+    return "  {}:\n    harness: {}\n    prompt: {}\n".format(*words)

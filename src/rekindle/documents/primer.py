@@ -1,0 +1,111 @@
+"""The primer: what a fresh session opens with.
+
+Its parts stand in the order in which a reader needs them: what happened (notices), what
+to do (relay, checkpoint), what else is known (brief, ledger). When it must shrink, the brief
+goes first, then the ledger, then the relay's decisions and the rest of the relay; the notices,
+the Next Action and the checkpoint always stay whole.
+"""
+
+import msgspec
+
+from rekindle.documents import relay as relays
+from rekindle.documents.identity import one_line
+from rekindle.documents.relay import Field, Relay
+
+SOURCE_OF_TRUTH = "Source of truth: state.json > brief.md > conversation history."
+_BANNER = "=== RECOVERY DETECTED ==="
+
+
+class Recovery(msgspec.Struct, frozen=True):
+    """A session that began, never ended, and whose process is gone."""
+
+    task: str
+    open_loops: int
+
+
+class Primer(msgspec.Struct, frozen=True, kw_only=True):
+    recovery: Recovery | None = None
+    stall: str = ""
+    """The stall notice, where the last cycle repeated the one before."""
+    relay: Relay | None = None
+    relay_path: str = ""
+    """Where the whole relay stands, for when only its head fits."""
+    checkpoint: str = ""
+    brief: str = ""
+    ledger: str = ""
+    """Open loops, a line each."""
+
+
+def recovery_notice(recovery: Recovery) -> str:
+    return "\n".join(
+        (
+            _BANNER,
+            "You were interrupted mid-task. Last known state:",
+            f"  Task: {one_line(recovery.task)}",
+            f"  Open loops: {recovery.open_loops}",
+            "Review your brief below and continue where you left off.",
+            "===========================",
+        )
+    )
+
+
+def render(primer: Primer, *, limit: int | None = None) -> str:
+    """The primer as text of at most `limit` characters, as far as what must stay allows."""
+    shrunk = primer
+    for shrink in (_without_brief, _without_ledger, _without_decisions, _with_directive_only):
+        text = _join(shrunk)
+        if limit is None or len(text) <= limit:
+            return text
+        shrunk = shrink(shrunk)
+    return _join(shrunk)
+
+
+def _join(primer: Primer) -> str:
+    parts = (
+        recovery_notice(primer.recovery) if primer.recovery else "",
+        primer.stall,
+        relays.render(primer.relay) if primer.relay else "",
+        primer.checkpoint,
+        primer.brief,
+        f"Open loops:\n{primer.ledger}" if primer.ledger.strip() else "",
+    )
+    present = [part.strip() for part in parts if part.strip()]
+    if primer.brief.strip() or primer.ledger.strip():
+        present.append(SOURCE_OF_TRUTH)
+    return "\n\n".join(present) + "\n" if present else ""
+
+
+def _without_brief(primer: Primer) -> Primer:
+    return msgspec.structs.replace(primer, brief="")
+
+
+def _without_ledger(primer: Primer) -> Primer:
+    return msgspec.structs.replace(primer, ledger="")
+
+
+def _without_decisions(primer: Primer) -> Primer:
+    if primer.relay is None or not primer.relay.places(Field.KEY_DECISIONS):
+        return primer
+    pointer = f"(left out here; the whole relay: {primer.relay_path})\n\n"
+    shorter = primer.relay.with_content(Field.KEY_DECISIONS, pointer)
+    if shorter.next_action != primer.relay.next_action:
+        return primer  # the directive stands below the decisions
+    return _with_relay_if_shorter(primer, shorter)
+
+
+def _with_directive_only(primer: Primer) -> Primer:
+    if primer.relay is None:
+        return primer
+    fields = {}
+    phase = primer.relay.content(Field.CURRENT_PHASE)
+    if phase:
+        fields[Field.CURRENT_PHASE] = one_line(phase, 300)
+    directive = primer.relay.content(Field.NEXT_ACTION) or ""
+    fields[Field.NEXT_ACTION] = f"{directive.strip()}\n\n(the whole relay: {primer.relay_path})"
+    return _with_relay_if_shorter(primer, relays.compose(fields))
+
+
+def _with_relay_if_shorter(primer: Primer, relay: Relay) -> Primer:
+    if primer.relay and len(relays.render(relay)) >= len(relays.render(primer.relay)):
+        return primer
+    return msgspec.structs.replace(primer, relay=relay)

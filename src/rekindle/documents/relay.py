@@ -1,0 +1,176 @@
+"""The relay: what one cycle hands to the next, in seven fields.
+
+A relay is its own text. Fields are found in it, and a change replaces one field's text;
+everything else keeps its bytes. Relays are written by agents and people, so the
+headings are recognised the way they are really written: any level, with emoji, numbers,
+emphasis, plurals and suffixes such as `(Cycle #12)`.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from enum import StrEnum
+from functools import lru_cache
+
+import msgspec
+
+from rekindle.documents import outline, schema
+from rekindle.documents.outline import Outline
+
+SCHEMA = 1
+
+
+class Field(StrEnum):
+    CURRENT_PHASE = "Current Phase"
+    WHAT_WE_DID = "What We Did This Cycle"
+    KEY_DECISIONS = "Key Decisions Made"
+    ACTIVE_PROJECTS = "Active Projects"
+    METRICS = "Metrics"
+    NEXT_ACTION = "Next Action"
+    OPEN_QUESTIONS = "Open Questions"
+
+
+_SPELLINGS = {
+    Field.CURRENT_PHASE: ("current phase",),
+    Field.WHAT_WE_DID: ("what we did",),
+    Field.KEY_DECISIONS: ("key decisions made", "key decisions", "key decision"),
+    Field.ACTIVE_PROJECTS: ("active projects", "active project"),
+    Field.METRICS: ("metrics",),
+    Field.NEXT_ACTION: ("next actions", "next action"),
+    Field.OPEN_QUESTIONS: ("open questions", "open question"),
+}
+_STAND_INS = (
+    "next recommended action",
+    "recommended next action",
+    "next steps",
+    "next step",
+    "what's next",
+    "next run",
+    "next iteration",
+    "next cycle",
+    "下一步行动",
+    "下一步",
+)
+"""What a hand-over file that knows no Next Action calls its directive."""
+
+_SUFFIX = re.compile(r"\s*$|\s*[^\w\s]|\s+(?:[\W\d]|this\b|for\b|in\b|of\b|after\b|cycle\b|update)")
+_PLACEHOLDER = re.compile(
+    r"[\W_]*+(?:tbd|todo|none|n/?a|nothing|pending|unknown|to be (?:determined|decided|defined)"
+    r"|待定|无|暂无|没有)?[\W_]*",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"\s{0,3}(?:[-+*]|\d{1,9}[.)])[ \t]+")
+_DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
+_BECAUSE = re.compile(r":\s+|\s+[—–]\s+|\s+-\s+|\s+because\s+|：")
+
+
+class Decision(msgspec.Struct, frozen=True):
+    text: str
+    rationale: str
+    made: date | None
+    source: str
+    """Its lines as they stand in the relay."""
+
+
+class Relay(msgspec.Struct, frozen=True):
+    outline: Outline
+
+    def places(self, field: Field) -> list[int]:
+        """Where a field stands, the governing section first: shallowest, then topmost."""
+        sections = self.outline.sections
+        found = [i for i, section in enumerate(sections) if field_of(section.title) is field]
+        if not found and field is Field.NEXT_ACTION:
+            found = [i for i, section in enumerate(sections) if _stands_in(section.title)]
+        return sorted(found, key=lambda i: (sections[i].level, i))
+
+    def content(self, field: Field) -> str | None:
+        """A field's text as it stands, or None where the relay has no such field."""
+        places = self.places(field)
+        return self.outline.content(places[0]) if places else None
+
+    @property
+    def next_action(self) -> str | None:
+        """The directive, or None where there is none to follow: missing, blank or a placeholder."""
+        content = self.content(Field.NEXT_ACTION)
+        if content is None or is_placeholder(content):
+            return None
+        return content.strip()
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        found: list[Decision] = []
+        seen: set[int] = set()
+        for place in self.places(Field.KEY_DECISIONS):
+            if place not in seen:  # else it stands below a section that was read already
+                seen.update(self.outline.extent(place))
+                blocks = outline.blocks(self.outline.content(place))
+                found += [_decision(block) for block in blocks if _ITEM.match(block)]
+        return tuple(found)
+
+    def with_content(self, field: Field, content: str) -> "Relay":
+        """This relay with one field's text replaced; every other byte stays."""
+        places = self.places(field)
+        if places:
+            return Relay(self.outline.replace_content(places[0], content))
+        text = self.outline.text
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        return parse(f"{text}{gap}## {field}\n{content}")
+
+
+def parse(data: bytes | str) -> Relay:
+    parsed = outline.parse(schema.text_of(data, "relay"))
+    schema.check(parsed.head, "relay", SCHEMA)
+    return Relay(parsed)
+
+
+def render(relay: Relay) -> str:
+    return relay.outline.text
+
+
+def compose(fields: Mapping[Field, str]) -> Relay:
+    """A relay that we write ourselves: the canonical headings in the canonical order."""
+    parts = [schema.mark("relay", SCHEMA)]
+    for field in Field:
+        if field in fields:
+            body = fields[field].strip("\r\n")
+            parts.append(f"## {field}\n{body}\n" if body else f"## {field}\n")
+    return parse("\n".join(parts))
+
+
+@lru_cache(maxsize=4096)  # the same titles return in every relay of a history
+def field_of(title: str) -> Field | None:
+    """The field that a heading names, however it is dressed."""
+    plain = outline.words(title)
+    for field, spellings in _SPELLINGS.items():
+        for spelling in spellings:
+            if plain.startswith(spelling) and _SUFFIX.match(plain, len(spelling)):
+                return field
+    return None
+
+
+def is_placeholder(content: str) -> bool:
+    """Whether a directive says nothing: blank, TBD, none, n/a, a row of dashes."""
+    return bool(_PLACEHOLDER.fullmatch(content))
+
+
+@lru_cache(maxsize=4096)
+def _stands_in(title: str) -> bool:
+    plain = outline.words(title)
+    return any(
+        plain.startswith(name) and _SUFFIX.match(plain, len(name)) is not None
+        for name in _STAND_INS
+    )
+
+
+def _decision(block: str) -> Decision:
+    words = " ".join(_ITEM.sub("", block, count=1).split())
+    made = None
+    for found in _DATE.finditer(words):
+        try:
+            made = date(int(found[1]), int(found[2]), int(found[3]))
+        except ValueError:
+            continue
+    undated = re.sub(r"\s*[(\[]\s*\d{4}-\d{2}-\d{2}\s*[)\]]\s*$", "", words)
+    parts = _BECAUSE.split(undated, maxsplit=1)
+    rationale = parts[1].strip() if len(parts) > 1 else ""
+    return Decision(parts[0].strip(), rationale, made, block)

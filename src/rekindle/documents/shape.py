@@ -1,0 +1,148 @@
+"""Holding plain data against a type, so that a mistake is named with its line.
+
+msgspec says what is wrong but not where in a file; walking the type beside the data gives
+the path, and the path gives the line.
+"""
+
+from difflib import get_close_matches
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from rekindle.documents.yamltext import Marked, Path
+from rekindle.errors import ManifestError
+
+T = TypeVar("T")
+
+
+class Duration(float):
+    """Seconds, written as 10s, 15m, 2h or none."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        if self == float("inf"):
+            return "none"
+        for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+            if self >= size and self % size == 0:
+                return f"{self / size:g}{unit}"
+        return f"{float(self):g}s"
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def duration(text: object) -> Duration:
+    if text == "none":
+        return Duration("inf")
+    if isinstance(text, str) and text[-1:] in _UNITS:
+        try:
+            amount = float(text[:-1])
+        except ValueError:
+            amount = -1.0
+        if 0 <= amount < float("inf"):
+            return Duration(amount * _UNITS[text[-1]])
+    raise ValueError(f"expected a duration such as 10s, 15m or 2h, got {text!r}")
+
+
+def conform(marked: Marked, kind: type[T], path: Path = ()) -> T:
+    """The data at `path` as a `kind`, or a ManifestError that names the line."""
+    data = marked.data
+    for step in path:
+        data = data.get(step) if isinstance(data, dict) else None
+    if data is None:
+        data = {}
+    checked = _checked(marked, data, kind, path)
+    return msgspec.convert(checked, kind, dec_hook=_hook)
+
+
+def fields_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The names as they stand in a file, each with its annotation."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(kind)}
+
+
+def struct_in(annotation: Any) -> type[msgspec.Struct] | None:
+    """The struct that an annotation stands for, through Annotated and unions."""
+    for option in (annotation, *get_args(annotation)):
+        if isinstance(option, type) and issubclass(option, msgspec.Struct):
+            return option
+    return None
+
+
+def _hook(kind: type, value: object) -> object:
+    if kind is Duration:
+        return duration(value)
+    raise NotImplementedError(kind)
+
+
+def _checked(marked: Marked, data: Any, annotation: Any, path: Path) -> Any:
+    """The data as it may be converted: a key that was left empty is as one left out."""
+    fitting = _fitting(annotation, data)
+    origin = get_origin(fitting)
+    if origin is dict and isinstance(data, dict):
+        kind = get_args(fitting)[1]
+        return {key: _checked(marked, value, kind, (*path, key)) for key, value in data.items()}
+    if origin in {list, tuple} and isinstance(data, list):
+        kind = get_args(fitting)[0]
+        return [_checked(marked, data[i], kind, (*path, i)) for i in range(len(data))]
+    if isinstance(data, dict) and (struct := struct_in(annotation)):
+        return _checked_struct(marked, data, struct, path)
+    _check_leaf(marked, data, annotation, path)
+    return data
+
+
+def _fitting(annotation: Any, data: Any) -> Any:
+    """The option of a union that a list or an object can only be meant for."""
+    if get_origin(annotation) in {Union, UnionType, Annotated}:
+        for option in get_args(annotation):
+            if get_origin(option) is type(data):
+                return option
+    return annotation
+
+
+def _checked_struct(
+    marked: Marked, data: dict[str, Any], kind: type[msgspec.Struct], path: Path
+) -> dict[str, Any]:
+    known = fields_of(kind)
+    required = {f.encode_name for f in msgspec.structs.fields(kind) if f.required}
+    checked = {}
+    for key, value in data.items():
+        if key not in known:
+            like = get_close_matches(key, known, n=1)
+            raise ManifestError(
+                f"unknown key {dotted((*path, key))!r}",
+                file=marked.file,
+                line=marked.line((*path, key)),
+                hint=f"did you mean `{like[0]}`?" if like else f"known here: {', '.join(known)}",
+            )
+        if value is not None or key in required:
+            checked[key] = _checked(marked, value, known[key], (*path, key))
+    for name in known:
+        if name in required and name not in data:
+            raise ManifestError(
+                f"{dotted(path) or 'the file'} lacks {name!r}",
+                file=marked.file,
+                line=marked.line(path),
+                hint=f"add `{name}: …` there",
+            )
+    return checked
+
+
+def _check_leaf(marked: Marked, data: Any, annotation: Any, path: Path) -> None:
+    try:
+        msgspec.convert(data, annotation, dec_hook=_hook)
+    except ValueError as error:  # a ValidationError is one
+        raise ManifestError(
+            f"{dotted(path)}: {str(error)[:1].lower()}{str(error)[1:]}",
+            file=marked.file,
+            line=marked.line(path),
+            hint="a time of day or anything else with a colon wants quotes"
+            if isinstance(data, int) and "str" in str(error)
+            else "correct that value; `rekindle config explain` lists every key",
+        ) from error
+
+
+def dotted(path: Path) -> str:
+    return ".".join(str(step) for step in path)

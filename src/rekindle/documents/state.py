@@ -1,0 +1,164 @@
+"""State: machine truth for readers, in the schema that Phoenix tools know.
+
+Unknown fields survive, at the top and in every loop. `check` is the hash of the rest:
+where it does not fit, somebody else wrote the file, and what they wrote is taken over.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import jsontext
+from rekindle.documents.identity import one_line, slug
+from rekindle.errors import DocumentError
+
+SCHEMA = 1
+_KNOWN = {"v", "agent", "last_active", "open_loops", "resolved", "numbers", "check"}
+_KNOWN_LOOP = {"id", "text", "added", "stale"}
+_KNOWN_RESOLVED = {"id", "reason", "resolved_date"}
+
+
+class OpenLoop(msgspec.Struct, frozen=True):
+    id: str
+    text: str
+    added: str
+    """The day it was opened, YYYY-MM-DD."""
+    stale: bool = False
+    extra: dict[str, Any] = {}
+
+
+class Resolution(msgspec.Struct, frozen=True):
+    id: str
+    reason: str
+    resolved_date: str
+    extra: dict[str, Any] = {}
+
+
+class State(msgspec.Struct, frozen=True):
+    agent: str
+    last_active: datetime | None = None
+    open_loops: tuple[OpenLoop, ...] = ()
+    resolved: tuple[Resolution, ...] = ()
+    numbers: dict[str, str] = {}
+    extra: dict[str, Any] = {}
+
+
+def parse(data: bytes) -> State:
+    """A state, tolerant of what tools and people leave out; never of what is not JSON."""
+    raw = jsontext.decode_object(data, "state.json", schema=SCHEMA)
+    return State(
+        agent=_text(raw.get("agent")),
+        last_active=moment(raw.get("last_active")),
+        open_loops=tuple(_open_loop(item) for item in _list(raw, "open_loops")),
+        resolved=tuple(_resolution(item) for item in _list(raw, "resolved")),
+        numbers={_text(key): _number(value) for key, value in _object(raw, "numbers").items()},
+        extra={key: value for key, value in raw.items() if key not in _KNOWN},
+    )
+
+
+def render(state: State) -> bytes:
+    body = _as_builtins(state)
+    return jsontext.encode_pretty({**body, "check": _check(body)}, "state.json")
+
+
+def is_ours(data: bytes) -> bool:
+    """Whether these bytes are as we wrote them: the check fits the rest."""
+    raw = jsontext.decode_object(data, "state.json", schema=SCHEMA)
+    found = raw.pop("check", None)
+    return bool(found == _check(raw))
+
+
+def moment(value: object) -> datetime | None:
+    """A point in time from ISO 8601; without a zone it is UTC. None where it says nothing."""
+    if not isinstance(value, str):
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _check(body: dict[str, Any]) -> str:
+    return jsontext.fingerprint(jsontext.encode(body, "state.json", order="sorted"))[:16]
+
+
+def _as_builtins(state: State) -> dict[str, Any]:
+    active = state.last_active.isoformat().replace("+00:00", "Z") if state.last_active else None
+    return {
+        "v": SCHEMA,
+        "agent": state.agent,
+        "last_active": active,
+        "open_loops": [
+            {
+                "id": loop.id,
+                "text": loop.text,
+                "added": loop.added,
+                "stale": loop.stale,
+                **loop.extra,
+            }
+            for loop in state.open_loops
+        ],
+        "resolved": [
+            {"id": item.id, "reason": item.reason, "resolved_date": item.resolved_date} | item.extra
+            for item in state.resolved
+        ],
+        "numbers": state.numbers,
+        **state.extra,
+    }
+
+
+def _open_loop(item: object) -> OpenLoop:
+    if isinstance(item, str):  # a list of plain sentences is how people begin
+        return OpenLoop(id=slug(item), text=one_line(item), added="")
+    fields = _require_object(item, "open_loops")
+    text = one_line(_text(fields.get("text")))
+    return OpenLoop(
+        id=one_line(_text(fields.get("id")), 200) or slug(text),
+        text=text,
+        added=_text(fields.get("added"))[:10],
+        stale=fields.get("stale") is True,
+        extra={key: value for key, value in fields.items() if key not in _KNOWN_LOOP},
+    )
+
+
+def _resolution(item: object) -> Resolution:
+    fields = _require_object(item, "resolved")
+    return Resolution(
+        id=one_line(_text(fields.get("id")), 200) or "unnamed",
+        reason=one_line(_text(fields.get("reason"))),
+        resolved_date=_text(fields.get("resolved_date"))[:10],
+        extra={key: value for key, value in fields.items() if key not in _KNOWN_RESOLVED},
+    )
+
+
+def _require_object(item: object, where: str) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        raise DocumentError("state.json", f"{where} holds something that is not an object")
+    return item
+
+
+def _list(raw: dict[str, Any], key: str) -> list[Any]:
+    value = raw.get(key) or []
+    if not isinstance(value, list):
+        raise DocumentError("state.json", f"{key} is not a list")
+    return value
+
+
+def _object(raw: dict[str, Any], key: str) -> dict[str, Any]:
+    value = raw.get(key) or {}
+    if not isinstance(value, dict):
+        raise DocumentError("state.json", f"{key} is not an object")
+    return value
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _number(value: object) -> str:
+    """Numbers are kept as strings: $1,000 and -3 % are numbers to a person."""
+    if isinstance(value, str):
+        return value
+    return jsontext.encode(value, "state.json").decode()

@@ -1,0 +1,151 @@
+"""YAML as plain data that remembers the line of every key.
+
+Built from the parser's events with a stack of our own: no recursion that a hostile file
+could exhaust, no aliases that could multiply, no tags that could construct.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import yaml
+
+from rekindle.errors import ManifestError
+
+_LARGEST = 1_000_000
+_DEEPEST = 50
+_LONGEST_NUMBER = 100
+_TEXT = "tag:yaml.org,2002:str"
+_NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_resolver: Any = yaml.resolver.Resolver()
+
+Path = tuple[str | int, ...]
+
+
+class Marked(msgspec.Struct, frozen=True):
+    """A document's data with the line, from 1, on which each of its paths stands."""
+
+    data: Any
+    lines: dict[Path, int]
+    file: str
+
+    def line(self, path: Path) -> int | None:
+        """The line of a path, or of the nearest thing above it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path)
+
+
+def parse(text: str, file: str) -> Marked:
+    if len(text) > _LARGEST:
+        raise ManifestError(f"is larger than {_LARGEST:,} characters", file=file)
+    builder = _Builder(file)
+    try:
+        for event in _events(text):
+            builder.take(event)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise ManifestError(
+            error.problem or "is not YAML",
+            file=file,
+            line=mark.line + 1 if mark else None,
+            hint="correct the YAML on that line: indentation by spaces, `key: value`",
+        ) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ManifestError(f"is not YAML ({error})", file=file) from error
+    return Marked(builder.root, builder.lines, file)
+
+
+def quoted(text: str) -> str:
+    """Text as a scalar that reads back as the same text, in quotes where it needs them."""
+    plain = re.fullmatch(r"[A-Za-z][\w./-]*", text, re.ASCII)
+    if plain and _resolver.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT:
+        return text
+    written: str = yaml.safe_dump(text, default_style='"', width=float("inf"), allow_unicode=True)
+    return written.rstrip("\n")
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    yield from yaml.parse(text, Loader=_Loader)
+
+
+class _Open(msgspec.Struct):
+    container: dict[str, Any] | list[Any]
+    path: Path
+    key: str | None = None
+
+
+class _Builder:
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.root: Any = None
+        self.lines: dict[Path, int] = {}
+        self._stack: list[_Open] = []
+        self._constructor = yaml.constructor.SafeConstructor()
+
+    def take(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            raise ManifestError("aliases are not supported here", file=self.file, line=line)
+        if getattr(event, "tag", None) not in {None, "!"}:
+            raise ManifestError("tags are not supported here", file=self.file, line=line)
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event, line)
+        elif isinstance(event, yaml.MappingStartEvent):
+            self._open({}, line)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            self._open([], line)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._stack.pop()
+
+    def _scalar(self, event: Any, line: int) -> None:
+        top = self._stack[-1] if self._stack else None
+        if top and isinstance(top.container, dict) and top.key is None:
+            if event.value in top.container:
+                raise ManifestError(f"{event.value!r} stands twice", file=self.file, line=line)
+            top.key = event.value
+            self.lines[(*top.path, event.value)] = line
+            return
+        is_plain = event.implicit[0] and event.tag is None
+        kind = _resolver.resolve(yaml.ScalarNode, event.value, (is_plain, not is_plain))
+        self._put(event.value if kind == _TEXT else self._value(event, kind, line), line)
+
+    def _value(self, event: Any, kind: str, line: int) -> Any:
+        """A number, a date, a switch or nothing."""
+        if kind in _NUMBERS and len(event.value) > _LONGEST_NUMBER:
+            raise ManifestError("a number cannot be that long", file=self.file, line=line)
+        node = yaml.ScalarNode(kind, event.value, event.start_mark, event.end_mark)
+        try:
+            return self._constructor.construct_object(node)
+        except (ValueError, OverflowError) as error:
+            raise ManifestError(
+                f"cannot be meant: {event.value[:40]} ({error})", file=self.file, line=line
+            ) from error
+
+    def _open(self, container: dict[str, Any] | list[Any], line: int) -> None:
+        if len(self._stack) >= _DEEPEST:
+            raise ManifestError("is nested too deeply", file=self.file, line=line)
+        top = self._stack[-1] if self._stack else None
+        if top and isinstance(top.container, dict) and top.key is None:
+            raise ManifestError("a key must be plain text", file=self.file, line=line)
+        self._stack.append(_Open(container, self._put(container, line)))
+
+    def _put(self, value: Any, line: int) -> Path:
+        if not self._stack:
+            if self.root is not None:
+                raise ManifestError("holds more than one document", file=self.file, line=line)
+            self.root = value
+            return ()
+        top = self._stack[-1]
+        path: Path
+        if isinstance(top.container, list):
+            path = (*top.path, len(top.container))
+            top.container.append(value)
+        else:
+            path = (*top.path, str(top.key))
+            top.container[str(top.key)] = value
+            top.key = None
+        self.lines.setdefault(path, line)
+        return path

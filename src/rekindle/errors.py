@@ -1,0 +1,251 @@
+"""Everything that Rekindle raises on purpose.
+
+Our exception tree, with the exit code that each branch ends a command with:
+
+    RekindleError                     1
+    ├── UsageError                    2
+    ├── ManifestError                 3
+    │   └── ManifestMissingError      3
+    ├── DocumentError                 4
+    │   └── NewerSchemaError          4
+    ├── StoreError                    5
+    │   ├── NotDurableError           5
+    │   └── UnsafePathError           5
+    ├── OwnershipError                6
+    │   ├── BusyError                 6
+    │   ├── FencedError               6
+    │   └── ForeignOwnerError         6
+    ├── NotFoundError                 7
+    │   ├── UnknownAgentError         7
+    │   └── UnknownLoopError          7
+    └── CheckFailedError              8
+
+An error says what happened (`str(error)`), carries its facts as attributes, and
+tells the user what to do next (`error.hint`).
+"""
+
+import errno
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+__all__ = [
+    "BusyError",
+    "CheckFailedError",
+    "DocumentError",
+    "FencedError",
+    "ForeignOwnerError",
+    "ManifestError",
+    "ManifestMissingError",
+    "NewerSchemaError",
+    "NotDurableError",
+    "NotFoundError",
+    "OwnershipError",
+    "RekindleError",
+    "StoreError",
+    "UnknownAgentError",
+    "UnknownLoopError",
+    "UnsafePathError",
+    "UsageError",
+    "storing",
+]
+
+
+class RekindleError(Exception):
+    """The root: catch this to catch everything that Rekindle raises on purpose."""
+
+    exit_code = 1
+    meaning = "something went wrong that has no code of its own"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(RekindleError):
+    """A name or an option that cannot be meant."""
+
+    exit_code = 2
+    meaning = "the command line is wrong"
+
+
+class ManifestError(RekindleError):
+    """rekindle.yaml says something that cannot be meant; the line is named."""
+
+    exit_code = 3
+    meaning = "rekindle.yaml is missing or wrong; the line is named"
+
+    def __init__(
+        self, message: str, *, file: str = "rekindle.yaml", line: int | None = None, hint: str = ""
+    ) -> None:
+        where = file if line is None else f"{file}:{line}"
+        super().__init__(f"{where}: {message}", hint=hint)
+        self.file = file
+        self.line = line
+
+
+class ManifestMissingError(ManifestError):
+    """There is no rekindle.yaml here or in any folder above."""
+
+    def __init__(self, start: str) -> None:
+        super().__init__(
+            f"not found in {start} or any folder above it",
+            hint="run `rekindle init` in the folder that your agent works in",
+        )
+        self.start = start
+
+
+class DocumentError(RekindleError):
+    """Bytes that are not the document they should be."""
+
+    exit_code = 4
+    meaning = "a document could not be read"
+
+    def __init__(self, document: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{document}: {reason}", hint=hint)
+        self.document = document
+        self.reason = reason
+
+
+class NewerSchemaError(DocumentError):
+    """Written by a newer Rekindle; reading it would lose what this one does not know."""
+
+    def __init__(self, document: str, found: int, known: int) -> None:
+        super().__init__(
+            document,
+            f"has schema {found}, this Rekindle knows up to {known}",
+            hint="upgrade Rekindle: pip install --upgrade rekindle",
+        )
+        self.found = found
+        self.known = known
+
+
+class StoreError(RekindleError):
+    """The file system refused something; what was acknowledged before is intact."""
+
+    exit_code = 5
+    meaning = "the file system refused; what was acknowledged before is intact"
+
+    def __init__(self, path: str, reason: str, *, errno: int | None = None, hint: str = "") -> None:
+        super().__init__(f"{path}: {reason}", hint=hint)
+        self.path = path
+        self.reason = reason
+        self.errno = errno
+
+
+class NotDurableError(StoreError):
+    """Written, but the disk did not confirm it: nothing was acknowledged."""
+
+
+class UnsafePathError(StoreError):
+    """A symbolic link or a hostile name where a plain file of ours should be."""
+
+
+class OwnershipError(RekindleError):
+    """Somebody else is this agent's writer."""
+
+    exit_code = 6
+    meaning = "somebody else owns the agent"
+
+
+class BusyError(OwnershipError):
+    """Another process on this host holds the agent's lock."""
+
+    def __init__(self, agent: str, waited: float) -> None:
+        super().__init__(
+            f"agent {agent} is busy: another process still held its lock after {waited:g} s",
+            hint="try again; `rekindle status` shows who works on it",
+        )
+        self.agent = agent
+        self.waited = waited
+
+
+class FencedError(OwnershipError):
+    """Another host took the agent over: this writer's generation is in the past."""
+
+    def __init__(self, agent: str, ours: int, current: int) -> None:
+        super().__init__(
+            f"agent {agent} was taken over (generation {current}, ours is {ours}): nothing written",
+            hint="stop working on it here, or take it back with --take-over",
+        )
+        self.agent = agent
+        self.ours = ours
+        self.current = current
+
+
+class ForeignOwnerError(OwnershipError):
+    """The folder says that the agent lives on another host."""
+
+    def __init__(self, agent: str, owner: str) -> None:
+        super().__init__(
+            f"agent {agent} belongs to host {owner}",
+            hint="if that host no longer works on it, repeat the command with --take-over",
+        )
+        self.agent = agent
+        self.owner = owner
+
+
+class NotFoundError(RekindleError):
+    """A name that nothing answers to."""
+
+    exit_code = 7
+    meaning = "no such agent, loop or revision"
+
+
+class UnknownAgentError(NotFoundError):
+    """The manifest has no agent of this name."""
+
+    def __init__(self, agent: str, known: Iterable[str]) -> None:
+        names = ", ".join(known) or "none yet"
+        super().__init__(
+            f"no agent named {agent!r} in rekindle.yaml (there: {names})",
+            hint=f"add it with `rekindle init --agent {agent}`, or correct the name",
+        )
+        self.agent = agent
+
+
+class UnknownLoopError(NotFoundError):
+    """No open or resolved loop has this id."""
+
+    def __init__(self, loop: str, like: str | None) -> None:
+        super().__init__(
+            f"no loop with id {loop!r}",
+            hint=f"did you mean `{like}`?" if like else "list them with `rekindle loops`",
+        )
+        self.loop = loop
+        self.like = like
+
+
+class CheckFailedError(RekindleError):
+    """A check ran and found something wrong; the findings were printed."""
+
+    exit_code = 8
+    meaning = "a check found problems and printed them"
+
+
+_HINTS = {
+    errno.ENOSPC: "the disk is full: free some space and repeat the command",
+    errno.EDQUOT: "the disk quota is used up: free some space and repeat the command",
+    errno.EROFS: "the file system is read-only: remount it, or move the project",
+    errno.EACCES: "give your user access to the .rekindle folder",
+    errno.EPERM: "give your user access to the .rekindle folder",
+    errno.EMFILE: "too many open files: raise the limit (ulimit -n) and repeat the command",
+    errno.ENFILE: "too many open files on this machine: close some and repeat the command",
+    errno.EIO: "the disk reported an error: check it before you go on (dmesg, smartctl)",
+    errno.ELOOP: "a symbolic link stands where a plain file should be: remove the link",
+}
+
+
+@contextmanager
+def storing(path: object) -> Iterator[None]:
+    """Turn what the file system refuses into a StoreError that names the path."""
+    try:
+        yield
+    except OSError as refused:
+        number = refused.errno or 0
+        kind = UnsafePathError if number == errno.ELOOP else StoreError
+        raise kind(
+            str(path),
+            refused.strerror or str(refused),
+            errno=refused.errno,
+            hint=_HINTS.get(number, "run `rekindle doctor` to see what is wrong"),
+        ) from refused

@@ -1,0 +1,202 @@
+"""Fold: what a sequence of events adds up to.
+
+The result depends on the set of events, not on their order or on how often one arrives:
+loops are sets of marks, everything else is the latest by time or by place in the log. That is
+what lets readers lay the inbox over the log without a lock, and a crashed fold run again.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents.event import AnyEvent, Unrecognised
+from rekindle.documents.state import State
+from rekindle.policy import loops, settings
+from rekindle.policy.loops import Loop, Mark
+
+
+class Said(msgspec.Struct, frozen=True):
+    """The latest word on one key."""
+
+    ts: datetime
+    value: Any
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """A document's last commit, as far as readers need it without opening the archive."""
+
+    seq: int
+    ts: datetime
+    sha256: str
+    previous: str
+    path: str
+    by: str
+    tokens: int
+    headline: str
+    trimmed: str = ""
+    over_cap: bool = False
+
+
+class Projection(msgspec.Struct, frozen=True):
+    agent: str
+    seq: int = 0
+    gen: int = 0
+    last_active: datetime | None = None
+    loops: dict[str, Loop] = {}
+    numbers: dict[str, Said] = {}
+    extra: dict[str, Said] = {}
+    documents: dict[str, Standing] = {}
+    cursors: dict[str, int] = {}
+    """How far each inbox segment has been folded into the log."""
+
+
+def fold(before: Projection, happened: Iterable[AnyEvent | Unrecognised]) -> Projection:
+    now = _Working(before)
+    for event in happened:
+        now.take(event)
+    return now.projection()
+
+
+def state_of(projection: Projection, now: datetime, limits: settings.Loops) -> State:
+    """The projection as readers of state.json see it."""
+    return State(
+        agent=projection.agent,
+        last_active=projection.last_active,
+        open_loops=loops.open_now(projection.loops, now, limits),
+        resolved=loops.resolved_lately(projection.loops, now, limits),
+        numbers={key: said.value for key, said in projection.numbers.items()},
+        extra={key: said.value for key, said in projection.extra.items()},
+    )
+
+
+def adopt(projection: Projection, edited: State, now: datetime) -> events.StateAdopted | None:
+    """The event that takes over what somebody wrote into state.json; None: nothing new."""
+    found = loops.adopt(projection.loops, edited, now)
+    numbers = _news(projection.numbers, edited.numbers)
+    extra = _news(projection.extra, edited.extra)
+    replaced = [
+        known[key].ts
+        for known, news in ((projection.numbers, numbers), (projection.extra, extra))
+        for key in news
+        if key in known
+    ]
+    adopted = msgspec.structs.replace(
+        found,
+        ts=loops.later(found.ts, *replaced),
+        numbers=numbers,
+        extra=extra,
+        last_active=edited.last_active,
+    )
+    is_later = edited.last_active is not None and (
+        projection.last_active is None or edited.last_active > projection.last_active
+    )
+    says = adopted.open_loops or adopted.resolved or adopted.numbers or adopted.extra or is_later
+    return adopted if says else None
+
+
+def _news(known: dict[str, Said], said: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in said.items()
+        if key not in known or loops.as_written(known[key].value) != loops.as_written(value)
+    }
+
+
+class _Working:
+    """A projection while events are added to it: dictionaries are copied once, not per event."""
+
+    def __init__(self, before: Projection) -> None:
+        self._before = before
+        self.agent = before.agent
+        self.seq = before.seq
+        self.gen = before.gen
+        self.last_active = before.last_active
+        self.loops = dict(before.loops)
+        self.numbers = dict(before.numbers)
+        self.extra = dict(before.extra)
+        self.documents = dict(before.documents)
+        self.cursors = dict(before.cursors)
+
+    def projection(self) -> Projection:
+        return Projection(
+            self.agent,
+            self.seq,
+            self.gen,
+            self.last_active,
+            self.loops,
+            self.numbers,
+            self.extra,
+            self.documents,
+            self.cursors,
+        )
+
+    def take(self, event: AnyEvent | Unrecognised) -> None:
+        self.seq = max(self.seq, event.seq)
+        self.gen = max(self.gen, event.gen)
+        if event.at:
+            segment, _, offset = event.at.rpartition(":")
+            self.cursors[segment] = max(self.cursors.get(segment, 0), int(offset))
+        match event:
+            case events.Heartbeat():
+                self._active(event.ts)
+            case events.LoopAdded():
+                self._mark(event.id, Mark(event.ts, event.text, added=event.added))
+            case events.LoopResolved():
+                self._mark(event.id, Mark(event.ts, event.reason, closes=True))
+            case events.StateAdopted():
+                self._adopted(event)
+            case events.RelayCommitted():
+                self._stands(event, trimmed=event.trimmed, over_cap=event.over_cap)
+            case events.CheckpointCommitted() | events.BriefCommitted():
+                self._stands(event)
+            case _:
+                pass
+
+    def _active(self, ts: datetime | None) -> None:
+        if ts is not None and (self.last_active is None or ts > self.last_active):
+            self.last_active = ts
+
+    def _mark(self, identity: str, mark: Mark) -> None:
+        loops.merge(self.loops, identity, mark)
+
+    def _adopted(self, event: events.StateAdopted) -> None:
+        self._active(event.last_active)
+        for loop in event.open_loops:
+            self._mark(loop.id, Mark(event.ts, loop.text, added=loop.added, extra=loop.extra))
+        for item in event.resolved:
+            self._mark(item.id, Mark(event.ts, item.reason, closes=True, extra=item.extra))
+        _latest(self.numbers, event.numbers, event.ts)
+        _latest(self.extra, event.extra, event.ts)
+
+    def _stands(
+        self, event: events.Committed, *, trimmed: str = "", over_cap: bool = False
+    ) -> None:
+        known = self.documents.get(event.document)
+        if known is None or event.seq > known.seq:
+            self.documents[event.document] = Standing(
+                event.seq,
+                event.ts,
+                event.sha256,
+                event.previous,
+                event.path,
+                event.by,
+                event.tokens,
+                event.headline,
+                trimmed,
+                over_cap,
+            )
+
+
+def _latest(known: dict[str, Said], said: dict[str, Any], ts: datetime) -> None:
+    for key, value in said.items():
+        before = known.get(key)
+        if before is None or _rank(ts, value) > _rank(before.ts, before.value):
+            known[key] = Said(ts, value)
+
+
+def _rank(ts: datetime, value: Any) -> tuple[datetime, bytes]:
+    """By time, and at the same instant by content, so that the order of arrival never decides."""
+    return ts, loops.as_written(value)

@@ -1,0 +1,195 @@
+"""Open loops: what an agent must not forget, and what takes one off the list.
+
+A loop is the set of its marks, each an opening or a closing at a moment. Sets merge the
+same way in any order and any number of times, so two writers, a replay or a duplicate can
+neither lose a loop nor bring a resolved one back. The last mark decides: only an explicit
+resolution closes a loop, and a later opening opens it again, with its history.
+
+A writer stamps its mark later than every mark it has seen, even when the clock has been set
+back: what somebody just resolved must not stay open because yesterday was in the future.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import jsontext
+from rekindle.documents.event import LoopAdded, LoopResolved, StateAdopted
+from rekindle.documents.identity import loop_id, one_line
+from rekindle.documents.state import OpenLoop, Resolution, State
+from rekindle.errors import UnknownLoopError, UsageError
+from rekindle.policy import settings
+
+_TICK = timedelta(microseconds=1)
+_DAY = timedelta(days=1)
+
+
+class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+    ts: datetime
+    text: str
+    """What is open, or why it was closed."""
+    closes: bool = False
+    added: str = ""
+    extra: dict[str, Any] | None = None
+    """Fields that we do not know; None: nothing was said about them, what stood there stays."""
+
+    @property
+    def order(self) -> tuple[datetime, bool, str, str, bytes]:
+        """By time; at the same instant an opening counts last, for a loop must not be lost."""
+        extra = b"" if self.extra is None else as_written(self.extra)
+        return (self.ts, not self.closes, self.text, self.added, extra)
+
+    @property
+    def day(self) -> str:
+        return self.ts.astimezone(UTC).date().isoformat()
+
+
+class Loop(msgspec.Struct, frozen=True):
+    id: str
+    marks: tuple[Mark, ...]
+
+    @property
+    def is_open(self) -> bool:
+        return not self.marks[-1].closes
+
+    @property
+    def text(self) -> str:
+        return next((mark.text for mark in reversed(self.marks) if not mark.closes), "")
+
+    @property
+    def added(self) -> str:
+        """The day of the opening that still stands: a loop that was reopened is young again."""
+        opening = self.marks[-1]
+        for mark in reversed(self.marks):
+            if mark.closes:
+                break
+            opening = mark
+        return opening.added or opening.day
+
+    @property
+    def times_reopened(self) -> int:
+        return sum(
+            before.closes and not after.closes
+            for before, after in zip(self.marks, self.marks[1:], strict=False)
+        )
+
+    def as_open(self, today: date, stale_after_days: int) -> OpenLoop:
+        said = (mark.extra for mark in reversed(self.marks) if not mark.closes)
+        extra = next((extra for extra in said if extra is not None), {})
+        return OpenLoop(
+            self.id, self.text, self.added, is_stale(self.added, today, stale_after_days), extra
+        )
+
+    def as_resolved(self) -> Resolution:
+        last = self.marks[-1]
+        return Resolution(self.id, last.text, last.day, last.extra or {})
+
+
+Loops = Mapping[str, Loop]
+
+
+def merge(loops: dict[str, Loop], identity: str, mark: Mark) -> None:
+    """Add a mark to a loop; one that it has already changes nothing."""
+    known = loops.get(identity)
+    marks = known.marks if known else ()
+    if mark.order not in {one.order for one in marks}:
+        loops[identity] = Loop(identity, tuple(sorted((*marks, mark), key=lambda one: one.order)))
+
+
+def is_stale(added: str, today: date, after_days: int) -> bool:
+    """Older than `after_days` by date; a date that cannot be read, or lies ahead, is not stale."""
+    try:
+        return (today - date.fromisoformat(added)).days > after_days
+    except ValueError:
+        return False
+
+
+def add(loops: Loops, identity: str, text: str, now: datetime) -> LoopAdded | None:
+    """The event that opens, rewords or reopens a loop; None where it stands so already."""
+    identity = loop_id(identity)
+    line = one_line(text)
+    if not line:
+        raise UsageError("an open loop needs a text", hint="say in a sentence what is open")
+    known = loops.get(identity)
+    if known and known.is_open and known.text == line:
+        return None
+    return LoopAdded(ts=_after(now, known), id=identity, text=line)
+
+
+def resolve(loops: Loops, identity: str, reason: str, now: datetime) -> LoopResolved | None:
+    """The event that closes a loop; None where it is closed already."""
+    known = loops.get(identity)
+    if known is None:
+        like = get_close_matches(identity, loops, n=1)
+        raise UnknownLoopError(identity, like[0] if like else None)
+    line = one_line(reason)
+    if not line:
+        raise UsageError("a resolution needs a reason", hint="say in a sentence why it is done")
+    if not known.is_open:
+        return None
+    return LoopResolved(ts=_after(now, known), id=identity, reason=line)
+
+
+def adopt(loops: Loops, edited: State, now: datetime) -> StateAdopted:
+    """What somebody who edited state.json added or closed; what they left out stays open."""
+    written = [_with_text(loops.get(loop.id), loop) for loop in edited.open_loops]
+    opened = [loop for loop in written if _says_something_new(loops.get(loop.id), loop)]
+    open_ids = {loop.id for loop in edited.open_loops}
+    closed = [
+        item
+        for item in edited.resolved
+        if item.id not in open_ids and ((known := loops.get(item.id)) is None or known.is_open)
+    ]
+    touched = [
+        loops.get(identity) for identity in [one.id for one in opened] + [one.id for one in closed]
+    ]
+    return StateAdopted(ts=_after(now, *touched), open_loops=tuple(opened), resolved=tuple(closed))
+
+
+def open_now(loops: Loops, now: datetime, limits: settings.Loops) -> tuple[OpenLoop, ...]:
+    """What is open, oldest first."""
+    today = now.date()
+    found = [
+        loop.as_open(today, limits.stale_after_days) for loop in loops.values() if loop.is_open
+    ]
+    return tuple(sorted(found, key=lambda loop: (loop.added, loop.id)))
+
+
+def resolved_lately(loops: Loops, now: datetime, limits: settings.Loops) -> tuple[Resolution, ...]:
+    """What was resolved within the time that state.json shows it, newest first."""
+    found = [
+        loop
+        for loop in loops.values()
+        if not loop.is_open and (now - loop.marks[-1].ts) / _DAY <= limits.keep_resolved_days
+    ]
+    found.sort(key=lambda loop: (loop.marks[-1].ts, loop.id), reverse=True)
+    return tuple(loop.as_resolved() for loop in found)
+
+
+def as_written(value: Any) -> bytes:
+    """A value as state.json has it: to Python 1, 1.0 and true are equal, in a file they are not."""
+    return jsontext.encode(value, "state.json")
+
+
+def later(now: datetime, *seen: datetime) -> datetime:
+    """Now, or just after the latest of what was seen, should the clock have been set back."""
+    return max([now, *(ts + _TICK for ts in seen)])
+
+
+def _with_text(known: Loop | None, loop: OpenLoop) -> OpenLoop:
+    """Whoever wrote the id alone said nothing about the text."""
+    return msgspec.structs.replace(loop, text=loop.text or (known.text if known else ""))
+
+
+def _says_something_new(known: Loop | None, loop: OpenLoop) -> bool:
+    if known is None or not known.is_open:
+        return True
+    stands = known.as_open(date.min, 0)
+    return stands.text != loop.text or as_written(stands.extra) != as_written(loop.extra)
+
+
+def _after(now: datetime, *known: Loop | None) -> datetime:
+    return later(now, *(loop.marks[-1].ts for loop in known if loop))

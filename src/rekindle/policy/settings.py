@@ -1,0 +1,211 @@
+"""Every threshold there is: its default, its bounds and its reason stand here and nowhere else.
+
+What the manifest can set is a field of a struct below, under the key of the same path.
+What it cannot set is a constant at the end, listed in `FIXED`.
+`rekindle config explain KEY` prints any of them with its value and origin.
+"""
+
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+
+from rekindle.documents import shape
+from rekindle.documents.manifest import Manifest
+from rekindle.documents.shape import Duration
+from rekindle.documents.yamltext import Marked, Path
+from rekindle.errors import NotFoundError
+
+
+def _doc(text: str, **bounds: Any) -> msgspec.Meta:
+    return msgspec.Meta(description=text, **bounds)
+
+
+class Relay(msgspec.Struct, frozen=True):
+    token_threshold_percent: Annotated[
+        int, _doc("Hand off when the context window is this full, in percent.", ge=1, le=100)
+    ] = 80
+    strategy: Annotated[
+        Literal["summarize_to_checkpoint"], _doc("How a handoff carries the work over.")
+    ] = "summarize_to_checkpoint"
+    max_relay_tokens: Annotated[
+        int, _doc("Trim the relay when it is larger: it is read at every start.", ge=200)
+    ] = 2_000
+    summarizer_max_input_tokens: Annotated[
+        int, _doc("The most that a summarizer is ever given; beyond it a handoff halts.", ge=1_000)
+    ] = 150_000
+
+
+class Restart(msgspec.Struct, frozen=True):
+    max_crashes: Annotated[int, _doc("Crashes within `window` that end in safe mode.", ge=1)] = 5
+    window: Annotated[Duration, _doc("The time over which crashes are counted.")] = Duration(900)
+    cooldown: Annotated[Duration, _doc("The first pause after a crash; it doubles.")] = Duration(10)
+    max_cooldown: Annotated[Duration, _doc("The longest pause after a crash.")] = Duration(300)
+    healthy_after: Annotated[
+        Duration, _doc("Running this long without a crash resets count and pause.")
+    ] = Duration(600)
+
+
+class Watch(msgspec.Struct, frozen=True):
+    every: Annotated[Duration, _doc("How often the watchdog looks.")] = Duration(15)
+    silence: Annotated[
+        Duration, _doc("No hook, stream or transcript activity for this long is a hang.")
+    ] = Duration(600)
+    tool_timeout: Annotated[
+        Duration, _doc("End a tool call after this long; none: only say so.")
+    ] = Duration("inf")
+
+
+class Limits(msgspec.Struct, frozen=True):
+    wait: Annotated[bool, _doc("Wait a usage limit out; false: stop and say so.")] = True
+
+
+class Loops(msgspec.Struct, frozen=True):
+    stale_after_days: Annotated[
+        int, _doc("An open loop older than this many days is marked stale.", ge=1)
+    ] = 14
+    keep_resolved_days: Annotated[
+        int, _doc("Days that a resolved loop stays in state.json; the log keeps it.", ge=1)
+    ] = 7
+
+
+class Brief(msgspec.Struct, frozen=True):
+    at: Annotated[
+        str, _doc("When the daily brief is written.", pattern=r"^([01]\d|2[0-3]):[0-5]\d$")
+    ] = "06:00"
+    zone: Annotated[str, _doc("The time zone of `at`; empty: the machine's.")] = ""
+    on_session_end: Annotated[bool, _doc("Write a brief after every session too.")] = False
+    max_tokens: Annotated[int, _doc("The longest brief.", ge=100)] = 600
+
+
+class Archive(msgspec.Struct, frozen=True):
+    transcripts: Annotated[
+        bool, _doc("Keep transcripts: the CLIs delete theirs after a month.")
+    ] = True
+
+
+class Runtime(msgspec.Struct, frozen=True):
+    relay: Relay = Relay()
+    restart: Restart = Restart()
+    watch: Watch = Watch()
+    limits: Limits = Limits()
+    loops: Loops = Loops()
+    brief: Brief = Brief()
+    archive: Archive = Archive()
+
+
+class AgentDefaults(msgspec.Struct, frozen=True):
+    """What an agent has where its entry in the manifest is silent."""
+
+    prompt: Annotated[str, _doc("The file with the task of every cycle.")] = "PROMPT.md"
+    dir: Annotated[str, _doc("The agent's working directory, from the manifest's folder.")] = "."
+    mode: Annotated[
+        Literal["loop", "stay"],
+        _doc("loop: headless, cycle after cycle; stay: interactive, safe mode after a clean exit."),
+    ] = "loop"
+    persona: Annotated[str, _doc("How the harness is set up: a name under `personas`.")] = "default"
+    cycles: Annotated[int, _doc("Cycles per run; 0: no end.", ge=0)] = 10
+    convergence: Annotated[
+        bool, _doc("on: hold the agent to brainstorm, decide, ship, by evidence.")
+    ] = False
+
+
+class Settings(msgspec.Struct, frozen=True):
+    runtime: Runtime = Runtime()
+    agent: AgentDefaults = AgentDefaults()
+
+
+SNAPSHOT_EVERY_BYTES = 256 * 1024
+"""Log written since the last snapshot that makes a new one: what a start has to read again."""
+LOCK_WAIT_SECONDS = 1.0
+"""How long a command waits for the agent's writer before it leaves its record to it."""
+HEADLINE_CHARACTERS = 200
+"""How much of a directive a status shows."""
+
+FIXED: dict[str, tuple[Any, str]] = {
+    "store.snapshot_every_bytes": (
+        SNAPSHOT_EVERY_BYTES,
+        "Log written since the last snapshot that makes a new one.",
+    ),
+    "store.lock_wait_seconds": (
+        LOCK_WAIT_SECONDS,
+        "How long a command waits for the agent's writer before it leaves its record to it.",
+    ),
+    "status.headline_characters": (HEADLINE_CHARACTERS, "How much of a directive a status shows."),
+}
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    key: str
+    value: Any
+    default: Any
+    origin: str
+    """`default`, `fixed`, or the file and line that set it."""
+    meaning: str
+
+
+def resolve(marked: Marked | None) -> Settings:
+    """The settings in force: the manifest's where it speaks, else the defaults."""
+    if marked is None:
+        return Settings()
+    return Settings(runtime=shape.conform(marked, Runtime, ("runtime",)))
+
+
+def explain_all(manifest: Manifest | None, marked: Marked | None) -> list[Explanation]:
+    """Every threshold, in the order of the reference manifest."""
+    found = list(_walk(("runtime",), Runtime(), resolve(marked).runtime, marked))
+    agents: list[str | None] = [*manifest.agents] if manifest else []
+    for name in agents or [None]:
+        found += _agent(name, manifest, marked)
+    found += [
+        Explanation(key, value, value, "fixed", meaning) for key, (value, meaning) in FIXED.items()
+    ]
+    return found
+
+
+def explain(key: str, manifest: Manifest | None, marked: Marked | None) -> list[Explanation]:
+    """What a key means and what it is now; the last part of a key is enough."""
+    every = explain_all(manifest, marked)
+    found = [one for one in every if one.key == key or one.key.endswith(f".{key}")]
+    found = found or [one for one in every if one.key.startswith(f"{key}.")]
+    if not found:
+        tails = {one.key.rsplit(".", 1)[1] for one in every} | {one.key for one in every}
+        like = get_close_matches(key, tails, n=1)
+        raise NotFoundError(
+            f"no setting named {key!r}",
+            hint=f"did you mean `{like[0]}`?" if like else "`rekindle config explain` lists all",
+        )
+    return found
+
+
+def _agent(name: str | None, manifest: Manifest | None, marked: Marked | None) -> list[Explanation]:
+    defaults = AgentDefaults()
+    own = manifest.agents[name] if manifest and name is not None else None
+    said = {
+        key: value
+        for key in msgspec.structs.asdict(defaults)
+        if own is not None and (value := getattr(own, key)) is not None
+    }
+    path = ("agents", name or "NAME")
+    return list(_walk(path, defaults, msgspec.structs.replace(defaults, **said), marked))
+
+
+def _walk(path: Path, default: Any, value: Any, marked: Marked | None) -> list[Explanation]:
+    found: list[Explanation] = []
+    for name, annotation in shape.fields_of(type(default)).items():
+        here = (*path, name)
+        if shape.struct_in(annotation):
+            found += _walk(here, getattr(default, name), getattr(value, name), marked)
+            continue
+        line = marked.lines.get(here) if marked else None
+        meta = next(one for one in get_args(annotation) if isinstance(one, msgspec.Meta))
+        found.append(
+            Explanation(
+                shape.dotted(here),
+                getattr(value, name),
+                getattr(default, name),
+                f"{marked.file}:{line}" if marked and line else "default",
+                meta.description or "",
+            )
+        )
+    return found

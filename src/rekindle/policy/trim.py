@@ -1,0 +1,333 @@
+"""Trim: bring a relay under its cap without touching what it directs.
+
+What goes, in this order, and only until it fits: done lines; what we did; the oldest
+decisions; the other sections, from the bottom. Inside a Next Action only done lines go. Nothing
+is rewritten: lines are kept or removed whole, and what is removed is handed back to be archived
+first. A relay without a directive is left alone: what we cannot read we must not cut.
+
+Removing a line can change how others are read: half a comment hides the headings after it. So
+what is left is read again, and where it no longer falls into the same sections, whole sections go
+instead of blocks, or nothing does.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+
+import msgspec
+
+from rekindle.documents import outline, schema
+from rekindle.documents import relay as relays
+from rekindle.documents.relay import Field, Relay
+from rekindle.policy.tokens import estimate, weigh
+
+_DONE_ITEM = re.compile(
+    r"\s*(?:[-+*]|\d{1,9}[.)])\s+(?:\[[xX✓✔]\]|[✅☑✔]|~~.*~~[\s.!]*$|\S.*✅\s*$)"
+)
+_NEW_BLOCK = re.compile(r"\s*(?:[-+*]\s|\d{1,9}[.)]\s|[#>|<=]|`{3}|~{3}|-{3}|\*{3}|_{3})")
+_OPEN_BOX = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])\s+\[ \]")
+_DATE = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
+_LAST_TO_GO = (Field.METRICS, Field.ACTIVE_PROJECTS, Field.OPEN_QUESTIONS, Field.CURRENT_PHASE)
+
+
+# From one cycle's relay to the next most lines stay the same.
+_weigh = lru_cache(maxsize=65_536)(weigh)
+
+
+class Removed(msgspec.Struct, frozen=True):
+    heading: str
+    """The title of the section that it stood in."""
+    reason: str
+    text: str
+
+
+class Trimmed(msgspec.Struct, frozen=True):
+    relay: Relay
+    removed: tuple[Removed, ...]
+    tokens_before: int
+    tokens: int
+    fits: bool
+
+
+def trim(relay: Relay, cap: int) -> Trimmed:
+    before = estimate(relays.render(relay))
+    if before <= cap or relay.next_action is None:
+        return Trimmed(relay, (), before, before, before <= cap)
+    for finely in (True, False):
+        page = _Page(relay, finely=finely)
+        for reason, lines in _candidates(page):
+            if page.weight <= cap:
+                break
+            page.remove(lines, reason)
+        kept = relays.parse(page.text)
+        if page.reads_as(kept):
+            after = estimate(page.text)
+            return Trimmed(kept, page.removed, before, after, after <= cap)
+    return Trimmed(relay, (), before, before, fits=False)
+
+
+def archive_text(removed: tuple[Removed, ...], title: str) -> str:
+    """What was trimmed away, as the archive keeps it: every line, below the heading it had."""
+    parts = [schema.mark("trimmed", 1), f"# {title}\n"]
+    heading = None
+    for piece in removed:
+        if piece.heading != heading:
+            heading = piece.heading
+            parts.append(f"\n## {heading or 'Before the first heading'}\n")
+        parts.append(piece.text if piece.text.endswith(("\n", "\r")) else piece.text + "\n")
+    return "".join(parts)
+
+
+def is_done(line: str) -> bool:
+    """A list item that is ticked off or struck out."""
+    return bool(_DONE_ITEM.match(line.rstrip("\r\n")))
+
+
+class _Line(msgspec.Struct):
+    text: str
+    section: int
+    """The index of its section; -1: before the first heading."""
+    block: int
+    weight: float
+    is_heading: bool = False
+    in_fence: bool = False
+    fixed: bool = False
+    reason: str = ""
+    """Why it was removed; empty: it is kept."""
+
+
+class _Page:
+    """A relay as lines, each with its section and block, that are removed one group at a time.
+
+    `finely`: by paragraphs and list items; else a section's text is one block.
+    """
+
+    def __init__(self, relay: Relay, *, finely: bool) -> None:
+        self.relay = relay
+        self.finely = finely
+        self.sections = relay.outline.sections
+        self.lines: list[_Line] = []
+        self.owners = _owners(relay)
+        self._blocks = 0
+        self._lay(relay.outline.head, -1)
+        for index, section in enumerate(self.sections):
+            heading = outline.lines(section.heading)
+            if len(heading) > 1 and self.lines and not self.lines[-1].text.strip():
+                self.lines[-1].fixed = True  # an underlined heading needs the gap above it
+            for text in heading:
+                self.lines.append(_Line(text, index, -1, _weigh(text), is_heading=True))
+            self._lay(section.body, index)
+        self._fix_front_matter()
+        self.own: dict[int, list[_Line]] = {}
+        for line in self.lines:
+            self.own.setdefault(line.section, []).append(line)
+        self.weight = sum(line.weight for line in self.lines)
+
+    @property
+    def text(self) -> str:
+        return "".join(line.text for line in self.lines if not line.reason)
+
+    @property
+    def removed(self) -> tuple[Removed, ...]:
+        return tuple(
+            Removed(
+                self.sections[line.section].title if line.section >= 0 else "",
+                line.reason,
+                line.text,
+            )
+            for line in self.lines
+            if line.reason
+        )
+
+    def reads_as(self, kept: Relay) -> bool:
+        """Whether what is left falls into the sections that it stood in."""
+        left: list[tuple[str, str]] = [("", self._left(-1))]
+        for index, section in enumerate(self.sections):
+            if not self.own[index][0].reason:
+                left.append((section.heading, self._left(index)))
+        found = [("", kept.outline.head.strip())]
+        found += [(section.heading, section.body.strip()) for section in kept.outline.sections]
+        return found == left
+
+    def blocks(self, section: int) -> list[list[_Line]]:
+        """What still stands of a section's own text, block by block."""
+        found: dict[int, list[_Line]] = {}
+        for line in self.own.get(section, ()):
+            if not line.is_heading and not line.reason:
+                found.setdefault(line.block, []).append(line)
+        return list(found.values())
+
+    def owned_by(self, field: Field) -> list[int]:
+        return [index for index, owner in enumerate(self.owners) if owner is field]
+
+    def remove(self, lines: list[_Line], reason: str) -> None:
+        for line in lines:
+            if not line.fixed and not line.reason:
+                line.reason = reason
+                self.weight -= line.weight
+
+    def _left(self, section: int) -> str:
+        own = self.own.get(section, ())
+        return "".join(line.text for line in own if not line.reason and not line.is_heading).strip()
+
+    def _lay(self, text: str, section: int) -> None:
+        for block in outline.blocks(text) if self.finely else [text]:
+            for line, is_prose in outline.unfenced(block):
+                self.lines.append(
+                    _Line(line, section, self._blocks, _weigh(line), in_fence=not is_prose)
+                )
+            self._blocks += 1
+
+    def _fix_front_matter(self) -> None:
+        """Front matter and the schema mark are for programs: they stay."""
+        head = [line for line in self.lines if line.section < 0]
+        rule = "---"
+        if head and head[0].text.lstrip("\ufeff").rstrip() == rule:
+            for line in head:
+                line.fixed = True
+                if line is not head[0] and line.text.rstrip() in {rule, "..."}:
+                    break
+        for line in head:
+            if line.text.startswith("<!-- rekindle:"):
+                line.fixed = True
+
+
+def _owners(relay: Relay) -> list[Field | None]:
+    """The field that each section belongs to: its own, or that of a heading above it."""
+    directives = {
+        index for place in relay.places(Field.NEXT_ACTION) for index in relay.outline.extent(place)
+    }
+    owners: list[Field | None] = []
+    above: list[tuple[int, Field | None]] = []
+    for index, section in enumerate(relay.outline.sections):
+        while above and above[-1][0] >= section.level:
+            above.pop()
+        own = relays.field_of(section.title) or (above[-1][1] if above else None)
+        above.append((section.level, own))
+        owners.append(Field.NEXT_ACTION if index in directives else own)
+    return owners
+
+
+def _candidates(page: _Page) -> Iterator[tuple[str, list[_Line]]]:
+    """Groups of lines in the order in which they may go."""
+    if page.finely:
+        yield from (("done", group) for group in _done(page))
+    for section in page.owned_by(Field.WHAT_WE_DID):
+        yield from (("history", block) for block in page.blocks(section))
+    yield from (("decision", block) for block in _oldest_first(page))
+    yield from (("other", block) for block in _others(page))
+
+
+def _done(page: _Page) -> Iterator[list[_Line]]:
+    """Done items. A decision with a tick is still a decision: those go by age, later."""
+    lines = page.lines
+    spared = _finished(page)
+    for number, line in enumerate(lines):
+        owner = page.owners[line.section] if line.section >= 0 else None
+        if line.is_heading or line.in_fence or owner is Field.KEY_DECISIONS:
+            continue
+        if line.section in spared or not is_done(line.text):
+            continue
+        below = _below(lines, number)
+        if below is None:
+            continue
+        if owner is Field.NEXT_ACTION:
+            # Its details would hang under the item above: a done item with open details stays.
+            details = [one for one in below if one.text.strip()]
+            if all(is_done(one.text) and not one.in_fence for one in details):
+                yield [line, *details]
+        elif not any(_OPEN_BOX.match(one.text) for one in below):
+            yield [line, *below]
+
+
+def _finished(page: _Page) -> range:
+    """The directive's sections where all of it is done: it stays, for a relay must have one."""
+    extent = page.relay.outline.extent(page.relay.places(Field.NEXT_ACTION)[0])
+    left = (
+        line.text
+        for section in extent
+        for line in page.own[section]
+        if not line.is_heading and (line.in_fence or not is_done(line.text))
+    )
+    return extent if relays.is_placeholder("".join(left)) else range(0)
+
+
+def _below(lines: list[_Line], number: int) -> list[_Line] | None:
+    """The lines that hang under a list item; None where its text goes on at the margin."""
+    indent = _indent(lines[number].text)
+    found: list[_Line] = []
+    gap: list[_Line] = []
+    for at in range(number + 1, len(lines)):
+        line = lines[at]
+        if line.is_heading:
+            break
+        if not line.text.strip():
+            gap.append(line)
+            continue
+        is_code_of_it = found and found[-1].in_fence and line.in_fence
+        if _indent(line.text) <= indent and not (is_code_of_it and line.block == found[-1].block):
+            if not gap and not _NEW_BLOCK.match(line.text):
+                return None
+            break
+        found += [*gap, line]
+        gap = []
+    return found
+
+
+def _oldest_first(page: _Page) -> list[list[_Line]]:
+    """Decisions by date, their own or that of the heading they stand under.
+
+    An undated one is as old as the one above it; ties go in list order.
+    """
+    blocks = []
+    dates = []
+    for section in page.owned_by(Field.KEY_DECISIONS):
+        title = page.sections[section].title
+        above = None if relays.field_of(title) else _latest_date(title)
+        for block in page.blocks(section):
+            blocks.append(block)
+            dates.append(_latest_date("".join(line.text for line in block)) or above)
+    known = [day for day in dates if day]
+    newest_first = len(known) > 1 and known[0] > known[-1]
+    filled: list[date] = []
+    last = known[0] if known else date.min
+    for day in dates:
+        last = day or last
+        filled.append(last)
+    order = sorted(range(len(blocks)), key=lambda i: (filled[i], -i if newest_first else i))
+    return [blocks[i] for i in order]
+
+
+def _latest_date(text: str) -> date | None:
+    found = []
+    for day in _DATE.findall(text):
+        try:
+            found.append(date.fromisoformat(day))
+        except ValueError:
+            continue
+    return max(found, default=None)
+
+
+def _others(page: _Page) -> Iterator[list[_Line]]:
+    """Everything that is no field of the relay, from the bottom; then the lesser fields."""
+    unknown = [index for index, owner in enumerate(page.owners) if owner is None]
+    for section in (*reversed(unknown), -1):
+        yield from reversed(page.blocks(section))
+        if section >= 0 and not _has_kept_below(page, section):
+            yield page.own[section]
+    for field in _LAST_TO_GO:
+        for section in reversed(page.owned_by(field)):
+            blocks = page.blocks(section)
+            # The phase is the topic of the whole relay: its first words stay.
+            keep = 1 if field is Field.CURRENT_PHASE else 0
+            yield from reversed(blocks[keep:])
+
+
+def _has_kept_below(page: _Page, section: int) -> bool:
+    below = page.relay.outline.extent(section)[1:]
+    return any(not line.reason for index in below for line in page.own[index])
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip(" \t"))

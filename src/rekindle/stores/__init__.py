@@ -1,0 +1,1 @@
+"""Where an agent's truth is kept."""

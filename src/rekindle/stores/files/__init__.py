@@ -1,0 +1,16 @@
+"""The default store: plain files, the log is the truth.
+
+layout     which file stands where, and that nothing hostile stands there instead
+inbox      records from hooks and commands: appended by many, folded by one
+log        ops.jsonl: our ordered facts
+snapshot   where the log had got to, so that a start costs the tail and not the history
+view       what readers see, without a lock: snapshot, log, and the inbox laid over
+ownership  one writer: a lock on this host, a generation between hosts
+writer     the only code that changes anything but the inbox
+recovery   files held against the log: roll forward, adopt, set aside
+store      the front door
+"""
+
+from rekindle.stores.files.store import FileStore
+
+__all__ = ["FileStore"]

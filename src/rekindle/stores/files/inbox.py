@@ -1,0 +1,163 @@
+"""The inbox: what hooks and commands hand in, appended by many, folded by one.
+
+A record is one line, `1 event {...}`, written with a single write that also opens with a
+newline: a torn tail then spoils itself and never the record after it.
+
+Segments have names that are never used twice. A writer appends under a shared lock and
+looks, once it has the lock, whether the segment is still there; the fold removes one only
+under the exclusive lock. So no record can land in a file that is already gone.
+"""
+
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents.event import AnyEvent, Event, Unrecognised
+from rekindle.errors import DocumentError, StoreError, storing
+from rekindle.system import disk
+
+_PREFIX = b"1 event "
+_SUFFIX = ".seg"
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A complete line of a segment, and where it ends."""
+
+    segment: str
+    end: int
+    line: bytes
+
+    @property
+    def at(self) -> str:
+        return f"{self.segment}:{self.end}"
+
+    def event(self) -> AnyEvent | Unrecognised:
+        if not self.line.startswith(_PREFIX):
+            raise DocumentError("inbox record", "is torn, or of a kind that is not known")
+        return events.parse(self.line[len(_PREFIX) :])
+
+
+class Segment(msgspec.Struct, frozen=True):
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def append(folder: Path, records: list[Event], *, durable: bool) -> None:
+    """Append records in one write; `durable` returns only once the disk has confirmed it."""
+    data = b"".join(b"\n" + _PREFIX + events.render(record) + b"\n" for record in records)
+    fd = _open_newest(folder)
+    try:
+        with storing(folder):
+            written = os.write(fd, data)
+        if written != len(data):
+            raise StoreError(
+                str(folder), "only a part was written", hint="free some space, then repeat"
+            )
+        if durable:
+            disk.sync_descriptor(fd, folder)
+            # Whoever made the segment may not have made its name durable.
+            disk.sync_folder(folder)
+    finally:
+        os.close(fd)
+
+
+def segments(folder: Path) -> list[Segment]:
+    """Oldest first; the names begin with the time at which they were made."""
+    with storing(folder):
+        try:
+            names = sorted(
+                entry.name for entry in os.scandir(folder) if entry.name.endswith(_SUFFIX)
+            )
+        except FileNotFoundError:
+            return []
+    return [Segment(folder / name) for name in names]
+
+
+def records(segment: Segment, start: int = 0) -> Iterator[Record]:
+    """The complete lines from `start` on. A tail without its newline may still be growing."""
+    data = _read_from(segment, start)
+    position = 0
+    while (newline := data.find(b"\n", position)) >= 0:
+        line = data[position:newline]
+        position = newline + 1
+        if line.strip():
+            yield Record(segment.name, start + position, line)
+
+
+def retire(segment: Segment, folded: int) -> Record | None:
+    """Remove a segment that is folded up to `folded`, unless somebody appended meanwhile.
+
+    Returns the torn tail, if there is one to give up: with the exclusive lock nobody is still
+    writing it.
+    """
+    with storing(segment.path):
+        try:
+            fd = disk.open_plain(segment.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            try:
+                # Not waiting: a writer that was stopped in mid-append must not stop the fold.
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+            rest = os.pread(fd, os.fstat(fd).st_size, folded)
+            complete, _, tail = rest.rpartition(b"\n")
+            if complete.strip():
+                return None
+            if tail.strip():
+                return Record(segment.name, folded + len(rest), tail)
+            segment.path.unlink()
+        finally:
+            os.close(fd)
+    return None
+
+
+def _read_from(segment: Segment, start: int) -> bytes:
+    with storing(segment.path):
+        try:
+            fd = disk.open_plain(segment.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return b""
+        try:
+            return os.pread(fd, max(0, os.fstat(fd).st_size - start), start)
+        finally:
+            os.close(fd)
+
+
+def _open_newest(folder: Path) -> int:
+    """A descriptor, under a shared lock, of a segment that will still be folded."""
+    while True:
+        found = segments(folder)
+        if found:
+            path, flags = found[-1].path, os.O_WRONLY | os.O_APPEND
+        else:
+            # Two writers may both find none and make one each: every segment is folded.
+            name = f"{time.time_ns():020d}-{secrets.token_hex(4)}{_SUFFIX}"
+            path, flags = folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+        with storing(path):
+            try:
+                fd = disk.open_plain(path, flags)
+            except (FileNotFoundError, FileExistsError):
+                if not folder.is_dir():
+                    raise
+                continue
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH)
+                if os.fstat(fd).st_nlink > 0:
+                    return fd
+            except BaseException:
+                os.close(fd)
+                raise
+        with suppress(OSError):  # it was retired between open and lock: take the next
+            os.close(fd)

@@ -1,0 +1,119 @@
+"""An agent's folder: which file stands where."""
+
+from pathlib import Path
+
+import msgspec
+
+from rekindle.documents.identity import agent_name
+from rekindle.system import disk
+
+FOLDER = ".rekindle"
+_README = """\
+Rekindle keeps its agents' state here. Your agents' work is not in here; this is what lets
+them go on after a crash.
+
+agents/NAME/memories/consensus.md   the relay: what the next cycle does. You may edit it.
+agents/NAME/state.json              open loops, resolved ones, numbers. You may add to it.
+agents/NAME/ops.jsonl               the log, the truth all else is made from. Do not edit it.
+agents/NAME/memories/archive/       every relay there ever was, and what was trimmed from them.
+agents/NAME/run/                    this host's locks and inbox. Leave it alone.
+
+Look at it with `rekindle status`, `rekindle events`, `rekindle relay show`.
+What is wrong with it, `rekindle doctor` says.
+"""
+
+
+class AgentFolder(msgspec.Struct, frozen=True):
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def state(self) -> Path:
+        return self.path / "state.json"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "ops.jsonl"
+
+    @property
+    def resolved(self) -> Path:
+        return self.path / "resolved.jsonl"
+
+    @property
+    def snapshot(self) -> Path:
+        return self.path / "snapshot.json"
+
+    @property
+    def owner(self) -> Path:
+        return self.path / "owner.json"
+
+    @property
+    def memories(self) -> Path:
+        return self.path / "memories"
+
+    @property
+    def archive(self) -> Path:
+        return self.memories / "archive"
+
+    @property
+    def run(self) -> Path:
+        return self.path / "run"
+
+    @property
+    def lock(self) -> Path:
+        return self.run / "lock"
+
+    @property
+    def inbox(self) -> Path:
+        return self.run / "inbox"
+
+    def document(self, name: str) -> Path:
+        """Where a committed document stands for readers."""
+        return {
+            "relay": self.memories / "consensus.md",
+            "checkpoint": self.path / "checkpoint.md",
+            "brief": self.path / "brief.md",
+        }[name]
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return (self.path, self.memories, self.archive, self.run, self.inbox)
+
+    def exists(self) -> bool:
+        return self.inbox.is_dir()
+
+    def make(self) -> None:
+        for folder in self.folders:
+            disk.make_folder(folder)
+
+    def verify(self) -> None:
+        """Refuse links where our folders should be."""
+        for folder in self.folders:
+            disk.require_folder(folder)
+
+
+class Root(msgspec.Struct, frozen=True):
+    """The .rekindle folder of a project."""
+
+    project: Path
+
+    @property
+    def path(self) -> Path:
+        return self.project / FOLDER
+
+    @property
+    def agents(self) -> Path:
+        return self.path / "agents"
+
+    def agent(self, name: str) -> AgentFolder:
+        return AgentFolder(self.agents / agent_name(name))
+
+    def make(self) -> None:
+        for folder in (self.path, self.agents):
+            disk.make_folder(folder)
+        for name, text in (("README", _README), (".gitignore", "*\n")):
+            if not (self.path / name).exists():
+                disk.replace(self.path / name, text.encode())

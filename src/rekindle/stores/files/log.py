@@ -1,0 +1,137 @@
+"""The log, ops.jsonl: every fact in order, one line each, never rewritten.
+
+Only the agent's writer appends. Readers skip what they cannot read, and say so.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents.event import AnyEvent, Event, Unrecognised
+from rekindle.documents.jsontext import fingerprint
+from rekindle.errors import DocumentError, NewerSchemaError, storing
+from rekindle.system import disk
+
+_BLOCK = 256 * 1024
+
+
+class BadLine(msgspec.Struct, frozen=True):
+    offset: int
+    reason: str
+
+
+class Tail(msgspec.Struct, frozen=True):
+    """What stands in the log from some offset on."""
+
+    events: list[AnyEvent | Unrecognised]
+    bad: list[BadLine]
+    end: int
+    """Behind the last complete line."""
+    gen: int
+
+
+def read(path: Path, start: int = 0, gen: int = 0) -> Tail:
+    """Events from `start` on. One of an older generation than it follows is fenced off.
+
+    A host that lost the agent may still have appended: such a line is in the file, but it never
+    happened.
+    """
+    found: list[AnyEvent | Unrecognised] = []
+    bad: list[BadLine] = []
+    end = start
+    for offset, line in _lines(path, start):
+        end = offset + len(line)
+        if not line.strip():
+            continue
+        try:
+            event = events.parse(line)
+        except NewerSchemaError:
+            raise
+        except DocumentError as error:
+            bad.append(BadLine(offset, error.reason))
+            continue
+        if event.gen < gen:
+            bad.append(BadLine(offset, f"generation {event.gen} was taken over by {gen}"))
+            continue
+        gen = event.gen
+        found.append(event)
+    return Tail(found, bad, end, gen)
+
+
+def append(path: Path, new: Sequence[Event]) -> tuple[int, int]:
+    """Append durably; returns where the lines start and where they end."""
+    data = b"".join(events.render(event) + b"\n" for event in new)
+    start = disk.append(path, data)
+    return start, start + len(data)
+
+
+def backwards(path: Path) -> Iterator[AnyEvent | Unrecognised]:
+    """Events from the newest back, reading only as much as is asked for."""
+    for line in _lines_backwards(path):
+        try:
+            yield events.parse(line)
+        except DocumentError:
+            continue
+
+
+def size(path: Path) -> int:
+    with storing(path):
+        try:
+            return path.lstat().st_size
+        except FileNotFoundError:
+            return 0
+
+
+def anchor(path: Path, offset: int) -> str:
+    """A fingerprint of the log just before `offset`: tells whether a snapshot still fits it."""
+    if offset == 0:
+        return ""
+    with storing(path):
+        try:
+            fd = disk.open_plain(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return "missing"
+        try:
+            width = min(offset, 512)
+            return fingerprint(os.pread(fd, width, offset - width))[:16]
+        finally:
+            os.close(fd)
+
+
+def _lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
+    """(offset, line with its newline); a last line without one is not complete yet."""
+    with storing(path):
+        try:
+            fd = disk.open_plain(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+    with os.fdopen(fd, "rb", buffering=_BLOCK) as file, storing(path):
+        file.seek(start)
+        offset = start
+        for line in file:
+            if line.endswith(b"\n"):
+                yield offset, line
+            offset += len(line)
+
+
+def _lines_backwards(path: Path) -> Iterator[bytes]:
+    with storing(path):
+        try:
+            fd = disk.open_plain(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+    with os.fdopen(fd, "rb") as file, storing(path):
+        position = file.seek(0, os.SEEK_END)
+        rest = b""
+        while position > 0:
+            width = min(_BLOCK, position)
+            position -= width
+            file.seek(position)
+            lines = (file.read(width) + rest).split(b"\n")
+            rest = lines[0]
+            yield from (line for line in reversed(lines[1:]) if line.strip())
+        if rest.strip():
+            yield rest

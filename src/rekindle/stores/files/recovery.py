@@ -1,0 +1,90 @@
+"""Recovery: hold the readers' files against the log, and mend the difference.
+
+By hash. A file equal to the last commit is clean; equal to the one before, the crash came between
+commit and replace: roll forward. Neither: a person or an agent edited it. What they wrote is
+adopted as an event of its own if it can be used; else it is set aside as `*.rejected`, the last
+commit is restored, and an event says so. Nothing that somebody wrote is ever thrown away.
+"""
+
+from collections.abc import Callable
+
+from rekindle.documents import brief, checkpoint, jsontext, state
+from rekindle.documents import relay as relays
+from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError
+from rekindle.policy.fold import adopt
+from rekindle.stores.files.writer import Writer
+from rekindle.system import disk
+
+BY_HAND = "person"
+
+
+def recover(writer: Writer) -> None:
+    """Mend what a killed writer left, and take over what was edited by hand."""
+    for folder in (writer.folder.path, writer.folder.memories, writer.folder.archive):
+        disk.sweep_temporary(folder)
+    _document(writer, "relay", _adopt_relay)
+    _document(writer, "checkpoint", _adopt_checkpoint)
+    _document(writer, "brief", _adopt_brief)
+    _state(writer)
+
+
+def _document(writer: Writer, name: str, adopted: Callable[[Writer, bytes], None]) -> None:
+    path = writer.folder.document(name)
+    standing = writer.projection.documents.get(name)
+    data = disk.read(path)
+    if data is None:
+        if standing:
+            _restore(writer, name)
+        return
+    found = jsontext.fingerprint(data)
+    if standing and found == standing.sha256:
+        return
+    if standing and found == standing.previous:
+        _restore(writer, name)
+        return
+    try:
+        adopted(writer, data)
+    except NewerSchemaError:
+        raise
+    except (DocumentError, CheckFailedError) as unusable:
+        writer.set_aside(name, path, str(unusable))
+        if standing:
+            _restore(writer, name)
+
+
+def _adopt_relay(writer: Writer, data: bytes) -> None:
+    writer.commit_relay(relays.parse(data), by=BY_HAND)
+
+
+def _adopt_checkpoint(writer: Writer, data: bytes) -> None:
+    writer.commit_checkpoint(checkpoint.parse(data), by=BY_HAND)
+
+
+def _adopt_brief(writer: Writer, data: bytes) -> None:
+    writer.commit_brief(brief.parse(data), by=BY_HAND)
+
+
+def _restore(writer: Writer, name: str) -> None:
+    """Put the last commit's bytes back from the archive; a copy that does not match stays out."""
+    standing = writer.projection.documents[name]
+    kept = disk.read(writer.folder.path / standing.path)
+    if kept is not None and jsontext.fingerprint(kept) == standing.sha256:
+        disk.replace(writer.folder.document(name), kept)
+
+
+def _state(writer: Writer) -> None:
+    data = disk.read(writer.folder.state)
+    if data is None:
+        return
+    try:
+        if state.is_ours(data):
+            return
+        edited = state.parse(data)
+    except NewerSchemaError:
+        raise
+    except DocumentError as unreadable:
+        writer.set_aside("state", writer.folder.state, str(unreadable))
+        return
+    event = adopt(writer.projection, edited, writer.now())
+    if event is not None:
+        writer.append(event)

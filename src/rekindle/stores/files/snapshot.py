@@ -1,0 +1,58 @@
+"""The snapshot: what the log added up to at some offset, so that a start reads only the tail.
+
+It is a cache. One that is missing, broken, newer than we know, or that does not fit the log any
+more is ignored, and the log is read from its beginning.
+"""
+
+import os
+
+import msgspec
+
+from rekindle.documents import jsontext
+from rekindle.errors import storing
+from rekindle.policy.fold import Projection
+from rekindle.stores.files import log
+from rekindle.stores.files.layout import AgentFolder
+from rekindle.system import disk
+
+SCHEMA = 1
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    v: int
+    offset: int
+    """How much of the log it holds."""
+    anchor: str
+    """The fingerprint of the log just before that offset."""
+    projection: Projection
+
+
+_decoder = msgspec.json.Decoder(Snapshot)
+
+
+def load(folder: AgentFolder) -> Snapshot:
+    """The last snapshot that fits the log, or the empty one."""
+    empty = Snapshot(SCHEMA, 0, "", Projection(agent=folder.name))
+    data = disk.read(folder.snapshot)
+    if data is None:
+        return empty
+    try:
+        found = _decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return empty
+    if found.v != SCHEMA or found.anchor != log.anchor(folder.log, found.offset):
+        return empty
+    return found
+
+
+def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
+    """Write what the log adds up to; cursors of segments that are gone for good are left out."""
+    # A removed segment could come back after a power loss, and without its cursor it would be
+    # folded again: the removal must be durable first.
+    disk.sync_folder(folder.inbox)
+    with storing(folder.inbox):
+        present = {entry.name for entry in os.scandir(folder.inbox)}
+    cursors = {name: end for name, end in projection.cursors.items() if name in present}
+    pruned = msgspec.structs.replace(projection, cursors=cursors)
+    snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), pruned)
+    disk.replace(folder.snapshot, jsontext.encode(snapshot, "snapshot.json"))

@@ -1,0 +1,110 @@
+"""The front door of the file store."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from rekindle.documents import event as events
+from rekindle.documents.event import AnyEvent, Event, Unrecognised
+from rekindle.errors import BusyError, ForeignOwnerError
+from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
+from rekindle.stores.files import inbox, log, ownership, recovery, view
+from rekindle.stores.files.layout import AgentFolder, Root
+from rekindle.stores.files.view import View
+from rekindle.stores.files.writer import Writer
+from rekindle.system import disk
+
+
+class FileStore:
+    """The agents of one project, as plain files below its .rekindle folder."""
+
+    def __init__(
+        self, project: Path, *, host: str, settings: Settings, clock: Callable[[], datetime]
+    ) -> None:
+        self.root = Root(project)
+        self._host = host
+        self._settings = settings
+        self._clock = clock
+
+    def folder(self, agent: str) -> AgentFolder:
+        return self.root.agent(agent)
+
+    def create(self, agent: str) -> None:
+        """Make an agent's folder; one that is there already is left as it is."""
+        self.root.make()
+        self.folder(agent).make()
+        with self.writer(agent):
+            pass
+
+    def exists(self, agent: str) -> bool:
+        return self.folder(agent).exists()
+
+    def read(self, agent: str) -> View:
+        """What is known of an agent now, whether folded yet or not. Never waits."""
+        return view.read(self.folder(agent))
+
+    def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
+        """Acknowledge records durably, then fold them; False where the agent's writer will.
+
+        Once the inbox has them they count: readers see them, and whoever writes next folds them.
+        """
+        folder = self.folder(agent)
+        if not folder.exists():
+            self.create(agent)
+        folder.verify()
+        owner = ownership.read(folder)
+        if owner and owner.host != self._host and not take_over:
+            raise ForeignOwnerError(agent, owner.host)
+        inbox.append(folder.inbox, list(records), durable=True)
+        try:
+            with self.writer(agent, take_over=take_over) as writer:
+                writer.fold()
+        except BusyError:
+            return False
+        return True
+
+    @contextmanager
+    def writer(
+        self, agent: str, *, wait: float = LOCK_WAIT_SECONDS, take_over: bool = False
+    ) -> Iterator[Writer]:
+        """The agent's only writer, with everything that a crash left behind already mended."""
+        folder = self.folder(agent)
+        folder.verify()
+        with disk.locked(folder.lock, wait) as held:
+            if not held:
+                raise BusyError(agent, wait)
+            seen = view.read(folder)
+            owner, previous = ownership.claim(
+                folder, self._host, seen.committed.gen, take_over=take_over
+            )
+            writer = Writer(folder, owner, seen, self._settings, self._clock)
+            if seen.committed.seq == 0:
+                writer.append(events.AgentCreated(ts=self._clock(), agent=agent))
+            if previous is not None:
+                writer.append(
+                    events.OwnerChanged(ts=self._clock(), host=owner.host, previous=previous.host)
+                )
+            recovery.recover(writer)
+            writer.project()
+            yield writer
+
+    def events_since(self, agent: str, offset: int) -> log.Tail:
+        """Events from a place in the log on, for whoever follows it."""
+        return log.read(self.folder(agent).log, offset)
+
+    def newest_events(self, agent: str) -> Iterator[AnyEvent | Unrecognised]:
+        """Events from the newest back; reading stops when the caller does."""
+        return log.backwards(self.folder(agent).log)
+
+    def log_size(self, agent: str) -> int:
+        """Where the log ends now."""
+        return log.size(self.folder(agent).log)
+
+    def document(self, agent: str, name: str) -> bytes | None:
+        """A document as it stands for readers."""
+        return disk.read(self.folder(agent).document(name))
+
+    def archived(self, agent: str, path: str) -> bytes | None:
+        """A document as the archive keeps it."""
+        return disk.read(self.folder(agent).path / path)

@@ -1,0 +1,293 @@
+"""The writer: the only code that changes an agent's files, but for the inbox.
+
+It exists while the agent's lock is held. Every change goes the same way:
+
+    1. what is new is put into the archive
+    2. the event is appended to the log and confirmed by the disk: the commit point
+    3. the files that people and agents read are replaced
+
+A kill before 2 leaves the old state, after it the new one; what 3 did not reach is mended by the
+next writer.
+"""
+
+from collections.abc import Callable, Collection
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from rekindle.documents import brief, checkpoint, jsontext, state
+from rekindle.documents import event as events
+from rekindle.documents import relay as relays
+from rekindle.documents.event import AnyEvent, Committed
+from rekindle.documents.identity import one_line
+from rekindle.documents.relay import Relay
+from rekindle.errors import CheckFailedError, DocumentError
+from rekindle.policy import check, trim
+from rekindle.policy.fold import Projection, Standing, fold, state_of
+from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
+from rekindle.policy.tokens import estimate
+from rekindle.stores.files import inbox, log, ownership, snapshot
+from rekindle.stores.files.layout import AgentFolder
+from rekindle.stores.files.ownership import Owner
+from rekindle.stores.files.view import View, pending_records
+from rekindle.system import disk
+
+_FROM_OUTSIDE = (
+    events.Heartbeat,
+    events.LoopAdded,
+    events.LoopResolved,
+    events.RelayProposed,
+)
+"""What hooks and commands may say. Everything else is a fact that only the writer establishes."""
+
+
+C = TypeVar("C", bound=Committed)
+AnyCommitted = events.RelayCommitted | events.CheckpointCommitted | events.BriefCommitted
+
+
+class Writer:
+    def __init__(
+        self,
+        folder: AgentFolder,
+        owner: Owner,
+        view: View,
+        settings: Settings,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.folder = folder
+        self.projection: Projection = view.committed
+        self._owner = owner
+        self._settings = settings
+        self._clock = clock
+        self._end = view.end
+        self._snapshot_end = view.snapshot_end
+        self._resolutions = [event for event in view.tail if _resolves(event)]
+
+    def now(self) -> datetime:
+        return self._clock()
+
+    def append(self, *new: AnyEvent) -> None:
+        """Add facts to the log; when this returns they are durable."""
+        if not new:
+            return
+        # Another host may have taken over since we claimed the agent: look before each commit.
+        ownership.require(self.folder, self._owner)
+        gen = self._owner.gen
+        first = self.projection.seq + 1
+        stamped: list[AnyEvent] = [
+            msgspec.structs.replace(event, seq=first + place, gen=gen)
+            for place, event in enumerate(new)
+        ]
+        _, self._end = log.append(self.folder.log, stamped)
+        self.projection = fold(self.projection, stamped)
+        self._resolutions += [event for event in stamped if _resolves(event)]
+
+    def fold(self) -> None:
+        """Move every record of the inbox into the log, then bring the readers' files up to date."""
+        while self._fold_once():
+            pass
+        self.project()
+
+    def commit_relay(self, relay: Relay, *, by: str, at: str = "") -> Standing:
+        """Make a relay the current one, trimmed to its cap; what is trimmed is archived first."""
+        replaces = {jsontext.fingerprint(relays.render(relay).encode())}
+        cap = self._settings.runtime.relay.max_relay_tokens
+        checked = check.check(relay, cap)
+        if not checked.usable:
+            raise CheckFailedError(
+                f"this relay cannot be used: {checked.findings[0].message}",
+                hint="give it a `## Next Action` with one directive, then set it again",
+            )
+        cut = trim.trim(relay, cap)
+        kept = ""
+        if cut.removed:
+            title = f"Trimmed from the relay of {self.now():%Y-%m-%d %H:%M} UTC"
+            kept = self._archive("trimmed", trim.archive_text(cut.removed, title).encode())
+        data = relays.render(cut.relay).encode()
+        event = self._committed(events.RelayCommitted, data, by, check.headline(cut.relay))
+        event = msgspec.structs.replace(event, trimmed=kept, over_cap=not cut.fits, at=at)
+        return self._commit(data, event, replaces)
+
+    def commit_checkpoint(self, document: checkpoint.Checkpoint, *, by: str) -> Standing:
+        data = checkpoint.render(document).encode()
+        headline = document.content(checkpoint.Part.RESUME_INSTRUCTIONS)
+        return self._commit(data, self._committed(events.CheckpointCommitted, data, by, headline))
+
+    def commit_brief(self, document: brief.Brief, *, by: str) -> Standing:
+        data = brief.render(document).encode()
+        headline = document.content(brief.Label.NEXT) or ""
+        return self._commit(data, self._committed(events.BriefCommitted, data, by, headline))
+
+    def project(self) -> None:
+        """Bring the files that are made from the log up to date with it."""
+        self._project_state()
+        self._project_resolutions()
+        if self._end - self._snapshot_end >= SNAPSHOT_EVERY_BYTES:
+            self.snapshot()
+
+    def snapshot(self) -> None:
+        snapshot.save(self.folder, self.projection, self._end)
+        self._snapshot_end = self._end
+        self._resolutions = []
+
+    def _fold_once(self) -> bool:
+        """Fold what is there now; False once every segment is retired or still being written."""
+        folded = False
+        for segment in inbox.segments(self.folder.inbox):
+            start = self.projection.cursors.get(segment.name, 0)
+            found = pending_records(list(inbox.records(segment, start)), self.projection)
+            self._take(found)
+            done = self.projection.cursors.get(segment.name, 0)
+            torn = inbox.retire(segment, done)
+            if torn is not None:
+                self._take([torn])
+                inbox.retire(segment, torn.end)
+            folded = folded or bool(found)
+        return folded
+
+    def _take(self, found: list[inbox.Record]) -> None:
+        batch: list[AnyEvent] = []
+        for record in found:
+            event = self._accept(record)
+            if isinstance(event, events.RelayProposed):
+                self.append(*batch)
+                batch = []
+                self._commit_proposed(event, record.at)
+            else:
+                batch.append(msgspec.structs.replace(event, at=record.at))
+        self.append(*batch)
+
+    def _accept(self, record: inbox.Record) -> AnyEvent:
+        try:
+            event = record.event()
+        except DocumentError as error:
+            return self._rejected(record, error.reason)
+        if isinstance(event, _FROM_OUTSIDE):
+            return event
+        if isinstance(event, events.Unrecognised):
+            # It was acknowledged by a newer Rekindle: leave it in the inbox for that one.
+            raise DocumentError(
+                "inbox",
+                f"holds a record of a kind that is not known here ({event.kind})",
+                hint="upgrade Rekindle: pip install --upgrade rekindle",
+            )
+        return self._rejected(record, f"{event.kind} cannot come from outside")
+
+    def _rejected(self, record: inbox.Record, reason: str) -> events.InboxRejected:
+        return events.InboxRejected(
+            ts=self.now(), bytes=len(record.line), reason=one_line(reason, 200)
+        )
+
+    def _commit_proposed(self, proposal: events.RelayProposed, at: str) -> None:
+        try:
+            self.commit_relay(relays.parse(proposal.text), by=proposal.by, at=at)
+        except CheckFailedError as unusable:
+            path = self._archive("rejected", proposal.text.encode())
+            self.append(
+                events.DocumentRejected(
+                    ts=self.now(), document="relay", path=path, reason=str(unusable), at=at
+                )
+            )
+
+    def _archive(self, prefix: str, data: bytes) -> str:
+        """Keep bytes for good; the name holds the place in the log that they are meant for."""
+        digest = jsontext.fingerprint(data)[:12]
+        path = self.folder.archive / f"{prefix}-{self.projection.seq + 1:08d}-{digest}.md"
+        if disk.read(path) != data:
+            disk.replace(path, data)
+        return str(path.relative_to(self.folder.path))
+
+    def _committed(self, kind: type[C], data: bytes, by: str, headline: str) -> C:
+        """The event that commits `data`; the archive has it by the time that this returns."""
+        standing = self.projection.documents.get(kind.document)
+        return kind(
+            ts=self.now(),
+            sha256=jsontext.fingerprint(data),
+            previous=standing.sha256 if standing else "",
+            path=self._archive(kind.document, data),
+            by=by,
+            tokens=estimate(data.decode()),
+            headline=one_line(headline, HEADLINE_CHARACTERS),
+        )
+
+    def _commit(self, data: bytes, event: AnyCommitted, replaces: Collection[str] = ()) -> Standing:
+        """Append the event, then replace the readers' file.
+
+        Somebody may have saved an edit since we looked. It is set aside rather than overwritten,
+        unless it is the very text that this commit takes over (`replaces`).
+        """
+        document = event.document
+        path = self.folder.document(document)
+        self.append(event)
+        found = disk.read(path)
+        if found is not None:
+            digest = jsontext.fingerprint(found)
+            if digest not in {event.previous, event.sha256, *replaces}:
+                self.set_aside(document, path, "it was edited while a new one was committed")
+        disk.replace(path, data)
+        return self.projection.documents[document]
+
+    def set_aside(self, document: str, path: Path, reason: str) -> None:
+        """Move a file out of the way under a name that is not taken, and say so."""
+        to = path.with_name(f"{path.name}.rejected")
+        number = 1
+        while to.exists():
+            number += 1
+            to = path.with_name(f"{path.name}.{number}.rejected")
+        disk.set_aside(path, to)
+        self.append(
+            events.DocumentRejected(
+                ts=self.now(),
+                document=document,
+                path=str(to.relative_to(self.folder.path)),
+                reason=reason,
+            )
+        )
+
+    def _project_state(self) -> None:
+        data = state.render(state_of(self.projection, self.now(), self._settings.runtime.loops))
+        if disk.read(self.folder.state) != data:
+            disk.replace(self.folder.state, data)
+
+    def _project_resolutions(self) -> None:
+        """Append to resolved.jsonl what the log has and it has not; `seq` tells how far it is."""
+        done = _last_seq(disk.read(self.folder.resolved) or b"") if self._resolutions else 0
+        lines = [
+            jsontext.encode(
+                {"id": item[0], "reason": item[1], "ts": event.ts, "domain": self.folder.name}
+                | {"seq": event.seq},
+                "resolved.jsonl",
+            )
+            for event in self._resolutions
+            if event.seq > done
+            for item in _resolved_items(event)
+        ]
+        if lines:
+            disk.append(self.folder.resolved, b"\n".join(lines) + b"\n")
+
+
+def _resolves(event: object) -> bool:
+    return isinstance(event, events.LoopResolved) or (
+        isinstance(event, events.StateAdopted) and bool(event.resolved)
+    )
+
+
+def _resolved_items(event: object) -> list[tuple[str, str]]:
+    if isinstance(event, events.LoopResolved):
+        return [(event.id, event.reason)]
+    if isinstance(event, events.StateAdopted):
+        return [(item.id, item.reason) for item in event.resolved]
+    return []
+
+
+def _last_seq(data: bytes) -> int:
+    for line in reversed(data.splitlines()):
+        try:
+            found = jsontext.decode_object(line, "resolved.jsonl", schema=1)
+        except DocumentError:
+            continue
+        seq = found.get("seq")
+        return seq if isinstance(seq, int) else 0
+    return 0

@@ -1,0 +1,1 @@
+"""The raw world: disk, clock, host."""

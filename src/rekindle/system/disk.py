@@ -1,0 +1,198 @@
+"""Durable files. The only module that knows fsync, flock and rename.
+
+A failed fsync is never repeated on the same descriptor: after it the kernel may have dropped the
+dirty pages, and a second fsync would report success for bytes that are not there.
+"""
+
+import fcntl
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rekindle.errors import NotDurableError, UnsafePathError, storing
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+TEMPORARY_PREFIX = ".tmp-"
+_POLL_SECONDS = 0.005
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Put `data` at `path` so that a reader or a crash sees the old content or the new."""
+    # A name of its own, so that two writers never share a temporary file.
+    temp = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}-{path.name}")
+    with storing(path):
+        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
+        try:
+            try:
+                _write_all(fd, data)
+                _sync(fd, path)
+            finally:
+                os.close(fd)
+            temp.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temp.unlink()
+            raise
+    sync_folder(path.parent)
+
+
+def append(path: Path, data: bytes) -> int:
+    """Append durably and return where it starts; on failure the file is as it was.
+
+    For a file with one writer. If the tail is torn, by a power loss or a full disk, the new data
+    starts on a line of its own.
+    """
+    with storing(path):
+        is_new = not path.exists()
+        fd = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE
+        )
+        try:
+            size = os.fstat(fd).st_size
+            torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+            try:
+                _write_all(fd, b"\n" + data if torn else data)
+                _sync(fd, path)
+            except BaseException:
+                # Readers must not see what nobody will acknowledge; and a later append must write
+                # these pages anew, for a failed fsync may have marked them clean.
+                with suppress(OSError):
+                    os.ftruncate(fd, size)
+                raise
+        finally:
+            os.close(fd)
+    if is_new:
+        sync_folder(path.parent)
+    return size + torn
+
+
+def read(path: Path) -> bytes | None:
+    """The file's bytes, or None where there is none. Links and pipes are refused."""
+    with storing(path):
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(fd, "rb") as file:
+            _refuse_unless_plain(fd, path)
+            return file.read()
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """A descriptor of a plain file of ours; the caller closes it."""
+    fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)
+    try:
+        _refuse_unless_plain(fd, path)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def make_folder(path: Path) -> None:
+    """A folder that only its owner can enter, durable in its parent."""
+    with storing(path):
+        try:
+            path.mkdir(mode=FOLDER_MODE)
+        except FileExistsError:
+            require_folder(path)
+            return
+    sync_folder(path.parent)
+
+
+def require_folder(path: Path) -> None:
+    """Refuse a symbolic link where a folder of ours should be: it could point anywhere."""
+    with storing(path):
+        mode = path.lstat().st_mode
+    if not stat.S_ISDIR(mode):
+        raise UnsafePathError(
+            str(path), "is not a folder", hint="remove it, or move what it points to here"
+        )
+
+
+def set_aside(path: Path, to: Path) -> None:
+    """Rename durably within one folder."""
+    with storing(path):
+        path.replace(to)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    with storing(path):
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            _sync(fd, path)
+        finally:
+            os.close(fd)
+
+
+def sync_descriptor(fd: int, path: Path) -> None:
+    with storing(path):
+        _sync(fd, path)
+
+
+def sweep_temporary(folder: Path) -> None:
+    """Remove what a killed writer left half-written; only for the holder of the folder's lock."""
+    with storing(folder):
+        for entry in os.scandir(folder):
+            if entry.name.startswith(TEMPORARY_PREFIX):
+                with suppress(FileNotFoundError):
+                    Path(entry.path).unlink()
+
+
+@contextmanager
+def locked(path: Path, wait: float) -> Iterator[bool]:
+    """Hold the exclusive lock of `path`; yields False where it is not free in time.
+
+    The kernel releases it when the process ends, however it ends: there are no stale locks.
+    """
+    with storing(path):
+        fd = open_plain(path, os.O_RDWR | os.O_CREAT)
+    try:
+        yield _acquire(fd, wait)
+    finally:
+        os.close(fd)
+
+
+def _acquire(fd: int, wait: float) -> bool:
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        else:
+            return True
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _sync(fd: int, path: Path) -> None:
+    try:
+        if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone leaves it in the drive's cache
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        else:
+            os.fsync(fd)
+    except OSError as error:
+        raise NotDurableError(
+            str(path),
+            f"the disk did not confirm the write ({error.strerror})",
+            errno=error.errno,
+            hint="nothing was acknowledged: check the disk (dmesg, smartctl), then repeat",
+        ) from error
+
+
+def _refuse_unless_plain(fd: int, path: Path) -> None:
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        raise UnsafePathError(str(path), "is not a plain file", hint="remove it")

@@ -1,0 +1,18 @@
+"""Which host this is, so that a folder shared by two hosts has one owner."""
+
+import os
+from pathlib import Path
+
+_MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+
+
+def identify() -> str:
+    """A name that survives reboots and, where the system has a machine id, a new hostname."""
+    for file in _MACHINE_IDS:
+        try:
+            found = file.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if found:
+            return found
+    return os.uname().nodename

@@ -1,0 +1,100 @@
+"""The later size: a log of a million events, a thousand agents on a host."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from rekindle import config, wiring
+from rekindle.cli.main import run
+from rekindle.documents import event as events
+from rekindle.policy import loops
+from rekindle.system import clock
+from torture.tracing import obstacle, trace
+
+pytestmark = pytest.mark.bench
+
+MILLION = 1_000_000
+AGENTS = 1_000
+
+
+def make_project(folder, names):
+    lines = "".join(f"  {name}:\n    harness: claude-code\n" for name in names)
+    (folder / "rekindle.yaml").write_text(f"version: 1\nagents:\n{lines}")
+    return wiring.open_store(config.load(folder))
+
+
+@pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
+def test_status_of_a_million_events_reads_at_most_a_megabyte_of_them(tmp_path):
+    """The snapshot spares readers the history: counted by the bytes that `status` really reads."""
+    store = make_project(tmp_path, ["trades"])
+    store.create("trades")
+    log = store.folder("trades").log
+    beat = events.render(
+        events.Heartbeat(ts=datetime(2026, 4, 9, tzinfo=UTC), seq=7, gen=1, tool="Bash")
+    )
+    before, after = beat.split(b'"seq":7')
+    with log.open("ab", buffering=1 << 20) as file:
+        for number in range(2, MILLION + 1):
+            file.write(b'%s"seq":%d%s\n' % (before, number, after))
+    start = time.perf_counter()
+    store.submit("trades", loops.add({}, "last", "the last loop", clock.now()))
+    whole = time.perf_counter() - start
+    for number in range(300):
+        store.submit("trades", loops.add({}, f"l{number}", "x" * 500, clock.now()))
+
+    def status(say):
+        os.chdir(tmp_path)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = run(["status", "--json"])
+        say(out.getvalue().encode() if code == 0 else b"failed")
+
+    outcome, calls = trace(status, paths=True)
+    (row,) = msgspec.json.decode(outcome.said)["agents"]
+    assert row["events"] == MILLION + 301
+    assert row["open_loops"] == 301
+    read = sum(
+        call.result or 0
+        for call in calls
+        if call.name in {"read", "pread64"} and call.path == str(log) and (call.result or 0) > 0
+    )
+    mapped = [call for call in calls if call.name == "mmap" and call.path == str(log)]
+    print(
+        f"\nlog of {log.stat().st_size / 1e6:.0f} MB: status read {read / 1e3:.0f} KB of it;"
+        f" the first fold, from the beginning, took {whole:.1f} s"
+    )
+    assert 0 < read <= 1_000_000
+    assert mapped == []
+
+
+def test_a_thousand_agents_are_shown_in_two_seconds(tmp_path):
+    """`status --json` over a thousand agents, as a program of its own, stays under two seconds."""
+    names = [f"agent-{number:04d}" for number in range(AGENTS)]
+    store = make_project(tmp_path, names)
+    for name in names:
+        store.create(name)
+        store.submit(name, loops.add({}, "open", "a loop of its own", clock.now()))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        ended = subprocess.run(
+            [sys.executable, "-m", "rekindle", "status", "--json"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            check=True,
+        )
+        times.append(time.perf_counter() - start)
+    rows = msgspec.json.decode(ended.stdout)["agents"]
+    assert [row["agent"] for row in rows] == names
+    assert all(row["open_loops"] == 1 for row in rows)
+    print(f"\n{AGENTS} agents: status --json in {min(times):.2f} s (best of {len(times)})")
+    assert min(times) < 2

@@ -1,0 +1,84 @@
+"""How long commands take, as ratios to a bare Python taken in the same run."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.bench
+
+ROUNDS = 15
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """A plain environment: no coverage, no flags, byte code cached as on a user's machine."""
+    home = tmp_path_factory.mktemp("home")
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPYCACHEPREFIX": str(home / "pycache"),
+    }
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory, environment):
+    """A project with a relay and a loop."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "relay.md").write_text("## Next Action\nGo on\n")
+    for arguments in (
+        ["init", "--yes", "--agent", "trades"],
+        ["relay", "set", "relay.md"],
+        ["loops", "add", "a", "text"],
+    ):
+        subprocess.run(command(*arguments), cwd=folder, env=environment, check=True)
+    return folder
+
+
+def command(*arguments):
+    """The installed program, as a person calls it."""
+    return [os.path.join(os.path.dirname(sys.executable), "rekindle"), *arguments]  # noqa: PTH118, PTH120
+
+
+def once(argv, folder, environment):
+    start = time.perf_counter()
+    subprocess.run(argv, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def medians(commands, folder, environment):
+    """Medians of runs taken in turn, so that a busy moment of the machine hits them all alike."""
+    times = {name: [] for name in commands}
+    for argv in commands.values():
+        once(argv, folder, environment)
+    for _ in range(ROUNDS):
+        for name, argv in commands.items():
+            times[name].append(once(argv, folder, environment))
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def test_a_start_costs_little_more_than_python(project, environment):
+    """--help takes under 6 times, and status under 12 times, what `python -c pass` takes."""
+    found = medians(
+        {
+            "python": [sys.executable, "-c", "pass"],
+            "click": [sys.executable, "-c", "import click"],
+            "help": command("--help"),
+            "status": command("status"),
+            "resolve": command("resolve", "a", "done"),
+        },
+        project,
+        environment,
+    )
+    ratio = {name: taken / found["python"] for name, taken in found.items()}
+    print(
+        f"\npython -c pass {found['python'] * 1000:.1f} ms; import click {ratio['click']:.1f}x,"
+        f" --help {ratio['help']:.1f}x, status {ratio['status']:.1f}x,"
+        f" resolve {ratio['resolve']:.1f}x"
+    )
+    assert ratio["help"] < 6
+    assert ratio["status"] < 12

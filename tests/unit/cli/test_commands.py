@@ -1,0 +1,515 @@
+"""The commands as a person runs them: what they print, what they leave, how they end."""
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from conftest import RELAY
+from rekindle.cli import main
+from rekindle.documents import manifest
+from rekindle.errors import RekindleError
+from rekindle.policy import loops
+from rekindle.system import clock as real_clock
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("REKINDLE_AGENT", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def rekindle(here, capfd):
+    """Run a command; gives its exit code, its output and its complaints."""
+
+    def run(*arguments):
+        code = main.run(list(arguments))
+        said = capfd.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def project(rekindle, here):
+    """A project with one agent."""
+    assert rekindle("init", "--yes", "--agent", "trades")[0] == 0
+    return here
+
+
+def folder(here, name="trades"):
+    return here / ".rekindle/agents" / name
+
+
+def append(path, text):
+    path.write_text(path.read_text() + text)
+
+
+def shown(result):
+    code, out, err = result
+    assert code == 0, err
+    return msgspec.json.decode(out)
+
+
+def test_help_opens_with_what_is_needed_first(rekindle):
+    """--help names every command, the first ones first."""
+    code, out, _ = rekindle("--help")
+    assert code == 0
+    places = [out.index(f"\n  {name} ") for name in main.COMMANDS]
+    assert places == sorted(places)
+    assert list(main.COMMANDS)[:3] == ["init", "status", "doctor"]
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_every_command_has_help_that_agrees_with_the_list(rekindle, name):
+    """A command's own help opens as the list in --help promises something about it."""
+    code, out, _ = rekindle(name, "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: rekindle {name}")
+
+
+def test_init_writes_five_lines(rekindle, here):
+    """With --yes it never asks, and the manifest has five lines that load."""
+    code, out, _ = rekindle("init", "--yes", "--agent", "trades", "--harness", "claude")
+    assert code == 0
+    text = (here / "rekindle.yaml").read_text()
+    assert len(text.splitlines()) == 5
+    assert manifest.parse(text).agents["trades"].harness == "claude-code"
+    assert "wrote rekindle.yaml" in out
+    assert (here / "PROMPT.md").exists()
+    assert (here / ".rekindle/.gitignore").read_text() == "*\n"
+
+
+def test_init_takes_the_folder_s_name(tmp_path, monkeypatch, capfd):
+    """Without --agent the agent is called like its folder, made harmless."""
+    place = tmp_path / "My Trading Bot!"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    assert main.run(["init", "--yes"]) == 0
+    assert list(manifest.parse((place / "rekindle.yaml").read_text()).agents) == ["my-trading-bot"]
+
+
+def test_init_adds_a_second_agent_and_keeps_every_other_byte(rekindle, project):
+    """Running it again adds to the manifest; comments and order stay."""
+    path = project / "rekindle.yaml"
+    path.write_text(path.read_text().replace("agents:\n", "agents:  # mine\n") + "\n# the end\n")
+    before = path.read_text()
+    assert rekindle("init", "--yes", "--agent", "second", "--harness", "codex")[0] == 0
+    after = path.read_text()
+    entry = "  second:\n    harness: codex\n    prompt: PROMPT.md\n"
+    assert after.replace(entry, "") == before
+    assert set(manifest.parse(after).agents) == {"trades", "second"}
+
+
+def test_init_twice_changes_nothing(rekindle, project):
+    """The same agent again: said, and everything is left as it is."""
+    before = (project / "rekindle.yaml").read_text()
+    code, out, _ = rekindle("init", "--yes", "--agent", "trades")
+    assert code == 0
+    assert "already" in out
+    assert (project / "rekindle.yaml").read_text() == before
+
+
+def test_init_without_a_terminal_says_what_to_do(here):
+    """With no answer to be had it ends with a usage error that names --yes."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "rekindle", "init"],
+        cwd=here,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "--yes" in ended.stderr
+    assert not (here / "rekindle.yaml").exists()
+
+
+def test_without_a_manifest_every_command_says_so(rekindle):
+    """Outside of a project the message names `rekindle init`."""
+    for arguments in (["status"], ["loops"], ["relay", "show"], ["events"], ["resolve", "a", "b"]):
+        code, _, err = rekindle(*arguments)
+        assert code == 3, arguments
+        assert "rekindle init" in err
+
+
+def test_commands_work_from_a_folder_below(rekindle, project, monkeypatch):
+    """The manifest is looked for upwards."""
+    below = project / "src/deep"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert shown(rekindle("status", "--json"))["agents"][0]["agent"] == "trades"
+
+
+def test_a_loop_is_opened_reworded_resolved_and_reopened(rekindle, project):
+    """The life of a loop, each step said and kept."""
+    assert "opened" in rekindle("loops", "add", "oauth", "Set OAuth up")[1]
+    assert "nothing to do" in rekindle("loops", "add", "oauth", "Set OAuth up")[1]
+    assert "reworded" in rekindle("loops", "add", "oauth", "Set OAuth up", "for Schwab")[1]
+    (loop,) = shown(rekindle("loops", "--json"))["open"]
+    assert loop["id"] == "oauth"
+    assert loop["text"] == "Set OAuth up for Schwab"
+    assert "resolved" in rekindle("resolve", "oauth", "it", "works")[1]
+    assert "nothing to do" in rekindle("resolve", "oauth", "again")[1]
+    both = shown(rekindle("loops", "--json"))
+    assert both["open"] == []
+    assert both["resolved"][0]["reason"] == "it works"
+    assert "reopened" in rekindle("loops", "add", "oauth", "Broken again")[1]
+    assert shown(rekindle("loops", "--json"))["open"][0]["reopened"] == 1
+
+
+def test_resolving_an_unknown_loop_suggests_the_near_one(rekindle, project):
+    """A typo ends with 7 and the id that was probably meant."""
+    rekindle("loops", "add", "schwab-oauth", "text")
+    code, _, err = rekindle("resolve", "schwab-oath", "done")
+    assert code == 7
+    assert "did you mean `schwab-oauth`" in err
+
+
+@pytest.mark.parametrize(
+    "identity", ["", " ", "../x", "a b", "a" * 65, "-x-", "ü", "a\nb", "a\x00b", "\udcff"]
+)
+def test_a_hostile_loop_id_is_refused(rekindle, project, identity):
+    """An id that could confuse anybody is a usage error, never a traceback."""
+    code, _, err = rekindle("loops", "add", "--", identity, "text")
+    assert code == 2
+    assert "Traceback" not in err
+    assert shown(rekindle("loops", "--json"))["open"] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["a\nb\x1b[31mred", "\udcff bytes", "x" * 10_000, "'; rm -rf / #", "===STATE_JSON==="]
+)
+def test_any_text_is_kept_on_one_line(rekindle, project, text):
+    """Control characters, broken bytes and endless text are kept harmlessly."""
+    assert rekindle("loops", "add", "a", text)[0] == 0
+    (loop,) = shown(rekindle("loops", "--json"))["open"]
+    assert "\n" not in loop["text"]
+    assert "\x1b" not in loop["text"]
+    assert len(loop["text"]) <= 2_000
+    code, out, _ = rekindle("loops")
+    assert (code, "\x1b[31mred" in out) == (0, False)
+
+
+def test_stale_loops_are_marked(rekindle, project, monkeypatch):
+    """A loop older than fourteen days is marked in loops and in status."""
+    rekindle("loops", "add", "old", "text")
+    later = real_clock.now() + timedelta(days=15)
+    monkeypatch.setattr("rekindle.system.clock.now", lambda: later)
+    assert "stale" in rekindle("loops")[1]
+    assert "1 stale" in rekindle("status")[1]
+
+
+def test_a_relay_is_set_shown_checked_and_compared(rekindle, project):
+    """The life of a relay through its commands."""
+    (project / "relay.md").write_text(RELAY)
+    code, out, _ = rekindle("relay", "set", "relay.md")
+    assert (code, "Write the parser" in out) == (0, True)
+    assert rekindle("relay", "show")[1] == RELAY
+    assert shown(rekindle("relay", "show", "--json"))["fields"]["Next Action"].strip() == (
+        "Write the parser"
+    )
+    assert rekindle("relay", "check")[0] == 0
+    (project / "relay.md").write_text(RELAY.replace("parser", "printer"))
+    rekindle("relay", "set", "relay.md")
+    code, out, _ = rekindle("relay", "diff")
+    assert "-Write the parser" in out
+    assert "+Write the printer" in out
+    newest, oldest = shown(rekindle("relay", "history", "--json"))
+    assert (newest["next_action"], oldest["next_action"]) == (
+        "Write the printer",
+        "Write the parser",
+    )
+    compared = shown(rekindle("relay", "diff", str(oldest["seq"]), "--json"))
+    assert (compared["older"], compared["newer"]) == (oldest["seq"], newest["seq"])
+
+
+def test_an_unusable_relay_is_refused_with_eight(rekindle, project):
+    """`relay set` without a directive changes nothing and says what is missing."""
+    (project / "bad.md").write_text("## Current Phase\nlost\n")
+    code, _, err = rekindle("relay", "set", "bad.md")
+    assert code == 8
+    assert "Next Action" in err
+    assert rekindle("relay", "show")[0] == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "code"),
+    [
+        (RELAY, "ok", 0),
+        ("", "empty", 8),
+        ("# nothing here\n", "no-directive", 8),
+        ("## Next Action\n\n## Metrics\n1\n", "blank-directive", 8),
+        ("## Next Action\nTBD\n", "placeholder-directive", 8),
+        ("## Next Action\na\n## Next Action\nb\n", "several-directives", 0),
+        ("## Next Action\nGo on\n" + "## Log\n" + "word " * 5_000, "over-cap", 0),
+    ],
+)
+def test_relay_check_classifies_a_file(rekindle, here, text, kind, code):
+    """`relay check FILE` works without a project, and its exit code says whether it is usable."""
+    (here / "relay.md").write_text(text)
+    ended, out, _ = rekindle("relay", "check", "relay.md", "--json")
+    assert (ended, msgspec.json.decode(out)["kind"]) == (code, kind)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"\x00" * 100, b"## Next Action\n\xc3("])
+def test_relay_check_of_bytes_that_are_no_text(rekindle, here, content):
+    """Whatever the file holds, the answer is a sentence."""
+    (here / "relay.md").write_bytes(content)
+    code, _, err = rekindle("relay", "check", "relay.md")
+    assert code in {4, 8}
+    assert "Traceback" not in err
+
+
+def test_a_missing_file_is_said(rekindle, project):
+    """`relay set` of a file that is not there names the file."""
+    code, _, err = rekindle("relay", "set", "nowhere.md")
+    assert code == 5
+    assert "nowhere.md" in err
+
+
+def test_status_of_an_empty_agent_names_the_next_step(rekindle, project):
+    """Right after init, status says how to go on."""
+    assert "rekindle relay set FILE" in rekindle("status")[1]
+
+
+def test_status_says_what_comes_next_and_what_is_wrong(rekindle, project):
+    """Headline, loops, an edit by hand and a broken neighbour all stand in one screen."""
+    (project / "relay.md").write_text(RELAY)
+    rekindle("relay", "set", "relay.md")
+    rekindle("loops", "add", "a", "text")
+    rekindle("init", "--yes", "--agent", "broken")
+    (folder(project, "broken") / "ops.jsonl").write_bytes(b'{"v":9,"kind":"x"}\n')
+    (folder(project) / "memories/consensus.md").write_text(RELAY.replace("parser", "manual"))
+    code, out, _ = rekindle("status")
+    assert code == 0
+    for words in ("Write the parser", "1 open", "was edited", "upgrade Rekindle"):
+        assert words in out
+    rows = {row["agent"]: row for row in shown(rekindle("status", "--json"))["agents"]}
+    assert rows["broken"]["state"] == "unreadable"
+    assert rows["trades"]["relay"]["file"] == "edited"
+
+
+def test_status_of_an_unknown_agent_names_those_there_are(rekindle, project):
+    """A wrong name ends with 7."""
+    code, _, err = rekindle("status", "nobody")
+    assert code == 7
+    assert "trades" in err
+
+
+def test_an_agent_added_by_hand_works_at_once(rekindle, project):
+    """An agent that stands in the manifest but has no folder yet gets one when it is needed."""
+    path = project / "rekindle.yaml"
+    path.write_text(path.read_text() + "  second:\n    harness: codex\n")
+    rows = {row["agent"]: row for row in shown(rekindle("status", "--json"))["agents"]}
+    assert rows["second"]["state"] == "new"
+    assert rekindle("loops", "-a", "second", "add", "x", "text")[0] == 0
+    assert rekindle("loops", "add", "-a", "second", "y", "text")[0] == 0
+    assert len(shown(rekindle("loops", "-a", "second", "--json"))["open"]) == 2
+
+
+def test_with_two_agents_the_command_asks_which(rekindle, project, monkeypatch):
+    """Where it is not clear whom the command is for, it says so; the environment may decide."""
+    rekindle("init", "--yes", "--agent", "second")
+    code, _, err = rekindle("loops", "add", "a", "text")
+    assert code == 2
+    assert "--agent" in err
+    monkeypatch.setenv("REKINDLE_AGENT", "second")
+    assert rekindle("loops", "add", "a", "text")[0] == 0
+
+
+def test_events_are_shown_newest_last(rekindle, project):
+    """The last ones are printed, in order; with --json as the log has them."""
+    for number in range(5):
+        rekindle("loops", "add", f"l{number}", "text")
+    code, out, _ = rekindle("events", "-n", "2", "--json")
+    found = [msgspec.json.decode(line) for line in out.splitlines()]
+    assert code == 0
+    assert [one["id"] for one in found] == ["l3", "l4"]
+    assert list(found[0])[:5] == ["v", "seq", "gen", "ts", "kind"]
+    everything = rekindle("events", "-n", "0", "--json")[1].splitlines()
+    assert everything == (folder(project) / "ops.jsonl").read_text().splitlines()
+    assert "loop.added" in rekindle("events")[1]
+
+
+def test_events_follow_what_happens(project):
+    """--follow prints what other processes do, and Ctrl-C ends it without a traceback."""
+    command = [sys.executable, "-m", "rekindle"]
+    following = subprocess.Popen(
+        [*command, "events", "--follow", "--json", "-n", "1"],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert '"agent.created"' in following.stdout.readline()
+        subprocess.run([*command, "loops", "add", "new", "text"], cwd=project, check=True)
+        assert '"loop.added"' in following.stdout.readline()
+        following.send_signal(2)
+        _, complaints = following.communicate(timeout=30)
+    finally:
+        following.kill()
+    assert following.returncode == 130
+    assert complaints.strip() == "Stopped."
+
+
+def test_doctor_is_content_with_a_new_project(rekindle, project):
+    """Nothing is broken after init; a missing optional program is not a fault."""
+    found = shown(rekindle("doctor", "--json"))
+    assert found["ok"] is True
+    assert set(found["programs"]) == {"git", "claude", "codex", "gemini", "tmux"}
+
+
+def test_doctor_without_a_project_says_how_to_begin(rekindle):
+    """In an empty folder the doctor names `rekindle init`, and ends with 8."""
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert "rekindle init" in out
+
+
+@pytest.mark.parametrize("damage", ["mode", "temp", "state", "relay", "archive", "pending"])
+def test_doctor_finds_damage_and_its_command_mends_it(rekindle, project, damage):
+    """Each kind of damage is named with a command, and after that command it is gone."""
+    (project / "relay.md").write_text(RELAY)
+    rekindle("relay", "set", "relay.md")
+    place = folder(project)
+    if damage == "mode":
+        (place / "ops.jsonl").chmod(0o644)
+    elif damage == "temp":
+        (place / ".tmp-1-state.json").write_text("{")
+    elif damage == "state":
+        (place / "state.json").unlink()
+    elif damage == "relay":
+        (place / "memories/consensus.md").unlink()
+    elif damage == "archive":
+        next((place / "memories/archive").glob("relay-*")).unlink()
+    elif damage == "pending":
+        event = loops.add({}, "late", "text", real_clock.now())
+        record = b"\n1 event " + msgspec.json.encode(msgspec.to_builtins(event)) + b"\n"
+        (place / "run/inbox/1.seg").write_bytes(record)
+    code, out, _ = rekindle("doctor", "--json")
+    assert code == 8
+    (problem,) = msgspec.json.decode(out)["agents"]["trades"]
+    if damage == "mode":
+        assert problem["mend"].startswith("chmod 600")
+        (place / "ops.jsonl").chmod(0o600)
+    elif damage == "archive":
+        assert "set the relay again" in problem["mend"]
+        rekindle("relay", "set", "relay.md")
+    else:
+        assert problem["mend"] == "rekindle doctor --fix"
+        assert rekindle("doctor", "--fix")[0] == 0
+    assert rekindle("doctor")[0] == 0
+
+
+def test_doctor_names_a_broken_manifest_with_its_line(rekindle, project):
+    """A typo in the manifest is found, with the line and the word that was meant."""
+    (project / "rekindle.yaml").write_text("version: 1\nagents:\n  a:\n    harnes: x\n")
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert "rekindle.yaml:4" in out
+    assert "harness" in out
+
+
+def test_a_foreign_agent_is_refused_and_taken_over_on_demand(rekindle, project):
+    """An agent that lives on another host: refused with 6, taken with --take-over."""
+    owner = folder(project) / "owner.json"
+    owner.write_text('{"v":1,"host":"other-host","gen":4}')
+    code, _, err = rekindle("loops", "add", "a", "text")
+    assert code == 6
+    assert "other-host" in err
+    assert "--take-over" in err
+    assert rekindle("status")[0] == 0
+    assert rekindle("doctor")[0] == 8
+    assert rekindle("loops", "add", "a", "text", "--take-over")[0] == 0
+    assert msgspec.json.decode(owner.read_bytes())["gen"] == 5
+    assert rekindle("doctor")[0] == 0
+
+
+def test_config_explains_a_key(rekindle, project):
+    """Value, default, origin and meaning of a setting, by the end of its name."""
+    code, out, _ = rekindle("config", "explain", "max_relay_tokens")
+    assert code == 0
+    assert "runtime.relay.max_relay_tokens = 2000" in out
+    assert "[default]" in out
+    append(project / "rekindle.yaml", "runtime:\n  relay:\n    max_relay_tokens: 900\n")
+    (found,) = shown(rekindle("config", "explain", "max_relay_tokens", "--json"))
+    assert (found["value"], found["default"]) == (900, 2000)
+    assert found["origin"] == "rekindle.yaml:8"
+
+
+def test_config_without_a_key_explains_everything(rekindle, here):
+    """Without a project it lists every default."""
+    found = shown(rekindle("config", "explain", "--json"))
+    keys = {one["key"] for one in found}
+    assert {"runtime.watch.tool_timeout", "agents.NAME.cycles", "store.lock_wait_seconds"} <= keys
+    assert all(one["meaning"] for one in found)
+
+
+def test_a_setting_in_the_manifest_is_obeyed(rekindle, project):
+    """The cap of the manifest is the cap that a relay is trimmed to."""
+    append(project / "rekindle.yaml", "runtime:\n  relay:\n    max_relay_tokens: 200\n")
+    (project / "relay.md").write_text(RELAY + "## Notes\n" + "- a note to trim\n" * 200)
+    code, out, _ = rekindle("relay", "set", "relay.md")
+    assert (code, "trimmed to its cap" in out) == (0, True)
+    assert shown(rekindle("status", "--json"))["agents"][0]["relay"]["tokens"] <= 200
+
+
+def test_a_bug_ends_with_a_report_and_no_traceback(rekindle, project, monkeypatch):
+    """An unforeseen exception is told in a sentence, with a file to send in."""
+
+    def broken(*_arguments, **_more):
+        raise ZeroDivisionError("unforeseen")
+
+    monkeypatch.setattr("rekindle.cli.status._row", broken)
+    code, _, err = rekindle("status")
+    assert code == 70
+    assert "Traceback" not in err
+    report = err.split("report it with ")[1].split(";")[0]
+    with open(report) as file:  # noqa: PTH123 - the path is text out of a message
+        assert "ZeroDivisionError" in file.read()
+    os.unlink(report)  # noqa: PTH108 - as above
+
+
+def test_a_closed_pipe_is_not_an_error(project):
+    """`rekindle events | head` ends quietly when head has had enough."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        [sys.executable, "-m", "rekindle", "events"],
+        cwd=project,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_a_read_only_folder_is_said_in_words(rekindle, project, monkeypatch):
+    """What the file system refuses becomes exit 5 with the path and the next step."""
+
+    def refuse(*_arguments, **_more):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rekindle.stores.files.inbox.os.write", refuse)
+    code, _, err = rekindle("loops", "add", "a", "text")
+    monkeypatch.undo()
+    assert code == 5
+    assert "No space left" in err
+    assert "free some space" in err
+
+
+def test_exit_codes_are_distinct_by_branch():
+    """Each branch below the root has a code of its own, and none that a shell uses."""
+    branches = RekindleError.__subclasses__()
+    codes = [branch.exit_code for branch in branches]
+    assert len(codes) == len(set(codes))
+    assert set(codes).isdisjoint({0, 1, 126, 127, main.CRASHED, main.INTERRUPTED})

@@ -1,0 +1,245 @@
+"""Settings: every threshold once, with a meaning, a value and an origin."""
+
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.documents import manifest as manifests
+from rekindle.documents import shape
+from rekindle.documents.manifest import Manifest
+from rekindle.documents.shape import Duration, duration
+from rekindle.documents.yamltext import Marked
+from rekindle.errors import ManifestError, NotFoundError
+from rekindle.policy import settings
+from rekindle.policy.settings import AgentDefaults, Explanation, Runtime, Settings
+
+REFERENCE = Path(__file__).parents[3] / ".." / "shared" / "design" / "manifest.yaml"
+
+MANIFEST = """\
+version: 1
+agents:
+  trades:
+    harness: codex
+    cycles: 3
+  books:
+    harness: gemini
+runtime:
+  relay:
+    max_relay_tokens: 3000
+  watch: {silence: 20m, tool_timeout: none}
+"""
+
+
+def read(text: str) -> tuple[Manifest, Marked]:
+    return manifests.read(text)
+
+
+def leaves(kind: type[msgspec.Struct], path: str) -> dict[str, object]:
+    """Every key below a struct, with its annotation."""
+    found: dict[str, object] = {}
+    for name, annotation in shape.fields_of(kind).items():
+        inner = shape.struct_in(annotation)
+        found |= leaves(inner, f"{path}.{name}") if inner else {f"{path}.{name}": annotation}
+    return found
+
+
+def one(key: str, text: str | None = MANIFEST) -> Explanation:
+    found = settings.explain(key, *(read(text) if text else (None, None)))
+    assert len(found) == 1
+    return found[0]
+
+
+ALL = {**leaves(Runtime, "runtime"), **leaves(AgentDefaults, "agents.NAME")}
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_setting_says_what_it_means(key):
+    """Each has a sentence as its description, and a default of its own type."""
+    metas = [meta for meta in get_args(ALL[key]) if isinstance(meta, msgspec.Meta)]
+    assert metas
+    assert metas[0].description
+    assert metas[0].description.endswith(".")
+    explained = one(key, None)
+    assert explained.meaning == metas[0].description
+    assert explained.value == explained.default
+    assert explained.origin == "default"
+
+
+def test_every_default_lies_within_its_bounds():
+    """The defaults pass the very check that a manifest has to pass."""
+    plain = msgspec.to_builtins(Runtime(), enc_hook=str, builtin_types=())
+    text = {
+        group: {
+            name: str(value) if isinstance(value, Duration) else value
+            for name, value in msgspec.structs.asdict(getattr(Runtime(), group)).items()
+        }
+        for group in plain
+    }
+    marked = Marked({"runtime": text}, {}, "defaults")
+    assert settings.resolve(marked) == Settings()
+
+
+def test_without_a_manifest_the_defaults_are_in_force():
+    """Rekindle works before anything is configured."""
+    assert settings.resolve(None) == Settings()
+    assert settings.resolve(read("version: 1\n")[1]) == Settings()
+
+
+def test_the_manifest_overrides_what_it_names_and_nothing_else():
+    """One key that is set leaves its neighbours at their defaults."""
+    runtime = settings.resolve(read(MANIFEST)[1]).runtime
+    assert runtime.relay.max_relay_tokens == 3_000
+    assert runtime.watch.silence == 1_200
+    assert runtime.watch.tool_timeout == float("inf")
+    assert runtime.watch.every == Runtime().watch.every
+    assert runtime.relay.token_threshold_percent == Runtime().relay.token_threshold_percent
+    assert runtime.restart == Runtime().restart
+
+
+@pytest.mark.parametrize(
+    "key", ["runtime.relay.max_relay_tokens", "relay.max_relay_tokens", "max_relay_tokens"]
+)
+def test_a_setting_is_found_by_its_key_or_the_end_of_it(key):
+    """The whole key, its last parts and its last part alone mean the same."""
+    assert one(key) == Explanation(
+        "runtime.relay.max_relay_tokens",
+        3_000,
+        2_000,
+        "rekindle.yaml:10",
+        one(key, None).meaning,
+    )
+
+
+def test_a_group_is_explained_by_its_name():
+    """The beginning of a key explains all that stands below it."""
+    manifest, marked = read(MANIFEST)
+    found = settings.explain("runtime.restart", manifest, marked)
+    assert [each.key.removeprefix("runtime.restart.") for each in found] == list(
+        shape.fields_of(settings.Restart)
+    )
+    assert len(settings.explain("runtime", manifest, marked)) == len(leaves(Runtime, "runtime"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "origin"),
+    [
+        ("runtime.watch.silence", Duration(1_200), "rekindle.yaml:11"),
+        ("runtime.watch.tool_timeout", Duration("inf"), "rekindle.yaml:11"),
+        ("runtime.watch.every", Duration(15), "default"),
+        ("agents.trades.cycles", 3, "rekindle.yaml:5"),
+        ("agents.books.cycles", 10, "default"),
+        ("store.lock_wait_seconds", settings.LOCK_WAIT_SECONDS, "fixed"),
+        ("snapshot_every_bytes", settings.SNAPSHOT_EVERY_BYTES, "fixed"),
+    ],
+)
+def test_the_origin_names_who_said_so(key, value, origin):
+    """A value comes from a line of the manifest, from the defaults, or it is fixed."""
+    found = one(key)
+    assert (found.value, found.origin) == (value, origin)
+
+
+def test_a_value_that_repeats_the_default_still_names_its_line():
+    """Who set it matters, even where it makes no difference."""
+    text = "version: 1\nruntime:\n  loops:\n    stale_after_days: 14\n"
+    assert one("stale_after_days", text).origin == "rekindle.yaml:4"
+
+
+def test_the_end_of_an_agents_key_explains_it_for_every_agent():
+    """Without an agent's name each of them is shown."""
+    found = settings.explain("cycles", *read(MANIFEST))
+    assert [(each.key, each.value) for each in found] == [
+        ("agents.trades.cycles", 3),
+        ("agents.books.cycles", 10),
+    ]
+
+
+@pytest.mark.parametrize("manifest", [None, MANIFEST])
+def test_everything_is_explained_once(manifest):
+    """The list is complete and holds no key twice."""
+    found = settings.explain_all(*(read(manifest) if manifest else (None, None)))
+    keys = [each.key for each in found]
+    assert len(keys) == len(set(keys))
+    assert leaves(Runtime, "runtime").keys() <= set(keys)
+    assert settings.FIXED.keys() <= set(keys)
+    assert all(each.meaning for each in found)
+
+
+@pytest.mark.parametrize(
+    ("key", "like"),
+    [
+        ("max_relay_token", "max_relay_tokens"),
+        ("runtime.relay.max_relay_tokns", "runtime.relay.max_relay_tokens"),
+        ("stale_days", "stale_after_days"),
+    ],
+)
+def test_an_unknown_key_suggests_the_nearest(key, like):
+    """A mistyped key is refused with the one that was probably meant."""
+    with pytest.raises(NotFoundError, match=key) as refused:
+        settings.explain(key, None, None)
+    assert f"`{like}`" in refused.value.hint
+
+
+def test_a_key_like_no_other_points_to_the_list():
+    """Where nothing is near the hint says how to see all."""
+    with pytest.raises(NotFoundError) as refused:
+        settings.explain("zzzz", None, None)
+    assert "config explain" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("    max_relay_tokens: 3", "max_relay_tokens"),
+        ("    max_relay_tokens: lots", "max_relay_tokens"),
+        ("    token_threshold_percent: 101", "token_threshold_percent"),
+        ("    strategy: forget", "strategy"),
+        ("    max_relay_tokns: 3000", "max_relay_tokns"),
+    ],
+)
+def test_a_wrong_value_names_its_line(line, named):
+    """Out of bounds, of the wrong type or unknown: file and line are told."""
+    marked = read(f"version: 1\nruntime:\n  relay:\n{line}\n")[1]
+    with pytest.raises(ManifestError, match=named) as refused:
+        settings.resolve(marked)
+    assert refused.value.line == 4
+    assert str(refused.value).startswith("rekindle.yaml:4: ")
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("written", ["10", "ten", "-1s", "1w", "nans", "infs", "s", "''"])
+def test_a_wrong_duration_names_its_line(written):
+    """A duration needs a number and a unit."""
+    marked = read(f"version: 1\nruntime:\n  watch:\n    every: {written}\n")[1]
+    with pytest.raises(ManifestError, match=r"every: .*duration") as refused:
+        settings.resolve(marked)
+    assert refused.value.line == 4
+
+
+@given(st.integers(0, 999_999), st.sampled_from("smhd"))
+def test_a_duration_is_read_back_as_it_is_printed(amount, unit):
+    """Printed and parsed again it is the same time, in the largest unit that fits."""
+    found = duration(f"{amount}{unit}")
+    assert duration(str(found)) == found
+
+
+@pytest.mark.parametrize("written", ["0s", "10s", "15m", "2h", "3d", "none", "0.5s", "90s"])
+def test_a_duration_is_printed_as_people_write_it(written):
+    """The usual spellings are kept, fractions too."""
+    assert str(duration(written)) == written
+
+
+def test_the_reference_manifest_holds_nothing_that_is_not_explained():
+    """Every key under `runtime:` there is a setting here, and at the same default."""
+    if not REFERENCE.is_file():
+        pytest.skip("the reference manifest is not beside this checkout")
+    manifest, marked = read(REFERENCE.read_text(encoding="utf-8"))
+    explained = {each.key: each for each in settings.explain_all(manifest, marked)}
+    named = {shape.dotted(path) for path in marked.lines if path[0] == "runtime" and len(path) == 3}
+    assert named == leaves(Runtime, "runtime").keys()
+    different = {key for key in named if explained[key].value != explained[key].default}
+    assert different == {"runtime.brief.zone"}  # an example: the default is the machine's
+    assert all(explained[key].origin.startswith("rekindle.yaml:") for key in named)

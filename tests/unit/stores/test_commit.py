@@ -1,0 +1,292 @@
+"""The commit protocol, and what recovery makes of a file that does not fit the log."""
+
+import os
+import stat
+from datetime import date
+
+import msgspec
+import pytest
+
+from conftest import RELAY
+from rekindle.documents import brief, checkpoint, relay, state
+from rekindle.documents import event as events
+from rekindle.documents.jsontext import fingerprint
+from rekindle.documents.relay import Field
+from rekindle.errors import CheckFailedError, NewerSchemaError
+from rekindle.policy import loops
+from rekindle.policy.settings import Relay, Runtime, Settings
+
+
+def commit(store, text=RELAY, by="agent"):
+    with store.writer("trades") as writer:
+        return writer.commit_relay(relay.parse(text), by=by)
+
+
+def heal(store):
+    with store.writer("trades") as writer:
+        writer.fold()
+
+
+def kinds(store):
+    return [event.kind for event in store.events_since("trades", 0).events]
+
+
+def relay_file(store):
+    return store.folder("trades").document("relay")
+
+
+def test_a_committed_relay_is_in_the_log_the_archive_and_its_file(store):
+    """A commit leaves the same bytes in the archive and in the file, and their hash in the log."""
+    standing = commit(store)
+    assert relay_file(store).read_text() == RELAY
+    assert store.archived("trades", standing.path).decode() == RELAY
+    event = next(iter(store.newest_events("trades")))
+    assert (event.kind, event.sha256) == ("relay.committed", fingerprint(RELAY.encode()))
+    assert event.headline == "Write the parser"
+
+
+def test_a_second_commit_names_the_first_as_its_previous(store):
+    """Each commit carries the hash of the one before, for rolling forward."""
+    first = commit(store)
+    second = commit(store, RELAY.replace("parser", "printer"))
+    assert second.previous == first.sha256
+
+
+def test_an_unusable_relay_is_refused_and_the_old_one_stands(store):
+    """A relay without a directive never replaces one that has one."""
+    commit(store)
+    with pytest.raises(CheckFailedError, match="Next Action"):
+        commit(store, "## Current Phase\nlost\n")
+    assert relay_file(store).read_text() == RELAY
+
+
+def test_what_is_trimmed_is_in_the_archive(open_store):
+    """Over its cap a relay is trimmed, and the archive and the relay together hold every line."""
+    cap = Settings(runtime=Runtime(relay=Relay(max_relay_tokens=200)))
+    store = open_store(settings=cap)
+    store.create("trades")
+    history = "".join(f"- did thing number {n} with great care\n" for n in range(100))
+    text = RELAY + f"\n## What We Did This Cycle\n{history}"
+    standing = commit(store, text)
+    assert not standing.over_cap
+    kept = relay_file(store).read_text().splitlines()
+    archived = store.archived("trades", standing.trimmed).decode().splitlines()
+    assert set(text.splitlines()) <= set(kept) | set(archived)
+    assert "Write the parser" in kept
+
+
+def test_a_kill_between_commit_and_replace_is_rolled_forward(store):
+    """A file that equals the commit before is brought up to the last one."""
+    commit(store)
+    newer = RELAY.replace("parser", "printer")
+    commit(store, newer)
+    relay_file(store).write_text(RELAY)
+    before = kinds(store)
+    heal(store)
+    assert relay_file(store).read_text() == newer
+    assert kinds(store) == before
+
+
+def test_a_deleted_relay_is_restored(store):
+    """A file that is gone comes back from the archive."""
+    commit(store)
+    relay_file(store).unlink()
+    heal(store)
+    assert relay_file(store).read_text() == RELAY
+
+
+def test_an_edit_by_hand_is_adopted(store):
+    """What a person wrote into the relay becomes a commit of its own."""
+    commit(store)
+    edited = RELAY.replace("parser", "manual")
+    relay_file(store).write_text(edited)
+    heal(store)
+    event = next(iter(store.newest_events("trades")))
+    assert (event.kind, event.by, event.headline) == (
+        "relay.committed",
+        "person",
+        "Write the manual",
+    )
+    assert relay_file(store).read_text() == edited
+
+
+def test_a_first_relay_written_by_hand_is_adopted(store):
+    """A relay that somebody put there before the first commit counts."""
+    relay_file(store).write_text(RELAY)
+    heal(store)
+    assert store.read("trades").committed.documents["relay"].by == "person"
+
+
+def test_an_edit_that_cannot_be_used_is_set_aside_and_said(store):
+    """Rubbish in the relay's place is kept as .rejected; the last commit is restored."""
+    commit(store)
+    relay_file(store).write_bytes(b"\xff\xfe rubbish")
+    heal(store)
+    assert relay_file(store).read_text() == RELAY
+    aside = relay_file(store).with_name("consensus.md.rejected")
+    assert aside.read_bytes() == b"\xff\xfe rubbish"
+    event = next(iter(store.newest_events("trades")))
+    assert (event.kind, event.path) == ("document.rejected", "memories/consensus.md.rejected")
+
+
+def test_two_rejected_edits_do_not_overwrite_each_other(store):
+    """Nothing that somebody wrote is thrown away, however often."""
+    commit(store)
+    for rubbish in (b"one", b"two"):
+        relay_file(store).write_bytes(rubbish)
+        heal(store)
+    names = sorted(path.name for path in relay_file(store).parent.glob("*.rejected"))
+    assert names == ["consensus.md.2.rejected", "consensus.md.rejected"]
+
+
+def test_an_edit_saved_during_a_commit_is_set_aside(store):
+    """Saving the file while a commit is under way loses neither text."""
+    commit(store)
+    with store.writer("trades") as writer:
+        relay_file(store).write_text(RELAY.replace("parser", "late edit"))
+        writer.commit_relay(relay.parse(RELAY.replace("parser", "printer")), by="agent")
+    assert "printer" in relay_file(store).read_text()
+    assert "late edit" in relay_file(store).with_name("consensus.md.rejected").read_text()
+
+
+def test_sections_that_nobody_changed_keep_their_bytes(store):
+    """A change of one field leaves CRLF, tabs and unknown sections as they were."""
+    text = "# Odd\r\n\tkeep\r\n## Next Action (Cycle #3)\r\nGo\r\n## Budget  \r\n| a |b|\r\n"
+    changed = relay.parse(text).with_content(Field.NEXT_ACTION, "Stop\r\n")
+    with store.writer("trades") as writer:
+        writer.commit_relay(changed, by="agent")
+    assert relay_file(store).read_bytes() == text.replace("Go", "Stop").encode()
+
+
+def test_a_checkpoint_and_a_brief_are_committed_the_same_way(store):
+    """All three documents have an archive copy, an event and a file."""
+    point = checkpoint.compose(dict.fromkeys(checkpoint.Part, "- something"))
+    page = brief.compose("trades", date(2026, 4, 9), {brief.Label.NEXT: "Go on."})
+    with store.writer("trades") as writer:
+        writer.commit_checkpoint(point, by="summarizer")
+        writer.commit_brief(page, by="summarizer")
+    folder = store.folder("trades")
+    assert folder.document("checkpoint").read_text() == checkpoint.render(point)
+    assert folder.document("brief").read_text() == brief.render(page)
+    documents = store.read("trades").committed.documents
+    for name in ("checkpoint", "brief"):
+        assert fingerprint(store.archived("trades", documents[name].path)) == documents[name].sha256
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "brief"])
+def test_a_broken_checkpoint_or_brief_is_set_aside_and_restored(store, name):
+    """An edit without the needed parts does not replace a good document."""
+    point = checkpoint.compose(dict.fromkeys(checkpoint.Part, "- something"))
+    page = brief.compose("trades", date(2026, 4, 9), {brief.Label.NEXT: "Go on."})
+    with store.writer("trades") as writer:
+        writer.commit_checkpoint(point, by="summarizer")
+        writer.commit_brief(page, by="summarizer")
+    path = store.folder("trades").document(name)
+    good = path.read_bytes()
+    path.write_text("nonsense")
+    heal(store)
+    assert path.read_bytes() == good
+    assert path.with_name(f"{path.name}.rejected").read_text() == "nonsense"
+
+
+def test_a_relay_of_a_newer_schema_is_refused_by_name(store):
+    """A document that a later Rekindle wrote is not adopted, trimmed or set aside."""
+    relay_file(store).write_text(f"<!-- rekindle: relay 2 -->\n{RELAY}")
+    with pytest.raises(NewerSchemaError, match="relay: has schema 2"):
+        heal(store)
+    assert relay_file(store).exists()
+
+
+def test_what_somebody_added_to_state_json_is_taken_over(store):
+    """A loop, a number and an unknown field written by hand become events; nothing is dropped."""
+    store.submit("trades", loops.add({}, "old", "Old one", store._clock()))
+    path = store.folder("trades").state
+    raw = msgspec.json.decode(path.read_bytes())
+    raw["open_loops"] = [{"id": "new", "text": "New one", "added": "2026-02-01", "owner": "me"}]
+    raw["numbers"]["nav"] = 266691
+    raw["mood"] = {"today": "good"}
+    path.write_bytes(msgspec.json.encode(raw))
+    heal(store)
+    after = state.parse(path.read_bytes())
+    assert {loop.id for loop in after.open_loops} == {"old", "new"}
+    added = next(loop for loop in after.open_loops if loop.id == "new")
+    assert (added.added, added.stale, added.extra) == ("2026-02-01", True, {"owner": "me"})
+    assert after.numbers == {"nav": "266691"}
+    assert after.extra == {"mood": {"today": "good"}}
+    assert state.is_ours(path.read_bytes())
+
+
+def test_a_resolution_written_into_state_json_counts(store):
+    """Moving a loop to `resolved` by hand resolves it, in the log and in resolved.jsonl too."""
+    store.submit("trades", loops.add({}, "old", "Old one", store._clock()))
+    path = store.folder("trades").state
+    raw = msgspec.json.decode(path.read_bytes())
+    raw["open_loops"] = []
+    raw["resolved"] = [{"id": "old", "reason": "by hand", "resolved_date": "2026-04-09"}]
+    path.write_bytes(msgspec.json.encode(raw))
+    heal(store)
+    assert not store.read("trades").projection.loops["old"].is_open
+    assert b'"by hand"' in store.folder("trades").resolved.read_bytes()
+
+
+def test_a_broken_state_json_is_set_aside_and_made_anew(store):
+    """The log is the truth: a broken projection costs nothing."""
+    store.submit("trades", loops.add({}, "old", "Old one", store._clock()))
+    path = store.folder("trades").state
+    path.write_bytes(b'{"open_loops": [')
+    heal(store)
+    assert [loop.id for loop in state.parse(path.read_bytes()).open_loops] == ["old"]
+    assert path.with_name("state.json.rejected").read_bytes() == b'{"open_loops": ['
+
+
+def test_resolutions_are_appended_once_each(store, clock):
+    """resolved.jsonl has one line per resolution, also after a crash before it was written."""
+    for number in range(3):
+        clock.forward(seconds=1)
+        store.submit("trades", loops.add({}, f"l{number}", "text", clock()))
+        known = store.read("trades").projection.loops
+        store.submit("trades", loops.resolve(known, f"l{number}", "done", clock()))
+    path = store.folder("trades").resolved
+    lines = path.read_bytes().splitlines()
+    assert [msgspec.json.decode(line)["id"] for line in lines] == ["l0", "l1", "l2"]
+    assert set(msgspec.json.decode(lines[0])) == {"id", "reason", "ts", "domain", "seq"}
+    path.write_bytes(b"".join(line + b"\n" for line in lines[:2]) + lines[2][:10])
+    heal(store)
+    healed = path.read_bytes().splitlines()
+    assert [msgspec.json.decode(healed[place])["id"] for place in (0, 1, 3)] == ["l0", "l1", "l2"]
+
+
+def test_every_file_is_for_its_owner_alone(store):
+    """Files are 0600 and folders 0700, whatever the umask."""
+    commit(store)
+    store.submit("trades", loops.add({}, "old", "Old one", store._clock()))
+    with store.writer("trades") as writer:
+        writer.snapshot()
+    old = os.umask(0)
+    try:
+        store.create("second")
+    finally:
+        os.umask(old)
+    for path in [store.root.path, *store.root.path.rglob("*")]:
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        assert mode == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_leftovers_of_a_killed_writer_are_swept(store):
+    """A half-written temporary file is gone after the next writer."""
+    litter = store.folder("trades").path / ".tmp-0123-state.json"
+    litter.write_bytes(b"{")
+    heal(store)
+    assert not litter.exists()
+
+
+def test_the_log_is_never_rewritten(store, clock):
+    """Whatever happens, the log only grows."""
+    seen = store.folder("trades").log.read_bytes()
+    commit(store)
+    relay_file(store).write_bytes(b"rubbish")
+    heal(store)
+    store.submit("trades", events.Heartbeat(ts=clock()))
+    with store.writer("trades") as writer:
+        writer.snapshot()
+    assert store.folder("trades").log.read_bytes().startswith(seen)

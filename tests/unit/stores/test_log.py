@@ -1,0 +1,216 @@
+"""The log and its snapshot: read from the tail, never trusted blindly."""
+
+import pytest
+
+from rekindle.documents import event as events
+from rekindle.documents import state
+from rekindle.errors import FencedError, ForeignOwnerError, NewerSchemaError, NotDurableError
+from rekindle.policy import loops
+from rekindle.policy.settings import SNAPSHOT_EVERY_BYTES
+from rekindle.stores.files import log, snapshot
+from rekindle.system import disk
+
+
+def add_loop(store, identity, clock):
+    store.submit("trades", loops.add({}, identity, f"text of {identity}", clock()))
+
+
+def open_ids(store):
+    return {loop.id for loop in store.read("trades").projection.loops.values() if loop.is_open}
+
+
+def test_numbers_run_on_without_a_gap(store, clock):
+    """Every event has the number after the one before it."""
+    for number in range(5):
+        add_loop(store, f"l{number}", clock)
+    numbers = [event.seq for event in store.events_since("trades", 0).events]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_a_torn_tail_does_not_swallow_the_next_event(store, clock):
+    """After a power loss in mid-append the next event starts on a line of its own."""
+    add_loop(store, "before", clock)
+    with store.folder("trades").log.open("ab") as file:
+        file.write(b'{"v":1,"seq":99,"ts"')
+    add_loop(store, "after", clock)
+    assert open_ids(store) == {"before", "after"}
+    assert len(store.read("trades").bad) == 1
+
+
+def test_garbage_in_the_log_is_skipped_and_said(store, clock):
+    """Zeros and noise cost nothing but themselves."""
+    add_loop(store, "before", clock)
+    with store.folder("trades").log.open("ab") as file:
+        file.write(b"\x00" * 100 + b"\n" + b"[" * 100_000 + b"\n" + b"\xff\xfe\n")
+    add_loop(store, "after", clock)
+    assert open_ids(store) == {"before", "after"}
+    assert len(store.read("trades").bad) == 3
+
+
+def test_a_snapshot_gives_what_the_whole_log_gives(store, clock):
+    """Reading from a snapshot and reading from the beginning end in the same projection."""
+    for number in range(20):
+        add_loop(store, f"l{number}", clock)
+    with store.writer("trades") as writer:
+        writer.snapshot()
+    add_loop(store, "after", clock)
+    with_snapshot = store.read("trades")
+    assert with_snapshot.snapshot_end > 0
+    store.folder("trades").snapshot.unlink()
+    without = store.read("trades")
+    assert without.snapshot_end == 0
+    assert without.committed.loops == with_snapshot.committed.loops
+    assert without.committed.seq == with_snapshot.committed.seq
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"v":9}', b"\xff", b"[" * 100_000])
+def test_a_damaged_snapshot_is_ignored(store, clock, damage):
+    """The snapshot is a cache: a broken one only costs time."""
+    add_loop(store, "a", clock)
+    with store.writer("trades") as writer:
+        writer.snapshot()
+    store.folder("trades").snapshot.write_bytes(damage)
+    assert open_ids(store) == {"a"}
+    add_loop(store, "b", clock)
+    assert open_ids(store) == {"a", "b"}
+
+
+def test_a_snapshot_of_another_log_is_ignored(store, clock):
+    """A log that was replaced by a backup does not fit the snapshot any more."""
+    folder = store.folder("trades")
+    add_loop(store, "kept", clock)
+    backup = folder.log.read_bytes()
+    add_loop(store, "later", clock)
+    with store.writer("trades") as writer:
+        writer.snapshot()
+    folder.log.write_bytes(backup)
+    folder.state.unlink()
+    assert open_ids(store) == {"kept"}
+
+
+def test_a_snapshot_is_made_when_enough_has_been_written(store, clock, monkeypatch):
+    """A start never has to read more than about one interval of the log again."""
+    big = "x" * 1_900
+    for number in range(SNAPSHOT_EVERY_BYTES // 1_000):
+        store.submit("trades", loops.add({}, f"l{number % 7}", f"{big} {number}", clock()))
+    view = store.read("trades")
+    assert view.snapshot_end > 0
+    assert view.end - view.snapshot_end < SNAPSHOT_EVERY_BYTES
+    assert snapshot.load(store.folder("trades")).projection.cursors == {}
+
+
+def test_reading_backwards_gives_the_newest_first(store, clock):
+    """The newest events come first, each once, whatever the block size."""
+    for number in range(30):
+        add_loop(store, f"l{number}", clock)
+    forwards = [event.seq for event in log.read(store.folder("trades").log).events]
+    assert [event.seq for event in store.newest_events("trades")] == forwards[::-1]
+
+
+def test_a_log_of_a_newer_schema_is_refused_by_name(store):
+    """What a later Rekindle wrote is not half understood."""
+    with store.folder("trades").log.open("ab") as file:
+        file.write(b'{"v":2,"seq":2,"gen":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat"}\n')
+    with pytest.raises(NewerSchemaError, match="schema 2"):
+        store.read("trades")
+
+
+def test_a_state_of_a_newer_schema_is_refused_by_name(store):
+    """A newer state.json is neither adopted nor overwritten."""
+    path = store.folder("trades").state
+    path.write_bytes(b'{"v": 7, "agent": "trades"}')
+    with (
+        pytest.raises(NewerSchemaError, match=r"state\.json: has schema 7"),
+        store.writer("trades"),
+    ):
+        pass
+    assert path.read_bytes() == b'{"v": 7, "agent": "trades"}'
+
+
+def test_an_agent_of_another_host_is_refused(store, open_store, clock):
+    """A folder that names another owner is not written to, and nothing is acknowledged."""
+    elsewhere = open_store(host="elsewhere")
+    before = store.folder("trades").log.read_bytes()
+    with pytest.raises(ForeignOwnerError, match="belongs to host here") as refused:
+        add_loop(elsewhere, "a", clock)
+    assert "--take-over" in refused.value.hint
+    assert store.folder("trades").log.read_bytes() == before
+    assert elsewhere.read("trades").pending == ()
+
+
+def test_a_take_over_raises_the_generation_and_says_so(store, open_store, clock):
+    """The new owner's events carry a higher generation, and the log tells who had it before."""
+    elsewhere = open_store(host="elsewhere")
+    record = loops.add({}, "a", "text", clock())
+    elsewhere.submit("trades", record, take_over=True)
+    found = elsewhere.events_since("trades", 0).events
+    changed = next(event for event in found if event.kind == "owner.changed")
+    assert (changed.host, changed.previous, changed.gen) == ("elsewhere", "here", 2)
+    assert elsewhere.read("trades").committed.gen == 2
+
+
+def test_a_writer_that_was_taken_over_commits_nothing(store, open_store, clock):
+    """A host that slept through a take-over is refused at its next commit."""
+    with store.writer("trades") as zombie:
+        folder = store.folder("trades")
+        folder.lock.unlink()  # two hosts do not share a lock
+        with open_store(host="elsewhere").writer("trades", take_over=True):
+            pass
+        before = folder.log.read_bytes()
+        with pytest.raises(FencedError) as refused:
+            zombie.append(events.Heartbeat(ts=clock()))
+        assert (refused.value.ours, refused.value.current) == (1, 2)
+        assert folder.log.read_bytes() == before
+
+
+def test_a_late_event_of_an_older_generation_counts_for_nothing(store, open_store, clock):
+    """Should a zombie's line reach the log all the same, readers fence it off."""
+    with open_store(host="elsewhere").writer("trades", take_over=True):
+        pass
+    late = loops.add({}, "zombie", "text", clock())
+    with store.folder("trades").log.open("ab") as file:
+        file.write(events.render(late) + b"\n")
+    view = store.read("trades")
+    assert "zombie" not in view.projection.loops
+    assert "taken over" in view.bad[0].reason
+
+
+def test_a_lost_owner_record_does_not_bring_an_old_generation_back(store, open_store):
+    """The log's generation is a floor."""
+    elsewhere = open_store(host="elsewhere")
+    with elsewhere.writer("trades", take_over=True):
+        pass
+    store.folder("trades").owner.unlink()
+    with store.writer("trades") as writer:
+        writer.append(events.Heartbeat(ts=writer.now()))
+    assert next(iter(store.newest_events("trades"))).gen == 2
+
+
+def test_a_failed_sync_takes_the_lines_back(store, clock, monkeypatch):
+    """What the disk did not confirm is not acknowledged, not visible, and written anew later."""
+    before = store.folder("trades").log.read_bytes()
+    fsync = disk.os.fsync
+
+    def failing(fd):
+        if "ops.jsonl" in disk.os.readlink(f"/proc/self/fd/{fd}"):
+            raise OSError(5, "Input/output error")
+        fsync(fd)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(disk.os, "fsync", failing)
+        with pytest.raises(NotDurableError, match="did not confirm") as refused:
+            add_loop(store, "a", clock)
+    assert refused.value.errno == 5
+    assert store.folder("trades").log.read_bytes() == before
+    with store.writer("trades") as writer:
+        writer.fold()
+    assert store.read("trades").committed.loops["a"].is_open
+
+
+def test_the_state_on_disk_is_what_the_log_adds_up_to(store, clock):
+    """state.json and the projection agree after every command."""
+    add_loop(store, "a", clock)
+    clock.forward(days=20)
+    add_loop(store, "b", clock)
+    found = state.parse(store.folder("trades").state.read_bytes())
+    assert [(loop.id, loop.stale) for loop in found.open_loops] == [("a", True), ("b", False)]
