@@ -123,5 +123,9 @@ def _as_json(loop: OpenLoop, found: Projection) -> dict[str, Any]:
         "added": loop.added,
         "stale": loop.stale,
         "reopened": known.times_reopened,
+        "history": [
+            {"ts": mark.ts, "resolved" if mark.closes else "opened": mark.text}
+            for mark in known.marks
+        ],
         **loop.extra,
     }

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 from importlib import import_module
 from typing import NoReturn
 
@@ -85,7 +84,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _crashed(error: Exception) -> int:
-    from traceback import format_exception  # noqa: PLC0415 - only a crash needs it
+    import tempfile  # noqa: PLC0415 - only a crash needs it, and every start would pay for it
+    from traceback import format_exception  # noqa: PLC0415 - as above
 
     report = f"rekindle {__version__}, Python {sys.version}\n{''.join(format_exception(error))}"
     click.secho(f"Error: a bug in Rekindle: {type(error).__name__}: {error}", fg="red", err=True)

@@ -47,13 +47,16 @@ def show(agent: str | None, as_json: bool) -> None:
 
 
 @relay.command("check")
-@click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True))
+@click.argument(
+    "file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
+)
 @which_agent
 @as_json
 def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
-    """Say what kind of relay FILE is (- reads stdin); without FILE, the agent's own.
+    """Say what kind of relay FILE is.
 
-    Ends with 0 when it can be used, with 8 when the next cycle could not follow it.
+    A dash reads standard input; without FILE the agent's own relay is checked. Ends with 0 when it
+    can be used, with 8 when the next cycle could not follow it.
     """
     if file is None:
         project, store, name = open_agent(agent)
@@ -78,12 +81,16 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
 
 
 @relay.command("set")
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @which_agent
 @take_over
 @as_json
 def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> None:
-    """Make FILE (- reads stdin) the relay; what is over the cap is trimmed into the archive."""
+    """Make FILE the relay.
+
+    A dash reads standard input. What is over the cap is trimmed into the archive; the Next Action
+    stays.
+    """
     project, store, name = open_agent(agent)
     proposed = _read(file)
     _require_usable(project, proposed)
@@ -144,9 +151,10 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
 @which_agent
 @as_json
 def diff(older: int | None, newer: int | None, agent: str | None, as_json: bool) -> None:
-    """What changed between two relays, by the numbers that `history` shows.
+    """What changed between two relays.
 
-    Without numbers: the last two. With one: from that one to the newest.
+    OLDER and NEWER are the numbers that `history` shows. Without numbers: the last two. With one:
+    from that one to the newest.
     """
     _, store, name = open_agent(agent)
     commits = _commits(store, name, None if older else 2)

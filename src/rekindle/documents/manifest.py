@@ -141,14 +141,14 @@ def with_agent(text: str, agent: str, harness: str, prompt: str) -> str:
     line = marked.lines.get(("agents",))
     lines = text.splitlines(keepends=True)
     if line is None:
-        lines.append("agents:\n")
+        lines = [_ended(text), "agents:\n"]
         line = len(lines)
     first = next(iter(found.agents), None)
     indent = "  "
     if first is not None:
         beside = lines[marked.lines["agents", first] - 1]
         indent = beside[: len(beside) - len(beside.lstrip(" "))]
-    above = "".join(_ended(one) for one in lines[:line])
+    above = _ended("".join(lines[:line]))
     indented = "".join(indent + own[2:] for own in entry.splitlines(keepends=True))
     added = above + indented + "".join(lines[line:])
     if not re.fullmatch(r"agents:\s*(#.*)?", lines[line - 1].rstrip()) or not _loads(added, agent):
@@ -160,8 +160,8 @@ def with_agent(text: str, agent: str, harness: str, prompt: str) -> str:
     return added
 
 
-def _ended(line: str) -> str:
-    return line if line.endswith(("\n", "\r")) else line + "\n"
+def _ended(text: str) -> str:
+    return text if text.endswith(("\n", "\r")) else text + "\n"
 
 
 def _loads(text: str, agent: str) -> bool:

@@ -3,7 +3,7 @@
 Only what finding sections needs is understood: ATX headings and `===` underlines at
 the top level, and what hides them: front matter, fences, comments, list items,
 quotes. Nothing is ever re-rendered, so a section that nobody changed keeps its
-bytes. A general parser finds the same headings at a twentieth of the speed (the tests
+bytes. A general parser finds the same headings at a tenth of the speed (the tests
 hold the two against each other), and histories of relays run to many megabytes.
 
 One deliberate difference to CommonMark: a line of dashes is a rule, never the
@@ -13,6 +13,7 @@ read as an underline it would turn the last line of a directive into a title.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -169,6 +170,7 @@ def unfenced(text: str) -> Iterator[tuple[str, bool]]:
             yield line, True
 
 
+@lru_cache(maxsize=4096)  # the same titles return in every document of a history
 def words(title: str) -> str:
     """A heading's words, for comparing: lower case, no emoji, number or emphasis before them."""
     bare = " ".join(title.replace("*", "").replace("`", "").replace("’", "'").split())
@@ -182,6 +184,7 @@ def _headings(  # noqa: C901, PLR0912 - one branch per construct, in order of pr
     position = _after_front_matter(all_lines)
     item_indent = 0  # content indent of the list item that we are in; 0: in none
     paragraph = -1  # the line on which the paragraph that we are in began; -1: in none
+    lazy = False  # whether text at the margin goes on with the item above it
     until: re.Pattern[str] | None = None  # inside something that ends on this pattern
     for number in range(position, len(all_lines)):
         line = all_lines[number].rstrip("\r\n")
@@ -193,11 +196,11 @@ def _headings(  # noqa: C901, PLR0912 - one branch per construct, in order of pr
             continue
         stripped = line.lstrip(" \t")
         if not stripped:
-            paragraph = -1
+            paragraph, lazy = -1, False
             continue
         indent = len(line) - len(stripped)
         if item_indent and (indent >= item_indent or line[0] == "\t"):
-            paragraph = number
+            paragraph, lazy = number, _is_text(stripped)
             continue
         mark = stripped[0]
         if mark == "#" and (heading := _ATX.match(line)):
@@ -221,12 +224,17 @@ def _headings(  # noqa: C901, PLR0912 - one branch per construct, in order of pr
             gap = len((item[3] or " ").expandtabs(4))
             item_indent = len(item[1]) + len(item[2]) + (gap if gap <= 4 else 1)  # noqa: PLR2004 - five spaces begin indented code inside the item
             paragraph = -1
-        elif item_indent and paragraph < 0 and number and not all_lines[number - 1].strip():
-            item_indent = 0  # text at the margin after a blank line ends the list
+            lazy = gap <= 4 and _is_text(line[item.end() :])  # noqa: PLR2004 - as above
+        elif item_indent and not lazy:
+            item_indent = 0  # text at the margin after a blank line or a heading ends the list
             paragraph = number
         else:
             # Only a one-line paragraph can be the text of an underlined heading here.
             paragraph = number if paragraph < 0 else len(all_lines)
+
+
+def _is_text(stripped: str) -> bool:
+    return bool(stripped) and not _ATX.match(stripped) and not _FENCE.match(stripped)
 
 
 def _after_front_matter(all_lines: list[str]) -> int:
@@ -258,6 +266,8 @@ def _closing(fence: str) -> re.Pattern[str]:
 
 def _opens(line: str) -> str:
     """The marks of a fence that begins on this line, at any indent or behind a list mark."""
+    if "```" not in line and "~~~" not in line:
+        return ""
     bare = line.strip()
     if item := _ITEM.match(bare):
         bare = bare[item.end() :]

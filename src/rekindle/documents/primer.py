@@ -100,9 +100,12 @@ def _with_directive_only(primer: Primer) -> Primer:
     phase = primer.relay.content(Field.CURRENT_PHASE)
     if phase:
         fields[Field.CURRENT_PHASE] = one_line(phase, 300)
-    directive = primer.relay.content(Field.NEXT_ACTION) or ""
-    fields[Field.NEXT_ACTION] = f"{directive.strip()}\n\n(the whole relay: {primer.relay_path})"
-    return _with_relay_if_shorter(primer, relays.compose(fields))
+    directive = primer.relay.content(Field.NEXT_ACTION)
+    if directive is not None:
+        fields[Field.NEXT_ACTION] = directive.strip()
+    head = relays.render(relays.compose(fields))
+    pointer = f"(the whole relay: {primer.relay_path})"
+    return _with_relay_if_shorter(primer, relays.parse(f"{head}\n{pointer}\n"))
 
 
 def _with_relay_if_shorter(primer: Primer, relay: Relay) -> Primer:

@@ -83,11 +83,11 @@ def _checked(marked: Marked, data: Any, annotation: Any, path: Path) -> Any:
     origin = get_origin(fitting)
     if origin is dict and isinstance(data, dict):
         kind = get_args(fitting)[1]
-        return {key: _checked(marked, value, kind, (*path, key)) for key, value in data.items()}
-    if origin in {list, tuple} and isinstance(data, list):
+        data = {key: _checked(marked, value, kind, (*path, key)) for key, value in data.items()}
+    elif origin in {list, tuple} and isinstance(data, list):
         kind = get_args(fitting)[0]
-        return [_checked(marked, data[i], kind, (*path, i)) for i in range(len(data))]
-    if isinstance(data, dict) and (struct := struct_in(annotation)):
+        data = [_checked(marked, data[i], kind, (*path, i)) for i in range(len(data))]
+    elif isinstance(data, dict) and (struct := struct_in(annotation)):
         return _checked_struct(marked, data, struct, path)
     _check_leaf(marked, data, annotation, path)
     return data
@@ -97,8 +97,9 @@ def _fitting(annotation: Any, data: Any) -> Any:
     """The option of a union that a list or an object can only be meant for."""
     if get_origin(annotation) in {Union, UnionType, Annotated}:
         for option in get_args(annotation):
-            if get_origin(option) is type(data):
-                return option
+            inner = _fitting(option, data)
+            if get_origin(inner) is type(data):
+                return inner
     return annotation
 
 

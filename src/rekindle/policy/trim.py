@@ -19,7 +19,9 @@ import msgspec
 
 from rekindle.documents import outline, schema
 from rekindle.documents import relay as relays
+from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
+from rekindle.policy.settings import HEADLINE_CHARACTERS
 from rekindle.policy.tokens import estimate, weigh
 
 _DONE_ITEM = re.compile(
@@ -30,6 +32,9 @@ _OPEN_BOX = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])\s+\[ \]")
 _DATE = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
 _LAST_TO_GO = (Field.METRICS, Field.ACTIVE_PROJECTS, Field.OPEN_QUESTIONS, Field.CURRENT_PHASE)
 
+
+_HEADING_ROOM = 10
+"""Tokens that the heading of a directive and the lines around it may take."""
 
 # From one cycle's relay to the next most lines stay the same.
 _weigh = lru_cache(maxsize=65_536)(weigh)
@@ -63,8 +68,39 @@ def trim(relay: Relay, cap: int) -> Trimmed:
         kept = relays.parse(page.text)
         if page.reads_as(kept):
             after = estimate(page.text)
-            return Trimmed(kept, page.removed, before, after, after <= cap)
+            done = Trimmed(kept, page.removed, before, after, after <= cap)
+            return done if finely or done.fits or not done.removed else _go_on(done, cap)
     return Trimmed(relay, (), before, before, fits=False)
+
+
+def _go_on(done: Trimmed, cap: int) -> Trimmed:
+    """Whole sections went, and with them what stood in the way: now blocks may go."""
+    rest = trim(done.relay, cap)
+    return msgspec.structs.replace(
+        rest, removed=done.removed + rest.removed, tokens_before=done.tokens_before
+    )
+
+
+def head(relay: Relay, cap: int, whole: str) -> Relay:
+    """What a primer carries of a relay that is over its cap even when trimmed.
+
+    The phase in a line and as much of the directive, from its beginning, as fits, with a pointer
+    to the whole: a reader that stops there still knows where to go on.
+    """
+    pointer = f"(cut here: read the rest in {whole} before you act)\n"
+    phase = one_line(relay.content(Field.CURRENT_PHASE) or "", HEADLINE_CHARACTERS)
+    phase = phase.lstrip("#<`~ ")  # a heading or a fence in there must not hide the directive
+    above = relays.render(relays.compose({Field.CURRENT_PHASE: phase} if phase else {}))
+    room = cap - weigh(pointer) - weigh(above) - _HEADING_ROOM
+    kept: list[str] = []
+    for line in outline.lines((relay.content(Field.NEXT_ACTION) or "").lstrip("\r\n")):
+        room -= _weigh(line)
+        if room < 0:
+            break
+        kept.append(line)
+    # At the first level, so that no heading inside the directive ends it.
+    directive = "".join(kept).rstrip()
+    return relays.parse(f"{above}\n# {Field.NEXT_ACTION}\n{directive}\n\n{pointer}")
 
 
 def archive_text(removed: tuple[Removed, ...], title: str) -> str:
@@ -113,8 +149,8 @@ class _Page:
         self._lay(relay.outline.head, -1)
         for index, section in enumerate(self.sections):
             heading = outline.lines(section.heading)
-            if len(heading) > 1 and self.lines and not self.lines[-1].text.strip():
-                self.lines[-1].fixed = True  # an underlined heading needs the gap above it
+            if len(heading) > 1:
+                self._tie_gap(index)
             for text in heading:
                 self.lines.append(_Line(text, index, -1, _weigh(text), is_heading=True))
             self._lay(section.body, index)
@@ -172,12 +208,29 @@ class _Page:
         return "".join(line.text for line in own if not line.reason and not line.is_heading).strip()
 
     def _lay(self, text: str, section: int) -> None:
+        # The phase is the topic of the whole relay: its first words stay.
+        fixed = section >= 0 and self.owners[section] is Field.CURRENT_PHASE
         for block in outline.blocks(text) if self.finely else [text]:
             for line, is_prose in outline.unfenced(block):
                 self.lines.append(
-                    _Line(line, section, self._blocks, _weigh(line), in_fence=not is_prose)
+                    _Line(
+                        line,
+                        section,
+                        self._blocks,
+                        _weigh(line),
+                        in_fence=not is_prose,
+                        fixed=fixed,
+                    )
                 )
             self._blocks += 1
+            fixed = fixed and not block.strip()
+
+    def _tie_gap(self, section: int) -> None:
+        """An underlined heading needs the blank line above it: the two stay or go together."""
+        if self.lines and not self.lines[-1].text.strip():
+            gap = self.lines[-1]
+            if gap.section < 0 or self.owners[gap.section] is not Field.NEXT_ACTION:
+                gap.section, gap.is_heading = section, True
 
     def _fix_front_matter(self) -> None:
         """Front matter and the schema mark are for programs: they stay."""
@@ -318,10 +371,7 @@ def _others(page: _Page) -> Iterator[list[_Line]]:
             yield page.own[section]
     for field in _LAST_TO_GO:
         for section in reversed(page.owned_by(field)):
-            blocks = page.blocks(section)
-            # The phase is the topic of the whole relay: its first words stay.
-            keep = 1 if field is Field.CURRENT_PHASE else 0
-            yield from reversed(blocks[keep:])
+            yield from reversed(page.blocks(section))
 
 
 def _has_kept_below(page: _Page, section: int) -> bool:

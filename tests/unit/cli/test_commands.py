@@ -270,7 +270,7 @@ def test_relay_check_of_bytes_that_are_no_text(rekindle, here, content):
 def test_a_missing_file_is_said(rekindle, project):
     """`relay set` of a file that is not there names the file."""
     code, _, err = rekindle("relay", "set", "nowhere.md")
-    assert code == 5
+    assert code == 2
     assert "nowhere.md" in err
 
 

@@ -12,7 +12,7 @@ import splintr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rekindle.policy.tokens import estimate
+from rekindle.policy.tokens import estimate, weigh
 
 CORPUS = Path(__file__).parents[3] / ".." / "shared" / "relay-corpus" / "relays"
 
@@ -295,6 +295,14 @@ def test_lines_add_up_but_for_their_rounding(text):
     """Summed over its lines a text differs from the whole by at most a half per line."""
     lines = text.split("\n")
     assert abs(sum(map(estimate, lines)) - estimate(text)) <= (len(lines) + 1) / 2
+
+
+@given(any_text)
+def test_the_weights_of_lines_add_up_to_the_weight_of_the_text(text):
+    """Before rounding nothing is lost between the lines and the whole, with or without breaks."""
+    whole = pytest.approx(weigh(text), abs=1e-6)
+    assert sum(map(weigh, text.split("\n"))) == whole
+    assert sum(weigh(line + "\n") for line in text.split("\n")) == whole
 
 
 @given(any_text)

@@ -1,0 +1,224 @@
+"""Events: one line each, a closed union, and room for what a later release writes."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rekindle.documents import event
+from rekindle.documents.event import (
+    KINDS,
+    AnyEvent,
+    Committed,
+    Event,
+    Heartbeat,
+    LoopAdded,
+    StateAdopted,
+    Unrecognised,
+)
+from rekindle.documents.state import OpenLoop, Resolution
+from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
+
+NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+ZONES = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+MOMENTS = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=ZONES)  # noqa: DTZ001 - hypothesis adds the zone
+EXTRA = st.dictionaries(
+    TEXT, st.none() | st.booleans() | st.integers() | TEXT | st.lists(TEXT, max_size=2), max_size=2
+)
+VALUES = {
+    str: TEXT,
+    int: st.integers(0, 2**60),
+    bool: st.booleans(),
+    datetime: MOMENTS,
+    datetime | None: st.none() | MOMENTS,
+    dict[str, str]: st.dictionaries(TEXT, TEXT, max_size=2),
+    tuple[OpenLoop, ...]: st.lists(
+        st.builds(OpenLoop, TEXT, TEXT, TEXT, st.booleans(), EXTRA), max_size=2
+    ).map(tuple),
+    tuple[Resolution, ...]: st.lists(
+        st.builds(Resolution, TEXT, TEXT, TEXT, EXTRA), max_size=2
+    ).map(tuple),
+}
+
+
+def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
+    given_values = {
+        field.name: VALUES.get(field.type, EXTRA)
+        for field in msgspec.structs.fields(kind)
+        if field.name != "v"
+    }
+    return st.builds(kind, **given_values)
+
+
+EVENTS = st.one_of(*(events_of(kind) for kind in KINDS))
+
+
+def line(**fields: object) -> bytes:
+    return json.dumps({"v": 1, "ts": "2026-04-09T12:00:00Z", **fields}).encode()
+
+
+@given(EVENTS)
+@settings(max_examples=300)
+def test_every_kind_reads_back_as_it_was_written(written):
+    """Nothing is lost, and the whole event is one line."""
+    data = event.render(written)
+    assert b"\n" not in data
+    assert b"\r" not in data
+    assert event.parse(data) == written
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_fields_of_every_line_stand_first(kind):
+    """A line of the log opens with schema, sequence, generation, time and kind."""
+    required = {
+        field.name: NOW if field.type is datetime else 7 if field.type is int else "x"
+        for field in msgspec.structs.fields(kind)
+        if field.required
+    }
+    written = event.render(kind(**required | {"seq": 412, "gen": 3}))
+    assert list(json.loads(written))[:5] == ["v", "seq", "gen", "ts", "kind"]
+    assert written.startswith(b'{"v":1,"seq":412,"gen":3,"ts":"2026-04-09T12:00:00Z","kind":"')
+
+
+def test_an_inbox_line_has_neither_sequence_nor_generation():
+    """The log gives them."""
+    assert event.render(Heartbeat(ts=NOW)) == (
+        b'{"v":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat"}'
+    )
+
+
+def test_the_union_is_closed_and_every_kind_says_what_it_is():
+    """The table of kinds is the union, no tag stands twice, and each has a sentence."""
+    assert get_args(AnyEvent) == KINDS
+    assert len({kind.__struct_config__.tag for kind in KINDS}) == len(KINDS)
+    assert all(kind.summary.endswith(".") for kind in KINDS)
+    documents = {kind.document for kind in KINDS if issubclass(kind, Committed)}
+    assert documents == {"relay", "checkpoint", "brief"}
+    assert Heartbeat(ts=NOW).kind == "heartbeat"
+
+
+# What a later release writes.
+
+
+def test_an_unknown_kind_of_our_schema_is_kept_unrecognised():
+    """It has its place in the log and changes nothing."""
+    found = event.parse(line(kind="cycle.ended", seq=4, gen=2, at="1:9", anything={"a": [1]}))
+    assert found == Unrecognised("cycle.ended", NOW, 4, 2, "1:9")
+
+
+def test_unknown_fields_are_ignored():
+    """A later release may say more about a kind that we know."""
+    found = event.parse(line(kind="heartbeat", tool="Read", mood="good"))
+    assert found == Heartbeat(ts=NOW, tool="Read")
+
+
+@pytest.mark.parametrize("kind", ["heartbeat", "loop.added", "cycle.ended"])
+@pytest.mark.parametrize("version", [2, 10**30])
+def test_a_newer_event_is_refused_by_its_versions(kind, version):
+    """Also where its fields no longer fit the kind that we know."""
+    with pytest.raises(NewerSchemaError, match=f"event: has schema {version}, .* up to 1"):
+        event.parse(line(v=version, kind=kind))
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize("kind", ["heartbeat", "cycle.ended"])
+@pytest.mark.parametrize(
+    "ts", ["2026-04-09T12:00:00", "yesterday", "", 5, None, "99999-01-01T00:00:00Z"]
+)
+def test_a_time_without_a_zone_is_refused(kind, ts):
+    """An event happened at an instant, or it is no event."""
+    with pytest.raises(DocumentError, match="event: "):
+        event.parse(line(kind=kind, ts=ts))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "loop.added", "id": 5, "text": "a"},
+        {"kind": "loop.added", "id": "a"},
+        {"kind": "inbox.rejected", "bytes": "many", "reason": "a"},
+        {"kind": "state.adopted", "open_loops": {}},
+        {"kind": "heartbeat", "seq": "1"},
+        {"kind": "heartbeat", "v": "1"},
+        {"kind": "heartbeat", "v": True},
+        {"kind": "heartbeat", "v": None},
+        {"kind": "cycle.ended", "seq": "1"},
+        {"kind": None},
+        {"kind": 5},
+        {},
+    ],
+)
+def test_what_does_not_fit_its_kind_is_refused(fields):
+    """A wrong or missing field is named, not guessed."""
+    with pytest.raises(DocumentError, match="does not fit its kind"):
+        event.parse(line(**fields))
+
+
+def test_a_lone_surrogate_is_refused_when_it_is_written():
+    """Python can hold text that no line can."""
+    for bad in (
+        LoopAdded(ts=NOW, id="a", text="\ud800"),
+        StateAdopted(ts=NOW, extra={"\ud800": 1}),
+    ):
+        with pytest.raises(DocumentError, match="event: cannot be written as JSON"):
+            event.render(bad)
+
+
+HEAD = b'{"ts": "2026-04-09T12:00:00Z", "kind": "state.adopted", '
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"\x00",
+        b"\xff",
+        b"null",
+        b"[]",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        HEAD + b'"v": NaN}',
+        HEAD + b'"v": 1e400}',
+        HEAD + b'"v": ' + b"9" * 5_000 + b"}",
+        HEAD + b'"v": -' + b"9" * 4_000 + b"}",
+        HEAD + b'"seq": ' + b"9" * 4_000 + b"}",
+        HEAD + b'"v": 1, "v": 2}',
+        HEAD + b'"extra": {"x": "\\ud800"}}',
+        HEAD + b'"extra": {"x": ' + b"9" * 4_000 + b"}}",
+        *(HEAD + b'"extra": {"x": ' + b"[" * n + b"]" * n + b"}}" for n in (900, 995, 5_000)),
+        HEAD + b'"last_active": "0000-00-00T00:00:00Z"}',
+    ],
+    ids=lambda data: repr(data[-24:]),
+)
+def test_hostile_bytes_are_an_event_or_refused(data):
+    """Deep, huge, broken and doubled input ends in our own errors, read or written."""
+    try:
+        found = event.parse(data)
+        assert isinstance(found, KINDS)
+        assert event.parse(event.render(found)) == found
+    except RekindleError:
+        return
+
+
+@given(
+    st.binary(max_size=60)
+    | EVENTS.map(event.render).flatmap(
+        lambda data: st.integers(0, len(data)).map(lambda cut: data[:cut])
+    )
+)
+@settings(max_examples=200)
+def test_any_bytes_are_an_event_or_refused(data):
+    """A torn line is refused with our own error."""
+    try:
+        found = event.parse(data)
+    except RekindleError:
+        return
+    assert isinstance(found, (*KINDS, Unrecognised))

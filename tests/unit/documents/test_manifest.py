@@ -1,0 +1,540 @@
+"""The manifest: a mistake is named with its line, and nothing hostile is built."""
+
+import gc
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from rekindle.documents import manifest, shape, yamltext
+from rekindle.documents.manifest import Agent, Budget, Compaction, Manifest
+from rekindle.documents.shape import Duration, duration
+from rekindle.errors import ManifestError, NewerSchemaError, RekindleError
+
+REFERENCE = Path(__file__).parents[3] / ".." / "shared" / "design" / "manifest.yaml"
+
+MANIFEST = """\
+# ours
+version: 1
+agents:
+  trades:
+    harness: claude-code
+    prompt: PROMPT.md
+    until: ["just", "test"]
+    budget: {usd: 10, hours: 8}
+    convergence: off
+    env:
+      A: b
+personas:
+  summarizer:
+    permissions:
+      deny:
+        - Write(*)
+runtime:
+  relay: {max_relay_tokens: 3000}
+redact:
+  allow: []
+notify: []
+pipelines:
+  build:
+    steps:
+      - id: one
+      - id: two
+        depends_on: [one]
+        handover:
+          compaction: {trigger: token_limit_80%}
+        strategy:
+          matrix:
+            from: items.json
+            max_concurrency: 2
+"""
+
+AGENT_NAMES = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,10}\Z", fullmatch=True)
+PATHS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+def refused(text: str) -> ManifestError:
+    with pytest.raises(ManifestError) as caught:
+        manifest.parse(text)
+    return caught.value
+
+
+def test_the_reference_loads():
+    """Every key of the design is a key of the manifest."""
+    if not REFERENCE.exists():
+        reason = "the reference manifest is not beside this checkout"
+        print(reason)
+        pytest.skip(reason)
+    found = manifest.parse(REFERENCE.read_text(encoding="utf-8"))
+    assert found.version == 1
+    agent = found.agents["trades"]
+    assert (agent.harness, agent.convergence, agent.cycles) == ("claude-code", False, 10)
+    assert set(msgspec.structs.asdict(agent)) == {
+        field.name
+        for field in msgspec.structs.fields(Agent)
+        if getattr(agent, field.name) is not None
+    }
+
+
+def test_a_manifest_is_read_whole():
+    """Agents, personas and pipelines with all that is in them."""
+    found = manifest.parse(MANIFEST)
+    assert found.agents["trades"] == Agent(
+        harness="claude-code",
+        prompt="PROMPT.md",
+        until=["just", "test"],
+        budget=Budget(usd=10, hours=8),
+        convergence=False,
+        env={"A": "b"},
+    )
+    one, two = found.pipelines["build"].steps
+    assert (one.id, two.depends_on) == ("one", ["one"])
+    assert two.handover
+    assert two.handover.compaction == Compaction(trigger="token_limit_80%")
+    assert two.strategy
+    assert two.strategy.matrix
+    assert two.strategy.matrix.source == "items.json"
+    assert found.runtime == {"relay": {"max_relay_tokens": 3000}}
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "path", "like"),
+    [
+        ("agents:\n", "agent:\n", "agent", "agents"),
+        ("    prompt:", "    promt:", "agents.trades.promt", "prompt"),
+        ("{usd: 10,", "{used: 10,", "agents.trades.budget.used", "usd"),
+        ("    permissions:", "    permission:", "personas.summarizer.permission", "permissions"),
+        ("      deny:", "      denny:", "personas.summarizer.permissions.denny", "deny"),
+        ("  allow:", "  allows:", "redact.allows", "allow"),
+        ("    steps:", "    step:", "pipelines.build.step", "steps"),
+        ("depends_on", "dependson", "pipelines.build.steps.1.dependson", "depends_on"),
+        ("{trigger:", "{triger:", "pipelines.build.steps.1.handover.compaction.triger", "trigger"),
+        ("from: items", "form: items", "pipelines.build.steps.1.strategy.matrix.form", "from"),
+    ],
+)
+def test_an_unknown_key_is_named_with_its_line_and_its_likeness(right, wrong, path, like):
+    """At every level of the file."""
+    assert MANIFEST.count(right) == 1
+    text = MANIFEST.replace(right, wrong)
+    error = refused(text)
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if wrong.strip() in line]
+    assert str(error) == f"rekindle.yaml:{lines[0]}: unknown key {path!r}"
+    assert error.hint == f"did you mean `{like}`?"
+
+
+def test_a_key_like_no_other_gets_the_list():
+    """The hint says what could stand there."""
+    error = refused("version: 1\nredact:\n  xyz: 1\n")
+    assert (error.line, error.hint) == (3, "known here: allow")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("version: 1", "version: one", "version: expected `int`, got `str`"),
+        ("version: 1", "version: true", "version: expected `int`, got `bool`"),
+        ("version: 1", "version: 0", "version: expected `int` >= 1"),
+        ("harness: claude-code", "harness: 5", "agents.trades.harness: expected `str`, got `int`"),
+        ("harness: claude-code", "harness:", "agents.trades.harness: expected `str`, got `null`"),
+        ("usd: 10", "usd: -1", "agents.trades.budget.usd: expected `float` > 0.0"),
+        ("A: b", "A: 5", "agents.trades.env.A: expected `str`, got `int`"),
+        ("- Write(*)", "- 5", "personas.summarizer.permissions.deny.0: expected `str`, got `int`"),
+        ("notify: []", "notify: no", "notify: expected `array`, got `bool`"),
+        ("- id: one", "- one", "pipelines.build.steps.0: expected `object`, got `str`"),
+        ("from: items.json", "from: 5", "pipelines.build.steps.1.strategy.matrix.from: expected"),
+        ("max_concurrency: 2", "max_concurrency: 0", "max_concurrency: expected `int` >= 1"),
+        ("convergence: off", "convergence: maybe", "agents.trades.convergence: expected `bool"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_line(right, wrong, message):
+    """Also inside lists, also where the key could have been left out."""
+    assert MANIFEST.count(right) == 1
+    text = MANIFEST.replace(right, wrong)
+    error = refused(text)
+    assert message in str(error)
+    assert error.line == MANIFEST[: MANIFEST.index(right)].count("\n") + 1
+    assert error.hint
+
+
+def test_a_time_of_day_without_quotes_is_explained():
+    """YAML reads 16:00 as a number of minutes."""
+    error = refused(MANIFEST.replace("prompt: PROMPT.md", "prompt: 16:00"))
+    assert "quotes" in error.hint
+
+
+def test_a_missing_key_is_named_where_it_is_missing():
+    """The nearest line above is the place to add it."""
+    assert str(refused("agents: {}\n")) == "rekindle.yaml: the file lacks 'version'"
+    error = refused("version: 1\nagents:\n  a:\n    prompt: x\n")
+    assert str(error) == "rekindle.yaml:3: agents.a lacks 'harness'"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "word"),
+    [
+        ("version: 1\nversion: 1\n", 2, "'version' stands twice"),
+        ("version: 1\nagents:\n  a: {harness: x}\n  a: {harness: x}\n", 4, "stands twice"),
+        ("version: 1\nnotify: &a []\nredact: {allow: *a}\n", 3, "aliases"),
+        ("version: 1\nprices: !!python/object/new:os.system {a: b}\n", 2, "tags"),
+        ("version: 1\nprices: !mine {a: b}\n", 2, "tags"),
+        ("version: 1\nnotify: !!set [a]\n", 2, "tags"),
+        ("version: 1\nnotify: [!!python/name:os.system a]\n", 2, "tags"),
+        ("version: 1\nnotify: [!!binary aGk=]\n", 2, "tags"),
+        ("version: 1\n!!str prices: {}\n", 2, "tags"),
+        ("version: 1\n? [a]\n: b\n", 2, "a key must be plain text"),
+        ("version: 1\n? {a: b}\n: b\n", 2, "a key must be plain text"),
+        ("version: 1\nagents: [\n", 3, ""),
+        ("version: 1\n\tagents: a\n", 2, ""),
+        ("version: 1\nprices: {a: 2026-99-99}\n", 2, "cannot be meant: 2026-99-99"),
+        ("version: 1\nprices: {a: 0x_}\n", 2, "cannot be meant"),
+        ("version: 1\n---\nversion: 1\n", 3, "more than one document"),
+        ("- version: 1\n", 1, "key: value"),
+        ("version\n", 1, "key: value"),
+        ("version: 1\nagents:\n  A: {harness: x}\n", 3, "cannot be an agent's name"),
+        ("version: 1\nagents:\n  ../x: {harness: x}\n", 3, "cannot be an agent's name"),
+    ],
+)
+def test_what_cannot_be_meant_is_named_with_its_line(text, line, word):
+    """Doubled keys, aliases, tags, odd keys and broken YAML."""
+    error = refused(text)
+    assert error.line == line
+    assert word in str(error)
+
+
+def test_an_empty_file_says_how_to_write_one():
+    """Nothing, a comment and a null are empty."""
+    for text in ("", "# only a comment\n", "---\n", "null\n"):
+        error = refused(text)
+        assert str(error) == "rekindle.yaml: is empty"
+        assert "rekindle init" in error.hint
+
+
+def test_a_newer_manifest_is_refused_by_its_versions():
+    """The file's own name is in the error."""
+    with pytest.raises(NewerSchemaError, match=r"x\.yaml: has schema 2, .* up to 1"):
+        manifest.parse("version: 2\nfuture: {}\n", "x.yaml")
+
+
+def test_a_key_that_was_left_empty_is_as_one_left_out():
+    """Commenting out what stands below a key leaves a good file."""
+    text = "version: 1\nagents:\n  # none yet\nruntime:\nredact:\nnotify:\nprices: {a: }\n"
+    assert manifest.parse(text) == Manifest(version=1, prices={"a": None})
+
+
+# YAML as people write it.
+
+
+@pytest.mark.parametrize("word", ["on", "On", "yes", "true", "TRUE"])
+@pytest.mark.parametrize("other", ["off", "Off", "no", "false"])
+def test_switches_are_on_and_off(word, other):
+    """As the reference has them."""
+    for text, value in ((word, True), (other, False)):
+        found = manifest.parse(MANIFEST.replace("convergence: off", f"convergence: {text}"))
+        assert found.agents["trades"].convergence is value
+
+
+def test_a_switch_as_a_key_is_a_word():
+    """A key is its text, whatever YAML could make of it."""
+    found = manifest.parse("version: 1\nprices: {on: 1, null: 2, 5: 3, ~: 4, 2026-01-01: 5}\n")
+    assert list(found.prices) == ["on", "null", "5", "~", "2026-01-01"]
+
+
+def test_quotes_and_the_plain_mark_make_text():
+    """A quoted number is text."""
+    found = manifest.parse("version: 1\nnotify:\n- '1'\n- \"2\"\n- ! 3\n- |-\n  4\n- >-\n  5\n")
+    assert found.notify == ["1", "2", "3", "4", "5"]
+
+
+def test_the_line_of_every_path_is_known():
+    """Of a path that does not stand there, the line of the nearest thing above it."""
+    _, marked = manifest.read("\ufeff# c\r\nversion: 1\r\nprices:\r\n  a: [1,\r\n    {b: 2}]\r\n")
+    assert marked.data == {"version": 1, "prices": {"a": [1, {"b": 2}]}}
+    assert marked.line(("version",)) == 2
+    assert marked.line(("prices", "a", 0)) == 4
+    assert marked.line(("prices", "a", 1, "b")) == 5
+    assert marked.line(("prices", "a", 1, "c", "d")) == 5
+    assert marked.line(("nowhere",)) is None
+
+
+# Hostile files.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 500_000,
+        "{a: " * 200_000,
+        "- " * 400_000,
+        "? " * 400_000,
+        "a:\n" + "".join(" " * n + "a:\n" for n in range(1, 400)),
+        "prices: 0x" + "f" * 100_000,
+        "version: 0x" + "f" * 100_000,
+        "prices: " + "9" * 100_000,
+        "prices: 1" + ":0" * 100_000,
+        "prices: 1" + ":0" * 100_000 + ".5",
+        "x" * 2_000_000,
+        "a: &a [1]\nb: &b [*a,*a,*a]\nc: [*b,*b,*b]\n",
+        "a: \0",
+        "a: \ud800",
+        "a: \x1b",
+        "%YAML 9.9\n---\na: b\n",
+        "notify: [=]",
+        "<<: {version: 1}",
+        "a: '",
+        "\ufeff\ufeffa: b",
+        "&a *a : b",
+    ],
+    ids=lambda text: repr(text[:20]),
+)
+def test_a_hostile_file_is_refused_quickly(text):
+    """Bombs, endless numbers, deep nesting and odd bytes."""
+    begin = time.perf_counter()
+    assert refused(text).file == "rekindle.yaml"
+    assert time.perf_counter() - begin < 2
+
+
+@given(
+    st.text(st.characters(), max_size=80)
+    | st.lists(
+        st.sampled_from(
+            [
+                *"[]{}:,&*!|>'\"%@`#-? \n",
+                "a",
+                "a: ",
+                "\n  ",
+                "- ",
+                "!!int",
+                "1",
+                "version: 1\n",
+                "<<",
+                "~",
+            ]
+        ),
+        max_size=20,
+    ).map("".join)
+)
+@example("version: 1\nagents: {a: {harness: x, budget: {usd: .inf, tokens: 1e9}}}")
+@example("version: 1\nfleet: {a: 9999-12-31T23:59:59+23:59}")
+@example("version: 1\nfleet: {a: 2001-01-01 00:00:00 +99:99}")
+@settings(max_examples=300)
+def test_any_text_is_a_manifest_or_refused(text):
+    """Nothing but our own errors comes out."""
+    try:
+        found = manifest.parse(text)
+    except RekindleError:
+        return
+    assert found.version == 1
+
+
+def test_reading_leaves_nothing_behind():
+    """A daemon that reads the file every minute does not grow."""
+    for _ in range(3):
+        manifest.parse(MANIFEST)
+    gc.collect()
+    assert not [thing for thing in gc.get_objects() if isinstance(thing, yaml.Node)]
+
+
+# What we write.
+
+
+def test_a_new_manifest_has_five_lines():
+    """The rest has defaults."""
+    text = manifest.compose("trades", "claude-code", "PROMPT.md")
+    assert text == (
+        "version: 1\nagents:\n  trades:\n    harness: claude-code\n    prompt: PROMPT.md\n"
+    )
+
+
+@given(AGENT_NAMES, AGENT_NAMES, PATHS)
+@example("on", "null", "yes")
+@example("1", "0x1f", "a: b #c")
+@example("a", "1e5", "'\"\\\n\x85\u2028 ")
+@settings(max_examples=200)
+def test_a_composed_manifest_reads_back(agent, harness, prompt):
+    """Whatever YAML could make of the words."""
+    found = manifest.parse(manifest.compose(agent, harness, prompt))
+    assert found == Manifest(version=1, agents={agent: Agent(harness=harness, prompt=prompt)})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MANIFEST,
+        MANIFEST.replace("\n", "\r\n"),
+        "\ufeff" + MANIFEST,
+        MANIFEST.replace("agents:\n", "agents:   # all of them\n\n  # the first\n"),
+        "version: 1\nagents:\n      far:\n          harness: x\n",
+        "version: 1\nagents:\n a: {harness: x}\n",
+        "version: 1\nagents:\n",
+        "version: 1\nagents:",
+        "version: 1\nagents:\n  # none yet\nruntime: {}\n",
+        "version: 1\n",
+        "version: 1",
+        "version: 1\nprices:\n  # \u2028\n  note: |\n    agents:\n      x\n",
+        "# agents:\nversion: 1\nnotify: ['\n  agents:\n  ']\nagents:\n  a: {harness: x}\n",
+    ],
+)
+def test_another_agent_leaves_every_other_byte(text):
+    """Its three lines are put in, nothing else changes, and the result loads."""
+    before = manifest.parse(text)
+    added = manifest.with_agent(text, "new", "codex", "P.md")
+    after = manifest.parse(added)
+    assert after.agents == {"new": Agent(harness="codex", prompt="P.md"), **before.agents}
+    own = [
+        line
+        for line in added.splitlines(keepends=True)
+        if line not in text.splitlines(keepends=True)
+    ]
+    entry = [line.strip() for line in own if line.strip() not in {"agents:", "version: 1"}]
+    assert entry == ["new:", "harness: codex", "prompt: P.md"]
+    start = added.index("new:")
+    rest = added[added.index("prompt: P.md") + len("prompt: P.md\n") :]
+    assert text.startswith(added[:start].rstrip().removesuffix("agents:").rstrip())
+    assert text.endswith(rest)
+    assert msgspec.structs.replace(after, agents={}) == msgspec.structs.replace(before, agents={})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version: 1\nagents: {}\n",
+        "version: 1\nagents: {a: {harness: x}}\n",
+        "version: 1\n'agents':\n  a: {harness: x}\n",
+        "version: 1\nagents: &x\n  a: {harness: x}\n",
+        "{version: 1}\n",
+        "  version: 1\n",
+        "version: 1\n...\n",
+        "version: 1\nagents:\n  {a: {harness: x}}\n",
+    ],
+)
+def test_a_file_that_cannot_take_another_agent_is_left_alone(text):
+    """The error shows the lines to add by hand."""
+    assert manifest.parse(text)
+    with pytest.raises(ManifestError, match="not written as a block") as left:
+        manifest.with_agent(text, "new", "codex", "P.md")
+    assert "  new:\n    harness: codex\n    prompt: P.md\n" in left.value.hint
+
+
+def test_an_agent_is_added_once():
+    """A second of the same name is refused."""
+    with pytest.raises(ManifestError, match="'trades' stands there already"):
+        manifest.with_agent(MANIFEST, "trades", "codex", "P.md")
+
+
+@given(AGENT_NAMES, st.lists(AGENT_NAMES, unique=True, max_size=4), st.integers(1, 6))
+def test_any_agent_can_be_added_to_any_agents(agent, others, indent):
+    """At the indent that the others have."""
+    assume(agent not in others)
+    listed = "".join(f"{' ' * indent}{name}: {{harness: x}}\n" for name in others)
+    added = manifest.with_agent(
+        f"version: 1\nagents:\n{listed}notify: []\n", agent, "codex", "P.md"
+    )
+    assert list(manifest.parse(added).agents) == [agent, *others]
+
+
+# Durations and shapes.
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10s", 10), ("15m", 900), ("2h", 7200), ("1d", 86_400), ("1.5m", 90), ("0s", 0)],
+)
+def test_a_duration_has_a_unit(text, seconds):
+    """Seconds, minutes, hours or days."""
+    assert duration(text) == seconds
+    assert duration(str(duration(text))) == seconds
+
+
+def test_no_duration_is_endless():
+    """And it is written as it was read."""
+    assert duration("none") == float("inf")
+    assert str(duration("none")) == "none"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "s", "10", "-1s", "1w", "nans", "infs", "1e999d", 10, None, [], "1 s s"]
+)
+def test_anything_else_is_no_duration(text):
+    """The error shows how one is written."""
+    with pytest.raises(ValueError, match="expected a duration such as 10s"):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(90, "90s"), (60, "1m"), (5400, "90m"), (86_400, "1d"), (0.5, "0.5s")]
+)
+def test_a_duration_is_written_in_its_largest_whole_unit(seconds, text):
+    """As a person would."""
+    assert str(Duration(seconds)) == text
+
+
+class Inner(msgspec.Struct):
+    wait: Duration | None = None
+    sizes: Annotated[list[int], msgspec.Meta(description="x")] | None = None
+
+
+class Short(msgspec.Struct):
+    few: Annotated[list[str], msgspec.Meta(max_length=1)] = []
+
+
+class Outer(msgspec.Struct):
+    inner: Annotated[Inner, msgspec.Meta(description="x")] = msgspec.field(default_factory=Inner)
+    any_of: dict[str, list[int]] = {}
+
+
+def conform(text: str) -> Outer:
+    return shape.conform(yamltext.parse(text, "f"), Outer)
+
+
+def test_data_takes_the_shape_of_a_type():
+    """Also below a path, and where there is nothing."""
+    assert conform("inner: {wait: 2m, sizes: [1]}").inner == Inner(Duration(120), [1])
+    assert conform("") == Outer()
+    marked = yamltext.parse("a: {b: {wait: 1s}}", "f")
+    assert shape.conform(marked, Inner, ("a", "b")) == Inner(Duration(1))
+    assert shape.conform(marked, Inner, ("a", "x", "y")) == Inner()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("inner:\n  wait: 5", "f:2: inner.wait: expected a duration"),
+        ("inner:\n  sizes:\n    - 1\n    - x", "f:4: inner.sizes.1: expected `int`, got `str`"),
+        ("inner:\n  sizes: {a: 1}", "f:2: inner.sizes: expected `array | null`, got `object`"),
+        ("any_of:\n  a:\n  - 1\n  - ~", "f:4: any_of.a.1: expected `int`, got `null`"),
+        ("any_of:\n  a: {}", "f:2: any_of.a: expected `array`, got `object`"),
+        ("inner: []", "f:1: inner: expected `object`, got `array`"),
+        ("inner:\n  wiat: 5", "f:2: unknown key 'inner.wiat'"),
+    ],
+)
+def test_what_does_not_fit_a_type_is_named_with_its_line(text, message):
+    """Through unions, annotations, lists and objects."""
+    with pytest.raises(ManifestError) as caught:
+        conform(text)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_bound_on_a_list_is_named_with_its_line():
+    """Each of its items fits, the list does not."""
+    with pytest.raises(ManifestError, match="f:2: few: expected `array` of length <= 1"):
+        shape.conform(yamltext.parse("\nfew: [a, b]", "f"), Short)
+
+
+@given(PATHS)
+def test_quoted_text_reads_back(text):
+    """In quotes where it needs them, plain where it does not."""
+    assert yamltext.parse(f"a: {yamltext.quoted(text)}\n", "f").data == {"a": text}
+
+
+def test_plain_words_stay_plain():
+    """Quotes stand only where YAML would read something else."""
+    assert yamltext.quoted("a/PROMPT-2.md") == "a/PROMPT-2.md"
+    assert yamltext.quoted("yes") == '"yes"'

@@ -1,0 +1,177 @@
+"""The primer: the order of its parts, the order in which they go, and what always stays."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.documents import primer, relay
+from rekindle.documents.primer import SOURCE_OF_TRUTH, Primer, Recovery
+
+RELAY = """\
+## Current Phase
+Building the parser
+
+## What We Did This Cycle
+- history-line
+
+## Key Decisions Made
+- decision-line: a reason that goes on for a while, so that leaving it out is worth it (2026-04-09)
+- another-line: a reason that goes on for a while, so that leaving it out is worth it (2026-04-10)
+
+## Next Action
+directive-line
+### with a part below
+- step-line
+
+## Open Questions
+- question-line
+"""
+
+FULL = Primer(
+    recovery=Recovery("task-line", 2),
+    stall="stall-line",
+    relay=relay.parse(RELAY),
+    relay_path="memories/consensus.md",
+    checkpoint="checkpoint-line",
+    brief="brief-line",
+    ledger="- loop-line",
+)
+MUST_STAY = ("task-line", "stall-line", "directive-line", "step-line", "checkpoint-line")
+IN_CUT_ORDER = ("brief-line", "loop-line", "decision-line", "history-line")
+
+
+def test_the_recovery_notice_is_word_for_word():
+    """Tools and people look for these lines."""
+    assert primer.recovery_notice(Recovery("Fix the parser", 3)) == (
+        "=== RECOVERY DETECTED ===\n"
+        "You were interrupted mid-task. Last known state:\n"
+        "  Task: Fix the parser\n"
+        "  Open loops: 3\n"
+        "Review your brief below and continue where you left off.\n"
+        "==========================="
+    )
+
+
+@given(st.text(max_size=100))
+def test_a_task_cannot_forge_a_line_of_the_notice(task):
+    """Whatever the task says, the notice has six lines."""
+    notice = primer.recovery_notice(Recovery(task, 0))
+    assert len(notice.splitlines()) == 6
+    assert notice.encode()
+
+
+def test_the_parts_stand_in_the_order_in_which_a_reader_needs_them():
+    """What happened, what to do, what else is known, and what to trust."""
+    text = primer.render(FULL)
+    parts = [
+        *("RECOVERY DETECTED", "stall-line", "Building", "directive-line", "checkpoint-line"),
+        *("brief-line", "Open loops:\n- loop-line", SOURCE_OF_TRUTH),
+    ]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert text.endswith(SOURCE_OF_TRUTH + "\n")
+
+
+def test_without_a_limit_everything_stays():
+    """The relay stands there as it is."""
+    text = primer.render(FULL, limit=None)
+    assert RELAY.strip() in text
+    assert text == primer.render(FULL, limit=len(text))
+
+
+def test_nothing_known_is_nothing_said():
+    """An empty primer is empty, and the hierarchy is only named where there are two sources."""
+    assert primer.render(Primer()) == ""
+    assert primer.render(Primer(brief=" \n", ledger="\n")) == ""
+    assert primer.render(Primer(checkpoint="x")) == "x\n"
+    assert primer.render(Primer(brief="x")) == f"x\n\n{SOURCE_OF_TRUTH}\n"
+
+
+def test_parts_go_in_their_order():
+    """Brief, ledger, decisions, the rest of the relay: one more each time the limit is lower."""
+    gone_at = {}
+    for limit in range(len(primer.render(FULL)), -1, -1):
+        text = primer.render(FULL, limit=limit)
+        for part in IN_CUT_ORDER:
+            if part not in text:
+                gone_at.setdefault(part, limit)
+        assert all(part in text for part in MUST_STAY), limit
+    assert sorted(gone_at, key=lambda part: -gone_at[part]) == list(IN_CUT_ORDER)
+    assert len(set(gone_at.values())) == len(IN_CUT_ORDER)
+
+
+def test_a_limit_is_kept_wherever_what_must_stay_fits():
+    """Above the smallest primer every limit holds; below it the smallest comes."""
+    smallest = len(primer.render(FULL, limit=0))
+    for limit in range(len(primer.render(FULL)) + 10):
+        size = len(primer.render(FULL, limit=limit))
+        assert size <= max(limit, smallest), limit
+
+
+def test_a_shortened_relay_says_where_the_whole_one_is():
+    """Where decisions or more are left out, the path stands."""
+    for limit in (600, 500, 0):
+        text = primer.render(FULL, limit=limit)
+        assert "the whole relay: memories/consensus.md)" in text
+        assert "Building the parser" in text
+    assert "whole relay" not in primer.render(FULL)
+
+
+def test_a_directive_below_the_decisions_stays():
+    """Leaving the decisions out must not take the directive with them."""
+    upside_down = (
+        "# Key Decisions\n- decision-line\n" + "x\n" * 100 + "## Next Action\ndirective-line\n"
+    )
+    value = Primer(relay=relay.parse(upside_down), relay_path="there")
+    for limit in (0, 50, 150, 250):
+        assert "directive-line" in primer.render(value, limit=limit)
+
+
+def test_a_relay_is_not_made_longer_by_shortening_it():
+    """A relay that has nothing to leave out is kept as it is."""
+    text = "## Next Action\ngo\n## Key Decisions\n- a\n"
+    value = Primer(
+        relay=relay.parse(text), relay_path="a/long/path/to/the/relay.md", checkpoint="x" * 99
+    )
+    assert primer.render(value, limit=10) == f"{text.strip()}\n\n{'x' * 99}\n"
+
+
+TEXTS = st.sampled_from(["", "one line", "word " * 50])
+
+
+@given(
+    st.builds(
+        Primer,
+        recovery=st.none() | st.builds(Recovery, task=TEXTS, open_loops=st.integers(0, 9)),
+        stall=TEXTS,
+        relay=st.none()
+        | st.lists(st.sampled_from([*RELAY.splitlines(keepends=True), "# x\n", "```\n"]))
+        .map("".join)
+        .map(relay.parse),
+        relay_path=st.just("there"),
+        checkpoint=TEXTS,
+        brief=TEXTS,
+        ledger=TEXTS,
+    ),
+    st.integers(0, 1500),
+)
+def test_what_must_stay_stays_for_any_primer(value, limit):
+    """Notices, the directive and the checkpoint are whole at any limit."""
+    text = primer.render(value, limit=limit)
+    assert len(text) <= max(limit, len(primer.render(value, limit=0)))
+    assert value.stall.strip() in text
+    assert value.checkpoint.strip() in text
+    if value.recovery:
+        assert primer.recovery_notice(value.recovery) in text
+    if value.relay and value.relay.next_action:
+        assert value.relay.next_action in text
+
+
+@pytest.mark.parametrize("phase", ["", "## Current Phase\nBuilding\n"])
+def test_a_relay_without_a_directive_is_not_given_one(phase):
+    """A Next Action that holds only a pointer would read as a task."""
+    notes = relay.parse(phase + "# Notes\n" + "note\n" * 90)
+    text = primer.render(Primer(relay=notes, relay_path="there"), limit=0)
+    assert relay.parse(text).next_action is None
+    assert text.endswith("\n(the whole relay: there)\n")
+    assert ("Building" in text) == bool(phase)

@@ -1,0 +1,151 @@
+"""The errors: the drawn tree is the real one, and each says what to do next."""
+
+import errno
+import inspect
+import re
+
+import pytest
+
+from rekindle import errors
+from rekindle.errors import RekindleError, StoreError, UnsafePathError, storing
+
+CLASSES = [
+    thing
+    for _, thing in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(thing, RekindleError)
+]
+
+SAMPLES = [
+    errors.RekindleError("a", hint="b"),
+    errors.UsageError("a", hint="b"),
+    errors.ManifestError("a", line=3, hint="b"),
+    errors.ManifestMissingError("/a"),
+    errors.DocumentError("relay", "a", hint="b"),
+    errors.NewerSchemaError("relay", 2, 1),
+    errors.StoreError("/a", "b", errno=5, hint="b"),
+    errors.NotDurableError("/a", "b", hint="b"),
+    errors.UnsafePathError("/a", "b", hint="b"),
+    errors.OwnershipError("a", hint="b"),
+    errors.BusyError("trades", 1.5),
+    errors.FencedError("trades", 1, 2),
+    errors.ForeignOwnerError("trades", "there"),
+    errors.NotFoundError("a", hint="b"),
+    errors.UnknownAgentError("trades", ["books"]),
+    errors.UnknownLoopError("a", "b"),
+    errors.CheckFailedError("a", hint="b"),
+]
+
+
+def drawn() -> list[tuple[str, str, int]]:
+    """(class, parent, exit code) of every line of the tree in the docstring."""
+    found: list[tuple[str, str, int]] = []
+    above: list[tuple[int, str]] = []
+    for depth, name, code in re.findall(
+        r"^    ([│├└─ ]*)(\w+) +(\d)$", errors.__doc__, re.MULTILINE
+    ):
+        while above and above[-1][0] >= len(depth):
+            above.pop()
+        found.append((name, above[-1][1] if above else "Exception", int(code)))
+        above.append((len(depth), name))
+    return found
+
+
+def test_the_drawn_tree_is_the_real_one():
+    """Every class stands in it once, below its parent, with its exit code."""
+    real = {(one.__name__, one.__mro__[1].__name__, one.exit_code) for one in CLASSES}
+    assert set(drawn()) == real
+    assert len(drawn()) == len(real)
+
+
+def test_the_exports_are_complete_and_sorted():
+    """All classes and the translator of OSError, in alphabetical order."""
+    assert errors.__all__ == [*sorted(one.__name__ for one in CLASSES), "storing"]
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_error_says_what_it_is(kind):
+    """A docstring of its own, and a meaning for its exit code."""
+    assert (vars(kind)["__doc__"] or "").strip()
+    assert kind.meaning
+
+
+def test_every_exit_code_has_one_meaning():
+    """A branch has its code for itself, and none is success."""
+    meanings = {}
+    for kind in CLASSES:
+        meanings.setdefault(kind.exit_code, set()).add(kind.meaning)
+    assert sorted(meanings) == list(range(1, 9))
+    assert all(len(found) == 1 for found in meanings.values())
+
+
+def test_every_error_carries_a_sentence_and_a_hint():
+    """One sample of each class, none forgotten."""
+    assert [type(sample) for sample in SAMPLES] == sorted(
+        CLASSES, key=[type(sample) for sample in SAMPLES].index
+    )
+    for sample in SAMPLES:
+        assert str(sample)
+        assert "\n" not in str(sample)
+        assert sample.hint
+
+
+def test_errors_carry_their_facts():
+    """What a message says can be read without parsing it."""
+    assert str(errors.ManifestError("is odd", line=3)) == "rekindle.yaml:3: is odd"
+    assert str(errors.ManifestError("is odd", file="x.yaml")) == "x.yaml: is odd"
+    fenced = errors.FencedError("trades", 1, 2)
+    assert (fenced.agent, fenced.ours, fenced.current) == ("trades", 1, 2)
+    assert errors.BusyError("trades", 1.0).waited == pytest.approx(1.0)
+    assert errors.UnknownLoopError("a", None).hint == "list them with `rekindle loops`"
+    assert errors.UnknownLoopError("a", "b").hint == "did you mean `b`?"
+    assert "none yet" in str(errors.UnknownAgentError("a", []))
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [
+        (errno.ENOSPC, "full"),
+        (errno.EDQUOT, "quota"),
+        (errno.EROFS, "read-only"),
+        (errno.EACCES, "access"),
+        (errno.EPERM, "access"),
+        (errno.EMFILE, "ulimit"),
+        (errno.ENFILE, "open files"),
+        (errno.EIO, "disk reported"),
+        (errno.EXDEV, "rekindle doctor"),
+    ],
+)
+def test_what_the_file_system_refuses_is_a_store_error(number, word):
+    """It names the path, keeps the number and the cause, and says what to do."""
+    cause = OSError(number, "because")
+    with pytest.raises(StoreError) as refused, storing("/a/b"):
+        raise cause
+    error = refused.value
+    assert type(error) is StoreError
+    assert (error.path, error.reason, error.errno) == ("/a/b", "because", number)
+    assert str(error) == "/a/b: because"
+    assert word in error.hint
+    assert error.__cause__ is cause
+
+
+def test_a_symbolic_link_in_the_way_is_an_unsafe_path():
+    """ELOOP is what O_NOFOLLOW answers with."""
+    with pytest.raises(UnsafePathError, match="/a: because") as refused, storing("/a"):
+        raise OSError(errno.ELOOP, "because")
+    assert "link" in refused.value.hint
+
+
+def test_an_os_error_without_a_number_is_a_store_error_too():
+    """Some libraries raise them with a sentence alone."""
+    with pytest.raises(StoreError, match="/a: odd") as refused, storing("/a"):
+        raise OSError("odd")
+    assert refused.value.errno is None
+
+
+def test_other_errors_pass_through():
+    """Only what the file system refuses is translated."""
+    with pytest.raises(ValueError, match="odd"), storing("/a"):
+        raise ValueError("odd")
+    with storing("/a"):
+        done = True
+    assert done
