@@ -1,5 +1,6 @@
 """Finding and reading rekindle.yaml."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,8 @@ from rekindle.documents.manifest import FILE, Manifest
 from rekindle.documents.yamltext import Marked
 from rekindle.errors import ManifestError, ManifestMissingError, UnknownAgentError, storing
 from rekindle.policy import settings
-from rekindle.policy.settings import Settings
+from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
+from rekindle.stores.files.layout import Root
 from rekindle.system import disk
 
 
@@ -43,6 +45,12 @@ def load(start: Path) -> Project:
     return Project(folder, found, marked, settings.resolve(marked))
 
 
+def agents_of(folder: Path) -> list[str]:
+    """The agents of a folder's manifest; none where it has no manifest, or an empty one."""
+    text = read_text(folder) if (folder / FILE).exists() else ""
+    return list(manifest.parse(text).agents) if text.strip() else []
+
+
 def read_text(folder: Path) -> str:
     with storing(folder / FILE):
         data = (folder / FILE).read_bytes()
@@ -52,9 +60,23 @@ def read_text(folder: Path) -> str:
         raise ManifestError(f"is not UTF-8 text (byte {error.start})") from error
 
 
-def write_new(folder: Path, text: str) -> None:
-    """Put a manifest where there is none, or a changed one in the place of the old."""
-    manifest.read(text)  # never write what we would refuse to read
-    disk.replace(folder / FILE, text.encode())
-    with storing(folder / FILE):
-        (folder / FILE).chmod(0o644)
+def rewrite(folder: Path, change: Callable[[str], str]) -> tuple[str, str]:
+    """Change the manifest's text, one at a time; returns the text before and after.
+
+    Two `init` at once would each add to what it read, and the later would undo the earlier.
+    """
+    root = Root(folder)
+    root.make()
+    # A manifest that is a link is the user's own arrangement: what it points to is changed.
+    path = (folder / FILE).resolve()
+    with disk.locked(root.path / "lock", LOCK_WAIT_SECONDS * 10) as lock:
+        if lock is None:
+            raise ManifestError("somebody else is changing it", hint="repeat the command")
+        before = read_text(folder) if path.exists() else ""
+        after = change(before)
+        manifest.read(after)  # never write what we would refuse to read
+        if after != before:
+            with storing(path):
+                mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+            disk.replace(path, after.encode(), mode=mode)
+    return before, after

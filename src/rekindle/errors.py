@@ -153,7 +153,7 @@ class BusyError(OwnershipError):
     def __init__(self, agent: str, waited: float) -> None:
         super().__init__(
             f"agent {agent} is busy: another process still held its lock after {waited:g} s",
-            hint="try again; `rekindle status` shows who works on it",
+            hint="wait until it is done, then try again",
         )
         self.agent = agent
         self.waited = waited
@@ -164,7 +164,7 @@ class FencedError(OwnershipError):
 
     def __init__(self, agent: str, ours: int, current: int) -> None:
         super().__init__(
-            f"agent {agent} was taken over (generation {current}, ours is {ours}): nothing written",
+            f"agent {agent} was taken over: its generation is {current}, ours was {ours}",
             hint="stop working on it here, or take it back with --take-over",
         )
         self.agent = agent

@@ -92,16 +92,16 @@ needs_corpus = pytest.mark.skipif(
 )
 
 
-def texts(source: str) -> Iterator[str]:
-    with lzma.open(CORPUS / f"{source}.jsonl.xz", "rt", encoding="utf-8") as lines:
-        for line in lines:
+def texts(chunk: Chunk) -> Iterator[str]:
+    stop = None if chunk.stop == SOURCES[chunk.source] else chunk.stop
+    with lzma.open(CORPUS / f"{chunk.source}.jsonl.xz", "rt", encoding="utf-8") as lines:
+        for line in islice(lines, chunk.start, stop):
             yield json.loads(line)["text"]
 
 
 def outcomes(chunk: Chunk) -> tuple[Outcome, ...]:
     """Put every revision of a chunk through its paces; what is promised is asserted on the way."""
-    stop = None if chunk.stop == SOURCES[chunk.source] else chunk.stop
-    return tuple(put_through(text) for text in islice(texts(chunk.source), chunk.start, stop))
+    return tuple(put_through(text) for text in texts(chunk))
 
 
 def put_through(text: str) -> Outcome:

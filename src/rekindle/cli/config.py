@@ -1,11 +1,9 @@
 """`rekindle config`."""
 
-from pathlib import Path
-
 import click
 
 from rekindle import config as configuration
-from rekindle.cli.options import as_json, print_json
+from rekindle.cli.options import as_json, here, print_json
 from rekindle.documents.shape import Duration
 from rekindle.policy import settings
 from rekindle.policy.settings import Explanation
@@ -24,8 +22,8 @@ def explain(key: str | None, as_json: bool) -> None:
 
     The end of a key is enough: `max_relay_tokens`. Works without a manifest too.
     """
-    here = Path.cwd()
-    project = configuration.load(here) if configuration.find(here) else None
+    place = here()
+    project = configuration.load(place) if configuration.find(place) else None
     manifest, marked = (project.manifest, project.marked) if project else (None, None)
     found = (
         settings.explain(key, manifest, marked) if key else settings.explain_all(manifest, marked)

@@ -1,12 +1,11 @@
 """`rekindle doctor`."""
 
 import shutil
-from pathlib import Path
 
 import click
 
 from rekindle import config, wiring
-from rekindle.cli.options import as_json, open_project, print_json, take_over
+from rekindle.cli.options import as_json, here, open_project, print_json, take_over
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.stores.files import FileStore, inspection
 from rekindle.stores.files.inspection import Problem
@@ -58,9 +57,8 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
 
 def _examine() -> dict[str, list[Problem]]:
     """The problems of each agent; those of the manifest stand under its own name."""
-    here = Path.cwd()
     try:
-        project = config.load(here)
+        project = config.load(here())
     except RekindleError as error:
         return {"rekindle.yaml": [Problem(str(error), error.hint)]}
     store = wiring.open_store(project)
@@ -86,8 +84,6 @@ def _fix(*, take_over: bool) -> None:
 
 
 def _mend(store: FileStore, name: str, *, take_over: bool) -> None:
-    if not store.exists(name):
-        store.create(name)
     with store.writer(name, take_over=take_over) as writer:
         writer.fold()
 

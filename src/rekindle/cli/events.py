@@ -7,7 +7,7 @@ from itertools import islice
 import click
 import msgspec
 
-from rekindle.cli.options import as_json, open_agent, which_agent
+from rekindle.cli.options import as_json, how_many, open_agent, which_agent
 from rekindle.documents import event as documents
 from rekindle.documents.event import AnyEvent, Event, Unrecognised
 from rekindle.documents.identity import one_line
@@ -18,7 +18,7 @@ _FRAME = {"v", "seq", "gen", "ts", "kind", "at"}
 
 
 @click.command()
-@click.option("-n", "--last", default=20, show_default=True, help="How many; 0: all.")
+@how_many
 @click.option("-f", "--follow", is_flag=True, help="Go on printing as they happen; Ctrl-C ends.")
 @which_agent
 @as_json

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from rekindle import config, wiring
-from rekindle.cli.options import as_json, print_json
+from rekindle.cli.options import as_json, here, print_json
 from rekindle.documents import manifest
 from rekindle.documents.identity import AGENT_NAME, agent_name, slug
 from rekindle.errors import UsageError, storing
@@ -34,24 +34,21 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
     Writes rekindle.yaml (five lines; every other key has a default), the agent's folder below
     .rekindle, and PROMPT.md where there is none. Run it again with --agent to add another agent.
     """
-    here = Path.cwd()
-    folder = config.find(here) or here
-    prompt = AgentDefaults().prompt
-    name = agent_name(agent or _ask("Agent's name", _default_name(folder), yes=yes))
-    chosen = harness or _ask(f"Harness ({', '.join(HARNESSES)})", HARNESSES[0], yes=yes)
-    chosen = _ALIASES.get(chosen, chosen)
-    if not AGENT_NAME.match(chosen):
-        raise UsageError(
-            f"{chosen!r} cannot be a harness's name", hint=f"one of: {', '.join(HARNESSES)}"
-        )
-    did = [_manifest(folder, name, chosen, prompt)]
-    if not (folder / prompt).exists():
-        with storing(folder / prompt):
-            (folder / prompt).write_text(_PROMPT, encoding="utf-8")
-        did.append(f"wrote {prompt}: say there what the agent is to do")
+    folder = config.find(here()) or here()
+    known = config.agents_of(folder)
+    if known and agent is None:
+        name, chosen = known[0], harness or ""
+        did = [f"{manifest.FILE} is there already, with {', '.join(known)}"]
+    else:
+        name = agent_name(agent or _ask("Agent's name", _default_name(folder), yes=yes))
+        chosen = _harness(harness or _ask(f"Harness ({', '.join(HARNESSES)})", "", yes=yes))
+        did = [_manifest(folder, name, chosen)]
+    did += _prompt(folder)
     store = wiring.open_store(config.load(folder))
+    is_new = not store.exists(name)
     store.create(name)
-    did.append(f"made {store.folder(name).path.relative_to(folder)}")
+    if is_new:
+        did.append(f"made {store.folder(name).path.relative_to(folder)}")
     if as_json:
         print_json({"agent": name, "harness": chosen, "folder": str(folder), "did": did})
         return
@@ -62,15 +59,41 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
     click.echo("Next: `rekindle status` shows the agent, `rekindle doctor` what is missing.")
 
 
-def _manifest(folder: Path, name: str, harness: str, prompt: str) -> str:
-    if not (folder / manifest.FILE).exists():
-        config.write_new(folder, manifest.compose(name, harness, prompt))
-        return f"wrote {manifest.FILE}"
-    text = config.read_text(folder)
-    if name in manifest.parse(text).agents:
+def _harness(name: str) -> str:
+    chosen = _ALIASES.get(name, name) or HARNESSES[0]
+    if not AGENT_NAME.match(chosen):
+        raise UsageError(
+            f"{chosen!r} cannot be a harness's name", hint=f"one of: {', '.join(HARNESSES)}"
+        )
+    return chosen
+
+
+def _manifest(folder: Path, name: str, harness: str) -> str:
+    prompt = AgentDefaults().prompt
+
+    def changed(text: str) -> str:
+        if not text.strip():
+            return manifest.compose(name, harness, prompt)
+        if name in manifest.parse(text).agents:
+            return text
+        return manifest.with_agent(text, name, harness, prompt)
+
+    before, after = config.rewrite(folder, changed)
+    if before == after:
         return f"agent {name} stands in {manifest.FILE} already"
-    config.write_new(folder, manifest.with_agent(text, name, harness, prompt))
-    return f"added {name} to {manifest.FILE}"
+    return f"added {name} to {manifest.FILE}" if before.strip() else f"wrote {manifest.FILE}"
+
+
+def _prompt(folder: Path) -> list[str]:
+    """A task to fill in, where there is none; what stands there, a link too, is left alone."""
+    path = folder / AgentDefaults().prompt
+    with storing(path):
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(_PROMPT)
+        except FileExistsError:
+            return []
+    return [f"wrote {path.name}: say there what the agent is to do"]
 
 
 def _default_name(folder: Path) -> str:
@@ -81,7 +104,7 @@ def _ask(question: str, default: str, *, yes: bool) -> str:
     if yes:
         return default
     try:
-        answer: str = click.prompt(question, default=default)
+        answer: str = click.prompt(question, default=default or HARNESSES[0])
     except click.Abort as gone:
         raise UsageError(
             "no answer", hint="answer the question, or take the defaults with --yes"

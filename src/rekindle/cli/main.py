@@ -1,5 +1,6 @@
 """The `rekindle` command. Subcommands are imported only when they are called."""
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -57,9 +58,10 @@ def main() -> NoReturn:
     sys.exit(run(sys.argv[1:]))
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
     """Run one command and return its exit code; whatever goes wrong is said in words."""
     try:
+        _never_fail_to_print()
         code = app.main(arguments, prog_name="rekindle", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
@@ -71,8 +73,13 @@ def run(arguments: list[str]) -> int:
     except (BrokenPipeError, SystemExit):
         # The reader (head, less) went away; click leaves by SystemExit then. What is still
         # buffered must not make Python complain once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return OUTPUT_GONE
+    except OSError as error:
+        # Ours are RekindleErrors: this is the output. What the command did is done.
+        click.echo(f"Error: the output could not be written: {error.strerror}", err=True)
+        _drop_output()
+        return RekindleError.exit_code
     except RekindleError as error:
         click.secho(f"Error: {error}", fg="red", err=True)
         if error.hint:
@@ -81,6 +88,19 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the one place that turns a bug into a report
         return _crashed(error)
     return code if isinstance(code, int) else 0
+
+
+def _never_fail_to_print() -> None:
+    """A terminal that knows no ✓, or no output at all, must not turn success into failure."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the rest of the process
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _crashed(error: Exception) -> int:

@@ -21,6 +21,16 @@ take_over = click.option(
 )
 
 
+how_many = click.option(
+    "-n",
+    "--last",
+    type=click.IntRange(0, 1_000_000_000),
+    default=20,
+    show_default=True,
+    help="How many; 0: all.",
+)
+
+
 def which_agent(command: F) -> F:
     """An --agent option; without it, the manifest's only agent."""
     return click.option(
@@ -28,8 +38,17 @@ def which_agent(command: F) -> F:
     )(command)
 
 
+def here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as gone:
+        raise UsageError(
+            "the current folder is gone", hint="cd to a folder that exists, then repeat"
+        ) from gone
+
+
 def open_project() -> tuple[Project, FileStore]:
-    project = config.load(Path.cwd())
+    project = config.load(here())
     return project, wiring.open_store(project)
 
 

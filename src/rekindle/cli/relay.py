@@ -2,13 +2,20 @@
 
 from difflib import unified_diff
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from rekindle.cli.options import as_json, open_agent, print_json, take_over, which_agent
+from rekindle.cli.options import (
+    as_json,
+    here,
+    how_many,
+    open_agent,
+    print_json,
+    take_over,
+    which_agent,
+)
 from rekindle.config import Project, find, load
 from rekindle.documents import relay as documents
 from rekindle.documents.event import RelayCommitted, RelayProposed
@@ -68,7 +75,7 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
             )
         found = check(documents.parse(text), settings.runtime.relay.max_relay_tokens)
     else:
-        settings = load(Path.cwd()).settings if find(Path.cwd()) else Settings()
+        settings = load(here()).settings if find(here()) else Settings()
         found = check(_read(file), settings.runtime.relay.max_relay_tokens)
     if as_json:
         print_json(msgspec.to_builtins(found))
@@ -115,7 +122,7 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
 
 
 @relay.command()
-@click.option("-n", "--last", default=20, show_default=True, help="How many; 0: all.")
+@how_many
 @which_agent
 @as_json
 def history(agent: str | None, last: int, as_json: bool) -> None:
@@ -157,14 +164,14 @@ def diff(older: int | None, newer: int | None, agent: str | None, as_json: bool)
     from that one to the newest.
     """
     _, store, name = open_agent(agent)
-    commits = _commits(store, name, None if older else 2)
+    commits = _commits(store, name, 2 if older is None else None)
     if not commits or (len(commits) == 1 and older is None):
         raise NotFoundError(
             f"{name} has {len(commits)} relays: nothing to compare",
             hint="see them with `rekindle relay history`",
         )
-    after = _by_seq(commits, newer) if newer else commits[0]
-    before = _by_seq(commits, older) if older else commits[1]
+    after = commits[0] if newer is None else _by_seq(commits, newer)
+    before = commits[1] if older is None else _by_seq(commits, older)
     lines = list(
         unified_diff(
             _archived(store, name, before).splitlines(),
@@ -184,13 +191,7 @@ def diff(older: int | None, newer: int | None, agent: str | None, as_json: bool)
 
 
 def _current(store: FileStore, name: str) -> str | None:
-    """The relay as readers should see it: one that waits in the inbox counts already."""
-    if not store.exists(name):
-        return None
-    proposed = store.read(name).proposed
-    if proposed is not None:
-        return proposed.text
-    data = store.document(name, "relay")
+    data = store.document(name, "relay") if store.exists(name) else None
     return None if data is None else documents.render(documents.parse(data))
 
 

@@ -30,6 +30,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_de
     at: str = ""
     """`segment:offset` behind the inbox record that it came from, so that none is folded twice."""
 
+    more: dict[str, Any] = {}
+    """Fields of an inbox record that we do not know: the log keeps them beside the others."""
+
     summary: ClassVar[str] = ""
 
     @property
@@ -171,6 +174,7 @@ AnyEvent = (
 )
 
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_EARLIEST, _LATEST = 1970, 9000
 _ORDER = ("v", "seq", "gen", "ts", "kind")
 
 
@@ -181,9 +185,17 @@ def parse(line: bytes) -> AnyEvent | Unrecognised:
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         return _unrecognised(line, error)
     jsontext.refuse_newer(event.v, "event", SCHEMA)
-    if event.ts.tzinfo is None:
-        raise DocumentError("event", "its time has no zone")
+    _require_time(event.ts)
     return event
+
+
+def from_outside(line: bytes) -> AnyEvent | Unrecognised:
+    """A record of the inbox: its place in the log is not its own to claim, unknown fields stay."""
+    event = parse(line)
+    if isinstance(event, Unrecognised):
+        return msgspec.structs.replace(event, seq=0, gen=0, at="")
+    raw = jsontext.decode_object(line, "event", schema=SCHEMA)
+    return msgspec.structs.replace(event, seq=0, gen=0, at="", more=_unknown(event, raw))
 
 
 def render(event: Event) -> bytes:
@@ -191,7 +203,14 @@ def render(event: Event) -> bytes:
     fields = msgspec.to_builtins(event)
     fields["v"] = event.v
     head = {key: fields.pop(key) for key in _ORDER if key in fields}
-    return jsontext.encode(head | fields, "event")
+    more = _unknown(event, fields.pop("more", {}))
+    return jsontext.encode(head | fields | more, "event")
+
+
+def _unknown(event: Event, fields: dict[str, Any]) -> dict[str, Any]:
+    """What is no field of the event's own: it must never speak in the place of one."""
+    known = {field.encode_name for field in msgspec.structs.fields(event)} | {"kind"}
+    return {key: value for key, value in fields.items() if key not in known}
 
 
 def _unrecognised(line: bytes, error: Exception) -> Unrecognised:
@@ -204,6 +223,13 @@ def _unrecognised(line: bytes, error: Exception) -> Unrecognised:
         found = msgspec.convert(raw, Unrecognised)
     except msgspec.ValidationError as unfit:
         raise DocumentError("event", f"does not fit its kind ({unfit})") from unfit
-    if found.ts.tzinfo is None:
-        raise DocumentError("event", "its time has no zone")
+    _require_time(found.ts)
     return found
+
+
+def _require_time(ts: datetime) -> None:
+    """A time with a zone, and with room on both sides: the next mark must be able to follow it."""
+    if ts.tzinfo is None:
+        raise DocumentError("event", "its time has no zone")
+    if not _EARLIEST <= ts.year <= _LATEST:
+        raise DocumentError("event", f"its time is out of range ({ts.year})")

@@ -1,5 +1,6 @@
 """Names that become paths, ids that stay stable, and text that fits on a line."""
 
+import hashlib
 import re
 import unicodedata
 
@@ -37,6 +38,12 @@ def slug(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = re.findall(r"[a-z0-9]+", plain)
     return "-".join(words)[:48].strip("-") or "loop"
+
+
+def derived_id(text: str) -> str:
+    """An id for something that came without one; other words give another id, in any script."""
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{slug(text)[:40].strip('-')}-{digest}"
 
 
 def one_line(text: str, limit: int = LINE_LIMIT) -> str:

@@ -23,7 +23,7 @@ def decode(data: bytes, document: str) -> Any:
 
 def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
     """An object whose "v", where it has one, is not newer than the schema we know."""
-    value = decode(data, document)
+    value = decode(data.removeprefix(b"\xef\xbb\xbf"), document)
     if not isinstance(value, dict):
         raise DocumentError(document, "is not a JSON object")
     refuse_newer(value.get("v", schema), document, schema)
@@ -31,7 +31,10 @@ def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
 
 
 def refuse_newer(found: object, document: str, known: int) -> None:
-    if isinstance(found, int) and found > known:
+    """Refuse a version that is newer than ours, or that cannot be read as one."""
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise DocumentError(document, f"its schema version is {found!r}, not a number")
+    if found > known:
         raise NewerSchemaError(document, found, known)
 
 

@@ -110,7 +110,8 @@ def read(text: str, file: str = FILE) -> tuple[Manifest, Marked]:
         raise ManifestError("is empty", file=file, hint="run `rekindle init` to write one")
     if not isinstance(marked.data, dict):
         raise ManifestError("does not hold `key: value` lines", file=file, line=1)
-    refuse_newer(marked.data.get("version"), file, SCHEMA)
+    if isinstance(marked.data.get("version"), int):  # anything else is named with its line below
+        refuse_newer(int(marked.data["version"]), file, SCHEMA)
     found = shape.conform(marked, Manifest)
     for name in found.agents:
         if not AGENT_NAME.match(name):

@@ -61,6 +61,8 @@ _PLACEHOLDER = re.compile(
 )
 _ITEM = re.compile(r"\s{0,3}(?:[-+*]|\d{1,9}[.)])[ \t]+")
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
+_BESIDE = re.compile(r"(?i:next actions?)\W*?[:：]\s*(\w.*)$")
+"""A directive that stands in its own heading: `## Next Action: ship it`."""
 _BECAUSE = re.compile(r":\s+|\s+[—–]\s+|\s+-\s+|\s+because\s+|：")
 
 
@@ -91,10 +93,16 @@ class Relay(msgspec.Struct, frozen=True):
     @property
     def next_action(self) -> str | None:
         """The directive, or None where there is none to follow: missing, blank or a placeholder."""
-        content = self.content(Field.NEXT_ACTION)
-        if content is None or is_placeholder(content):
+        places = self.places(Field.NEXT_ACTION)
+        if not places:
             return None
-        return content.strip()
+        content = self.outline.content(places[0])
+        if not is_placeholder(content):
+            return content.strip()
+        beside = _BESIDE.search(self.outline.sections[places[0]].title)
+        if beside and not content.strip() and not is_placeholder(beside[1]):
+            return beside[1].strip()
+        return None
 
     @property
     def decisions(self) -> tuple[Decision, ...]:

@@ -26,8 +26,8 @@ class Duration(float):
             return "none"
         for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
             if self >= size and self % size == 0:
-                return f"{self / size:g}{unit}"
-        return f"{float(self):g}s"
+                return f"{int(self // size)}{unit}"
+        return f"{int(self)}s" if self.is_integer() else f"{float(self)!r}s"
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

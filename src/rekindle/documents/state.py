@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from rekindle.documents import jsontext
-from rekindle.documents.identity import one_line, slug
+from rekindle.documents.identity import derived_id, one_line
 from rekindle.errors import DocumentError
 
 SCHEMA = 1
@@ -111,11 +111,12 @@ def _as_builtins(state: State) -> dict[str, Any]:
 
 def _open_loop(item: object) -> OpenLoop:
     if isinstance(item, str):  # a list of plain sentences is how people begin
-        return OpenLoop(id=slug(item), text=one_line(item), added="")
+        line = one_line(item)
+        return OpenLoop(id=derived_id(line), text=line, added="")
     fields = _require_object(item, "open_loops")
     text = one_line(_text(fields.get("text")))
     return OpenLoop(
-        id=one_line(_text(fields.get("id")), 200) or slug(text),
+        id=one_line(_text(fields.get("id")), 200) or derived_id(text),
         text=text,
         added=_text(fields.get("added"))[:10],
         stale=fields.get("stale") is True,

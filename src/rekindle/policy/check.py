@@ -62,7 +62,8 @@ def headline(relay: Relay) -> str:
     """The directive's first line of substance."""
     for line in (relay.next_action or "").splitlines():
         bare = _EMPHASIS.sub(r"\2", line.strip()).lstrip("#>*+-_ \t").strip("*_ \t")
-        if not bare.startswith(_FENCE_MARKS) and not relays.is_placeholder(bare):
+        is_mark = bare.startswith((*_FENCE_MARKS, "<!--")) or relays.field_of(bare) is not None
+        if not is_mark and not relays.is_placeholder(bare):
             return one_line(bare, HEADLINE_CHARACTERS)
     return ""
 
@@ -74,6 +75,8 @@ def _findings(relay: Relay, text: str, tokens: int, cap: int) -> list[Finding]:
     directive = relay.content(Field.NEXT_ACTION)
     if directive is None:
         found.append(Finding(Kind.NO_DIRECTIVE, "no `## Next Action`: the next cycle has no task"))
+    elif relay.next_action is not None:
+        pass
     elif not directive.strip():
         found.append(Finding(Kind.BLANK, "Next Action is blank: say what comes next"))
     elif relays.is_placeholder(directive):

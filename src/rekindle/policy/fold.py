@@ -138,7 +138,8 @@ class _Working:
         self.gen = max(self.gen, event.gen)
         if event.at:
             segment, _, offset = event.at.rpartition(":")
-            self.cursors[segment] = max(self.cursors.get(segment, 0), int(offset))
+            if offset.isdecimal():
+                self.cursors[segment] = max(self.cursors.get(segment, 0), int(offset))
         match event:
             case events.Heartbeat():
                 self._active(event.ts)

@@ -9,6 +9,7 @@ A writer stamps its mark later than every mark it has seen, even when the clock 
 back: what somebody just resolved must not stay open because yesterday was in the future.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
@@ -62,12 +63,14 @@ class Loop(msgspec.Struct, frozen=True):
     @property
     def added(self) -> str:
         """The day of the opening that still stands: a loop that was reopened is young again."""
-        opening = self.marks[-1]
+        said = ""
+        first = self.marks[-1]
         for mark in reversed(self.marks):
             if mark.closes:
                 break
-            opening = mark
-        return opening.added or opening.day
+            said = said or mark.added
+            first = mark
+        return said or first.day
 
     @property
     def times_reopened(self) -> int:
@@ -95,8 +98,12 @@ def merge(loops: dict[str, Loop], identity: str, mark: Mark) -> None:
     """Add a mark to a loop; one that it has already changes nothing."""
     known = loops.get(identity)
     marks = known.marks if known else ()
-    if mark.order not in {one.order for one in marks}:
-        loops[identity] = Loop(identity, tuple(sorted((*marks, mark), key=lambda one: one.order)))
+    place = len(marks)
+    if marks and mark.order <= marks[-1].order:  # most marks come last: look only where not
+        place = bisect_left(marks, mark.order, key=lambda one: one.order)
+        if marks[place].order == mark.order:
+            return
+    loops[identity] = Loop(identity, (*marks[:place], mark, *marks[place:]))
 
 
 def is_stale(added: str, today: date, after_days: int) -> bool:
@@ -188,6 +195,8 @@ def _says_something_new(known: Loop | None, loop: OpenLoop) -> bool:
     if known is None or not known.is_open:
         return True
     stands = known.as_open(date.min, 0)
+    if loop.added and loop.added != stands.added:
+        return True
     return stands.text != loop.text or as_written(stands.extra) != as_written(loop.extra)
 
 

@@ -167,7 +167,7 @@ def explain(key: str, manifest: Manifest | None, marked: Marked | None) -> list[
     """What a key means and what it is now; the last part of a key is enough."""
     every = explain_all(manifest, marked)
     found = [one for one in every if one.key == key or one.key.endswith(f".{key}")]
-    found = found or [one for one in every if one.key.startswith(f"{key}.")]
+    found = found or [one for one in every if f".{key}." in f".{one.key}"]
     if not found:
         tails = {one.key.rsplit(".", 1)[1] for one in every} | {one.key for one in every}
         like = get_close_matches(key, tails, n=1)

@@ -82,11 +82,13 @@ def _go_on(done: Trimmed, cap: int) -> Trimmed:
 
 
 def head(relay: Relay, cap: int, whole: str) -> Relay:
-    """What a primer carries of a relay that is over its cap even when trimmed.
+    """What a primer carries of a relay: all of it, unless it is over its cap even when trimmed.
 
-    The phase in a line and as much of the directive, from its beginning, as fits, with a pointer
-    to the whole: a reader that stops there still knows where to go on.
+    Then: the phase in a line and as much of the directive, from its beginning, as fits, with a
+    pointer to the whole: a reader that stops there still knows where to go on.
     """
+    if estimate(relays.render(relay)) <= cap:
+        return relay
     pointer = f"(cut here: read the rest in {whole} before you act)\n"
     phase = one_line(relay.content(Field.CURRENT_PHASE) or "", HEADLINE_CHARACTERS)
     phase = phase.lstrip("#<`~ ")  # a heading or a fence in there must not hide the directive
@@ -94,9 +96,12 @@ def head(relay: Relay, cap: int, whole: str) -> Relay:
     room = cap - weigh(pointer) - weigh(above) - _HEADING_ROOM
     kept: list[str] = []
     for line in outline.lines((relay.content(Field.NEXT_ACTION) or "").lstrip("\r\n")):
-        room -= _weigh(line)
-        if room < 0:
+        weight = _weigh(line)
+        if weight > room:
+            # A line that is too long as a whole still begins with what it is about.
+            kept.append(line[: int(len(line) * max(room, 0) / weight)])
             break
+        room -= weight
         kept.append(line)
     # At the first level, so that no heading inside the directive ends it.
     directive = "".join(kept).rstrip()

@@ -18,10 +18,11 @@ from rekindle.errors import NotDurableError, UnsafePathError, storing
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 TEMPORARY_PREFIX = ".tmp-"
+_TORN = b" torn\n"
 _POLL_SECONDS = 0.005
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
     """Put `data` at `path` so that a reader or a crash sees the old content or the new."""
     # A name of its own, so that two writers never share a temporary file.
     temp = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}-{path.name}")
@@ -29,6 +30,8 @@ def replace(path: Path, data: bytes) -> None:
         fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
         try:
             try:
+                if mode != FILE_MODE:
+                    os.fchmod(fd, mode)
                 _write_all(fd, data)
                 _sync(fd, path)
             finally:
@@ -44,8 +47,8 @@ def replace(path: Path, data: bytes) -> None:
 def append(path: Path, data: bytes) -> int:
     """Append durably and return where it starts; on failure the file is as it was.
 
-    For a file with one writer. If the tail is torn, by a power loss or a full disk, the new data
-    starts on a line of its own.
+    For a file of lines with one writer. If the tail is torn, by a power loss or a full disk, it
+    is marked, so that it can never pass for a whole line, and the new data starts on the next.
     """
     with storing(path):
         is_new = not path.exists()
@@ -56,7 +59,7 @@ def append(path: Path, data: bytes) -> int:
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
             try:
-                _write_all(fd, b"\n" + data if torn else data)
+                _write_all(fd, _TORN + data if torn else data)
                 _sync(fd, path)
             except BaseException:
                 # Readers must not see what nobody will acknowledge; and a later append must write
@@ -68,7 +71,7 @@ def append(path: Path, data: bytes) -> int:
             os.close(fd)
     if is_new:
         sync_folder(path.parent)
-    return size + torn
+    return size + (len(_TORN) if torn else 0)
 
 
 def read(path: Path) -> bytes | None:
@@ -100,15 +103,18 @@ def make_folder(path: Path) -> None:
         try:
             path.mkdir(mode=FOLDER_MODE)
         except FileExistsError:
-            require_folder(path)
+            refuse_link(path)
             return
     sync_folder(path.parent)
 
 
-def require_folder(path: Path) -> None:
+def refuse_link(path: Path) -> None:
     """Refuse a symbolic link where a folder of ours should be: it could point anywhere."""
     with storing(path):
-        mode = path.lstat().st_mode
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            return
     if not stat.S_ISDIR(mode):
         raise UnsafePathError(
             str(path), "is not a folder", hint="remove it, or move what it points to here"
@@ -145,31 +151,56 @@ def sweep_temporary(folder: Path) -> None:
                     Path(entry.path).unlink()
 
 
+class Lock:
+    """The exclusive lock of a file, held as long as this object is open."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with storing(path):
+            self._fd = open_plain(path, os.O_RDWR | os.O_CREAT)
+
+    def acquire(self, wait: float) -> bool:
+        deadline = time.monotonic() + wait
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(_POLL_SECONDS)
+            else:
+                return True
+
+    def is_in_place(self) -> bool:
+        """Whether the file is still the one that others would lock: somebody may remove it."""
+        try:
+            there = self.path.lstat()
+        except OSError:
+            return False
+        mine = os.fstat(self._fd)
+        return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
 @contextmanager
-def locked(path: Path, wait: float) -> Iterator[bool]:
-    """Hold the exclusive lock of `path`; yields False where it is not free in time.
+def locked(path: Path, wait: float) -> Iterator[Lock | None]:
+    """Hold the exclusive lock of `path`; yields None where it is not free in time.
 
     The kernel releases it when the process ends, however it ends: there are no stale locks.
     """
-    with storing(path):
-        fd = open_plain(path, os.O_RDWR | os.O_CREAT)
-    try:
-        yield _acquire(fd, wait)
-    finally:
-        os.close(fd)
-
-
-def _acquire(fd: int, wait: float) -> bool:
-    deadline = time.monotonic() + wait
     while True:
+        lock = Lock(path)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(_POLL_SECONDS)
-        else:
-            return True
+            if not lock.acquire(wait):
+                yield None
+                return
+            if lock.is_in_place():
+                yield lock
+                return
+        finally:
+            lock.close()
 
 
 def _write_all(fd: int, data: bytes) -> None:
@@ -189,7 +220,7 @@ def _sync(fd: int, path: Path) -> None:
             str(path),
             f"the disk did not confirm the write ({error.strerror})",
             errno=error.errno,
-            hint="nothing was acknowledged: check the disk (dmesg, smartctl), then repeat",
+            hint="check the disk before you go on (dmesg, smartctl)",
         ) from error
 
 

@@ -1,6 +1,7 @@
 """The commands as a person runs them: what they print, what they leave, how they end."""
 
 import os
+import shutil
 import subprocess
 import sys
 from datetime import timedelta
@@ -513,3 +514,145 @@ def test_exit_codes_are_distinct_by_branch():
     codes = [branch.exit_code for branch in branches]
     assert len(codes) == len(set(codes))
     assert set(codes).isdisjoint({0, 1, 126, 127, main.CRASHED, main.INTERRUPTED})
+
+
+def program(*arguments, **options):
+    """The command as a process of its own, for what only a process can meet."""
+    command = [sys.executable, "-m", "rekindle", *arguments]
+    return subprocess.run(command, check=False, stderr=subprocess.PIPE, **options)
+
+
+def test_a_terminal_without_the_signs_is_no_failure(project):
+    """Where ✓ cannot be printed, something else is; the command has succeeded all the same."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONIOENCODING": "latin-1"}
+    ended = program(
+        "loops", "add", "a", "text", cwd=project, env=environment, stdout=subprocess.PIPE
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_output_that_cannot_be_written_is_said(project):
+    """A full disk behind `>` is told in a sentence; what the command did is done."""
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        ended = program("loops", "add", "a", "text", cwd=project, stdout=full)
+    assert ended.returncode == 1
+    assert b"output could not be written" in ended.stderr
+    assert b"Traceback" not in ended.stderr
+    assert b'"loop.added"' in (folder(project) / "ops.jsonl").read_bytes()
+
+
+def test_no_output_at_all_is_no_failure(project):
+    """Started with its output closed, a command still does its work and ends with 0."""
+    ended = program("loops", "add", "a", "text", cwd=project, preexec_fn=lambda: os.close(1))
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_folder_that_is_gone_is_said(tmp_path):
+    """In a deleted working directory the message says so."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ended = program("status", cwd=gone, stdout=subprocess.PIPE, preexec_fn=gone.rmdir)
+    assert ended.returncode == 2
+    assert b"current folder is gone" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["relay", "diff", "0", "0"],
+        ["relay", "history", "-n", "-1"],
+        ["events", "-n", "-5"],
+        ["events", "-n", "9" * 30],
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(rekindle, project, arguments):
+    """Zero, negative and endless numbers end with a usage error or "no such", never with a bug."""
+    code, _, err = rekindle(*arguments)
+    assert code in {2, 7}
+    assert "bug" not in err
+
+
+def test_a_relay_whose_file_is_gone_is_shown_all_the_same(rekindle, project):
+    """What was committed is seen by every reader, whatever happened to the file."""
+    (project / "relay.md").write_text(RELAY)
+    rekindle("relay", "set", "relay.md")
+    (folder(project) / "memories/consensus.md").unlink()
+    assert rekindle("relay", "show")[1] == RELAY
+    assert rekindle("relay", "check")[0] == 0
+
+
+def test_a_lost_run_folder_hides_nothing(rekindle, project):
+    """Without `run`, status and loops show what they showed before, and commands make it again."""
+    rekindle("loops", "add", "known", "text")
+    shutil.rmtree(folder(project) / "run")
+    assert "1 open" in rekindle("status")[1]
+    assert "known" in rekindle("loops")[1]
+    assert rekindle("resolve", "known", "done")[0] == 0
+    assert rekindle("doctor")[0] == 0
+
+
+def test_init_in_a_project_that_has_an_agent_adds_none_unasked(rekindle, project):
+    """`init --yes` again says what is there; another agent is added only by name."""
+    before = (project / "rekindle.yaml").read_text()
+    code, out, _ = rekindle("init", "--yes")
+    assert code == 0
+    assert "already, with trades" in out
+    assert "made" not in out
+    assert (project / "rekindle.yaml").read_text() == before
+
+
+def test_init_fills_an_empty_manifest(rekindle, here):
+    """A rekindle.yaml without a word in it is written as if it were not there."""
+    (here / "rekindle.yaml").write_text("\n")
+    assert rekindle("init", "--yes", "--agent", "trades")[0] == 0
+    assert list(manifest.parse((here / "rekindle.yaml").read_text()).agents) == ["trades"]
+
+
+def test_init_keeps_the_manifest_s_mode_and_link(rekindle, here):
+    """A manifest that is a link, or that only its owner may read, stays so."""
+    target = here / "kept-elsewhere.yaml"
+    target.write_text("version: 1\n")
+    target.chmod(0o600)
+    (here / "rekindle.yaml").symlink_to(target)
+    assert rekindle("init", "--yes", "--agent", "trades")[0] == 0
+    assert (here / "rekindle.yaml").is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert "trades" in target.read_text()
+
+
+def test_init_does_not_write_its_prompt_through_a_link(rekindle, here, tmp_path_factory):
+    """A dangling PROMPT.md link is left alone."""
+    target = tmp_path_factory.mktemp("elsewhere") / "target"
+    (here / "PROMPT.md").symlink_to(target)
+    rekindle("init", "--yes", "--agent", "trades")
+    assert not target.exists()
+
+
+def test_eight_init_at_once_add_eight_agents(here):
+    """Each adds to what the others wrote."""
+    command = [sys.executable, "-m", "rekindle", "init", "--yes", "--agent"]
+    started = [
+        subprocess.Popen([*command, f"a{number}"], cwd=here, stdout=subprocess.DEVNULL)
+        for number in range(8)
+    ]
+    assert [one.wait() for one in started] == [0] * 8
+    agents = manifest.parse((here / "rekindle.yaml").read_text()).agents
+    assert set(agents) == {f"a{number}" for number in range(8)}
+
+
+@pytest.mark.parametrize("place", [".rekindle", ".rekindle/agents"])
+def test_a_link_above_the_agent_is_refused(rekindle, project, tmp_path_factory, place):
+    """Nothing is written through a link, wherever in our folders it stands."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "moved"
+    (project / place).rename(elsewhere)
+    (project / place).symlink_to(elsewhere)
+    code, _, err = rekindle("loops", "add", "a", "text")
+    assert code == 5
+    assert "is not a folder" in err
+
+
+def test_a_directive_in_its_own_heading_counts(rekindle, here):
+    """`## Next Action: ship it` is a directive."""
+    (here / "relay.md").write_text("## Next Action: ship the parser\n\n## Metrics\n1\n")
+    found = shown(rekindle("relay", "check", "relay.md", "--json"))
+    assert (found["kind"], found["headline"]) == ("ok", "ship the parser")

@@ -134,14 +134,14 @@ def test_an_empty_object_is_a_state():
 def test_a_plain_sentence_is_an_open_loop():
     """Its id is made from its words."""
     assert read(open_loops=["Call Ann\nback"]).open_loops == (
-        OpenLoop("call-ann-back", "Call Ann back", ""),
+        OpenLoop(identity.derived_id("Call Ann back"), "Call Ann back", ""),
     )
 
 
 def test_a_loop_without_an_id_gets_one_from_its_words():
     """A loop without a day has none, and only true is stale."""
     (loop,) = read(open_loops=[{"text": "Call Ann", "stale": "yes"}]).open_loops
-    assert loop == OpenLoop("call-ann", "Call Ann", "")
+    assert loop == OpenLoop(identity.derived_id("Call Ann"), "Call Ann", "")
 
 
 def test_text_of_a_loop_is_one_line():

@@ -572,6 +572,9 @@ def test_the_head_of_a_relay_fits_its_cap(text, cap, phase):
     relay = relays.parse(f"## Current Phase\n{phase}\n{text * 4}")
     found = head(relay, cap, "memories/consensus.md")
     assert estimate(relays.render(found)) <= cap
+    if estimate(relays.render(relay)) <= cap:
+        assert found == relay
+        return
     directive = found.next_action
     assert directive is not None
     assert "memories/consensus.md" in directive
@@ -587,6 +590,13 @@ def test_the_head_of_a_relay_holds_the_directive_from_its_beginning():
     assert gap == ""
     assert "the-file" in pointer
     assert not found.places(Field.CURRENT_PHASE)
+
+
+def test_the_head_of_an_endless_line_is_its_beginning():
+    """A directive without line ends is cut inside the line, not left out."""
+    found = head(relays.parse("## Next Action\n" + "word " * 5_000), 200, "the-file")
+    assert (found.next_action or "").startswith("word word")
+    assert estimate(relays.render(found)) <= 200
 
 
 @pytest.mark.bench

@@ -249,7 +249,7 @@ def test_resolutions_are_appended_once_each(store, clock):
     path = store.folder("trades").resolved
     lines = path.read_bytes().splitlines()
     assert [msgspec.json.decode(line)["id"] for line in lines] == ["l0", "l1", "l2"]
-    assert set(msgspec.json.decode(lines[0])) == {"id", "reason", "ts", "domain", "seq"}
+    assert set(msgspec.json.decode(lines[0])) == {"id", "reason", "ts", "domain", "v", "seq"}
     path.write_bytes(b"".join(line + b"\n" for line in lines[:2]) + lines[2][:10])
     heal(store)
     healed = path.read_bytes().splitlines()
@@ -290,3 +290,60 @@ def test_the_log_is_never_rewritten(store, clock):
     with store.writer("trades") as writer:
         writer.snapshot()
     assert store.folder("trades").log.read_bytes().startswith(seen)
+
+
+def test_an_edit_of_state_json_during_a_writer_s_life_is_taken_over(store, clock):
+    """A supervisor writes for hours: what is saved meanwhile must not be overwritten."""
+    with store.writer("trades") as writer:
+        path = store.folder("trades").state
+        raw = msgspec.json.decode(path.read_bytes())
+        raw["open_loops"] = [{"id": "by-hand", "text": "added meanwhile"}]
+        path.write_bytes(msgspec.json.encode(raw))
+        writer.append(events.Heartbeat(ts=clock()))
+        writer.project()
+    assert store.read("trades").committed.loops["by-hand"].is_open
+
+
+def test_an_adopted_file_keeps_its_inode(store):
+    """An editor or agent that still has the file open goes on writing into the same file."""
+    commit(store)
+    relay_file(store).write_text(RELAY.replace("parser", "manual"))
+    inode = relay_file(store).stat().st_ino
+    heal(store)
+    assert store.read("trades").committed.documents["relay"].by == "person"
+    assert relay_file(store).stat().st_ino == inode
+
+
+def test_loops_without_an_id_stay_apart(store):
+    """Sentences in any language, and sentences that begin alike, get ids of their own."""
+    path = store.folder("trades").state
+    raw = msgspec.json.decode(path.read_bytes())
+    long = "the very same beginning of a sentence that goes on and on until it "
+    raw["open_loops"] = ["检查部署", "修复登录", long + "stops", long + "ends"]
+    path.write_bytes(msgspec.json.encode(raw))
+    heal(store)
+    assert len(store.read("trades").committed.loops) == 4
+    before = path.read_bytes()
+    heal(store)
+    assert path.read_bytes() == before
+
+
+def test_a_date_changed_by_hand_is_taken_over(store, clock):
+    """Correcting `added` in state.json changes the loop's age."""
+    store.submit("trades", loops.add({}, "old", "Old one", clock()))
+    path = store.folder("trades").state
+    raw = msgspec.json.decode(path.read_bytes())
+    raw["open_loops"][0]["added"] = "2026-01-01"
+    path.write_bytes(b"\xef\xbb\xbf" + msgspec.json.encode(raw))
+    heal(store)
+    (loop,) = state.parse(path.read_bytes()).open_loops
+    assert (loop.added, loop.stale) == ("2026-01-01", True)
+
+
+@pytest.mark.parametrize("version", ['"2"', "2.0", "[]", "true"])
+def test_a_version_that_is_no_number_is_refused(store, version):
+    """A schema that cannot be read is not taken for ours."""
+    path = store.folder("trades").state
+    path.write_bytes(b'{"v": %s, "agent": "trades"}' % version.encode())
+    heal(store)
+    assert path.with_name("state.json.rejected").exists()

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from rekindle.documents import event as events
-from rekindle.errors import BusyError, DocumentError
+from rekindle.errors import BusyError, DocumentError, NewerSchemaError
 from rekindle.policy import loops
 from rekindle.stores.files import inbox
 from rekindle.system import disk
@@ -185,3 +185,131 @@ def test_a_proposed_relay_that_cannot_be_used_is_kept_and_said(store, clock):
     fold(store)
     (rejected,) = logged(store, "document.rejected")
     assert store.archived("trades", rejected.path) == b"no directive"
+
+
+def plant(store, line):
+    """A line in the inbox that none of our own code wrote."""
+    path = store.folder("trades").inbox / "00000000000000000001-planted.seg"
+    with path.open("ab") as file:
+        file.write(b"\n" + line + b"\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'1 event {"v":2,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat"}',
+        b'2 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat"}',
+    ],
+)
+def test_a_record_of_a_newer_schema_is_left_for_who_knows_it(store, line):
+    """A record that a later Rekindle acknowledged is refused by name, never dropped."""
+    path = plant(store, line)
+    with pytest.raises(NewerSchemaError, match="has schema 2"):
+        fold(store)
+    assert path.exists()
+    assert logged(store, "inbox.rejected") == []
+
+
+def test_unknown_fields_of_a_record_survive_the_fold(store):
+    """What a later Rekindle of our schema adds to a record is in the log afterwards."""
+    plant(store, b'1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat","prio":{"a":[3]}}')
+    fold(store)
+    assert b'"prio":{"a":[3]}' in store.folder("trades").log.read_bytes()
+
+
+@pytest.mark.parametrize("field", ['"at":"x"', '"at":"x:y"', '"seq":99', '"gen":99'])
+def test_a_record_cannot_claim_a_place_in_the_log(store, field):
+    """seq, gen and at are the log's to give: a record that brings its own changes nothing."""
+    plant(
+        store, b'1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat",%s}' % field.encode()
+    )
+    view = store.read("trades")
+    assert (view.projection.seq, view.projection.gen) == (1, 1)
+    fold(store)
+    (beat,) = logged(store, "heartbeat")
+    assert (beat.seq, beat.gen) == (2, 1)
+    assert store.read("trades").pending == ()
+
+
+@pytest.mark.parametrize("ts", ["9999-12-31T23:59:59.999999Z", "0001-01-01T00:00:00+14:00"])
+def test_a_time_at_the_end_of_time_is_refused(store, clock, ts):
+    """A mark that nothing could follow would keep its loop open for ever."""
+    plant(store, b'1 event {"v":1,"ts":"%s","kind":"loop.added","id":"a","text":"x"}' % ts.encode())
+    assert store.read("trades").unreadable == 1
+    fold(store)
+    assert len(logged(store, "inbox.rejected")) == 1
+
+
+def test_text_from_outside_is_made_harmless(store):
+    """Escape sequences that a record brings never reach a terminal."""
+    plant(
+        store,
+        b'1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"loop.added",'
+        b'"id":"a\\u001b[2J","text":"b\\u001b]0;c\\nd"}',
+    )
+    (loop,) = store.read("trades").projection.loops.values()
+    assert "\x1b" not in loop.id + loop.text
+    fold(store)
+    assert b"u001b" not in store.folder("trades").log.read_bytes()
+
+
+def test_a_segment_that_is_folded_but_not_removed_is_not_pending(store, clock):
+    """Readers know from the log how far a segment counts already."""
+    put(store, heartbeat(clock))
+    holding = os.open(only_segment(store).path, os.O_RDONLY)
+    fcntl.flock(holding, fcntl.LOCK_SH)
+    fold(store)
+    assert store.read("trades").pending == ()
+    os.close(holding)
+
+
+def test_a_snapshot_keeps_the_cursor_of_a_segment_that_is_still_there(store, clock):
+    """A segment that outlives a snapshot is not folded again after it."""
+    put(store, heartbeat(clock))
+    holding = os.open(only_segment(store).path, os.O_RDONLY)
+    fcntl.flock(holding, fcntl.LOCK_SH)
+    with store.writer("trades") as writer:
+        writer.fold()
+        writer.snapshot()
+    os.close(holding)
+    fold(store)
+    assert len(logged(store, "heartbeat")) == 1
+
+
+def test_a_fold_between_look_and_write_cannot_take_the_segment_away(store, clock, monkeypatch):
+    """The shared lock holds the segment in place until the record is in it."""
+    put(store, heartbeat(clock, "one"))
+    look = inbox.os.fstat
+    raced = []
+
+    def look_then_fold(fd):
+        found = look(fd)
+        if not raced:
+            raced.append(fd)
+            fold(store)
+        return found
+
+    with monkeypatch.context() as racing:
+        racing.setattr(inbox.os, "fstat", look_then_fold)
+        put(store, heartbeat(clock, "two"))
+    assert raced
+    fold(store)
+    assert [one.tool for one in logged(store, "heartbeat")] == ["one", "two"]
+
+
+def test_a_segment_that_a_power_loss_emptied_does_not_swallow_what_comes_next(store, clock):
+    """Cursors are logged only for bytes that the disk has confirmed: see the order of calls."""
+    inbox.append(store.folder("trades").inbox, [heartbeat(clock)], durable=False)
+    synced = []
+    sync = disk.sync_descriptor
+
+    def noting(fd, path):
+        synced.append(path.name)
+        sync(fd, path)
+
+    with pytest.MonkeyPatch.context() as watching:
+        watching.setattr(disk, "sync_descriptor", noting)
+        name = only_segment(store).name
+        fold(store)
+    assert name in synced

@@ -1,10 +1,19 @@
 """The log and its snapshot: read from the tail, never trusted blindly."""
 
+import shutil
+
 import pytest
 
 from rekindle.documents import event as events
 from rekindle.documents import state
-from rekindle.errors import FencedError, ForeignOwnerError, NewerSchemaError, NotDurableError
+from rekindle.errors import (
+    FencedError,
+    ForeignOwnerError,
+    NewerSchemaError,
+    NotDurableError,
+    OwnershipError,
+    StoreError,
+)
 from rekindle.policy import loops
 from rekindle.policy.settings import SNAPSHOT_EVERY_BYTES
 from rekindle.stores.files import log, snapshot
@@ -214,3 +223,100 @@ def test_the_state_on_disk_is_what_the_log_adds_up_to(store, clock):
     add_loop(store, "b", clock)
     found = state.parse(store.folder("trades").state.read_bytes())
     assert [(loop.id, loop.stale) for loop in found.open_loops] == [("a", True), ("b", False)]
+
+
+def test_a_line_that_lost_only_its_newline_does_not_come_back(store, clock):
+    """What readers did not count must not start to count when the next event is appended."""
+    whole = events.render(
+        events.LoopAdded(ts=clock(), seq=2, gen=1, id="ghost", text="never acknowledged")
+    )
+    with store.folder("trades").log.open("ab") as file:
+        file.write(whole)
+    assert "ghost" not in store.read("trades").projection.loops
+    add_loop(store, "after", clock)
+    assert open_ids(store) == {"after"}
+    seqs = [event.seq for event in store.events_since("trades", 0).events]
+    assert seqs == [1, 2]
+    assert [event.seq for event in store.newest_events("trades")] == [2, 1]
+
+
+def test_a_reader_stops_at_a_line_that_is_still_being_written(tmp_path, monkeypatch):
+    """A line that grows while it is read is left for the next time, never read in two halves."""
+    path = tmp_path / "ops.jsonl"
+    line = b'{"v":1,"seq":1,"gen":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat"}\n'
+    path.write_bytes(line + line[:20])
+    opened = log.os.fdopen
+
+    def growing(fd, *arguments, **more):
+        file = opened(fd, *arguments, **more)
+
+        class Growing:
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                file.close()
+
+            def seek(self, offset):
+                return file.seek(offset)
+
+            def __iter__(self):
+                for found in file:
+                    if not found.endswith(b"\n"):
+                        with path.open("ab") as writing:
+                            writing.write(line[20:])
+                    yield found
+
+        return Growing()
+
+    with monkeypatch.context() as racing:
+        racing.setattr(log.os, "fdopen", growing)
+        tail = log.read(path)
+    assert (len(tail.events), tail.bad, tail.end) == (1, [], len(line))
+    assert len(log.read(path, tail.end).events) == 1
+
+
+def test_a_removed_lock_does_not_make_two_writers(store, clock):
+    """Whoever holds a lock that was deleted writes nothing more."""
+    with store.writer("trades") as first:
+        store.folder("trades").lock.unlink()
+        with store.writer("trades") as second:
+            second.append(events.Heartbeat(ts=clock()))
+            with pytest.raises(OwnershipError):
+                first.append(events.Heartbeat(ts=clock()))
+    seqs = [event.seq for event in store.events_since("trades", 0).events]
+    assert seqs == [1, 2]
+
+
+@pytest.mark.parametrize("place", ["run", "memories", "archive", "inbox"])
+def test_a_folder_that_is_gone_is_made_again(store, clock, place):
+    """`rm -rf run` costs nothing that was folded, and readers see it all the same."""
+    add_loop(store, "kept", clock)
+    shutil.rmtree(getattr(store.folder("trades"), place))
+    assert store.exists("trades")
+    assert open_ids(store) == {"kept"}
+    add_loop(store, "after", clock)
+    assert open_ids(store) == {"kept", "after"}
+
+
+def test_a_copy_without_its_run_folder_is_taken_over_at_once(store, open_store, clock):
+    """A folder that was copied to another host needs --take-over once, not twice."""
+    shutil.rmtree(store.folder("trades").run)
+    elsewhere = open_store(host="elsewhere")
+    record = loops.add({}, "a", "text", clock())
+    with pytest.raises(ForeignOwnerError):
+        elsewhere.submit("trades", record)
+    assert elsewhere.submit("trades", record, take_over=True)
+
+
+def test_a_fold_that_fails_says_that_the_record_is_kept(store, clock, monkeypatch):
+    """Once the inbox has it, an error of the fold must not tell the user to repeat it in doubt."""
+
+    def broken(*_arguments):
+        raise StoreError("ops.jsonl", "Input/output error", errno=5, hint="check the disk")
+
+    monkeypatch.setattr(log, "append", broken)
+    with pytest.raises(StoreError) as refused:
+        add_loop(store, "a", clock)
+    assert "is kept" in refused.value.hint
+    assert open_ids(store) == {"a"}

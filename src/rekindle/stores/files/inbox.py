@@ -19,12 +19,17 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents import event as events
-from rekindle.documents.event import AnyEvent, Event, Unrecognised
+from rekindle.documents import jsontext
+from rekindle.documents.event import AnyEvent, Event, LoopAdded, LoopResolved, Unrecognised
+from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, StoreError, storing
 from rekindle.system import disk
 
-_PREFIX = b"1 event "
+_VERSION = 1
+_KIND = b"event "
+_PREFIX = b"%d %s" % (_VERSION, _KIND)
 _SUFFIX = ".seg"
+_ID_LIMIT = 200
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -39,9 +44,11 @@ class Record(msgspec.Struct, frozen=True):
         return f"{self.segment}:{self.end}"
 
     def event(self) -> AnyEvent | Unrecognised:
-        if not self.line.startswith(_PREFIX):
-            raise DocumentError("inbox record", "is torn, or of a kind that is not known")
-        return events.parse(self.line[len(_PREFIX) :])
+        version, _, rest = self.line.partition(b" ")
+        if rest.startswith(_KIND) and version.isdigit():
+            jsontext.refuse_newer(int(version), "inbox record", _VERSION)
+            return _harmless(events.from_outside(rest[len(_KIND) :]))
+        raise DocumentError("inbox record", "is torn, or of a kind that is not known")
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -94,6 +101,20 @@ def records(segment: Segment, start: int = 0) -> Iterator[Record]:
             yield Record(segment.name, start + position, line)
 
 
+def sync(segment: Segment) -> None:
+    """Confirm by the disk what heartbeats did not wait for.
+
+    Without it a power loss could leave the log's cursor but not the segment's bytes, and the next
+    record to land at those offsets would pass for folded.
+    """
+    with storing(segment.path):
+        fd = disk.open_plain(segment.path, os.O_RDONLY)
+        try:
+            disk.sync_descriptor(fd, segment.path)
+        finally:
+            os.close(fd)
+
+
 def retire(segment: Segment, folded: int) -> Record | None:
     """Remove a segment that is folded up to `folded`, unless somebody appended meanwhile.
 
@@ -121,6 +142,19 @@ def retire(segment: Segment, folded: int) -> Record | None:
         finally:
             os.close(fd)
     return None
+
+
+def _harmless(event: AnyEvent | Unrecognised) -> AnyEvent | Unrecognised:
+    """Records come from anybody: what people will read stays on one line, without escapes."""
+    if isinstance(event, LoopAdded):
+        return msgspec.structs.replace(
+            event, id=one_line(event.id, _ID_LIMIT), text=one_line(event.text)
+        )
+    if isinstance(event, LoopResolved):
+        return msgspec.structs.replace(
+            event, id=one_line(event.id, _ID_LIMIT), reason=one_line(event.reason)
+        )
+    return event
 
 
 def _read_from(segment: Segment, start: int) -> bytes:

@@ -83,16 +83,18 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return (self.path, self.memories, self.archive, self.run, self.inbox)
 
     def exists(self) -> bool:
-        return self.inbox.is_dir()
+        return self.path.is_dir()
 
     def make(self) -> None:
+        """Make what is missing: `run` belongs to this host and may be gone."""
+        self.verify()
         for folder in self.folders:
             disk.make_folder(folder)
 
     def verify(self) -> None:
-        """Refuse links where our folders should be."""
-        for folder in self.folders:
-            disk.require_folder(folder)
+        """Refuse links where our folders should be, from .rekindle down."""
+        for folder in (self.path.parents[1], self.path.parent, *self.folders):
+            disk.refuse_link(folder)
 
 
 class Root(msgspec.Struct, frozen=True):
@@ -113,6 +115,7 @@ class Root(msgspec.Struct, frozen=True):
 
     def make(self) -> None:
         for folder in (self.path, self.agents):
+            disk.refuse_link(folder)
             disk.make_folder(folder)
         for name, text in (("README", _README), (".gitignore", "*\n")):
             if not (self.path / name).exists():

@@ -112,8 +112,10 @@ def _lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
         file.seek(start)
         offset = start
         for line in file:
-            if line.endswith(b"\n"):
-                yield offset, line
+            # The writer may be in the middle of this one: its second half is not another line.
+            if not line.endswith(b"\n"):
+                return
+            yield offset, line
             offset += len(line)
 
 
@@ -125,13 +127,14 @@ def _lines_backwards(path: Path) -> Iterator[bytes]:
             return
     with os.fdopen(fd, "rb") as file, storing(path):
         position = file.seek(0, os.SEEK_END)
-        rest = b""
+        rest = None  # what stands behind the last newline is not complete
         while position > 0:
             width = min(_BLOCK, position)
             position -= width
             file.seek(position)
-            lines = (file.read(width) + rest).split(b"\n")
+            lines = (file.read(width) + (rest or b"")).split(b"\n")
+            complete = lines[1:] if rest is not None else lines[1:-1]
             rest = lines[0]
-            yield from (line for line in reversed(lines[1:]) if line.strip())
-        if rest.strip():
+            yield from (line for line in reversed(complete) if line.strip())
+        if rest and rest.strip():
             yield rest

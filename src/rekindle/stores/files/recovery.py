@@ -8,10 +8,9 @@ commit is restored, and an event says so. Nothing that somebody wrote is ever th
 
 from collections.abc import Callable
 
-from rekindle.documents import brief, checkpoint, jsontext, state
+from rekindle.documents import brief, checkpoint, jsontext
 from rekindle.documents import relay as relays
 from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError
-from rekindle.policy.fold import adopt
 from rekindle.stores.files.writer import Writer
 from rekindle.system import disk
 
@@ -25,7 +24,6 @@ def recover(writer: Writer) -> None:
     _document(writer, "relay", _adopt_relay)
     _document(writer, "checkpoint", _adopt_checkpoint)
     _document(writer, "brief", _adopt_brief)
-    _state(writer)
 
 
 def _document(writer: Writer, name: str, adopted: Callable[[Writer, bytes], None]) -> None:
@@ -70,21 +68,3 @@ def _restore(writer: Writer, name: str) -> None:
     kept = disk.read(writer.folder.path / standing.path)
     if kept is not None and jsontext.fingerprint(kept) == standing.sha256:
         disk.replace(writer.folder.document(name), kept)
-
-
-def _state(writer: Writer) -> None:
-    data = disk.read(writer.folder.state)
-    if data is None:
-        return
-    try:
-        if state.is_ours(data):
-            return
-        edited = state.parse(data)
-    except NewerSchemaError:
-        raise
-    except DocumentError as unreadable:
-        writer.set_aside("state", writer.folder.state, str(unreadable))
-        return
-    event = adopt(writer.projection, edited, writer.now())
-    if event is not None:
-        writer.append(event)

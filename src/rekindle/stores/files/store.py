@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent, Event, Unrecognised
-from rekindle.errors import BusyError, ForeignOwnerError
+from rekindle.errors import BusyError, ForeignOwnerError, RekindleError
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
-from rekindle.stores.files import inbox, log, ownership, recovery, view
+from rekindle.stores.files import inbox, inspection, log, ownership, recovery, view
 from rekindle.stores.files.layout import AgentFolder, Root
 from rekindle.stores.files.view import View
 from rekindle.stores.files.writer import Writer
@@ -32,8 +32,6 @@ class FileStore:
 
     def create(self, agent: str) -> None:
         """Make an agent's folder; one that is there already is left as it is."""
-        self.root.make()
-        self.folder(agent).make()
         with self.writer(agent):
             pass
 
@@ -50,9 +48,7 @@ class FileStore:
         Once the inbox has them they count: readers see them, and whoever writes next folds them.
         """
         folder = self.folder(agent)
-        if not folder.exists():
-            self.create(agent)
-        folder.verify()
+        self._make(folder)
         owner = ownership.read(folder)
         if owner and owner.host != self._host and not take_over:
             raise ForeignOwnerError(agent, owner.host)
@@ -62,6 +58,9 @@ class FileStore:
                 writer.fold()
         except BusyError:
             return False
+        except RekindleError as error:
+            error.hint = f"what you handed in is kept and counts already; {error.hint}"
+            raise
         return True
 
     @contextmanager
@@ -70,15 +69,22 @@ class FileStore:
     ) -> Iterator[Writer]:
         """The agent's only writer, with everything that a crash left behind already mended."""
         folder = self.folder(agent)
-        folder.verify()
-        with disk.locked(folder.lock, wait) as held:
-            if not held:
+        self._make(folder)
+        with disk.locked(folder.lock, wait) as lock:
+            if lock is None:
                 raise BusyError(agent, wait)
             seen = view.read(folder)
             owner, previous = ownership.claim(
                 folder, self._host, seen.committed.gen, take_over=take_over
             )
-            writer = Writer(folder, owner, seen, self._settings, self._clock)
+            writer = Writer(
+                folder,
+                lock=lock,
+                owner=owner,
+                view=seen,
+                settings=self._settings,
+                clock=self._clock,
+            )
             if seen.committed.seq == 0:
                 writer.append(events.AgentCreated(ts=self._clock(), agent=agent))
             if previous is not None:
@@ -88,6 +94,11 @@ class FileStore:
             recovery.recover(writer)
             writer.project()
             yield writer
+
+    def _make(self, folder: AgentFolder) -> None:
+        folder.verify()
+        self.root.make()
+        folder.make()
 
     def events_since(self, agent: str, offset: int) -> log.Tail:
         """Events from a place in the log on, for whoever follows it."""
@@ -102,8 +113,15 @@ class FileStore:
         return log.size(self.folder(agent).log)
 
     def document(self, agent: str, name: str) -> bytes | None:
-        """A document as it stands for readers."""
-        return disk.read(self.folder(agent).document(name))
+        """A document as readers should see it: an edit counts, a file that lags does not."""
+        folder = self.folder(agent)
+        seen = view.read(folder)
+        if name == "relay" and seen.proposed is not None:
+            return seen.proposed.text.encode()
+        standing = seen.committed.documents.get(name)
+        if standing and inspection.condition_of(folder, name, standing) in {"missing", "behind"}:
+            return disk.read(folder.path / standing.path)
+        return disk.read(folder.document(name))
 
     def archived(self, agent: str, path: str) -> bytes | None:
         """A document as the archive keeps it."""

@@ -23,9 +23,9 @@ from rekindle.documents import relay as relays
 from rekindle.documents.event import AnyEvent, Committed
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Relay
-from rekindle.errors import CheckFailedError, DocumentError
+from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError, OwnershipError
 from rekindle.policy import check, trim
-from rekindle.policy.fold import Projection, Standing, fold, state_of
+from rekindle.policy.fold import Projection, Standing, adopt, fold, state_of
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
 from rekindle.policy.tokens import estimate
 from rekindle.stores.files import inbox, log, ownership, snapshot
@@ -51,6 +51,8 @@ class Writer:
     def __init__(
         self,
         folder: AgentFolder,
+        *,
+        lock: disk.Lock,
         owner: Owner,
         view: View,
         settings: Settings,
@@ -58,6 +60,7 @@ class Writer:
     ) -> None:
         self.folder = folder
         self.projection: Projection = view.committed
+        self._lock = lock
         self._owner = owner
         self._settings = settings
         self._clock = clock
@@ -74,6 +77,11 @@ class Writer:
             return
         # Another host may have taken over since we claimed the agent: look before each commit.
         ownership.require(self.folder, self._owner)
+        if not self._lock.is_in_place():
+            raise OwnershipError(
+                f"agent {self.folder.name}: its lock was removed while it was held",
+                hint="nothing was written; repeat the command, and leave the run folder alone",
+            )
         gen = self._owner.gen
         first = self.projection.seq + 1
         stamped: list[AnyEvent] = [
@@ -85,9 +93,20 @@ class Writer:
         self._resolutions += [event for event in stamped if _resolves(event)]
 
     def fold(self) -> None:
-        """Move every record of the inbox into the log, then bring the readers' files up to date."""
-        while self._fold_once():
-            pass
+        """Move what the inbox holds now into the log, then bring the readers' files up to date.
+
+        One pass: writers that never stop must not keep a command from ending.
+        """
+        for segment in inbox.segments(self.folder.inbox):
+            start = self.projection.cursors.get(segment.name, 0)
+            found = pending_records(list(inbox.records(segment, start)), self.projection)
+            if found:
+                inbox.sync(segment)
+            self._take(found)
+            torn = inbox.retire(segment, self.projection.cursors.get(segment.name, 0))
+            if torn is not None:
+                self._take([torn])
+                inbox.retire(segment, torn.end)
         self.project()
 
     def commit_relay(self, relay: Relay, *, by: str, at: str = "") -> Standing:
@@ -132,21 +151,6 @@ class Writer:
         self._snapshot_end = self._end
         self._resolutions = []
 
-    def _fold_once(self) -> bool:
-        """Fold what is there now; False once every segment is retired or still being written."""
-        folded = False
-        for segment in inbox.segments(self.folder.inbox):
-            start = self.projection.cursors.get(segment.name, 0)
-            found = pending_records(list(inbox.records(segment, start)), self.projection)
-            self._take(found)
-            done = self.projection.cursors.get(segment.name, 0)
-            torn = inbox.retire(segment, done)
-            if torn is not None:
-                self._take([torn])
-                inbox.retire(segment, torn.end)
-            folded = folded or bool(found)
-        return folded
-
     def _take(self, found: list[inbox.Record]) -> None:
         batch: list[AnyEvent] = []
         for record in found:
@@ -162,6 +166,8 @@ class Writer:
     def _accept(self, record: inbox.Record) -> AnyEvent:
         try:
             event = record.event()
+        except NewerSchemaError:
+            raise  # acknowledged by a newer Rekindle: left in the inbox for that one
         except DocumentError as error:
             return self._rejected(record, error.reason)
         if isinstance(event, _FROM_OUTSIDE):
@@ -226,7 +232,9 @@ class Writer:
             digest = jsontext.fingerprint(found)
             if digest not in {event.previous, event.sha256, *replaces}:
                 self.set_aside(document, path, "it was edited while a new one was committed")
-        disk.replace(path, data)
+        # A file that is right already is left alone: whoever has it open goes on in the same one.
+        if found != data:
+            disk.replace(path, data)
         return self.projection.documents[document]
 
     def set_aside(self, document: str, path: Path, reason: str) -> None:
@@ -247,9 +255,27 @@ class Writer:
         )
 
     def _project_state(self) -> None:
+        found = disk.read(self.folder.state)
+        if found is not None:
+            self._adopt_state(found)
         data = state.render(state_of(self.projection, self.now(), self._settings.runtime.loops))
-        if disk.read(self.folder.state) != data:
+        if found != data:
             disk.replace(self.folder.state, data)
+
+    def _adopt_state(self, found: bytes) -> None:
+        """Take over what somebody wrote into state.json since we did."""
+        try:
+            if state.is_ours(found):
+                return
+            edited = state.parse(found)
+        except NewerSchemaError:
+            raise
+        except DocumentError as unreadable:
+            self.set_aside("state", self.folder.state, str(unreadable))
+            return
+        event = adopt(self.projection, edited, self.now())
+        if event is not None:
+            self.append(event)
 
     def _project_resolutions(self) -> None:
         """Append to resolved.jsonl what the log has and it has not; `seq` tells how far it is."""
@@ -257,7 +283,7 @@ class Writer:
         lines = [
             jsontext.encode(
                 {"id": item[0], "reason": item[1], "ts": event.ts, "domain": self.folder.name}
-                | {"seq": event.seq},
+                | {"v": 1, "seq": event.seq},
                 "resolved.jsonl",
             )
             for event in self._resolutions

@@ -1,0 +1,161 @@
+"""The order in which the disk is asked to confirm: what kill -9 cannot see.
+
+A power loss takes what was written and not confirmed. So the system calls of real commands are
+listed, and held against the order that the promises rest on.
+"""
+
+import os
+from pathlib import Path
+
+import click
+import pytest
+
+from rekindle import config, wiring
+from rekindle.cli import main
+from rekindle.documents import event as events
+from rekindle.stores.files import FileStore, inbox
+from rekindle.system import clock
+from torture.tracing import Call, Say, obstacle, trace
+
+pytestmark = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
+
+for every in main.COMMANDS:
+    main.app.get_command(click.Context(main.app), every)
+
+SYNC = {"fsync", "fdatasync"}
+RENAME = {"rename", "renameat", "renameat2"}
+COMMANDS = {
+    "loops add": ["loops", "add", "new", "text"],
+    "resolve": ["resolve", "known", "done"],
+    "relay set": ["relay", "set", "relay.md"],
+    "relay set, trimmed": ["relay", "set", "long.md"],
+    "fold": ["doctor", "--fix"],
+    "init": ["init", "--yes", "--agent", "second"],
+}
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """An agent with a loop, a heartbeat that nobody has confirmed, and two relays to set."""
+    (tmp_path / "rekindle.yaml").write_text("version: 1\nagents:\n  trades:\n    harness: codex\n")
+    directive = "## Next Action\nGo on\n"
+    (tmp_path / "relay.md").write_text(directive)
+    (tmp_path / "long.md").write_text(directive + "## Log\n" + "- one more line\n" * 900)
+    store = opened(tmp_path)
+    store.create("trades")
+    store.submit("trades", events.LoopAdded(ts=clock.now(), id="known", text="text"))
+    beat = events.Heartbeat(ts=clock.now(), tool="Bash")
+    inbox.append(store.folder("trades").inbox, [beat], durable=False)
+    return tmp_path
+
+
+def opened(project: Path) -> FileStore:
+    return wiring.open_store(config.load(project))
+
+
+def calls_of(project: Path, arguments: list[str]) -> list[Call]:
+    """The system calls of a command, up to its acknowledgement."""
+
+    def work(say: Say) -> None:
+        os.chdir(project)
+        sink = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(sink, descriptor)
+        if main.run(arguments) == 0:
+            say(b"acknowledged")
+
+    outcome, calls = trace(work, paths=True)
+    assert outcome.said == b"acknowledged"
+    return calls
+
+
+def places(calls: list[Call], names: set[str], text: str) -> list[int]:
+    return [
+        place
+        for place, call in enumerate(calls)
+        if call.name in names and call.path and text in call.path and call.result != -1
+    ]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_write_is_confirmed_before_the_acknowledgement(project, name):
+    """After the last write to any file of ours comes an fsync of that file."""
+    calls = calls_of(project, COMMANDS[name])
+    written: dict[str, int] = {}
+    for place, call in enumerate(calls):
+        if call.name in {"write", "pwrite64"} and ".rekindle" in (call.path or ""):
+            written[str(call.path)] = place
+    assert written
+    for path, place in written.items():
+        assert any(at > place for at in places(calls, SYNC, path)), f"{path} was not confirmed"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_rename_is_of_confirmed_bytes_and_is_confirmed_itself(project, name):
+    """Before a rename the new file is fsynced, after it the folder, before anything else is."""
+    calls = calls_of(project, COMMANDS[name])
+    renames = [place for place, call in enumerate(calls) if call.name in RENAME]
+    assert renames
+    for place in renames:
+        before = [call for call in calls[:place] if call.name in SYNC | {"write"}]
+        assert before[-1].name in SYNC
+        assert "/.tmp-" in str(before[-1].path)
+        after = next(call for call in calls[place:] if call.name in SYNC | {"write"})
+        assert after.name in SYNC
+        assert Path(str(after.path)) == Path(str(before[-1].path)).parent
+
+
+@pytest.mark.parametrize("name", ["loops add", "resolve", "relay set"])
+def test_a_record_is_confirmed_with_the_name_of_its_segment(project, name):
+    """The inbox's file and its folder are fsynced before the fold begins."""
+    calls = calls_of(project, COMMANDS[name])
+    (record, *_) = places(calls, {"write"}, ".seg")
+    segment = next(at for at in places(calls, SYNC, ".seg") if at > record)
+    folder = next(at for at in places(calls, SYNC, "/run/inbox") if at > segment)
+    assert str(calls[folder].path).endswith("/run/inbox")
+    assert folder < min(places(calls, {"write"}, "ops.jsonl"))
+
+
+def test_a_segment_is_confirmed_before_the_log_says_that_it_is_folded(project):
+    """A heartbeat nobody waited for is fsynced before its cursor is logged, and removed after."""
+    calls = calls_of(project, COMMANDS["fold"])
+    logged = min(places(calls, {"write"}, "ops.jsonl"))
+    assert min(places(calls, SYNC, ".seg")) < logged
+    confirmed = min(places(calls, SYNC, "ops.jsonl"))
+    removed = [at for at, call in enumerate(calls) if call.name in {"unlink", "unlinkat"}]
+    assert logged < confirmed < min(removed)
+
+
+def test_a_snapshot_forgets_a_segment_only_when_its_removal_is_confirmed(project):
+    """The inbox's folder is fsynced between the removal and the snapshot."""
+
+    def work(say: Say) -> None:
+        with opened(project).writer("trades") as writer:
+            writer.fold()
+            writer.snapshot()
+        say(b"acknowledged")
+
+    _, calls = trace(work, paths=True)
+    removed = max(at for at, call in enumerate(calls) if call.name in {"unlink", "unlinkat"})
+    written = min(places(calls, {"write"}, "snapshot.json"))
+    assert any(
+        removed < at < written and str(calls[at].path).endswith("/run/inbox")
+        for at in places(calls, SYNC, "/run/inbox")
+    )
+
+
+def test_a_new_agent_s_folders_are_confirmed(tmp_path):
+    """Each folder that is made is fsynced in its parent, and so is a log that is new."""
+    (tmp_path / "rekindle.yaml").write_text("version: 1\nagents:\n  trades:\n    harness: codex\n")
+
+    def work(say: Say) -> None:
+        opened(tmp_path).create("trades")
+        say(b"acknowledged")
+
+    _, calls = trace(work, paths=True)
+    synced = {str(calls[at].path) for at in places(calls, SYNC, str(tmp_path))}
+    agent = tmp_path / ".rekindle/agents/trades"
+    for parent in (tmp_path, tmp_path / ".rekindle", agent.parent, agent, agent / "memories"):
+        assert str(parent) in synced, parent
+    log = min(places(calls, {"write"}, "ops.jsonl"))
+    assert any(at > log and calls[at].path == str(agent) for at in places(calls, SYNC, str(agent)))
