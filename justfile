@@ -19,7 +19,7 @@ bench *args:
 
 # The whole sweeps: every system call of every write killed, and more rounds of everything.
 torture *args:
-    REKINDLE_TORTURE=whole {{python}} -m pytest -m torture -s -n 2 --timeout 3600 {{args}}
+    REKINDLE_TORTURE=whole {{python}} -m pytest -m torture -s --timeout 3600 {{args}}
 
 lint:
     {{python}} -m ruff format --check .

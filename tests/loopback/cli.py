@@ -1,0 +1,157 @@
+"""Claude Code in a sandbox: no configuration of this machine, and no network but loopback."""
+
+import contextlib
+import json
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from loopback.model import Model
+from loopback.namespace import Namespace
+
+HEADLESS: Final = ("-p", "--output-format", "stream-json", "--verbose")
+KEY: Final = "sk-test-loopback"
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a headless run ended, and what it said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """The lines of the stream; the last may be torn if the program was killed."""
+        return [json.loads(line) for line in self.stdout.split("\n")[:-1]]
+
+    def of(self, kind: str, subtype: str | None = None) -> list[dict[str, Any]]:
+        """The events of a type, or of one of its subtypes."""
+        return [
+            event
+            for event in self.events
+            if event["type"] == kind and subtype in {None, event.get("subtype")}
+        ]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The last result; a run that was killed has none."""
+        assert self.of("result"), f"no result; stdout {self.stdout!r}, stderr {self.stderr!r}"
+        return self.of("result")[-1]
+
+    @property
+    def session(self) -> str:
+        identity: str = self.of("system", "init")[0]["session_id"]
+        return identity
+
+
+class Running:
+    """A run that has been started; its output goes to files, so that nothing has to read it."""
+
+    def __init__(
+        self, argv: list[str], *, prompt: str, environment: Mapping[str, str], cwd: Path, to: Path
+    ) -> None:
+        to.mkdir(parents=True)
+        self._to = to
+        (to / "stdin").write_text(prompt)
+        with (
+            (to / "stdin").open("rb") as stdin,
+            (to / "stdout").open("wb") as stdout,
+            (to / "stderr").open("wb") as stderr,
+        ):
+            self.process = subprocess.Popen(
+                argv, stdin=stdin, stdout=stdout, stderr=stderr, env=dict(environment), cwd=cwd
+            )
+
+    def wait(self, timeout: float) -> Run:
+        """The run at its end; it is ended, and the test fails, if that takes longer."""
+        try:
+            code = self.process.wait(timeout)
+        finally:
+            self.end()
+        out, err = ((self._to / name).read_text(errors="replace") for name in ("stdout", "stderr"))
+        return Run(code, out, err)
+
+    def end(self) -> None:
+        """End it if it still runs: on SIGTERM it takes its tools along, on SIGKILL it does not."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.process.poll() is None:
+                self.process.send_signal(number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(10)
+
+
+class ClaudeSandbox:
+    """A home, a place for temporary files and a project, all of them thrown away."""
+
+    def __init__(self, program: Path, *, model: Model, network: Namespace, root: Path) -> None:
+        self.program, self.model, self.network = program, model, network
+        self.home, self.tmp, self.project = root / "home", root / "tmp", root / "project"
+        self._bin, self._runs = root / "bin", root / "runs"
+        for folder in (self.home, self.tmp, self.project, self._bin):
+            folder.mkdir(parents=True)
+        (self._bin / "claude").symlink_to(program)
+        self._started: list[Running] = []
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """All that the program sees, and nothing of the tests' own environment."""
+        return {
+            "PATH": f"{self._bin}:/usr/bin:/bin",
+            "HOME": str(self.home),
+            "TMPDIR": str(self.tmp),
+            "IS_SANDBOX": "1",  # as root, it refuses to skip permissions without
+            "ANTHROPIC_BASE_URL": self.model.url,
+            "ANTHROPIC_API_KEY": KEY,
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_ERROR_REPORTING": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": "1",  # ten, by default, and minutes of waiting
+            **more,
+        }
+
+    def argv(self, *arguments: str) -> list[str]:
+        """Claude Code with these arguments, in the model's network."""
+        return self.network.argv([str(self.program), *arguments])
+
+    def start(self, prompt: str, *arguments: str, **environment: str) -> Running:
+        """Start a headless run, with the prompt on its standard input."""
+        running = Running(
+            self.argv(*HEADLESS, *arguments),
+            prompt=prompt,
+            environment=self.environment(**environment),
+            cwd=self.project,
+            to=self._runs / str(len(self._started)),
+        )
+        self._started.append(running)
+        return running
+
+    def run(self, prompt: str, *arguments: str, timeout: float = 60, **environment: str) -> Run:
+        """Run to the end."""
+        return self.start(prompt, *arguments, **environment).wait(timeout)
+
+    def settings(self, hooks: Mapping[str, Sequence[str]], **more: Any) -> Path:
+        """A file for `--settings`, with one command for each event that is hooked."""
+        hooked = {
+            event: [{"hooks": [{"type": "command", "command": shlex.join(argv), "timeout": 30}]}]
+            for event, argv in hooks.items()
+        }
+        path = self.home / f"settings-{len(list(self.home.glob('settings-*')))}.json"
+        path.write_text(json.dumps({"hooks": hooked, **more}))
+        return path
+
+    def transcript(self, session: str) -> Path:
+        """Where the program keeps this session."""
+        (found,) = (self.home / ".claude" / "projects").glob(f"*/{session}.jsonl")
+        return found
+
+    def close(self) -> None:
+        """End what a failed test has left running."""
+        for running in self._started:
+            running.end()

@@ -1,0 +1,89 @@
+"""A network that holds nothing but its own loopback.
+
+A network namespace belongs to a thread, and a socket stays in the one it was created in. So one
+short thread makes the namespace and opens the listening socket there; any thread of this process
+may serve it afterwards, and the programs under test are started into the namespace by `argv`.
+
+Sockets in the file system cross namespaces: a resolver that is asked over one would still answer.
+"""
+
+import ctypes
+import fcntl
+import functools
+import os
+import shutil
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Self, TypeVar
+
+_NEW_NETWORK: Final = 0x40000000  # CLONE_NEWNET
+_GET_FLAGS: Final = 0x8913  # SIOCGIFFLAGS
+_SET_FLAGS: Final = 0x8914  # SIOCSIFFLAGS
+_UP: Final = 0x1  # IFF_UP
+_REQUEST: Final = struct.Struct("16sH22x")  # struct ifreq, as far as flags need it
+
+T = TypeVar("T")
+
+
+class Namespace:
+    """A fresh network namespace with `lo` up and a socket listening on 127.0.0.1."""
+
+    def __init__(self) -> None:
+        self._handle, self.listener = _in_a_thread_of_its_own(_make)
+
+    @property
+    def port(self) -> int:
+        number: int = self.listener.getsockname()[1]
+        return number
+
+    def argv(self, argv: list[str]) -> list[str]:
+        """The same command inside; nsenter replaces itself, so the pid is the command's own."""
+        return ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self._handle}", "--", *argv]
+
+    def close(self) -> None:
+        """Let go; the kernel removes the namespace when its last process and socket are gone."""
+        self.listener.close()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+@functools.cache
+def obstacle() -> str | None:
+    """Why no namespace can be made here, or None if it can."""
+    if sys.platform != "linux":
+        return f"network namespaces need Linux, and this is {sys.platform}"
+    if shutil.which("nsenter") is None:
+        return "nsenter is not installed (util-linux)"
+    try:
+        Namespace().close()
+    except OSError as error:
+        return f"no network namespace can be made here: {error}"
+    return None
+
+
+def _in_a_thread_of_its_own(work: Callable[[], T]) -> T:
+    # The thread ends with the work: no other work can be started in its namespace by accident.
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        return threads.submit(work).result()
+
+
+def _make() -> tuple[int, socket.socket]:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_NEW_NETWORK) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"unshare: {os.strerror(error)}")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        _, flags = _REQUEST.unpack(fcntl.ioctl(control, _GET_FLAGS, _REQUEST.pack(b"lo", 0)))
+        fcntl.ioctl(control, _SET_FLAGS, _REQUEST.pack(b"lo", flags | _UP))
+    listener = socket.create_server(("127.0.0.1", 0))
+    return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC), listener
