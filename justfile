@@ -35,8 +35,8 @@ docs *args:
 
 # What CI runs.
 check: lint types (docs "--check")
-    {{python}} -m pytest -n 2 -m "not bench"
     {{python}} -m pytest -m bench -s
+    {{python}} -m pytest -n 2 -m "not bench"
 
 # Pin the dependencies anew; the files name no index.
 lock:
