@@ -41,7 +41,7 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
         did = [f"{manifest.FILE} is there already, with {', '.join(known)}"]
     else:
         name = agent_name(agent or _ask("Agent's name", _default_name(folder), yes=yes))
-        chosen = _harness(harness or _ask(f"Harness ({', '.join(HARNESSES)})", "", yes=yes))
+        chosen = _harness(harness or _ask("Harness", HARNESSES[0], yes=yes))
         did = [_manifest(folder, name, chosen)]
     did += _prompt(folder)
     store = wiring.open_store(config.load(folder))
@@ -60,7 +60,7 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
 
 
 def _harness(name: str) -> str:
-    chosen = _ALIASES.get(name, name) or HARNESSES[0]
+    chosen = _ALIASES.get(name, name)
     if not AGENT_NAME.match(chosen):
         raise UsageError(
             f"{chosen!r} cannot be a harness's name", hint=f"one of: {', '.join(HARNESSES)}"
@@ -104,7 +104,7 @@ def _ask(question: str, default: str, *, yes: bool) -> str:
     if yes:
         return default
     try:
-        answer: str = click.prompt(question, default=default or HARNESSES[0])
+        answer: str = click.prompt(question, default=default)
     except click.Abort as gone:
         raise UsageError(
             "no answer", hint="answer the question, or take the defaults with --yes"

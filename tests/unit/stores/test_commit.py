@@ -347,3 +347,26 @@ def test_a_version_that_is_no_number_is_refused(store, version):
     path.write_bytes(b'{"v": %s, "agent": "trades"}' % version.encode())
     heal(store)
     assert path.with_name("state.json.rejected").exists()
+
+
+def test_a_snapshot_forgets_no_resolution_that_is_not_written_yet(store, clock):
+    """What only the tail of the log could tell is in resolved.jsonl before the tail is cut off."""
+    store.submit("trades", loops.add({}, "old", "Old one", clock()))
+    known = store.read("trades").projection.loops
+    with store.writer("trades") as writer:
+        writer.append(loops.resolve(known, "old", "done", clock()))
+        writer.snapshot()
+    assert b'"old"' in store.folder("trades").resolved.read_bytes()
+
+
+def test_lines_that_another_tool_appended_do_not_repeat_ours(store, clock):
+    """A resolution appended to resolved.jsonl by hand has no number: ours are told apart by it."""
+    for name in ("one", "two"):
+        store.submit("trades", loops.add({}, name, "text", clock()))
+        known = store.read("trades").projection.loops
+        store.submit("trades", loops.resolve(known, name, "done", clock()))
+        with store.folder("trades").resolved.open("ab") as file:
+            file.write(b'{"id":"other","reason":"by hand","ts":"2026-04-09","domain":"x"}\n')
+    heal(store)
+    lines = store.folder("trades").resolved.read_bytes().splitlines()
+    assert [msgspec.json.decode(line)["id"] for line in lines] == ["one", "other", "two", "other"]

@@ -177,6 +177,7 @@ def test_a_record_of_a_newer_rekindle_is_left_for_it(store, clock):
     with pytest.raises(DocumentError, match=r"loop\.split"):
         fold(store)
     assert segment.path.exists()
+    assert len(logged(store, "heartbeat")) == 1
 
 
 def test_a_proposed_relay_that_cannot_be_used_is_kept_and_said(store, clock):

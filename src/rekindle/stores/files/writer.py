@@ -28,7 +28,7 @@ from rekindle.policy import check, trim
 from rekindle.policy.fold import Projection, Standing, adopt, fold, state_of
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
 from rekindle.policy.tokens import estimate
-from rekindle.stores.files import inbox, log, ownership, snapshot
+from rekindle.stores.files import inbox, log, ownership, resolutions, snapshot
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.ownership import Owner
 from rekindle.stores.files.view import View, pending_records
@@ -66,7 +66,7 @@ class Writer:
         self._clock = clock
         self._end = view.end
         self._snapshot_end = view.snapshot_end
-        self._resolutions = [event for event in view.tail if _resolves(event)]
+        self._resolving = resolutions.among(view.tail)
 
     def now(self) -> datetime:
         return self._clock()
@@ -90,7 +90,7 @@ class Writer:
         ]
         _, self._end = log.append(self.folder.log, stamped)
         self.projection = fold(self.projection, stamped)
-        self._resolutions += [event for event in stamped if _resolves(event)]
+        self._resolving += resolutions.among(stamped)
 
     def fold(self) -> None:
         """Move what the inbox holds now into the log, then bring the readers' files up to date.
@@ -142,25 +142,32 @@ class Writer:
     def project(self) -> None:
         """Bring the files that are made from the log up to date with it."""
         self._project_state()
-        self._project_resolutions()
+        resolutions.append(self.folder, self._resolving)
         if self._end - self._snapshot_end >= SNAPSHOT_EVERY_BYTES:
             self.snapshot()
 
     def snapshot(self) -> None:
+        """Keep what the log adds up to; what the tail alone could still tell is written first."""
+        resolutions.append(self.folder, self._resolving)
         snapshot.save(self.folder, self.projection, self._end)
         self._snapshot_end = self._end
-        self._resolutions = []
+        self._resolving = []
 
     def _take(self, found: list[inbox.Record]) -> None:
         batch: list[AnyEvent] = []
-        for record in found:
-            event = self._accept(record)
-            if isinstance(event, events.RelayProposed):
-                self.append(*batch)
-                batch = []
-                self._commit_proposed(event, record.at)
-            else:
-                batch.append(msgspec.structs.replace(event, at=record.at))
+        try:
+            for record in found:
+                event = self._accept(record)
+                if isinstance(event, events.RelayProposed):
+                    self.append(*batch)
+                    batch = []
+                    self._commit_proposed(event, record.at)
+                else:
+                    batch.append(msgspec.structs.replace(event, at=record.at))
+        except DocumentError:
+            # A record that must wait for a newer Rekindle does not make those before it wait.
+            self.append(*batch)
+            raise
         self.append(*batch)
 
     def _accept(self, record: inbox.Record) -> AnyEvent:
@@ -276,44 +283,3 @@ class Writer:
         event = adopt(self.projection, edited, self.now())
         if event is not None:
             self.append(event)
-
-    def _project_resolutions(self) -> None:
-        """Append to resolved.jsonl what the log has and it has not; `seq` tells how far it is."""
-        done = _last_seq(disk.read(self.folder.resolved) or b"") if self._resolutions else 0
-        lines = [
-            jsontext.encode(
-                {"id": item[0], "reason": item[1], "ts": event.ts, "domain": self.folder.name}
-                | {"v": 1, "seq": event.seq},
-                "resolved.jsonl",
-            )
-            for event in self._resolutions
-            if event.seq > done
-            for item in _resolved_items(event)
-        ]
-        if lines:
-            disk.append(self.folder.resolved, b"\n".join(lines) + b"\n")
-
-
-def _resolves(event: object) -> bool:
-    return isinstance(event, events.LoopResolved) or (
-        isinstance(event, events.StateAdopted) and bool(event.resolved)
-    )
-
-
-def _resolved_items(event: object) -> list[tuple[str, str]]:
-    if isinstance(event, events.LoopResolved):
-        return [(event.id, event.reason)]
-    if isinstance(event, events.StateAdopted):
-        return [(item.id, item.reason) for item in event.resolved]
-    return []
-
-
-def _last_seq(data: bytes) -> int:
-    for line in reversed(data.splitlines()):
-        try:
-            found = jsontext.decode_object(line, "resolved.jsonl", schema=1)
-        except DocumentError:
-            continue
-        seq = found.get("seq")
-        return seq if isinstance(seq, int) else 0
-    return 0
