@@ -1,9 +1,16 @@
 """The composition root: the only module that knows every concrete class."""
 
 from rekindle.config import Project
+from rekindle.harnesses import claude_code
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host
 
 
 def open_store(project: Project) -> FileStore:
-    return FileStore(project.path, host=host.identify(), settings=project.settings, clock=clock.now)
+    return FileStore(
+        project.path,
+        host=host.identify(),
+        settings=project.settings,
+        clock=clock.now,
+        harnesses={claude_code.NAME: claude_code.read_hook},
+    )

@@ -25,7 +25,7 @@ from rekindle.documents import event as events
 from rekindle.documents import relay, state
 from rekindle.policy import loops, settings
 from rekindle.stores.files import FileStore, inbox, inspection
-from rekindle.system import clock, disk, host
+from rekindle.system import clock, disk
 from torture.tracing import Say, count, kill_before, obstacle
 
 pytestmark = [
@@ -254,7 +254,7 @@ def examine(where: str, scenario: Scenario, project: Path, said: bytes) -> None:
     healed = store.read("trades")
     assert healed.pending == (), f"{where}: the next command left records unfolded"
     assert set(survivors.loops) <= set(healed.committed.loops), f"{where}: a loop was lost"
-    problems = [one.what for one in inspection.inspect(folder, host.identify()) if not one.is_note]
+    problems = [one.what for one in store.inspect("trades") if not one.is_note]
     assert problems == [], f"{where}: not healed: {problems}"
     assert inspection.condition_of(folder, "relay", healed.committed.documents.get("relay")) in {
         "clean",

@@ -7,9 +7,8 @@ import click
 from rekindle import config, wiring
 from rekindle.cli.options import as_json, here, open_project, print_json, take_over
 from rekindle.errors import CheckFailedError, RekindleError
-from rekindle.stores.files import FileStore, inspection
+from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
-from rekindle.system import host
 
 PROGRAMS = {
     "git": "keeps an audit trail of the relays",
@@ -62,10 +61,9 @@ def _examine() -> dict[str, list[Problem]]:
     except RekindleError as error:
         return {"rekindle.yaml": [Problem(str(error), error.hint)]}
     store = wiring.open_store(project)
-    this_host = host.identify()
     found: dict[str, list[Problem]] = {"rekindle.yaml": []}
     for name, agent in project.manifest.agents.items():
-        problems = inspection.inspect(store.folder(name), this_host)
+        problems = store.inspect(name)
         if agent.prompt and not (project.path / agent.prompt).is_file():
             problems.append(Problem(f"{agent.prompt} is missing", "write the agent's task there"))
         found[name] = problems

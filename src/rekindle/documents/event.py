@@ -51,10 +51,40 @@ class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
     previous: str
 
 
+class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
+    summary = "A session of a harness began, or went on: by resume, clear, compact or fork."
+    session: str
+    harness: str
+    source: str = ""
+    launch: str = ""
+    """The launch that it belongs to; empty for a person's own session."""
+    transcript: str = ""
+
+
+class SessionEnded(Event, frozen=True, kw_only=True, tag="session.ended"):
+    summary = "A session ended and said so; a killed one never does."
+    session: str
+    reason: str = ""
+
+
+class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
+    summary = "Somebody asked the session for something."
+    session: str
+    text: str
+
+
+class SessionCompacted(Event, frozen=True, kw_only=True, tag="session.compacted"):
+    summary = "A harness is about to compact its own context."
+    session: str
+    trigger: str = ""
+
+
 class Heartbeat(Event, frozen=True, kw_only=True, tag="heartbeat"):
-    summary = "A session showed a sign of life."
+    summary = "A session showed a sign of life: a tool call ended."
     session: str = ""
     tool: str = ""
+    call: str = ""
+    """The tool call's own id: hooks installed twice report it twice, and it counts once."""
 
 
 class LoopAdded(Event, frozen=True, kw_only=True, tag="loop.added"):
@@ -146,6 +176,10 @@ class Unrecognised(msgspec.Struct, frozen=True):
 KINDS: tuple[type[Event], ...] = (
     AgentCreated,
     OwnerChanged,
+    SessionStarted,
+    SessionEnded,
+    PromptSubmitted,
+    SessionCompacted,
     Heartbeat,
     LoopAdded,
     LoopResolved,
@@ -161,6 +195,10 @@ KINDS: tuple[type[Event], ...] = (
 AnyEvent = (
     AgentCreated
     | OwnerChanged
+    | SessionStarted
+    | SessionEnded
+    | PromptSubmitted
+    | SessionCompacted
     | Heartbeat
     | LoopAdded
     | LoopResolved

@@ -51,6 +51,8 @@ class Projection(msgspec.Struct, frozen=True):
     documents: dict[str, Standing] = {}
     cursors: dict[str, int] = {}
     """How far each inbox segment has been folded into the log."""
+    seen: dict[str, datetime] = {}
+    """What hooks reported lately: installed twice, they report everything twice."""
 
 
 def fold(before: Projection, happened: Iterable[AnyEvent | Unrecognised]) -> Projection:
@@ -58,6 +60,21 @@ def fold(before: Projection, happened: Iterable[AnyEvent | Unrecognised]) -> Pro
     for event in happened:
         now.take(event)
     return now.projection()
+
+
+def key_of(event: AnyEvent | Unrecognised) -> str:
+    """What makes a hook's report the same as another; empty where each one counts."""
+    match event:
+        case events.Heartbeat() if event.call:
+            return f"call {event.session} {event.call}"
+        case _:
+            return ""
+
+
+def lately(seen: dict[str, datetime], most: int = 500) -> dict[str, datetime]:
+    """The newest reports: a second hook reports within moments of the first."""
+    newest = sorted(seen.items(), key=lambda item: (item[1], item[0]))[-most:]
+    return dict(newest)
 
 
 def state_of(projection: Projection, now: datetime, limits: settings.Loops) -> State:
@@ -119,6 +136,7 @@ class _Working:
         self.extra = dict(before.extra)
         self.documents = dict(before.documents)
         self.cursors = dict(before.cursors)
+        self.seen = dict(before.seen)
 
     def projection(self) -> Projection:
         return Projection(
@@ -131,6 +149,7 @@ class _Working:
             self.extra,
             self.documents,
             self.cursors,
+            self.seen,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
@@ -140,8 +159,15 @@ class _Working:
             segment, _, offset = event.at.rpartition(":")
             if offset.isdecimal():
                 self.cursors[segment] = max(self.cursors.get(segment, 0), int(offset))
+        if key := key_of(event):
+            self.seen[key] = max(event.ts, self.seen.get(key, event.ts))
         match event:
-            case events.Heartbeat():
+            case (
+                events.Heartbeat()
+                | events.SessionStarted()
+                | events.PromptSubmitted()
+                | events.SessionCompacted()
+            ):
                 self._active(event.ts)
             case events.LoopAdded():
                 self._mark(event.id, Mark(event.ts, event.text, added=event.added))

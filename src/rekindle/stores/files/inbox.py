@@ -12,24 +12,31 @@ import fcntl
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from rekindle import hook
 from rekindle.documents import event as events
-from rekindle.documents import jsontext
+from rekindle.documents import hookline, jsontext
 from rekindle.documents.event import AnyEvent, Event, LoopAdded, LoopResolved, Unrecognised
+from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, StoreError, storing
 from rekindle.system import disk
 
 _VERSION = 1
-_KIND = b"event "
-_PREFIX = b"%d %s" % (_VERSION, _KIND)
+_EVENT = b"event "
+_HOOK = b"hook "
+_PREFIX = b"%d %s" % (_VERSION, _EVENT)
 _SUFFIX = ".seg"
 _ID_LIMIT = 200
+
+
+Harnesses = Mapping[str, Callable[[HookLine], AnyEvent | None]]
+"""Who reads which harness's hooks."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -43,11 +50,17 @@ class Record(msgspec.Struct, frozen=True):
     def at(self) -> str:
         return f"{self.segment}:{self.end}"
 
-    def event(self) -> AnyEvent | Unrecognised:
+    def event(self, harnesses: Harnesses) -> AnyEvent | Unrecognised | None:
+        """What it says; None for a hook that reports nothing that we keep."""
         version, _, rest = self.line.partition(b" ")
-        if rest.startswith(_KIND) and version.isdigit():
+        if version.isdigit() and rest.startswith((_EVENT, _HOOK)):
             jsontext.refuse_newer(int(version), "inbox record", _VERSION)
-            return _harmless(events.from_outside(rest[len(_KIND) :]))
+            if rest.startswith(_EVENT):
+                return _harmless(events.from_outside(rest[len(_EVENT) :]))
+            line = hookline.parse(rest[len(_HOOK) :])
+            if line.harness not in harnesses:
+                raise DocumentError("hook record", f"is of an unknown harness ({line.harness})")
+            return harnesses[line.harness](line)
         raise DocumentError("inbox record", "is torn, or of a kind that is not known")
 
 
@@ -78,16 +91,20 @@ def append(folder: Path, records: list[Event], *, durable: bool) -> None:
         os.close(fd)
 
 
-def segments(folder: Path) -> list[Segment]:
+def segments(folder: Path, prefix: str = "") -> list[Segment]:
     """Oldest first; the names begin with the time at which they were made."""
     with storing(folder):
         try:
-            names = sorted(
-                entry.name for entry in os.scandir(folder) if entry.name.endswith(_SUFFIX)
-            )
+            names = [entry.name for entry in os.scandir(folder)]
         except FileNotFoundError:
             return []
-    return [Segment(folder / name) for name in names]
+    found = sorted(name for name in names if name.startswith(prefix) and name.endswith(_SUFFIX))
+    return [Segment(folder / name) for name in found]
+
+
+def spooled(agent: Path) -> list[Segment]:
+    """What hooks kept elsewhere while the inbox could not be written."""
+    return segments(Path(hook.SPOOL), hook.spool_prefix(str(agent)))
 
 
 def records(segment: Segment, start: int = 0) -> Iterator[Record]:

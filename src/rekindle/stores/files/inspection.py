@@ -14,6 +14,7 @@ from rekindle.documents import jsontext, state
 from rekindle.errors import DocumentError, RekindleError
 from rekindle.policy.fold import Standing
 from rekindle.stores.files import ownership, view
+from rekindle.stores.files.inbox import Harnesses
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.view import View
 from rekindle.system import disk
@@ -28,11 +29,11 @@ class Problem(msgspec.Struct, frozen=True):
     """Worth knowing, but nothing is broken."""
 
 
-def inspect(folder: AgentFolder, host: str) -> list[Problem]:
+def inspect(folder: AgentFolder, host: str, harnesses: Harnesses) -> list[Problem]:
     if not folder.exists():
         return [Problem("nothing kept yet", "it begins with the first command", is_note=True)]
     try:
-        seen = view.read(folder)
+        seen = view.read(folder, harnesses)
     except RekindleError as error:
         return [Problem(str(error), error.hint or _FIX)]
     return [

@@ -10,8 +10,8 @@ import msgspec
 
 from rekindle.documents import jsontext
 from rekindle.errors import storing
-from rekindle.policy.fold import Projection
-from rekindle.stores.files import log
+from rekindle.policy.fold import Projection, lately
+from rekindle.stores.files import inbox, log
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.system import disk
 
@@ -52,7 +52,8 @@ def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
     disk.sync_folder(folder.inbox)
     with storing(folder.inbox):
         present = {entry.name for entry in os.scandir(folder.inbox)}
+    present |= {segment.name for segment in inbox.spooled(folder.path)}
     cursors = {name: end for name, end in projection.cursors.items() if name in present}
-    pruned = msgspec.structs.replace(projection, cursors=cursors)
+    pruned = msgspec.structs.replace(projection, cursors=cursors, seen=lately(projection.seen))
     snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), pruned)
     disk.replace(folder.snapshot, jsontext.encode(snapshot, "snapshot.json"))

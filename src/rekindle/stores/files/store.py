@@ -20,9 +20,16 @@ class FileStore:
     """The agents of one project, as plain files below its .rekindle folder."""
 
     def __init__(
-        self, project: Path, *, host: str, settings: Settings, clock: Callable[[], datetime]
+        self,
+        project: Path,
+        *,
+        host: str,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        harnesses: inbox.Harnesses | None = None,
     ) -> None:
         self.root = Root(project)
+        self._harnesses = harnesses or {}
         self._host = host
         self._settings = settings
         self._clock = clock
@@ -40,7 +47,7 @@ class FileStore:
 
     def read(self, agent: str) -> View:
         """What is known of an agent now, whether folded yet or not. Never waits."""
-        return view.read(self.folder(agent))
+        return view.read(self.folder(agent), self._harnesses)
 
     def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
         """Acknowledge records durably, then fold them; False where the agent's writer will.
@@ -73,7 +80,7 @@ class FileStore:
         with disk.locked(folder.lock, wait) as lock:
             if lock is None:
                 raise BusyError(agent, wait)
-            seen = view.read(folder)
+            seen = view.read(folder, self._harnesses)
             owner, previous = ownership.claim(
                 folder, self._host, seen.committed.gen, take_over=take_over
             )
@@ -83,6 +90,7 @@ class FileStore:
                 owner=owner,
                 view=seen,
                 settings=self._settings,
+                harnesses=self._harnesses,
                 clock=self._clock,
             )
             if seen.committed.seq == 0:
@@ -115,13 +123,17 @@ class FileStore:
     def document(self, agent: str, name: str) -> bytes | None:
         """A document as readers should see it: an edit counts, a file that lags does not."""
         folder = self.folder(agent)
-        seen = view.read(folder)
+        seen = view.read(folder, self._harnesses)
         if name == "relay" and seen.proposed is not None:
             return seen.proposed.text.encode()
         standing = seen.committed.documents.get(name)
         if standing and inspection.condition_of(folder, name, standing) in {"missing", "behind"}:
             return disk.read(folder.path / standing.path)
         return disk.read(folder.document(name))
+
+    def inspect(self, agent: str) -> list[inspection.Problem]:
+        """What is wrong with an agent's folder, and the command that mends it."""
+        return inspection.inspect(self.folder(agent), self._host, self._harnesses)
 
     def archived(self, agent: str, path: str) -> bytes | None:
         """A document as the archive keeps it."""

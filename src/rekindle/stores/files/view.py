@@ -10,7 +10,7 @@ from rekindle.documents.event import AnyEvent, RelayProposed, Unrecognised
 from rekindle.errors import DocumentError
 from rekindle.policy.fold import Projection, fold
 from rekindle.stores.files import inbox, log, snapshot
-from rekindle.stores.files.inbox import Record
+from rekindle.stores.files.inbox import Harnesses, Record, Segment
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.log import BadLine
 
@@ -36,11 +36,9 @@ class View(msgspec.Struct, frozen=True):
     """How much of the log the snapshot holds."""
 
 
-def read(folder: AgentFolder) -> View:
+def read(folder: AgentFolder, harnesses: Harnesses) -> View:
     folder.verify()
-    waiting = [
-        record for segment in inbox.segments(folder.inbox) for record in inbox.records(segment)
-    ]
+    waiting = [record for segment in segments(folder) for record in inbox.records(segment)]
     start = snapshot.load(folder)
     tail = log.read(folder.log, start.offset, start.projection.gen)
     committed = fold(start.projection, tail.events)
@@ -49,9 +47,11 @@ def read(folder: AgentFolder) -> View:
     unreadable = 0
     for record in pending:
         try:
-            laid_over.append(record.event())
+            event = record.event(harnesses)
         except DocumentError:
             unreadable += 1
+        else:
+            laid_over += [event] if event is not None else []
     proposed = [event for event in laid_over if isinstance(event, RelayProposed)]
     return View(
         projection=fold(committed, laid_over),
@@ -64,6 +64,11 @@ def read(folder: AgentFolder) -> View:
         end=tail.end,
         snapshot_end=start.offset,
     )
+
+
+def segments(folder: AgentFolder) -> list[Segment]:
+    """The inbox, and what hooks had to keep elsewhere."""
+    return inbox.segments(folder.inbox) + inbox.spooled(folder.path)
 
 
 def pending_records(found: list[Record], committed: Projection) -> list[Record]:

@@ -25,16 +25,20 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Relay
 from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError, OwnershipError
 from rekindle.policy import check, trim
-from rekindle.policy.fold import Projection, Standing, adopt, fold, state_of
+from rekindle.policy.fold import Projection, Standing, adopt, fold, key_of, state_of
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
 from rekindle.policy.tokens import estimate
 from rekindle.stores.files import inbox, log, ownership, resolutions, snapshot
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.ownership import Owner
-from rekindle.stores.files.view import View, pending_records
+from rekindle.stores.files.view import View, pending_records, segments
 from rekindle.system import disk
 
 _FROM_OUTSIDE = (
+    events.SessionStarted,
+    events.SessionEnded,
+    events.PromptSubmitted,
+    events.SessionCompacted,
     events.Heartbeat,
     events.LoopAdded,
     events.LoopResolved,
@@ -56,6 +60,7 @@ class Writer:
         owner: Owner,
         view: View,
         settings: Settings,
+        harnesses: inbox.Harnesses,
         clock: Callable[[], datetime],
     ) -> None:
         self.folder = folder
@@ -63,6 +68,7 @@ class Writer:
         self._lock = lock
         self._owner = owner
         self._settings = settings
+        self._harnesses = harnesses
         self._clock = clock
         self._end = view.end
         self._snapshot_end = view.snapshot_end
@@ -97,13 +103,13 @@ class Writer:
 
         One pass: writers that never stop must not keep a command from ending.
         """
-        for segment in inbox.segments(self.folder.inbox):
+        for segment in segments(self.folder):
             start = self.projection.cursors.get(segment.name, 0)
             found = pending_records(list(inbox.records(segment, start)), self.projection)
             if found:
                 inbox.sync(segment)
             self._take(found)
-            torn = inbox.retire(segment, self.projection.cursors.get(segment.name, 0))
+            torn = inbox.retire(segment, found[-1].end if found else start)
             if torn is not None:
                 self._take([torn])
                 inbox.retire(segment, torn.end)
@@ -155,9 +161,13 @@ class Writer:
 
     def _take(self, found: list[inbox.Record]) -> None:
         batch: list[AnyEvent] = []
+        seen = set(self.projection.seen)
         try:
             for record in found:
                 event = self._accept(record)
+                if event is None or key_of(event) in seen:
+                    continue
+                seen |= {key_of(event)} - {""}
                 if isinstance(event, events.RelayProposed):
                     self.append(*batch)
                     batch = []
@@ -170,14 +180,14 @@ class Writer:
             raise
         self.append(*batch)
 
-    def _accept(self, record: inbox.Record) -> AnyEvent:
+    def _accept(self, record: inbox.Record) -> AnyEvent | None:
         try:
-            event = record.event()
+            event = record.event(self._harnesses)
         except NewerSchemaError:
             raise  # acknowledged by a newer Rekindle: left in the inbox for that one
         except DocumentError as error:
             return self._rejected(record, error.reason)
-        if isinstance(event, _FROM_OUTSIDE):
+        if event is None or isinstance(event, _FROM_OUTSIDE):
             return event
         if isinstance(event, events.Unrecognised):
             # It was acknowledged by a newer Rekindle: leave it in the inbox for that one.

@@ -1,0 +1,58 @@
+"""What a hook put into the inbox: a few words of ours, then the CLI's payload as it came.
+
+    hook claude-code PostToolUse 4f1c 1794709671134562890 - {"session_id":…}
+
+hook.py writes it without JSON; a harness reads the payload. One that was cut in its middle is no
+JSON any more: what stands whole at its two ends can still be found in it.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import jsontext
+from rekindle.errors import DocumentError
+
+_WORDS = 6
+_NONE = "-"
+
+
+class HookLine(msgspec.Struct, frozen=True):
+    harness: str
+    event: str
+    source: str
+    """What the event was fired by, where the CLI has kinds of it: startup, resume, …"""
+    launch: str
+    """The launch that the session belongs to; empty for a person's own."""
+    ts: datetime
+    cut: int
+    """The payload's size, where it had to be cut; else 0."""
+    payload: bytes
+
+    def fields(self) -> dict[str, Any]:
+        """The payload's fields; of a cut one, the texts that stand whole."""
+        if not self.cut:
+            return jsontext.decode_object(self.payload, "hook payload", schema=1)
+        found = re.findall(rb'"([a-z_]{1,40})"\s*:\s*"([^"\\]{0,200})"', self.payload)
+        return {key.decode(): value.decode("utf-8", "replace") for key, value in reversed(found)}
+
+
+def parse(line: bytes) -> HookLine:
+    """A line of the inbox without its version and its `hook`."""
+    words = line.split(b" ", _WORDS - 1)
+    if len(words) < _WORDS:
+        raise DocumentError("hook record", "is torn")
+    harness, event, launch, nanoseconds, flag = (
+        word.decode("ascii", "replace") for word in words[:5]
+    )
+    try:
+        ts = datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)
+        cut = int(flag.removeprefix("cut:")) if flag.startswith("cut:") else 0
+    except (ValueError, OverflowError, OSError) as error:
+        raise DocumentError("hook record", f"is damaged ({error})") from error
+    name, _, source = event.partition(":")
+    return HookLine(
+        harness, name, source, "" if launch == _NONE else launch, ts, cut, words[_WORDS - 1]
+    )

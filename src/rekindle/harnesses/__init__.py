@@ -1,0 +1,1 @@
+"""Vendor dialects: pure translators, one file each."""

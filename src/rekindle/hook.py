@@ -1,0 +1,184 @@
+"""The only code that a tool call waits for: append one record, answer, end with 0.
+
+    python -I -S hook.pyc HARNESS EVENT[:SOURCE] [AGENT_FOLDER]
+
+It imports nothing of ours, and neither re nor json, so that it starts in the time that Python
+itself needs. Event and source come from the command line, which we wrote, never from the payload,
+which anybody may have shaped. The payload goes into the inbox as it came, on one line; whoever
+folds it reads it.
+
+Whatever happens, the agent must not notice: every failure ends in exit code 0.
+"""
+
+import fcntl
+import os
+import sys
+import time
+
+HEAD_BYTES = 192 * 1024
+TAIL_BYTES = 64 * 1024
+"""What is kept of a larger payload: its two ends, where the ids stand."""
+READ_BYTES = 32 * 1024 * 1024
+"""What is read at most; beyond it the writer is left to itself."""
+PATIENCE_SECONDS = 0.15
+"""A disk that does not answer for so long is given up: the agent waits for us."""
+SPOOL_BYTES = 4 * 1024 * 1024
+"""The most that is kept for an inbox that cannot be written."""
+
+SPOOL = f"/tmp/rekindle-{os.getuid()}"  # noqa: S108 - used only where it is ours alone
+"""Where records go while the inbox's disk is full, read-only or gone."""
+
+_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+_NAME_LENGTH = 64
+_ATTEMPTS = 100
+
+
+def main(arguments: list[str]) -> None:
+    harness, event = arguments[1], arguments[2]
+    payload, size = read_payload(0)
+    give_up_after(PATIENCE_SECONDS)
+    folder = find_folder(arguments[3] if len(arguments) > 3 else "")  # noqa: PLR2004 - argv
+    if not folder:
+        return
+    launch = os.environ.get("REKINDLE_LAUNCH", "")
+    record = compose(harness, event, launch, payload, size)
+    if not append(f"{folder}/run/inbox", record):
+        spool(folder, record)
+    brake(folder, event, launch)
+
+
+def compose(harness: str, event: str, launch: str, payload: bytes, size: int) -> bytes:
+    """One record: a line that opens with a newline, so that a torn one spoils only itself."""
+    words = (
+        "1",
+        "hook",
+        harness if is_name(harness) else "-",
+        event if is_name(event.replace(":", "-")) else "-",
+        launch if is_name(launch) else "-",
+        str(time.time_ns()),
+        f"cut:{size}" if size > HEAD_BYTES + TAIL_BYTES else "-",
+    )
+    # JSON has no raw line ends inside its strings; outside of them a space says the same.
+    line = payload.replace(b"\n", b" ").replace(b"\r", b" ")
+    return b"\n" + " ".join(words).encode() + b" " + line + b"\n"
+
+
+def read_payload(fd: int) -> tuple[bytes, int]:
+    """What the CLI says, cut in its middle where it is too long, and how long it was."""
+    head = b""
+    tail = b""
+    size = 0
+    while size < READ_BYTES:
+        piece = os.read(fd, 1024 * 1024)
+        if not piece:
+            break
+        size += len(piece)
+        room = HEAD_BYTES - len(head)
+        head += piece[:room]
+        tail = (tail + piece[room:])[-TAIL_BYTES:]
+    return head + tail, size
+
+
+def find_folder(given: str) -> str:
+    """The agent's folder: as its launch says, as installed, or the only one above here."""
+    folder = os.environ.get("REKINDLE_FOLDER") or given
+    if folder:
+        return folder if os.path.isdir(folder) else ""  # noqa: PTH112 - pathlib costs a start
+    place = os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()  # noqa: PTH109 - as above
+    while place:
+        agents = f"{place}/.rekindle/agents"
+        if os.path.isdir(agents):  # noqa: PTH112 - as above
+            names = [name for name in os.listdir(agents) if is_name(name)]  # noqa: PTH208
+            return f"{agents}/{names[0]}" if len(names) == 1 else ""
+        place = place.rpartition("/")[0]
+    return ""
+
+
+def append(place: str, record: bytes, prefix: str = "", limit: int = 0) -> bool:
+    """Append under a shared lock to a segment that is still there; False where that failed.
+
+    Segment names are never used twice: the log remembers by them how far they are folded.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    for _ in range(_ATTEMPTS):
+        try:
+            names = [
+                name
+                for name in os.listdir(place)  # noqa: PTH208 - pathlib costs a start
+                if name.startswith(prefix) and name.endswith(".seg")
+            ]
+            make = 0 if names else os.O_CREAT | os.O_EXCL
+            name = max(names) if names else f"{prefix}{time.time_ns():020d}-{os.getpid():08x}.seg"
+            fd = os.open(f"{place}/{name}", flags | make, 0o600)
+        except FileExistsError:
+            continue
+        except FileNotFoundError:
+            if not os.path.isdir(place):  # noqa: PTH112 - as above
+                return False
+            continue
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH)
+            found = os.fstat(fd)
+            # Between open and lock the fold may have removed it: what is written then is lost.
+            if found.st_nlink:
+                is_full = limit and found.st_size > limit
+                return not is_full and os.write(fd, record) == len(record)
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+    return False
+
+
+def spool(folder: str, record: bytes) -> None:
+    """Keep a record elsewhere while the inbox cannot be written; the fold looks there too."""
+    try:
+        if not os.path.isdir(SPOOL):  # noqa: PTH112 - pathlib costs a start
+            os.mkdir(SPOOL, 0o700)  # noqa: PTH102 - as above
+        found = os.lstat(SPOOL)
+    except OSError:
+        return
+    # Anybody may make a folder of that name: only one that is ours alone is used.
+    is_ours = found.st_uid == os.getuid() and found.st_mode & 0o777 == 0o700  # noqa: PLR2004
+    if is_ours and found.st_mode & 0o170000 == 0o040000:  # noqa: PLR2004 - a folder, not a link
+        append(SPOOL, record, spool_prefix(folder), SPOOL_BYTES)
+
+
+def spool_prefix(folder: str) -> str:
+    """The agent's folder as the beginning of a file's name."""
+    return "".join(c if c in _NAME else "%" for c in folder)[-150:] + "-"
+
+
+def brake(folder: str, event: str, launch: str) -> None:
+    """At a boundary, say what the supervisor has left for this launch to be told."""
+    if event != "PostToolBatch" or not is_name(launch):
+        return
+    try:
+        fd = os.open(f"{folder}/run/brake-{launch}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        os.write(1, os.read(fd, 10_000))
+    finally:
+        os.close(fd)
+
+
+def is_name(text: str) -> bool:
+    return 0 < len(text) <= _NAME_LENGTH and text[0] not in "._-" and _NAME.issuperset(text)
+
+
+def give_up_after(seconds: float) -> None:
+    """End with 0 when the disk hangs; Python's own handler would wait for it."""
+    import _signal  # type: ignore[import-not-found]  # noqa: PLC0415 - `signal` imports enum, which costs a start
+
+    _signal.signal(_signal.SIGALRM, lambda *_: os._exit(0))
+    _signal.setitimer(_signal.ITIMER_REAL, seconds)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv)
+    finally:
+        os._exit(0)  # whatever it was: the agent must not notice

@@ -1,0 +1,68 @@
+"""What a tool call waits for, as a ratio to a Python that does nothing, in the same run."""
+
+import py_compile
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rekindle import hook
+
+pytestmark = pytest.mark.bench
+
+ROUNDS = 60
+PAYLOAD = (
+    b'{"session_id":"a424fede","cwd":"/somewhere","hook_event_name":"PostToolUse",'
+    b'"tool_name":"Bash","tool_input":{"command":"echo hi"},"tool_use_id":"toolu_1"}'
+)
+PUBLISHED = Path(__file__).parents[3] / "shared/spec/3-phoenix-protocol.md"
+
+
+def published(home: Path) -> dict[str, list[str]]:
+    """The scripts that the specification prints, where it and what they need are at hand."""
+    if not PUBLISHED.exists() or shutil.which("jq") is None:
+        return {}
+    (home / "trades").mkdir()
+    (home / "trades/state.json").write_text('{"agent":"trades","status":"working"}')
+    scripts = re.findall(r"```bash\n(#!/bin/bash\n.*?)```", PUBLISHED.read_text(), re.DOTALL)
+    found = {}
+    for name, script in zip(("published start", "published heartbeat"), scripts, strict=False):
+        path = home / f"{name.replace(' ', '-')}.sh"
+        # In the foreground: a heartbeat that is sent to the background costs the same elsewhere.
+        path.write_text(script.replace('" &', '"').replace("$DOMAIN", "trades"))
+        found[name] = ["bash", str(path)]
+    return found
+
+
+def test_a_hook_costs_hardly_more_than_python_itself(tmp_path):
+    """Median at most 1.3 times, and p90 at most 2 times, `python -I -S -c pass`."""
+    program = tmp_path / "hook.pyc"
+    py_compile.compile(hook.__file__, cfile=str(program), doraise=True)
+    agent = tmp_path / "agent"
+    (agent / "run/inbox").mkdir(parents=True)
+    python = [sys.executable, "-I", "-S"]
+    commands = {
+        "python": [*python, "-c", "pass"],
+        "hook": [*python, str(program), "claude-code", "PostToolUse", str(agent)],
+        **published(tmp_path),
+    }
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(ROUNDS):
+        for name, argv in commands.items():
+            start = time.perf_counter()
+            subprocess.run(argv, input=PAYLOAD, env=environment, capture_output=True, check=False)
+            times[name].append(time.perf_counter() - start)
+    bare = statistics.median(times["python"])
+    print(f"\npython -I -S -c pass: {bare * 1000:.1f} ms")
+    for name, found in times.items():
+        p90 = sorted(found)[int(len(found) * 0.9)] / bare
+        print(f"{name}: median {statistics.median(found) / bare:.2f}x, p90 {p90:.2f}x")
+    assert statistics.median(times["hook"]) <= 1.3 * bare
+    assert sorted(times["hook"])[int(ROUNDS * 0.9)] <= 2 * bare
+    assert len(list((agent / "run/inbox").iterdir())) == 1
