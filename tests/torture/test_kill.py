@@ -22,7 +22,7 @@ import pytest
 from rekindle import config, wiring
 from rekindle.cli import main
 from rekindle.documents import event as events
-from rekindle.documents import relay, state
+from rekindle.documents import relay
 from rekindle.policy import loops, settings
 from rekindle.stores.files import FileStore, inbox, inspection
 from rekindle.system import clock, disk
@@ -271,7 +271,8 @@ def nothing_torn(where: str, store: FileStore) -> None:
     folder = store.folder("trades")
     assert store.events_since("trades", 0).bad == [], f"{where}: a torn line in the log"
     if folder.state.exists():
-        assert state.is_ours(folder.state.read_bytes()), f"{where}: state.json is torn"
+        edited = inspection.is_edited(folder.state.read_bytes())
+        assert not edited, f"{where}: state.json is torn"
     current = folder.document("relay")
     if current.exists():
         # The long relay is trimmed on its way in: what counts is that it is one of the whole ones.

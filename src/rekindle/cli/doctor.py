@@ -28,7 +28,7 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
 
     Ends with 0 when nothing is broken; a missing optional program is not a fault.
     """
-    if fix:
+    if fix or take_over:
         _fix(take_over=take_over)
     found = _examine()
     programs = {name: shutil.which(name) is not None for name in PROGRAMS}

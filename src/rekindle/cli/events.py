@@ -1,5 +1,6 @@
 """`rekindle events`."""
 
+import sys
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -8,10 +9,9 @@ import click
 import msgspec
 
 from rekindle.cli.options import as_json, how_many, open_agent, which_agent
-from rekindle.documents import event as documents
-from rekindle.documents.event import AnyEvent, Event, Unrecognised
 from rekindle.documents.identity import one_line
 from rekindle.stores.files import FileStore
+from rekindle.stores.files.log import Entry
 
 _POLL_SECONDS = 0.2
 _FRAME = {"v", "seq", "gen", "ts", "kind", "at"}
@@ -28,28 +28,30 @@ def events(agent: str | None, last: int, follow: bool, as_json: bool) -> None:
     if not store.exists(name):
         click.echo("Nothing has happened yet.", err=True)
         return
-    end = store.log_size(name)
-    for event in _newest(store, name, last):
-        _print(event, as_json=as_json)
+    seen = store.read(name)
+    for entry in _newest(store, name, last):
+        if entry.event.seq <= seen.committed.seq:
+            _print(entry, as_json=as_json)
+    end = seen.end
     while follow:
-        tail = store.events_since(name, end)
-        for event in tail.events:
-            _print(event, as_json=as_json)
-        end = tail.end
+        for entry in store.entries_since(name, end):
+            _print(entry, as_json=as_json)
+            end = entry.end
+        sys.stdout.flush()
         time.sleep(_POLL_SECONDS)
 
 
-def _newest(store: FileStore, name: str, last: int) -> Iterator[AnyEvent | Unrecognised]:
+def _newest(store: FileStore, name: str, last: int) -> Iterator[Entry]:
     if last <= 0:
-        return iter(store.events_since(name, 0).events)
-    return reversed(list(islice(store.newest_events(name), last)))
+        return iter(store.entries_since(name, 0))
+    return reversed(list(islice(store.newest_entries(name), last)))
 
 
-def _print(event: AnyEvent | Unrecognised, *, as_json: bool) -> None:
+def _print(entry: Entry, *, as_json: bool) -> None:
     if as_json:
-        data = documents.render(event) if isinstance(event, Event) else msgspec.json.encode(event)
-        click.echo(data)
+        click.echo(entry.line)
         return
+    event = entry.event
     fields = msgspec.to_builtins(event)
     facts = "  ".join(
         f"{key}={one_line(str(value), 80)}" for key, value in fields.items() if key not in _FRAME

@@ -7,7 +7,7 @@ import click
 from rekindle import config, wiring
 from rekindle.cli.options import as_json, here, print_json
 from rekindle.documents import manifest
-from rekindle.documents.identity import AGENT_NAME, agent_name, slug
+from rekindle.documents.identity import AGENT_NAME, agent_name, one_line, slug
 from rekindle.errors import UsageError, storing
 from rekindle.policy.settings import AgentDefaults
 
@@ -50,7 +50,7 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
     if is_new:
         did.append(f"made {store.folder(name).path.relative_to(folder)}")
     if as_json:
-        print_json({"agent": name, "harness": chosen, "folder": str(folder), "did": did})
+        print_json({"agent": name, "harness": chosen, "folder": one_line(str(folder)), "did": did})
         return
     for line in did:
         click.echo(f"✓ {line}")

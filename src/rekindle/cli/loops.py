@@ -65,6 +65,7 @@ def add_loop(  # noqa: PLR0917 - click passes the group's object first, the rest
 ) -> None:
     """Open a loop, reword it, or reopen it: ID stays the same for the life of the loop."""
     _, store, name = open_agent(agent or outer)
+    store.take_over_edits(name)
     before = _known(store, name)
     event = policy.add(before.loops, identity, " ".join(text), clock.now())
     known = before.loops.get(identity)
@@ -83,6 +84,7 @@ def resolve(
 ) -> None:
     """Take an open loop off the list, saying why. Doing it twice changes nothing."""
     _, store, name = open_agent(agent)
+    store.take_over_edits(name)
     event = policy.resolve(_known(store, name).loops, identity, " ".join(reason), clock.now())
     _hand_in(
         store, name, event, take_over=take_over, did="resolved", json=as_json, identity=identity

@@ -47,7 +47,8 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
-    epilog="Every command takes --help. Exit codes: docs/reference/exit-codes.md.",
+    epilog="Exit codes: 0 done, 2 usage, 3 manifest, 4 document, 5 disk, 6 owner, 7 not found,"
+    " 8 a check found something. Every command takes --help.",
 )
 @click.version_option(__version__, prog_name="rekindle")
 def app() -> None:

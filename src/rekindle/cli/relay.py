@@ -167,7 +167,7 @@ def diff(older: int | None, newer: int | None, agent: str | None, as_json: bool)
     commits = _commits(store, name, 2 if older is None else None)
     if not commits or (len(commits) == 1 and older is None):
         raise NotFoundError(
-            f"{name} has {len(commits)} relays: nothing to compare",
+            f"{name} has no two relays yet: nothing to compare",
             hint="see them with `rekindle relay history`",
         )
     after = commits[0] if newer is None else _by_seq(commits, newer)

@@ -65,6 +65,7 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
         if standing
         else None,
         "events": found.seq,
+        "state_file": "edited" if store.has_edited_state(name) else "clean",
         "pending": len(seen.pending),
         "unreadable": len(seen.bad) + seen.unreadable,
         "generation": found.gen,
@@ -106,10 +107,12 @@ def _warnings(row: dict[str, Any]) -> list[str]:
         found.append("the relay's file was edited: the next command takes it over")
     if relay and relay["file"] in {"missing", "behind"}:
         found.append(f"the relay's file is {relay['file']}: rekindle doctor --fix")
+    if row["state_file"] == "edited":
+        found.append("state.json was edited: the next command that writes takes it over")
     if row["pending"]:
-        found.append(f"{row['pending']} records wait to be folded (they count already)")
+        found.append(f"records that wait to be folded, and count already: {row['pending']}")
     if row["unreadable"]:
-        found.append(f"{row['unreadable']} unreadable records: rekindle doctor")
+        found.append(f"unreadable records: {row['unreadable']}; see rekindle doctor")
     if row["stale_loops"]:
         found.append("stale loops: finish or `rekindle resolve` them")
     return found

@@ -30,6 +30,21 @@ def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
     return value
 
 
+def refuse_repeated_keys(data: bytes, document: str) -> None:
+    """Refuse an object with a key that stands twice: a reader sees only one of the two."""
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in found]
+        if len(set(keys)) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise DocumentError(document, f"has the key {twice[:40]!r} twice")
+        return dict(found)
+
+    import json  # noqa: PLC0415 - only an edited file needs it, and every start would pay for it
+
+    json.loads(data.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=pairs)
+
+
 def refuse_newer(found: object, document: str, known: int) -> None:
     """Refuse a version that is newer than ours, or that cannot be read as one."""
     if not isinstance(found, int) or isinstance(found, bool):

@@ -100,9 +100,9 @@ def _with_directive_only(primer: Primer) -> Primer:
     phase = primer.relay.content(Field.CURRENT_PHASE)
     if phase:
         fields[Field.CURRENT_PHASE] = one_line(phase, 300)
-    directive = primer.relay.content(Field.NEXT_ACTION)
+    directive = primer.relay.next_action
     if directive is not None:
-        fields[Field.NEXT_ACTION] = directive.strip()
+        fields[Field.NEXT_ACTION] = directive
     head = relays.render(relays.compose(fields))
     pointer = f"(the whole relay: {primer.relay_path})"
     return _with_relay_if_shorter(primer, relays.parse(f"{head}\n{pointer}\n"))

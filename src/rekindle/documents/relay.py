@@ -61,7 +61,7 @@ _PLACEHOLDER = re.compile(
 )
 _ITEM = re.compile(r"\s{0,3}(?:[-+*]|\d{1,9}[.)])[ \t]+")
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
-_BESIDE = re.compile(r"(?i:next actions?)\W*?[:：]\s*(\w.*)$")
+_BESIDE = re.compile(r"(?i:next actions?)[*_` ]*[:：]\s*(?!(?i:cycle)\b)(\S.*)$")
 """A directive that stands in its own heading: `## Next Action: ship it`."""
 _BECAUSE = re.compile(r":\s+|\s+[—–]\s+|\s+-\s+|\s+because\s+|：")
 
@@ -96,13 +96,10 @@ class Relay(msgspec.Struct, frozen=True):
         places = self.places(Field.NEXT_ACTION)
         if not places:
             return None
-        content = self.outline.content(places[0])
-        if not is_placeholder(content):
-            return content.strip()
         beside = _BESIDE.search(self.outline.sections[places[0]].title)
-        if beside and not content.strip() and not is_placeholder(beside[1]):
-            return beside[1].strip()
-        return None
+        parts = [beside[1] if beside else "", self.outline.content(places[0])]
+        said = [part.strip() for part in parts if not is_placeholder(part)]
+        return "\n".join(said) or None
 
     @property
     def decisions(self) -> tuple[Decision, ...]:

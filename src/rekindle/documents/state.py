@@ -14,7 +14,7 @@ from rekindle.documents.identity import derived_id, one_line
 from rekindle.errors import DocumentError
 
 SCHEMA = 1
-_KNOWN = {"v", "agent", "last_active", "open_loops", "resolved", "numbers", "check"}
+_KNOWN = {"v", "seq", "agent", "last_active", "open_loops", "resolved", "numbers", "check"}
 _KNOWN_LOOP = {"id", "text", "added", "stale"}
 _KNOWN_RESOLVED = {"id", "reason", "resolved_date"}
 
@@ -37,6 +37,8 @@ class Resolution(msgspec.Struct, frozen=True):
 
 class State(msgspec.Struct, frozen=True):
     agent: str
+    seq: int = 0
+    """The event up to which it was made: what differs from that was written by somebody else."""
     last_active: datetime | None = None
     open_loops: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
@@ -47,8 +49,11 @@ class State(msgspec.Struct, frozen=True):
 def parse(data: bytes) -> State:
     """A state, tolerant of what tools and people leave out; never of what is not JSON."""
     raw = jsontext.decode_object(data, "state.json", schema=SCHEMA)
+    jsontext.refuse_repeated_keys(data, "state.json")
+    seq = raw.get("seq")
     return State(
         agent=_text(raw.get("agent")),
+        seq=seq if isinstance(seq, int) else 0,
         last_active=moment(raw.get("last_active")),
         open_loops=tuple(_open_loop(item) for item in _list(raw, "open_loops")),
         resolved=tuple(_resolution(item) for item in _list(raw, "resolved")),
@@ -63,10 +68,11 @@ def render(state: State) -> bytes:
 
 
 def is_ours(data: bytes) -> bool:
-    """Whether these bytes are as we wrote them: the check fits the rest."""
+    """Whether these bytes are as we wrote them: the check fits, and nothing stands there twice."""
     raw = jsontext.decode_object(data, "state.json", schema=SCHEMA)
+    whole = jsontext.encode_pretty(raw, "state.json")
     found = raw.pop("check", None)
-    return bool(found == _check(raw))
+    return bool(found == _check(raw)) and whole == data
 
 
 def moment(value: object) -> datetime | None:
@@ -88,6 +94,7 @@ def _as_builtins(state: State) -> dict[str, Any]:
     active = state.last_active.isoformat().replace("+00:00", "Z") if state.last_active else None
     return {
         "v": SCHEMA,
+        "seq": state.seq,
         "agent": state.agent,
         "last_active": active,
         "open_loops": [
@@ -118,7 +125,7 @@ def _open_loop(item: object) -> OpenLoop:
     return OpenLoop(
         id=one_line(_text(fields.get("id")), 200) or derived_id(text),
         text=text,
-        added=_text(fields.get("added"))[:10],
+        added=one_line(_text(fields.get("added")))[:10],
         stale=fields.get("stale") is True,
         extra={key: value for key, value in fields.items() if key not in _KNOWN_LOOP},
     )
@@ -126,10 +133,11 @@ def _open_loop(item: object) -> OpenLoop:
 
 def _resolution(item: object) -> Resolution:
     fields = _require_object(item, "resolved")
+    reason = one_line(_text(fields.get("reason")))
     return Resolution(
-        id=one_line(_text(fields.get("id")), 200) or "unnamed",
-        reason=one_line(_text(fields.get("reason"))),
-        resolved_date=_text(fields.get("resolved_date"))[:10],
+        id=one_line(_text(fields.get("id")), 200) or derived_id(reason),
+        reason=reason,
+        resolved_date=one_line(_text(fields.get("resolved_date")))[:10],
         extra={key: value for key, value in fields.items() if key not in _KNOWN_RESOLVED},
     )
 

@@ -81,6 +81,7 @@ def state_of(projection: Projection, now: datetime, limits: settings.Loops) -> S
     """The projection as readers of state.json see it."""
     return State(
         agent=projection.agent,
+        seq=projection.seq,
         last_active=projection.last_active,
         open_loops=loops.open_now(projection.loops, now, limits),
         resolved=loops.resolved_lately(projection.loops, now, limits),
@@ -90,7 +91,11 @@ def state_of(projection: Projection, now: datetime, limits: settings.Loops) -> S
 
 
 def adopt(projection: Projection, edited: State, now: datetime) -> events.StateAdopted | None:
-    """The event that takes over what somebody wrote into state.json; None: nothing new."""
+    """The event that takes over what somebody wrote into state.json; None: nothing new.
+
+    `projection` is what the file was made from. Held against what is known now, everything that has
+    happened since would look like an edit that undoes it.
+    """
     found = loops.adopt(projection.loops, edited, now)
     numbers = _news(projection.numbers, edited.numbers)
     extra = _news(projection.extra, edited.extra)

@@ -148,7 +148,7 @@ def adopt(loops: Loops, edited: State, now: datetime) -> StateAdopted:
     closed = [
         item
         for item in edited.resolved
-        if item.id not in open_ids and ((known := loops.get(item.id)) is None or known.is_open)
+        if item.id not in open_ids and _closes_something(loops.get(item.id), item)
     ]
     touched = [
         loops.get(identity) for identity in [one.id for one in opened] + [one.id for one in closed]
@@ -198,6 +198,13 @@ def _says_something_new(known: Loop | None, loop: OpenLoop) -> bool:
     if loop.added and loop.added != stands.added:
         return True
     return stands.text != loop.text or as_written(stands.extra) != as_written(loop.extra)
+
+
+def _closes_something(known: Loop | None, item: Resolution) -> bool:
+    if known is None or known.is_open:
+        return True
+    stands = known.as_resolved()
+    return stands.reason != item.reason or as_written(stands.extra) != as_written(item.extra)
 
 
 def _after(now: datetime, *known: Loop | None) -> datetime:

@@ -95,7 +95,7 @@ def head(relay: Relay, cap: int, whole: str) -> Relay:
     above = relays.render(relays.compose({Field.CURRENT_PHASE: phase} if phase else {}))
     room = cap - weigh(pointer) - weigh(above) - _HEADING_ROOM
     kept: list[str] = []
-    for line in outline.lines((relay.content(Field.NEXT_ACTION) or "").lstrip("\r\n")):
+    for line in outline.lines(relay.next_action or ""):
         weight = _weigh(line)
         if weight > room:
             # A line that is too long as a whole still begins with what it is about.

@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rekindle.errors import NotDurableError, UnsafePathError, storing
@@ -121,6 +122,19 @@ def refuse_link(path: Path) -> None:
         )
 
 
+def make_private(path: Path) -> None:
+    """A file that somebody saved with a mode of their own is for its owner alone again."""
+    with storing(path):
+        if stat.S_IMODE(path.lstat().st_mode) != FILE_MODE:
+            path.chmod(FILE_MODE)
+
+
+def modified(path: Path) -> datetime:
+    """When a file was last written."""
+    with storing(path):
+        return datetime.fromtimestamp(path.lstat().st_mtime, UTC)
+
+
 def set_aside(path: Path, to: Path) -> None:
     """Rename durably within one folder."""
     with storing(path):
@@ -142,11 +156,14 @@ def sync_descriptor(fd: int, path: Path) -> None:
         _sync(fd, path)
 
 
-def sweep_temporary(folder: Path) -> None:
-    """Remove what a killed writer left half-written; only for the holder of the folder's lock."""
+def sweep_temporary(folder: Path, of: str = "") -> None:
+    """Remove what a killed writer left half-written; only for the holder of the folder's lock.
+
+    `of`: only what was to become that file, in a folder that is not ours.
+    """
     with storing(folder):
         for entry in os.scandir(folder):
-            if entry.name.startswith(TEMPORARY_PREFIX):
+            if entry.name.startswith(TEMPORARY_PREFIX) and entry.name.endswith(of):
                 with suppress(FileNotFoundError):
                     Path(entry.path).unlink()
 

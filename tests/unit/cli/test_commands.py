@@ -1,6 +1,7 @@
 """The commands as a person runs them: what they print, what they leave, how they end."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -656,3 +657,87 @@ def test_a_directive_in_its_own_heading_counts(rekindle, here):
     (here / "relay.md").write_text("## Next Action: ship the parser\n\n## Metrics\n1\n")
     found = shown(rekindle("relay", "check", "relay.md", "--json"))
     assert (found["kind"], found["headline"]) == ("ok", "ship the parser")
+
+
+def test_a_loop_added_by_hand_can_be_resolved(rekindle, project):
+    """What stands in state.json is known to the next command."""
+    path = folder(project) / "state.json"
+    raw = msgspec.json.decode(path.read_bytes())
+    raw["open_loops"] = [{"id": "by-hand", "text": "text"}]
+    path.write_bytes(msgspec.json.encode(raw))
+    assert "was edited" in rekindle("status")[1]
+    assert rekindle("resolve", "by-hand", "done")[0] == 0
+
+
+def test_doctor_take_over_takes_over(rekindle, project):
+    """--take-over means to mend: it needs no second word."""
+    (folder(project) / "owner.json").write_text('{"v":1,"host":"other-host","gen":4}')
+    assert rekindle("doctor", "--take-over")[0] == 0
+
+
+def test_doctor_s_commands_can_be_pasted(tmp_path, monkeypatch, capfd):
+    """A path with a quote and a space in it is quoted for the shell."""
+    place = tmp_path / "it's here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    main.run(["init", "--yes", "--agent", "trades"])
+    log = place / ".rekindle/agents/trades/ops.jsonl"
+    log.chmod(0o644)
+    capfd.readouterr()
+    assert main.run(["doctor", "--json"]) == 8
+    (problem,) = msgspec.json.decode(capfd.readouterr().out)["agents"]["trades"]
+    assert shlex.split(problem["mend"]) == ["chmod", "600", str(log)]
+
+
+def test_a_broken_owner_record_names_a_way_out(rekindle, project):
+    """Every problem that doctor prints has a next step."""
+    (folder(project) / "owner.json").write_text("{")
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert "remove" in out
+
+
+def test_doctor_names_the_upgrade_for_a_record_of_a_newer_rekindle(rekindle, project):
+    """What --fix cannot mend is not sent to --fix."""
+    record = b'\n1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"loop.parked"}\n'
+    (folder(project) / "run/inbox/1.seg").write_bytes(record)
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert "pip install --upgrade" in out
+
+
+def test_a_folder_whose_name_is_no_text_is_no_failure(tmp_path, monkeypatch, capfd):
+    """A name of broken bytes is shown as far as it can be."""
+    place = os.fsencode(tmp_path) + b"/\xff\xfe"
+    os.mkdir(place)  # noqa: PTH102 - bytes
+    monkeypatch.chdir(os.fsdecode(place))
+    assert main.run(["init", "--yes", "--json", "--agent", "trades"]) == 0
+
+
+def test_events_are_followed_from_the_last_whole_line(project):
+    """A line that is half written when --follow starts is printed once it is whole."""
+    log = folder(project) / "ops.jsonl"
+    line = b'{"v":1,"seq":2,"gen":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat","new":1}\n'
+    with log.open("ab") as file:
+        file.write(line[:30])
+    following = subprocess.Popen(
+        [sys.executable, "-m", "rekindle", "events", "--follow", "--json"],
+        cwd=project,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert b'"agent.created"' in following.stdout.readline()
+        with log.open("ab") as file:
+            file.write(line[30:])
+        assert following.stdout.readline() == line
+    finally:
+        following.kill()
+        following.communicate()
+
+
+def test_leftovers_of_a_killed_init_are_swept(rekindle, project):
+    """A half-written manifest beside the real one is gone after the next init."""
+    litter = project / ".tmp-0123456789abcdef-rekindle.yaml"
+    litter.write_text("version")
+    rekindle("init", "--yes", "--agent", "second")
+    assert not litter.exists()

@@ -118,6 +118,15 @@ def records(segment: Segment, start: int = 0) -> Iterator[Record]:
             yield Record(segment.name, start + position, line)
 
 
+def size(segment: Segment, *, gone: int) -> int:
+    """How long a segment is; `gone` where it is not there any more."""
+    with storing(segment.path):
+        try:
+            return segment.path.lstat().st_size
+        except FileNotFoundError:
+            return gone
+
+
 def sync(segment: Segment) -> None:
     """Confirm by the disk what heartbeats did not wait for.
 

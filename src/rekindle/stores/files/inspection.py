@@ -7,14 +7,16 @@ other command that writes.
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 
 from rekindle.documents import jsontext, state
-from rekindle.errors import DocumentError, RekindleError
+from rekindle.documents.event import Unrecognised
+from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
 from rekindle.policy.fold import Standing
-from rekindle.stores.files import ownership, view
-from rekindle.stores.files.inbox import Harnesses
+from rekindle.stores.files import ownership, recovery, view
+from rekindle.stores.files.inbox import Harnesses, Record
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.view import View
 from rekindle.system import disk
@@ -39,7 +41,7 @@ def inspect(folder: AgentFolder, host: str, harnesses: Harnesses) -> list[Proble
     return [
         *_owner(folder, host),
         *_modes(folder),
-        *_log(seen),
+        *_log(folder, seen, harnesses),
         *_documents(folder, seen),
         *_state(folder),
         *_leftovers(folder),
@@ -60,27 +62,45 @@ def _owner(folder: AgentFolder, host: str) -> Iterator[Problem]:
 
 
 def _modes(folder: AgentFolder) -> Iterator[Problem]:
-    for path in (*folder.folders, folder.log, folder.state, folder.document("relay")):
+    documents = [folder.document(name) for name in ("relay", "checkpoint", "brief")]
+    for path in (*folder.folders, folder.log, folder.state, *documents):
         try:
             mode = stat.S_IMODE(path.lstat().st_mode)
         except FileNotFoundError:
             continue
         if mode & 0o077:
             wanted = "700" if path in folder.folders else "600"
-            yield Problem(f"other users can read {path}", f"chmod {wanted} '{path}'")
+            yield Problem(f"other users can read {path}", f"chmod {wanted} {quote(str(path))}")
 
 
-def _log(seen: View) -> Iterator[Problem]:
+def _log(folder: AgentFolder, seen: View, harnesses: Harnesses) -> Iterator[Problem]:
+    try:
+        recovery.require_whole_log(folder, seen.committed.seq)
+    except DocumentError as error:
+        yield Problem(str(error), error.hint)
     if seen.bad:
         first = seen.bad[0]
         yield Problem(
-            f"{len(seen.bad)} lines of ops.jsonl count for nothing, the first at byte"
+            f"lines of ops.jsonl that count for nothing: {len(seen.bad)}, the first at byte"
             f" {first.offset}: {first.reason}",
             "they are skipped; nothing to do",
             is_note=True,
         )
-    if seen.pending:
-        yield Problem(f"{len(seen.pending)} records of the inbox are not folded yet", _FIX)
+    if any(_is_newer(record, harnesses) for record in seen.pending):
+        yield Problem(
+            "the inbox holds a record of a newer Rekindle", "pip install --upgrade rekindle"
+        )
+    elif seen.pending:
+        yield Problem(f"records of the inbox that are not folded yet: {len(seen.pending)}", _FIX)
+
+
+def _is_newer(record: Record, harnesses: Harnesses) -> bool:
+    try:
+        return isinstance(record.event(harnesses), Unrecognised)
+    except NewerSchemaError:
+        return True
+    except DocumentError:
+        return False
 
 
 def _documents(folder: AgentFolder, seen: View) -> Iterator[Problem]:
@@ -113,6 +133,14 @@ def condition_of(folder: AgentFolder, name: str, standing: Standing | None) -> s
     return "behind" if found == standing.previous else "edited"
 
 
+def is_edited(data: bytes) -> bool:
+    """Whether somebody else wrote these bytes of state.json."""
+    try:
+        return not state.is_ours(data)
+    except DocumentError:
+        return True
+
+
 def _archive_holds(folder: AgentFolder, standing: Standing) -> bool:
     kept = disk.read(folder.path / standing.path)
     return kept is not None and jsontext.fingerprint(kept) == standing.sha256
@@ -139,7 +167,7 @@ def _leftovers(folder: AgentFolder) -> Iterator[Problem]:
             if path.name.endswith(".rejected"):
                 yield Problem(
                     f"an edit could not be used and was set aside: {path}",
-                    f"take from it what you need, then: rm '{path}'",
+                    f"take from it what you need, then: rm {quote(str(path))}",
                     is_note=True,
                 )
             elif _is_temporary(path):

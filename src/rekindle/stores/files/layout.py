@@ -91,6 +91,11 @@ class AgentFolder(msgspec.Struct, frozen=True):
         for folder in self.folders:
             disk.make_folder(folder)
 
+    def confirm(self) -> None:
+        """Have the disk confirm the folders' own names, whoever made them and was killed then."""
+        for folder in (self.path.parents[1], self.path.parent, *self.folders):
+            disk.sync_folder(folder.parent)
+
     def verify(self) -> None:
         """Refuse links where our folders should be, from .rekindle down."""
         for folder in (self.path.parents[1], self.path.parent, *self.folders):

@@ -5,6 +5,7 @@ Only the agent's writer appends. Readers skip what they cannot read, and say so.
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,15 @@ _BLOCK = 256 * 1024
 class BadLine(msgspec.Struct, frozen=True):
     offset: int
     reason: str
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A line of the log as it stands, and what it says."""
+
+    line: bytes
+    event: AnyEvent | Unrecognised
+    end: int
+    """Where the next line begins; 0 where that was not asked for."""
 
 
 class Tail(msgspec.Struct, frozen=True):
@@ -68,13 +78,18 @@ def append(path: Path, new: Sequence[Event]) -> tuple[int, int]:
     return start, start + len(data)
 
 
-def backwards(path: Path) -> Iterator[AnyEvent | Unrecognised]:
-    """Events from the newest back, reading only as much as is asked for."""
+def entries(path: Path, start: int) -> Iterator[Entry]:
+    """The readable lines from `start` on, as they stand."""
+    for offset, line in _lines(path, start):
+        with suppress(DocumentError):
+            yield Entry(line.rstrip(b"\n"), events.parse(line), offset + len(line))
+
+
+def backwards(path: Path) -> Iterator[Entry]:
+    """Readable lines from the newest back, reading only as much as is asked for."""
     for line in _lines_backwards(path):
-        try:
-            yield events.parse(line)
-        except DocumentError:
-            continue
+        with suppress(DocumentError):
+            yield Entry(line, events.parse(line), 0)
 
 
 def size(path: Path) -> int:

@@ -8,7 +8,7 @@ generation goes up, so that whatever the old host still writes is told apart and
 import msgspec
 
 from rekindle.documents import jsontext
-from rekindle.errors import DocumentError, FencedError, ForeignOwnerError
+from rekindle.errors import DocumentError, FencedError, ForeignOwnerError, NewerSchemaError
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.system import disk
 
@@ -25,10 +25,12 @@ def read(folder: AgentFolder) -> Owner | None:
     data = disk.read(folder.owner)
     if data is None:
         return None
-    jsontext.decode_object(data, "owner.json", schema=SCHEMA)
     try:
+        jsontext.decode_object(data, "owner.json", schema=SCHEMA)
         return msgspec.json.decode(data, type=Owner)
-    except msgspec.ValidationError as error:
+    except NewerSchemaError:
+        raise
+    except (DocumentError, msgspec.ValidationError) as error:
         raise DocumentError(
             "owner.json",
             f"does not name an owner ({error})",

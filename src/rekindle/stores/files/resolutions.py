@@ -27,11 +27,11 @@ def among(happened: Iterable[AnyEvent | Unrecognised]) -> list[AnyEvent]:
     ]
 
 
-def append(folder: AgentFolder, resolving: list[AnyEvent]) -> None:
+def append(folder: AgentFolder, resolving: list[AnyEvent], newest: int) -> None:
     """Append what these events resolve, as far as the file does not hold it yet."""
     if not resolving:
         return
-    done = _last_seq(disk.read(folder.resolved) or b"")
+    done = _last_seq(disk.read(folder.resolved) or b"", newest)
     lines = [
         jsontext.encode(
             {
@@ -58,14 +58,14 @@ def _resolved_by(event: AnyEvent) -> tuple[Resolution, ...]:
     return event.resolved if isinstance(event, events.StateAdopted) else ()
 
 
-def _last_seq(data: bytes) -> int:
-    """The highest number in the file; lines that other tools appended have none."""
+def _last_seq(data: bytes, newest: int) -> int:
+    """The highest number in the file; lines that other tools appended have none, or a wrong one."""
     highest = 0
     for line in data.splitlines():
         try:
             seq = jsontext.decode_object(line, "resolved.jsonl", schema=SCHEMA).get("seq")
         except DocumentError:
             continue
-        if isinstance(seq, int):
+        if isinstance(seq, int) and seq <= newest:
             highest = max(highest, seq)
     return highest

@@ -8,6 +8,7 @@ import os
 
 import msgspec
 
+from rekindle.documents import event as events
 from rekindle.documents import jsontext
 from rekindle.errors import storing
 from rekindle.policy.fold import Projection, lately
@@ -16,6 +17,7 @@ from rekindle.stores.files.layout import AgentFolder
 from rekindle.system import disk
 
 SCHEMA = 1
+KINDS = tuple(str(kind.__struct_config__.tag) for kind in events.KINDS)
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -25,6 +27,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     anchor: str
     """The fingerprint of the log just before that offset."""
     projection: Projection
+    kinds: tuple[str, ...] = ()
+    """The kinds of event that whoever made it knew: what it did not know, it passed over."""
 
 
 _decoder = msgspec.json.Decoder(Snapshot)
@@ -40,9 +44,13 @@ def load(folder: AgentFolder) -> Snapshot:
         found = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return empty
-    if found.v != SCHEMA or found.anchor != log.anchor(folder.log, found.offset):
+    if found.v != SCHEMA or not set(KINDS) <= set(found.kinds):
         return empty
-    return found
+    if found.anchor != log.anchor(folder.log, found.offset):
+        return empty
+    # A folder that was copied goes by its own name.
+    own = msgspec.structs.replace(found.projection, agent=folder.name)
+    return msgspec.structs.replace(found, projection=own)
 
 
 def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
@@ -55,5 +63,5 @@ def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
     present |= {segment.name for segment in inbox.spooled(folder.path)}
     cursors = {name: end for name, end in projection.cursors.items() if name in present}
     pruned = msgspec.structs.replace(projection, cursors=cursors, seen=lately(projection.seen))
-    snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), pruned)
+    snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), pruned, KINDS)
     disk.replace(folder.snapshot, jsontext.encode(snapshot, "snapshot.json"))

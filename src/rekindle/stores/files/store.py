@@ -1,13 +1,13 @@
 """The front door of the file store."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent, Event, Unrecognised
-from rekindle.errors import BusyError, ForeignOwnerError, RekindleError
+from rekindle.errors import BusyError, ForeignOwnerError, RekindleError, StoreError
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
 from rekindle.stores.files import inbox, inspection, log, ownership, recovery, view
 from rekindle.stores.files.layout import AgentFolder, Root
@@ -56,6 +56,8 @@ class FileStore:
         """
         folder = self.folder(agent)
         self._make(folder)
+        if not folder.log.exists():
+            folder.confirm()
         owner = ownership.read(folder)
         if owner and owner.host != self._host and not take_over:
             raise ForeignOwnerError(agent, owner.host)
@@ -66,7 +68,10 @@ class FileStore:
         except BusyError:
             return False
         except RekindleError as error:
-            error.hint = f"what you handed in is kept and counts already; {error.hint}"
+            error.hint = (
+                "what you handed in is kept and counts already: do not repeat it; when this is"
+                f" mended, `rekindle doctor --fix` folds it ({error.hint})"
+            )
             raise
         return True
 
@@ -81,6 +86,7 @@ class FileStore:
             if lock is None:
                 raise BusyError(agent, wait)
             seen = view.read(folder, self._harnesses)
+            recovery.require_whole_log(folder, seen.committed.seq)
             owner, previous = ownership.claim(
                 folder, self._host, seen.committed.gen, take_over=take_over
             )
@@ -112,13 +118,16 @@ class FileStore:
         """Events from a place in the log on, for whoever follows it."""
         return log.read(self.folder(agent).log, offset)
 
-    def newest_events(self, agent: str) -> Iterator[AnyEvent | Unrecognised]:
-        """Events from the newest back; reading stops when the caller does."""
+    def entries_since(self, agent: str, offset: int) -> Iterator[log.Entry]:
+        """The log's own lines from a place on."""
+        return log.entries(self.folder(agent).log, offset)
+
+    def newest_entries(self, agent: str) -> Iterator[log.Entry]:
+        """The log's own lines from the newest back; reading stops when the caller does."""
         return log.backwards(self.folder(agent).log)
 
-    def log_size(self, agent: str) -> int:
-        """Where the log ends now."""
-        return log.size(self.folder(agent).log)
+    def newest_events(self, agent: str) -> Iterator[AnyEvent | Unrecognised]:
+        return (entry.event for entry in self.newest_entries(agent))
 
     def document(self, agent: str, name: str) -> bytes | None:
         """A document as readers should see it: an edit counts, a file that lags does not."""
@@ -128,8 +137,27 @@ class FileStore:
             return seen.proposed.text.encode()
         standing = seen.committed.documents.get(name)
         if standing and inspection.condition_of(folder, name, standing) in {"missing", "behind"}:
-            return disk.read(folder.path / standing.path)
+            kept = disk.read(folder.path / standing.path)
+            if kept is None:
+                raise StoreError(
+                    standing.path,
+                    f"the {name} and its copy in the archive are gone",
+                    hint=f"restore it from a backup, or set the {name} again",
+                )
+            return kept
         return disk.read(folder.document(name))
+
+    def has_edited_state(self, agent: str) -> bool:
+        """Whether somebody else wrote state.json since we did."""
+        data = disk.read(self.folder(agent).state)
+        return data is not None and inspection.is_edited(data)
+
+    def take_over_edits(self, agent: str) -> None:
+        """Adopt what was edited by hand, so that a command knows it; a busy writer will do it."""
+        if not self.has_edited_state(agent):
+            return
+        with suppress(BusyError), self.writer(agent):
+            pass
 
     def inspect(self, agent: str) -> list[inspection.Problem]:
         """What is wrong with an agent's folder, and the command that mends it."""

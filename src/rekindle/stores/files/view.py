@@ -24,8 +24,10 @@ class View(msgspec.Struct, frozen=True):
     """Records that are acknowledged but not folded yet."""
     proposed: RelayProposed | None
     """A relay that waits in the inbox to be committed."""
+    start: Projection
+    """The last snapshot."""
     tail: tuple[AnyEvent | Unrecognised, ...]
-    """The events since the last snapshot."""
+    """The events since."""
     bad: tuple[BadLine, ...]
     """Lines of the log since the last snapshot that count for nothing."""
     unreadable: int
@@ -38,11 +40,16 @@ class View(msgspec.Struct, frozen=True):
 
 def read(folder: AgentFolder, harnesses: Harnesses) -> View:
     folder.verify()
-    waiting = [record for segment in segments(folder) for record in inbox.records(segment)]
+    waiting = [(segment, list(inbox.records(segment))) for segment in segments(folder)]
     start = snapshot.load(folder)
     tail = log.read(folder.log, start.offset, start.projection.gen)
     committed = fold(start.projection, tail.events)
-    pending = pending_records(waiting, committed)
+    pending = [
+        record
+        for segment, records in waiting
+        for record in records
+        if record.end > folded_up_to(segment, committed)
+    ]
     laid_over: list[AnyEvent | Unrecognised] = []
     unreadable = 0
     for record in pending:
@@ -58,6 +65,7 @@ def read(folder: AgentFolder, harnesses: Harnesses) -> View:
         committed=committed,
         pending=tuple(pending),
         proposed=proposed[-1] if proposed else None,
+        start=start.projection,
         tail=tuple(tail.events),
         bad=tuple(tail.bad),
         unreadable=unreadable,
@@ -71,6 +79,11 @@ def segments(folder: AgentFolder) -> list[Segment]:
     return inbox.segments(folder.inbox) + inbox.spooled(folder.path)
 
 
-def pending_records(found: list[Record], committed: Projection) -> list[Record]:
-    """The records that the log does not hold yet."""
-    return [one for one in found if one.end > committed.cursors.get(one.segment, 0)]
+def folded_up_to(segment: Segment, committed: Projection) -> int:
+    """How far the log holds a segment.
+
+    One that is shorter than the log knows it came back from a copy or a broken disk: what stands in
+    it now is something else, and counts from its beginning.
+    """
+    cursor = committed.cursors.get(segment.name, 0)
+    return cursor if cursor <= inbox.size(segment, gone=cursor) else 0

@@ -31,7 +31,7 @@ from rekindle.policy.tokens import estimate
 from rekindle.stores.files import inbox, log, ownership, resolutions, snapshot
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.ownership import Owner
-from rekindle.stores.files.view import View, pending_records, segments
+from rekindle.stores.files.view import View, folded_up_to, segments
 from rekindle.system import disk
 
 _FROM_OUTSIDE = (
@@ -72,6 +72,8 @@ class Writer:
         self._clock = clock
         self._end = view.end
         self._snapshot_end = view.snapshot_end
+        self._start = view.start
+        self._since: list[AnyEvent | events.Unrecognised] = list(view.tail)
         self._resolving = resolutions.among(view.tail)
 
     def now(self) -> datetime:
@@ -86,7 +88,7 @@ class Writer:
         if not self._lock.is_in_place():
             raise OwnershipError(
                 f"agent {self.folder.name}: its lock was removed while it was held",
-                hint="nothing was written; repeat the command, and leave the run folder alone",
+                hint="leave the run folder alone while something works on the agent",
             )
         gen = self._owner.gen
         first = self.projection.seq + 1
@@ -97,6 +99,7 @@ class Writer:
         _, self._end = log.append(self.folder.log, stamped)
         self.projection = fold(self.projection, stamped)
         self._resolving += resolutions.among(stamped)
+        self._since += stamped
 
     def fold(self) -> None:
         """Move what the inbox holds now into the log, then bring the readers' files up to date.
@@ -104,8 +107,8 @@ class Writer:
         One pass: writers that never stop must not keep a command from ending.
         """
         for segment in segments(self.folder):
-            start = self.projection.cursors.get(segment.name, 0)
-            found = pending_records(list(inbox.records(segment, start)), self.projection)
+            start = folded_up_to(segment, self.projection)
+            found = list(inbox.records(segment, start))
             if found:
                 inbox.sync(segment)
             self._take(found)
@@ -148,16 +151,17 @@ class Writer:
     def project(self) -> None:
         """Bring the files that are made from the log up to date with it."""
         self._project_state()
-        resolutions.append(self.folder, self._resolving)
+        resolutions.append(self.folder, self._resolving, self.projection.seq)
         if self._end - self._snapshot_end >= SNAPSHOT_EVERY_BYTES:
             self.snapshot()
 
     def snapshot(self) -> None:
         """Keep what the log adds up to; what the tail alone could still tell is written first."""
-        resolutions.append(self.folder, self._resolving)
+        resolutions.append(self.folder, self._resolving, self.projection.seq)
         snapshot.save(self.folder, self.projection, self._end)
         self._snapshot_end = self._end
         self._resolving = []
+        self._start, self._since = self.projection, []
 
     def _take(self, found: list[inbox.Record]) -> None:
         batch: list[AnyEvent] = []
@@ -250,7 +254,9 @@ class Writer:
             if digest not in {event.previous, event.sha256, *replaces}:
                 self.set_aside(document, path, "it was edited while a new one was committed")
         # A file that is right already is left alone: whoever has it open goes on in the same one.
-        if found != data:
+        if found == data:
+            disk.make_private(path)
+        else:
             disk.replace(path, data)
         return self.projection.documents[document]
 
@@ -290,6 +296,13 @@ class Writer:
         except DocumentError as unreadable:
             self.set_aside("state", self.folder.state, str(unreadable))
             return
-        event = adopt(self.projection, edited, self.now())
+        when = min(self.now(), disk.modified(self.folder.state))
+        event = adopt(self._as_of(edited.seq), edited, when)
         if event is not None:
             self.append(event)
+
+    def _as_of(self, seq: int) -> Projection:
+        """What was known at an event, as far back as the snapshot; else what is known now."""
+        if not self._start.seq <= seq < self.projection.seq:
+            return self.projection
+        return fold(self._start, [event for event in self._since if event.seq <= seq])
