@@ -63,6 +63,8 @@ _ITEM = re.compile(r"\s{0,3}(?:[-+*]|\d{1,9}[.)])[ \t]+")
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _BESIDE = re.compile(r"(?i:next actions?)[*_` ]*[:：]\s*(?!(?i:cycle)\b)(\S.*)$")
 """A directive that stands in its own heading: `## Next Action: ship it`."""
+_AFTER_DASH = re.compile(r"(?i:next actions?)\s+[-–—]\s+(?!(?i:cycle)\b)(\S.*)$")
+"""The same after a dash; a suffix may stand there too, so only where nothing stands below."""
 _BECAUSE = re.compile(r":\s+|\s+[—–]\s+|\s+-\s+|\s+because\s+|：")
 
 
@@ -96,8 +98,9 @@ class Relay(msgspec.Struct, frozen=True):
         places = self.places(Field.NEXT_ACTION)
         if not places:
             return None
-        beside = _BESIDE.search(self.outline.sections[places[0]].title)
-        parts = [beside[1] if beside else "", self.outline.content(places[0])]
+        title, content = self.outline.sections[places[0]].title, self.outline.content(places[0])
+        beside = _BESIDE.search(title) or (None if content.strip() else _AFTER_DASH.search(title))
+        parts = [beside[1] if beside else "", content]
         said = [part.strip() for part in parts if not is_placeholder(part)]
         return "\n".join(said) or None
 

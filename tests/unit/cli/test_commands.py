@@ -652,11 +652,22 @@ def test_a_link_above_the_agent_is_refused(rekindle, project, tmp_path_factory, 
     assert "is not a folder" in err
 
 
-def test_a_directive_in_its_own_heading_counts(rekindle, here):
-    """`## Next Action: ship it` is a directive."""
-    (here / "relay.md").write_text("## Next Action: ship the parser\n\n## Metrics\n1\n")
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        ("## Next Action: ship the parser\n\n## Metrics\n1\n", "ship the parser"),
+        ("## Next Action: `make ship`\n", "`make ship`"),
+        ("## Next Action - ship it\n", "ship it"),
+        ("## Next Action: ship it\n- only after the tests\n", "ship it"),
+        ("## Next Action — Cycle 12\nship it\n", "ship it"),
+        ("## Next Action: Cycle 12\nship it\n", "ship it"),
+    ],
+)
+def test_a_directive_in_its_own_heading_counts(rekindle, here, text, headline):
+    """`## Next Action: ship it` is a directive, alone or with what stands below it."""
+    (here / "relay.md").write_text(text)
     found = shown(rekindle("relay", "check", "relay.md", "--json"))
-    assert (found["kind"], found["headline"]) == ("ok", "ship the parser")
+    assert (found["kind"], found["headline"]) == ("ok", headline)
 
 
 def test_a_loop_added_by_hand_can_be_resolved(rekindle, project):
