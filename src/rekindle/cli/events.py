@@ -14,7 +14,9 @@ from rekindle.stores.files import FileStore
 from rekindle.stores.files.log import Entry
 
 _POLL_SECONDS = 0.2
-_FRAME = {"v", "seq", "gen", "ts", "kind", "at"}
+_FRAME = {"v", "seq", "gen", "ts", "kind", "at", "more"}
+_HASHES = {"sha256", "previous"}
+_HASH_CHARACTERS = 12
 
 
 @click.command()
@@ -54,7 +56,9 @@ def _print(entry: Entry, *, as_json: bool) -> None:
     event = entry.event
     fields = msgspec.to_builtins(event)
     facts = "  ".join(
-        f"{key}={one_line(str(value), 80)}" for key, value in fields.items() if key not in _FRAME
+        f"{key}={one_line(str(value), 80)[: _HASH_CHARACTERS if key in _HASHES else None]}"
+        for key, value in fields.items()
+        if key not in _FRAME
     )
     moment = event.ts.strftime("%Y-%m-%d %H:%M:%S")
     click.echo(f"{event.seq:>7}  {moment}  {click.style(event.kind, bold=True):<22} {facts}")
