@@ -101,10 +101,26 @@ class LoopResolved(Event, frozen=True, kw_only=True, tag="loop.resolved"):
     reason: str
 
 
+class Correction(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Other words for a loop that stays as it is: it neither opens nor closes anything.
+
+    Its own time is just after what it corrects, so that a resolution which the editor did not see
+    still counts.
+    """
+
+    ts: datetime
+    id: str
+    text: str
+    closes: bool = False
+    added: str = ""
+    extra: dict[str, Any] | None = None
+
+
 class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
     summary = "Somebody edited state.json; what they added is taken over, nothing is dropped."
     open_loops: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
+    corrections: tuple[Correction, ...] = ()
     numbers: dict[str, str] = {}
     extra: dict[str, Any] = {}
     last_active: datetime | None = None

@@ -115,8 +115,8 @@ def adopt(projection: Projection, edited: State, now: datetime) -> events.StateA
     is_later = edited.last_active is not None and (
         projection.last_active is None or edited.last_active > projection.last_active
     )
-    says = adopted.open_loops or adopted.resolved or adopted.numbers or adopted.extra or is_later
-    return adopted if says else None
+    says = adopted.open_loops or adopted.resolved or adopted.corrections
+    return adopted if says or adopted.numbers or adopted.extra or is_later else None
 
 
 def _news(known: dict[str, Said], said: dict[str, Any]) -> dict[str, Any]:
@@ -200,6 +200,18 @@ class _Working:
             self._mark(loop.id, Mark(event.ts, loop.text, added=loop.added, extra=loop.extra))
         for item in event.resolved:
             self._mark(item.id, Mark(event.ts, item.reason, closes=True, extra=item.extra))
+        for one in event.corrections:
+            self._mark(
+                one.id,
+                Mark(
+                    one.ts,
+                    one.text,
+                    closes=one.closes,
+                    corrects=True,
+                    added=one.added,
+                    extra=one.extra,
+                ),
+            )
         _latest(self.numbers, event.numbers, event.ts)
         _latest(self.extra, event.extra, event.ts)
 

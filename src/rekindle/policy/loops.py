@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from rekindle.documents import jsontext
-from rekindle.documents.event import LoopAdded, LoopResolved, StateAdopted
+from rekindle.documents.event import Correction, LoopAdded, LoopResolved, StateAdopted
 from rekindle.documents.identity import loop_id, one_line
 from rekindle.documents.state import OpenLoop, Resolution, State
 from rekindle.errors import UnknownLoopError, UsageError
@@ -33,15 +33,18 @@ class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     """What is open, or why it was closed."""
     closes: bool = False
+    corrects: bool = False
+    """Only other words for the mark before it: at the same instant it counts first."""
     added: str = ""
     extra: dict[str, Any] | None = None
     """Fields that we do not know; None: nothing was said about them, what stood there stays."""
 
     @property
-    def order(self) -> tuple[datetime, bool, str, str, bytes]:
+    def order(self) -> tuple[datetime, int, str, str, bytes]:
         """By time; at the same instant an opening counts last, for a loop must not be lost."""
         extra = b"" if self.extra is None else as_written(self.extra)
-        return (self.ts, not self.closes, self.text, self.added, extra)
+        rank = 0 if self.corrects else 1 if self.closes else 2
+        return (self.ts, rank, self.text, self.added, extra)
 
     @property
     def day(self) -> str:
@@ -141,19 +144,31 @@ def resolve(loops: Loops, identity: str, reason: str, now: datetime) -> LoopReso
 
 
 def adopt(loops: Loops, edited: State, now: datetime) -> StateAdopted:
-    """What somebody who edited state.json added or closed; what they left out stays open."""
+    """What somebody who edited state.json wants; what they left out stays as it is.
+
+    `loops` are those that the file was made from. A loop that it listed already was only reworded:
+    should it have been resolved meanwhile, it stays resolved.
+    """
     written = [_with_text(loops.get(loop.id), loop) for loop in edited.open_loops]
-    opened = [loop for loop in written if _says_something_new(loops.get(loop.id), loop)]
+    changed = [loop for loop in written if _says_something_new(loops.get(loop.id), loop)]
+    opened = [loop for loop in changed if not _stands(loops, loop.id, is_open=True)]
     open_ids = {loop.id for loop in edited.open_loops}
-    closed = [
+    settled = [
         item
         for item in edited.resolved
         if item.id not in open_ids and _closes_something(loops.get(item.id), item)
     ]
-    touched = [
-        loops.get(identity) for identity in [one.id for one in opened] + [one.id for one in closed]
-    ]
-    return StateAdopted(ts=_after(now, *touched), open_loops=tuple(opened), resolved=tuple(closed))
+    closed = [item for item in settled if not _stands(loops, item.id, is_open=False)]
+    touched = [one.id for one in opened] + [one.id for one in closed]
+    return StateAdopted(
+        ts=_after(now, *(loops.get(identity) for identity in touched)),
+        open_loops=tuple(opened),
+        resolved=tuple(closed),
+        corrections=(
+            *(_reworded(loops[loop.id], loop) for loop in changed if loop not in opened),
+            *(_recounted(loops[item.id], item) for item in settled if item not in closed),
+        ),
+    )
 
 
 def open_now(loops: Loops, now: datetime, limits: settings.Loops) -> tuple[OpenLoop, ...]:
@@ -198,6 +213,21 @@ def _says_something_new(known: Loop | None, loop: OpenLoop) -> bool:
     if loop.added and loop.added != stands.added:
         return True
     return stands.text != loop.text or as_written(stands.extra) != as_written(loop.extra)
+
+
+def _stands(loops: Loops, identity: str, *, is_open: bool) -> bool:
+    known = loops.get(identity)
+    return known is not None and known.is_open is is_open
+
+
+def _reworded(known: Loop, loop: OpenLoop) -> Correction:
+    ts = known.marks[-1].ts + _TICK
+    return Correction(ts, loop.id, loop.text, added=loop.added, extra=loop.extra)
+
+
+def _recounted(known: Loop, item: Resolution) -> Correction:
+    ts = known.marks[-1].ts + _TICK
+    return Correction(ts, item.id, item.reason, closes=True, extra=item.extra)
 
 
 def _closes_something(known: Loop | None, item: Resolution) -> bool:
