@@ -207,7 +207,7 @@ class _Working:
                     one.ts,
                     one.text,
                     closes=one.closes,
-                    corrects=True,
+                    corrects=event.ts,
                     added=one.added,
                     extra=one.extra,
                 ),

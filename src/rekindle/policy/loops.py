@@ -33,18 +33,19 @@ class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     """What is open, or why it was closed."""
     closes: bool = False
-    corrects: bool = False
-    """Only other words for the mark before it: at the same instant it counts first."""
+    corrects: datetime | None = None
+    """When somebody found other words for the mark before it: they neither open nor close."""
     added: str = ""
     extra: dict[str, Any] | None = None
     """Fields that we do not know; None: nothing was said about them, what stood there stays."""
 
     @property
-    def order(self) -> tuple[datetime, int, str, str, bytes]:
+    def order(self) -> tuple[datetime, int, datetime, str, str, bytes]:
         """By time; at the same instant an opening counts last, for a loop must not be lost."""
         extra = b"" if self.extra is None else as_written(self.extra)
+        # A correction comes before anything else of its instant, the newest correction last.
         rank = 0 if self.corrects else 1 if self.closes else 2
-        return (self.ts, rank, self.text, self.added, extra)
+        return (self.ts, rank, self.corrects or self.ts, self.text, self.added, extra)
 
     @property
     def day(self) -> str:
@@ -160,8 +161,9 @@ def adopt(loops: Loops, edited: State, now: datetime) -> StateAdopted:
     ]
     closed = [item for item in settled if not _stands(loops, item.id, is_open=False)]
     touched = [one.id for one in opened] + [one.id for one in closed]
+    corrected = [mark.corrects for loop in loops.values() for mark in loop.marks if mark.corrects]
     return StateAdopted(
-        ts=_after(now, *(loops.get(identity) for identity in touched)),
+        ts=later(_after(now, *(loops.get(identity) for identity in touched)), *corrected),
         open_loops=tuple(opened),
         resolved=tuple(closed),
         corrections=(
@@ -221,13 +223,16 @@ def _stands(loops: Loops, identity: str, *, is_open: bool) -> bool:
 
 
 def _reworded(known: Loop, loop: OpenLoop) -> Correction:
-    ts = known.marks[-1].ts + _TICK
-    return Correction(ts, loop.id, loop.text, added=loop.added, extra=loop.extra)
+    return Correction(_corrected_at(known), loop.id, loop.text, added=loop.added, extra=loop.extra)
 
 
 def _recounted(known: Loop, item: Resolution) -> Correction:
-    ts = known.marks[-1].ts + _TICK
-    return Correction(ts, item.id, item.reason, closes=True, extra=item.extra)
+    return Correction(_corrected_at(known), item.id, item.reason, closes=True, extra=item.extra)
+
+
+def _corrected_at(known: Loop) -> datetime:
+    """Just after the word that opened or closed it: however often it is corrected, never later."""
+    return next(mark.ts for mark in reversed(known.marks) if not mark.corrects) + _TICK
 
 
 def _closes_something(known: Loop | None, item: Resolution) -> bool:

@@ -14,6 +14,7 @@ from rekindle.documents.event import (
     KINDS,
     AnyEvent,
     Committed,
+    Correction,
     Event,
     Heartbeat,
     LoopAdded,
@@ -42,6 +43,18 @@ VALUES = {
     ).map(tuple),
     tuple[Resolution, ...]: st.lists(
         st.builds(Resolution, TEXT, TEXT, TEXT, EXTRA), max_size=2
+    ).map(tuple),
+    tuple[Correction, ...]: st.lists(
+        st.builds(
+            Correction,
+            MOMENTS,
+            TEXT,
+            TEXT,
+            closes=st.booleans(),
+            added=TEXT,
+            extra=st.none() | EXTRA,
+        ),
+        max_size=2,
     ).map(tuple),
 }
 

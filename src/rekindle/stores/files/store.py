@@ -156,8 +156,8 @@ class FileStore:
         """Adopt what was edited by hand, so that a command knows it; a busy writer will do it."""
         if not self.has_edited_state(agent):
             return
-        with suppress(BusyError), self.writer(agent):
-            pass
+        with suppress(BusyError), self.writer(agent) as writer:
+            writer.fold()
 
     def inspect(self, agent: str) -> list[inspection.Problem]:
         """What is wrong with an agent's folder, and the command that mends it."""
