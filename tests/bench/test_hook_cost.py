@@ -39,8 +39,13 @@ def published(home: Path) -> dict[str, list[str]]:
     return found
 
 
+def tail(times: list[float]) -> float:
+    """The time that nine of ten stay under."""
+    return sorted(times)[int(len(times) * 0.9)]
+
+
 def test_a_hook_costs_hardly_more_than_python_itself(tmp_path):
-    """Median at most 1.3 times, and p90 at most 2 times, `python -I -S -c pass`."""
+    """Median at most 1.3 times, and p90 at most 2 times, that of `python -I -S -c pass`."""
     program = tmp_path / "hook.pyc"
     py_compile.compile(hook.__file__, cfile=str(program), doraise=True)
     agent = tmp_path / "agent"
@@ -61,8 +66,9 @@ def test_a_hook_costs_hardly_more_than_python_itself(tmp_path):
     bare = statistics.median(times["python"])
     print(f"\npython -I -S -c pass: {bare * 1000:.1f} ms")
     for name, found in times.items():
-        p90 = sorted(found)[int(len(found) * 0.9)] / bare
-        print(f"{name}: median {statistics.median(found) / bare:.2f}x, p90 {p90:.2f}x")
+        median = statistics.median(found)
+        print(f"{name}: median {median / bare:.2f}x, p90 {tail(found) / bare:.2f}x")
     assert statistics.median(times["hook"]) <= 1.3 * bare
-    assert sorted(times["hook"])[int(ROUNDS * 0.9)] <= 2 * bare
+    # Like with like: in a moment when the machine is busy, both take long.
+    assert tail(times["hook"]) <= 2 * tail(times["python"])
     assert len(list((agent / "run/inbox").iterdir())) == 1
