@@ -72,7 +72,6 @@ def rewrite(folder: Path, change: Callable[[str], str]) -> tuple[str, str]:
     with disk.locked(root.path / "lock", LOCK_WAIT_SECONDS * 10) as lock:
         if lock is None:
             raise ManifestError("somebody else is changing it", hint="repeat the command")
-        disk.sweep_temporary(root.path)
         disk.sweep_temporary(path.parent, of=path.name)
         before = read_text(folder) if path.exists() else ""
         after = change(before)

@@ -134,16 +134,21 @@ def append(place: str, record: bytes, prefix: str = "", limit: int = 0) -> bool:
 
 def spool(folder: str, record: bytes) -> None:
     """Keep a record elsewhere while the inbox cannot be written; the fold looks there too."""
+    try:  # noqa: SIM105 - contextlib costs a start
+        os.mkdir(SPOOL, 0o700)  # noqa: PTH102 - pathlib costs a start
+    except OSError:
+        pass  # there already, or not to be had: looked at below
+    if spool_is_ours():
+        append(SPOOL, record, spool_prefix(folder), SPOOL_BYTES)
+
+
+def spool_is_ours() -> bool:
+    """Anybody may make a folder of that name: only one that is ours alone is written or read."""
     try:
-        if not os.path.isdir(SPOOL):  # noqa: PTH112 - pathlib costs a start
-            os.mkdir(SPOOL, 0o700)  # noqa: PTH102 - as above
         found = os.lstat(SPOOL)
     except OSError:
-        return
-    # Anybody may make a folder of that name: only one that is ours alone is used.
-    is_ours = found.st_uid == os.getuid() and found.st_mode & 0o777 == 0o700  # noqa: PLR2004
-    if is_ours and found.st_mode & 0o170000 == 0o040000:  # noqa: PLR2004 - a folder, not a link
-        append(SPOOL, record, spool_prefix(folder), SPOOL_BYTES)
+        return False
+    return found.st_uid == os.getuid() and found.st_mode & 0o170777 == 0o040700  # noqa: PLR2004 - a folder, not a link
 
 
 def spool_prefix(folder: str) -> str:

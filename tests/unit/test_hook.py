@@ -247,6 +247,20 @@ def test_a_spool_that_is_not_ours_alone_is_not_used(tmp_path, monkeypatch):
         assert list(place.glob("*.seg")) == []
 
 
+def test_a_spool_that_somebody_else_could_write_is_not_read(agent, tmp_path, monkeypatch):
+    """Records planted in a folder that is not ours alone are nobody's acknowledgement."""
+    place = tmp_path / "spool"
+    place.mkdir(mode=0o700)
+    monkeypatch.setattr(hook, "SPOOL", str(place))
+    folder = agent.folder("trades").path
+    planted = hook.compose("claude-code", "PostToolUse", "", json.dumps(payload()).encode(), 9)
+    (place / f"{hook.spool_prefix(str(folder))}1.seg").write_bytes(planted)
+    assert len(agent.read("trades").pending) == 1
+    place.chmod(0o777)
+    assert agent.read("trades").pending == ()
+    assert folded(agent, events.Heartbeat) == []
+
+
 def hostile(rng: random.Random) -> bytes:
     """A payload that somebody means harm with."""
     whole = json.dumps(payload()).encode()

@@ -104,6 +104,8 @@ def segments(folder: Path, prefix: str = "") -> list[Segment]:
 
 def spooled(agent: Path) -> list[Segment]:
     """What hooks kept elsewhere while the inbox could not be written."""
+    if not hook.spool_is_ours():
+        return []  # another user's: what stands there is nobody's acknowledgement
     return segments(Path(hook.SPOOL), hook.spool_prefix(str(agent)))
 
 

@@ -71,11 +71,10 @@ def read(path: Path, start: int = 0, gen: int = 0) -> Tail:
     return Tail(found, bad, end, gen)
 
 
-def append(path: Path, new: Sequence[Event]) -> tuple[int, int]:
-    """Append durably; returns where the lines start and where they end."""
+def append(path: Path, new: Sequence[Event]) -> int:
+    """Append durably; returns where the log ends then."""
     data = b"".join(events.render(event) + b"\n" for event in new)
-    start = disk.append(path, data)
-    return start, start + len(data)
+    return disk.append(path, data) + len(data)
 
 
 def entries(path: Path, start: int) -> Iterator[Entry]:
@@ -90,14 +89,6 @@ def backwards(path: Path) -> Iterator[Entry]:
     for line in _lines_backwards(path):
         with suppress(DocumentError):
             yield Entry(line, events.parse(line), 0)
-
-
-def size(path: Path) -> int:
-    with storing(path):
-        try:
-            return path.lstat().st_size
-        except FileNotFoundError:
-            return 0
 
 
 def anchor(path: Path, offset: int) -> str:

@@ -44,12 +44,10 @@ def read(folder: AgentFolder, harnesses: Harnesses) -> View:
     start = snapshot.load(folder)
     tail = log.read(folder.log, start.offset, start.projection.gen)
     committed = fold(start.projection, tail.events)
-    pending = [
-        record
-        for segment, records in waiting
-        for record in records
-        if record.end > folded_up_to(segment, committed)
-    ]
+    pending: list[Record] = []
+    for segment, records in waiting:
+        done = folded_up_to(segment, committed)
+        pending += [record for record in records if record.end > done]
     laid_over: list[AnyEvent | Unrecognised] = []
     unreadable = 0
     for record in pending:

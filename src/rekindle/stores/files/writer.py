@@ -74,7 +74,6 @@ class Writer:
         self._snapshot_end = view.snapshot_end
         self._start = view.start
         self._since: list[AnyEvent | events.Unrecognised] = list(view.tail)
-        self._resolving = resolutions.among(view.tail)
 
     def now(self) -> datetime:
         return self._clock()
@@ -96,9 +95,8 @@ class Writer:
             msgspec.structs.replace(event, seq=first + place, gen=gen)
             for place, event in enumerate(new)
         ]
-        _, self._end = log.append(self.folder.log, stamped)
+        self._end = log.append(self.folder.log, stamped)
         self.projection = fold(self.projection, stamped)
-        self._resolving += resolutions.among(stamped)
         self._since += stamped
 
     def fold(self) -> None:
@@ -151,16 +149,15 @@ class Writer:
     def project(self) -> None:
         """Bring the files that are made from the log up to date with it."""
         self._project_state()
-        resolutions.append(self.folder, self._resolving, self.projection.seq)
+        resolutions.append(self.folder, resolutions.among(self._since), self.projection.seq)
         if self._end - self._snapshot_end >= SNAPSHOT_EVERY_BYTES:
             self.snapshot()
 
     def snapshot(self) -> None:
         """Keep what the log adds up to; what the tail alone could still tell is written first."""
-        resolutions.append(self.folder, self._resolving, self.projection.seq)
+        resolutions.append(self.folder, resolutions.among(self._since), self.projection.seq)
         snapshot.save(self.folder, self.projection, self._end)
         self._snapshot_end = self._end
-        self._resolving = []
         self._start, self._since = self.projection, []
 
     def _take(self, found: list[inbox.Record]) -> None:
