@@ -1,0 +1,147 @@
+"""A launch: one process of a session, from what it is to be to how it ended.
+
+A harness turns `Start` into a `Command`, its program's output into `Seen`, and what is known at the
+end, `Ended`, into an `Exit`. All of it is said in our words: what a CLI calls these things stays in
+its harness.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from rekindle.documents.manifest import Persona
+
+Known = Literal["reported", "exact", "estimated", "unknown"]
+ExitKind = Literal[
+    "clean",
+    "crash",
+    "resume-failed",
+    "limit",
+    "overload",
+    "auth",
+    "context-full",
+    "budget",
+    "interrupted",
+]
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """What a launch is to be: a fresh session, or one that goes on."""
+
+    session: str
+    """The id that the session is to have, or has."""
+    resumes: bool = False
+    hooks: str = ""
+    """The file that tells the CLI of our hooks; empty: none."""
+    persona: Persona = Persona()
+    program: tuple[str, ...] = ()
+    """What is started in the place of the CLI's own program."""
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A program to start. The prompt goes to its standard input."""
+
+    argv: tuple[str, ...]
+    environment: dict[str, str] = {}
+    """What is added to the environment that it gets."""
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """How full a session's window is, and how that is known."""
+
+    tokens: int
+    window: int | None
+    known: Known
+    model: str = ""
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """The program has said which session it works in."""
+
+    session: str
+    model: str = ""
+    version: str = ""
+
+
+class Said(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Called(msgspec.Struct, frozen=True):
+    """A tool call has begun."""
+
+    tool: str
+    call: str
+    about: str = ""
+    """What it is given, in a line."""
+
+
+class Used(msgspec.Struct, frozen=True):
+    usage: Usage
+
+
+class Retried(msgspec.Struct, frozen=True):
+    """The CLI tries a refused request again by itself."""
+
+    status: int | None
+    seconds: float
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A usage limit was reached; when it ends, in seconds since 1970, where that was said."""
+
+    resets_at: int | None
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    """The CLI has put a summary in the place of the conversation."""
+
+    before: int | None
+    after: int | None
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The program's own account of how it went."""
+
+    session: str
+    ok: bool
+    reason: str = ""
+    """Why it ended, in the CLI's word."""
+    text: str = ""
+    errors: tuple[str, ...] = ()
+    status: int | None = None
+    """The status with which the API refused, where it did."""
+    usd: float | None = None
+    windows: dict[str, int] = {}
+    """The size of the window of each model that was used."""
+
+
+Seen = Opened | Said | Called | Used | Retried | Refused | Compacted | Finished
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known when a process has ended."""
+
+    code: int
+    """Its exit code; negative: the signal that ended it."""
+    session: str
+    """The session that it was started for."""
+    resumes: bool = False
+    opened: str = ""
+    """The session that it said it works in."""
+    finished: Finished | None = None
+    refused: Refused | None = None
+    errors: str = ""
+    """The end of what it wrote to its standard error."""
+    stopped: bool = False
+    """We ended it, because the operator said so."""
+
+
+class Exit(msgspec.Struct, frozen=True):
+    kind: ExitKind
+    words: str = ""
+    """What happened, in a line for people."""
+    hint: str = ""
+    """Of a limit: the CLI's own sentence, which says when it ends."""
+    resets_at: int | None = None
+    """Of a limit: when it ends, in seconds since 1970, where the CLI has said it so."""
