@@ -14,11 +14,14 @@ Our exception tree, with the exit code that each branch ends a command with:
     ├── OwnershipError                6
     │   ├── BusyError                 6
     │   ├── FencedError               6
-    │   └── ForeignOwnerError         6
+    │   ├── ForeignOwnerError         6
+    │   └── SupervisedError           6
     ├── NotFoundError                 7
     │   ├── UnknownAgentError         7
     │   └── UnknownLoopError          7
-    └── CheckFailedError              8
+    ├── CheckFailedError              8
+    └── AgentError                    9
+        └── ProgramMissingError       9
 
 An error says what happened (`str(error)`), carries its facts as attributes, and
 tells the user what to do next (`error.hint`).
@@ -29,6 +32,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 __all__ = [
+    "AgentError",
     "BusyError",
     "CheckFailedError",
     "DocumentError",
@@ -40,8 +44,10 @@ __all__ = [
     "NotDurableError",
     "NotFoundError",
     "OwnershipError",
+    "ProgramMissingError",
     "RekindleError",
     "StoreError",
+    "SupervisedError",
     "UnknownAgentError",
     "UnknownLoopError",
     "UnsafePathError",
@@ -184,6 +190,17 @@ class ForeignOwnerError(OwnershipError):
         self.owner = owner
 
 
+class SupervisedError(OwnershipError):
+    """Another `rekindle run` keeps this agent alive."""
+
+    def __init__(self, agent: str) -> None:
+        super().__init__(
+            f"agent {agent} is being run already",
+            hint="`rekindle status` shows how it is; Ctrl-C where it runs stops it",
+        )
+        self.agent = agent
+
+
 class NotFoundError(RekindleError):
     """A name that nothing answers to."""
 
@@ -220,6 +237,22 @@ class CheckFailedError(RekindleError):
 
     exit_code = 8
     meaning = "a check found problems and printed them"
+
+
+class AgentError(RekindleError):
+    """The agent could not be started, or stopped before its work was done."""
+
+    exit_code = 9
+    meaning = "the agent could not be started, or stopped before its work was done"
+
+
+class ProgramMissingError(AgentError):
+    """The agent's program is not installed, or not where it is looked for."""
+
+    def __init__(self, program: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{program} could not be started: {reason}", hint=hint)
+        self.program = program
+        self.reason = reason
 
 
 _HINTS = {

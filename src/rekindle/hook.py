@@ -18,10 +18,15 @@ import time
 HEAD_BYTES = 192 * 1024
 TAIL_BYTES = 64 * 1024
 """What is kept of a larger payload: its two ends, where the ids stand."""
+TOOL_HEAD_BYTES = 6 * 1024
+TOOL_TAIL_BYTES = 2 * 1024
+"""Of a tool call we need to know only that it was: what it was given and gave stays outside."""
 READ_BYTES = 32 * 1024 * 1024
 """What is read at most; beyond it the writer is left to itself."""
 PATIENCE_SECONDS = 0.15
 """A disk that does not answer for so long is given up: the agent waits for us."""
+PRIMING_SECONDS = 8.0
+"""A primer that is not there by then is given up: the session begins without it."""
 SPOOL_BYTES = 4 * 1024 * 1024
 """The most that is kept for an inbox that cannot be written."""
 
@@ -35,19 +40,26 @@ _ATTEMPTS = 100
 
 def main(arguments: list[str]) -> None:
     harness, event = arguments[1], arguments[2]
-    payload, size = read_payload(0)
+    payload, size = read_payload(0, *limits(event))
     give_up_after(PATIENCE_SECONDS)
     folder = find_folder(arguments[3] if len(arguments) > 3 else "")  # noqa: PLR2004 - argv
     if not folder:
         return
     launch = os.environ.get("REKINDLE_LAUNCH", "")
-    record = compose(harness, event, launch, payload, size)
+    if not is_name(launch):
+        launch = "visitor" if is_supervised(folder) else ""
+    process = identify() if event.startswith("SessionStart") else ""
+    record = compose(harness, event, launch, payload, size, process=process)
     if not append(f"{folder}/run/inbox", record):
         spool(folder, record)
     brake(folder, event, launch)
+    if must_prime(event, launch):
+        prime(folder, record)
 
 
-def compose(harness: str, event: str, launch: str, payload: bytes, size: int) -> bytes:
+def compose(
+    harness: str, event: str, launch: str, payload: bytes, size: int, *, process: str = ""
+) -> bytes:
     """One record: a line that opens with a newline, so that a torn one spoils only itself."""
     words = (
         "1",
@@ -55,15 +67,22 @@ def compose(harness: str, event: str, launch: str, payload: bytes, size: int) ->
         harness if is_name(harness) else "-",
         event if is_name(event.replace(":", "-")) else "-",
         launch if is_name(launch) else "-",
+        process if is_name(process) else "-",
         str(time.time_ns()),
-        f"cut:{size}" if size > HEAD_BYTES + TAIL_BYTES else "-",
+        f"cut:{size}" if size > len(payload) else "-",
     )
     # JSON has no raw line ends inside its strings; outside of them a space says the same.
     line = payload.replace(b"\n", b" ").replace(b"\r", b" ")
     return b"\n" + " ".join(words).encode() + b" " + line + b"\n"
 
 
-def read_payload(fd: int) -> tuple[bytes, int]:
+def limits(event: str) -> tuple[int, int]:
+    """How much of a payload's beginning and end is kept."""
+    is_tool = event.startswith("PostTool")
+    return (TOOL_HEAD_BYTES, TOOL_TAIL_BYTES) if is_tool else (HEAD_BYTES, TAIL_BYTES)
+
+
+def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tuple[bytes, int]:
     """What the CLI says, cut in its middle where it is too long, and how long it was."""
     head = b""
     tail = b""
@@ -73,10 +92,66 @@ def read_payload(fd: int) -> tuple[bytes, int]:
         if not piece:
             break
         size += len(piece)
-        room = HEAD_BYTES - len(head)
+        room = most - len(head)
         head += piece[:room]
-        tail = (tail + piece[room:])[-TAIL_BYTES:]
+        tail = (tail + piece[room:])[-last:]
     return head + tail, size
+
+
+def is_supervised(folder: str) -> bool:
+    """Whether a supervisor lives: it holds this lock as long as it does."""
+    try:
+        fd = os.open(f"{folder}/run/supervisor", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def identify() -> str:
+    """The CLI's process, told from any other that will ever have its number."""
+    pid = os.environ.get("CLAUDE_PID", "")
+    if not pid.isdecimal():
+        pid = str(os.getppid())
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib costs a start
+            started = stat.read().rpartition(b")")[2].split()[19].decode()
+        with open("/proc/sys/kernel/random/boot_id", "rb") as boot:  # noqa: PTH123 - as above
+            return f"{pid}.{started}.{boot.read(8).decode()}"
+    except (OSError, IndexError):
+        return pid  # no /proc, as on macOS
+
+
+def must_prime(event: str, launch: str) -> bool:
+    """Whether the session must be told where the work stands.
+
+    A launch was told in its prompt, and only forgets when it is compacted; a visitor is a person's
+    own; who resumes or forks has been told before.
+    """
+    if launch == "visitor":
+        return False
+    sources = ("compact",) if launch else ("startup", "clear", "compact")
+    return event in {f"SessionStart:{source}" for source in sources}
+
+
+def prime(folder: str, record: bytes) -> None:
+    """Have the whole program say it: it reads the log, which costs more than a tool call may."""
+    reader, writer = os.pipe()
+    argv = [sys.executable, "-I", "-m", "rekindle", "hooks", "prime", folder]
+    dup = (os.POSIX_SPAWN_DUP2, reader, 0)
+    close = (os.POSIX_SPAWN_CLOSE, writer)
+    hush = (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)
+    child = os.posix_spawn(sys.executable, argv, os.environ, file_actions=[dup, close, hush])
+    give_up_after(PRIMING_SECONDS, child)
+    os.close(reader)
+    os.write(writer, record)
+    os.close(writer)
+    os.waitpid(child, 0)
 
 
 def find_folder(given: str) -> str:
@@ -174,11 +249,16 @@ def is_name(text: str) -> bool:
     return 0 < len(text) <= _NAME_LENGTH and text[0] not in "._-" and _NAME.issuperset(text)
 
 
-def give_up_after(seconds: float) -> None:
-    """End with 0 when the disk hangs; Python's own handler would wait for it."""
+def give_up_after(seconds: float, child: int = 0) -> None:
+    """End with 0 when it takes too long; Python's own handler would wait for a disk that hangs."""
     import _signal  # type: ignore[import-not-found]  # noqa: PLC0415 - `signal` imports enum, which costs a start
 
-    _signal.signal(_signal.SIGALRM, lambda *_: os._exit(0))
+    def give_up(*_: object) -> None:
+        if child:
+            os.kill(child, 9)  # our own, not waited for yet: the number is still its
+        os._exit(0)
+
+    _signal.signal(_signal.SIGALRM, give_up)
     _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
 

@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from rekindle import config, wiring
+from rekindle import config
 from rekindle.cli.main import run
 from rekindle.documents import event as events
 from rekindle.policy import loops
 from rekindle.system import clock
+from rekindle.wiring.store import open_store
 from torture.tracing import obstacle, trace
 
 pytestmark = pytest.mark.bench
@@ -27,7 +28,7 @@ AGENTS = 1_000
 def make_project(folder, names):
     lines = "".join(f"  {name}:\n    harness: claude-code\n" for name in names)
     (folder / "rekindle.yaml").write_text(f"version: 1\nagents:\n{lines}")
-    return wiring.open_store(config.load(folder))
+    return open_store(config.load(folder))
 
 
 @pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))

@@ -10,11 +10,12 @@ from pathlib import Path
 import click
 import pytest
 
-from rekindle import config, wiring
+from rekindle import config
 from rekindle.cli import main
 from rekindle.documents import event as events
 from rekindle.stores.files import FileStore, inbox
 from rekindle.system import clock
+from rekindle.wiring.store import open_store
 from torture.tracing import Call, Say, obstacle, trace
 
 pytestmark = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
@@ -50,7 +51,7 @@ def project(tmp_path) -> Path:
 
 
 def opened(project: Path) -> FileStore:
-    return wiring.open_store(config.load(project))
+    return open_store(config.load(project))
 
 
 def calls_of(project: Path, arguments: list[str]) -> list[Call]:

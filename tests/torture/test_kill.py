@@ -19,13 +19,14 @@ import click
 import msgspec
 import pytest
 
-from rekindle import config, wiring
+from rekindle import config
 from rekindle.cli import main
 from rekindle.documents import event as events
 from rekindle.documents import relay
 from rekindle.policy import loops, settings
 from rekindle.stores.files import FileStore, inbox, inspection
 from rekindle.system import clock, disk
+from rekindle.wiring.store import open_store
 from torture.tracing import Say, count, kill_before, obstacle
 
 pytestmark = [
@@ -110,7 +111,7 @@ def is_resolved(identity: str) -> Callable[[FileStore], bool]:
 
 
 def take_snapshot(project: Path) -> int:
-    with wiring.open_store(config.load(project)).writer("trades") as writer:
+    with open_store(config.load(project)).writer("trades") as writer:
         writer.fold()
         writer.snapshot()
     return 0
@@ -162,7 +163,7 @@ def prepared(tmp_path_factory) -> Callable[[str], Path]:
             )
             (project / "new.md").write_text(NEW)
             (project / "long.md").write_text(LONG)
-            store = wiring.open_store(config.load(project))
+            store = open_store(config.load(project))
             store.create("trades")
             SCENARIOS[name].prepare(store)
             made[name] = project
@@ -235,13 +236,13 @@ def restore(original: Path, project: Path) -> None:
 
 def happened(scenario: Scenario, project: Path) -> bool:
     try:
-        return scenario.happened(wiring.open_store(config.load(project)))
+        return scenario.happened(open_store(config.load(project)))
     except KeyError:
         return False
 
 
 def examine(where: str, scenario: Scenario, project: Path, said: bytes) -> None:
-    store = wiring.open_store(config.load(project))
+    store = open_store(config.load(project))
     folder = store.folder("trades")
     nothing_torn(where, store)
     if said == b"acknowledged":

@@ -29,10 +29,13 @@ SAMPLES = [
     errors.BusyError("trades", 1.5),
     errors.FencedError("trades", 1, 2),
     errors.ForeignOwnerError("trades", "there"),
+    errors.SupervisedError("trades"),
     errors.NotFoundError("a", hint="b"),
     errors.UnknownAgentError("trades", ["books"]),
     errors.UnknownLoopError("a", "b"),
     errors.CheckFailedError("a", hint="b"),
+    errors.AgentError("a", hint="b"),
+    errors.ProgramMissingError("a", "b", hint="b"),
 ]
 
 
@@ -74,7 +77,7 @@ def test_every_exit_code_has_one_meaning():
     meanings = {}
     for kind in CLASSES:
         meanings.setdefault(kind.exit_code, set()).add(kind.meaning)
-    assert sorted(meanings) == list(range(1, 9))
+    assert sorted(meanings) == list(range(1, 10))
     assert all(len(found) == 1 for found in meanings.values())
 
 

@@ -4,11 +4,12 @@ import shutil
 
 import click
 
-from rekindle import config, wiring
+from rekindle import config
 from rekindle.cli.options import as_json, here, open_project, print_json, take_over
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
+from rekindle.wiring.store import open_store
 
 PROGRAMS = {
     "git": "keeps an audit trail of the relays",
@@ -60,7 +61,7 @@ def _examine() -> dict[str, list[Problem]]:
         project = config.load(here())
     except RekindleError as error:
         return {"rekindle.yaml": [Problem(str(error), error.hint)]}
-    store = wiring.open_store(project)
+    store = open_store(project)
     found: dict[str, list[Problem]] = {"rekindle.yaml": []}
     for name, agent in project.manifest.agents.items():
         problems = store.inspect(name)

@@ -4,21 +4,16 @@ from pathlib import Path
 
 import click
 
-from rekindle import config, wiring
+from rekindle import config
 from rekindle.cli.options import as_json, here, print_json
 from rekindle.documents import manifest
 from rekindle.documents.identity import AGENT_NAME, agent_name, one_line, slug
 from rekindle.errors import UsageError, storing
 from rekindle.policy.settings import AgentDefaults
+from rekindle.wiring.store import open_store
 
 HARNESSES = ("claude-code", "codex", "gemini", "command")
 _ALIASES = {"claude": "claude-code"}
-_PROMPT = """\
-# Task
-
-Say here, in a few sentences, what the agent is to do in every cycle, and how it can tell
-that it is done.
-"""
 
 
 @click.command()
@@ -44,7 +39,7 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
         chosen = _harness(harness or _ask("Harness", HARNESSES[0], yes=yes))
         did = [_manifest(folder, name, chosen)]
     did += _prompt(folder)
-    store = wiring.open_store(config.load(folder))
+    store = open_store(config.load(folder))
     is_new = not store.exists(name)
     store.create(name)
     if is_new:
@@ -90,7 +85,7 @@ def _prompt(folder: Path) -> list[str]:
     with storing(path):
         try:
             with path.open("x", encoding="utf-8") as file:
-                file.write(_PROMPT)
+                file.write(manifest.PROMPT)
         except FileExistsError:
             return []
     return [f"wrote {path.name}: say there what the agent is to do"]

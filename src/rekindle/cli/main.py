@@ -13,6 +13,7 @@ from rekindle.errors import RekindleError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("rekindle.cli.init:init", "Set an agent up in this folder."),
+    "run": ("rekindle.cli.run:run", "Run an agent, and keep it alive until it is done."),
     "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
     "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
     "relay": ("rekindle.cli.relay:relay", "The document between cycles: show, check, set."),
@@ -48,7 +49,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
     epilog="Exit codes: 0 done, 2 usage, 3 manifest, 4 document, 5 disk, 6 owner, 7 not found,"
-    " 8 a check found something. Every command takes --help.",
+    " 8 a check found something, 9 the agent stopped. Every command takes --help.",
 )
 @click.version_option(__version__, prog_name="rekindle")
 def app() -> None:

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from rekindle import config, wiring
+from rekindle import config
 from rekindle.config import Project
 from rekindle.errors import UsageError
 from rekindle.stores.files import FileStore
+from rekindle.wiring.store import open_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,7 +50,7 @@ def here() -> Path:
 
 def open_project() -> tuple[Project, FileStore]:
     project = config.load(here())
-    return project, wiring.open_store(project)
+    return project, open_store(project)
 
 
 def open_agent(agent: str | None) -> tuple[Project, FileStore, str]:

@@ -58,25 +58,39 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
     source: str = ""
     launch: str = ""
     """The launch that it belongs to; empty for a person's own session."""
+    process: str = ""
+    """Which process works on it, told from every other: pid, start and boot."""
     transcript: str = ""
+    visitor: bool = False
+    """A person's own session beside a supervised one: it is left alone."""
+
+
+class SessionLost(Event, frozen=True, kw_only=True, tag="session.lost"):
+    summary = "A session had begun and never ended, and its process was gone; this has been told."
+    session: str
 
 
 class SessionEnded(Event, frozen=True, kw_only=True, tag="session.ended"):
     summary = "A session ended and said so; a killed one never does."
     session: str
     reason: str = ""
+    visitor: bool = False
 
 
 class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
     summary = "Somebody asked the session for something."
     session: str
     text: str
+    call: str = ""
+    """The prompt's own id: hooks installed twice report it twice."""
+    visitor: bool = False
 
 
 class SessionCompacted(Event, frozen=True, kw_only=True, tag="session.compacted"):
     summary = "A harness is about to compact its own context."
     session: str
     trigger: str = ""
+    visitor: bool = False
 
 
 class Heartbeat(Event, frozen=True, kw_only=True, tag="heartbeat"):
@@ -85,6 +99,62 @@ class Heartbeat(Event, frozen=True, kw_only=True, tag="heartbeat"):
     tool: str = ""
     call: str = ""
     """The tool call's own id: hooks installed twice report it twice, and it counts once."""
+    visitor: bool = False
+
+
+class PrimerGiven(Event, frozen=True, kw_only=True, tag="primer.given"):
+    summary = "A session was told where the work stands."
+    session: str
+    source: str
+    characters: int
+    recovery: bool = False
+
+
+class CycleStarted(Event, frozen=True, kw_only=True, tag="cycle.started"):
+    summary = "A cycle began: the relay is read, work follows."
+    cycle: int
+
+
+class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
+    summary = "A cycle ended: what is known was committed."
+    cycle: int
+    words: str = ""
+
+
+class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
+    summary = "A process of a session is about to be started."
+    launch: str
+    """Stands in the environment of everything that the launch starts."""
+    cycle: int
+    session: str
+    harness: str
+    resumes: bool = False
+    recovery: bool = False
+    """A fresh session that takes over from one that was interrupted."""
+    boot: str = ""
+    """The boot of the host, and how long after it: what is older cannot belong to the launch."""
+    uptime: float = 0.0
+
+
+class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
+    summary = "A process of a session ended; what it had left behind was ended too."
+    launch: str
+    cycle: int
+    session: str
+    exit: str
+    """clean, crash, resume-failed, limit, …; lost: its supervisor had gone before it ended."""
+    resumes: bool = False
+    opened: bool = False
+    """The program got as far as to work on its session."""
+    words: str = ""
+    hint: str = ""
+    resets_at: int | None = None
+    code: int | None = None
+    swept: int = 0
+    """How many processes it had left behind."""
+    usd: float | None = None
+    tokens: int | None = None
+    window: int | None = None
 
 
 class LoopAdded(Event, frozen=True, kw_only=True, tag="loop.added"):
@@ -193,10 +263,16 @@ KINDS: tuple[type[Event], ...] = (
     AgentCreated,
     OwnerChanged,
     SessionStarted,
+    SessionLost,
     SessionEnded,
     PromptSubmitted,
     SessionCompacted,
     Heartbeat,
+    PrimerGiven,
+    CycleStarted,
+    CycleEnded,
+    LaunchStarted,
+    LaunchEnded,
     LoopAdded,
     LoopResolved,
     StateAdopted,
@@ -212,10 +288,16 @@ AnyEvent = (
     AgentCreated
     | OwnerChanged
     | SessionStarted
+    | SessionLost
     | SessionEnded
     | PromptSubmitted
     | SessionCompacted
     | Heartbeat
+    | PrimerGiven
+    | CycleStarted
+    | CycleEnded
+    | LaunchStarted
+    | LaunchEnded
     | LoopAdded
     | LoopResolved
     | StateAdopted

@@ -1,6 +1,6 @@
 """What a hook put into the inbox: a few words of ours, then the CLI's payload as it came.
 
-    hook claude-code PostToolUse 4f1c 1794709671134562890 - {"session_id":…}
+    hook claude-code PostToolUse 4f1c - 1794709671134562890 - {"session_id":…}
 
 hook.py writes it without JSON; a harness reads the payload. One that was cut in its middle is no
 JSON any more: what stands whole at its two ends can still be found in it.
@@ -15,8 +15,10 @@ import msgspec
 from rekindle.documents import jsontext
 from rekindle.errors import DocumentError
 
-_WORDS = 6
+_WORDS = 7
 _NONE = "-"
+VISITOR = "visitor"
+"""Stands in the place of a launch for a person's own session beside a supervised one."""
 
 
 class HookLine(msgspec.Struct, frozen=True):
@@ -26,6 +28,10 @@ class HookLine(msgspec.Struct, frozen=True):
     """What the event was fired by, where the CLI has kinds of it: startup, resume, …"""
     launch: str
     """The launch that the session belongs to; empty for a person's own."""
+    visitor: bool
+    """A person's own session beside a supervised one."""
+    process: str
+    """Which process works on the session, as far as the event says it."""
     ts: datetime
     cut: int
     """The payload's size, where it had to be cut; else 0."""
@@ -44,8 +50,9 @@ def parse(line: bytes) -> HookLine:
     words = line.split(b" ", _WORDS - 1)
     if len(words) < _WORDS:
         raise DocumentError("hook record", "is torn")
-    harness, event, launch, nanoseconds, flag = (
-        word.decode("ascii", "replace") for word in words[:5]
+    harness, event, launch, process, nanoseconds, flag = (
+        "" if word == _NONE else word
+        for word in (word.decode("ascii", "replace") for word in words[:6])
     )
     try:
         ts = datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)
@@ -54,5 +61,13 @@ def parse(line: bytes) -> HookLine:
         raise DocumentError("hook record", f"is damaged ({error})") from error
     name, _, source = event.partition(":")
     return HookLine(
-        harness, name, source, "" if launch == _NONE else launch, ts, cut, words[_WORDS - 1]
+        harness=harness,
+        event=name,
+        source=source,
+        launch="" if launch == VISITOR else launch,
+        visitor=launch == VISITOR,
+        process=process,
+        ts=ts,
+        cut=cut,
+        payload=words[_WORDS - 1],
     )

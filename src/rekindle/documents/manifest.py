@@ -17,6 +17,13 @@ from rekindle.errors import ManifestError, RekindleError
 
 FILE = "rekindle.yaml"
 SCHEMA = 1
+PROMPT = """\
+# Task
+
+Say here, in a few sentences, what the agent is to do in every cycle, and how it can tell
+that it is done.
+"""
+"""What `init` writes where there is no task yet."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 

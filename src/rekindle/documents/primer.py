@@ -1,9 +1,10 @@
 """The primer: what a fresh session opens with.
 
 Its parts stand in the order in which a reader needs them: what happened (notices), what
-to do (relay, checkpoint), what else is known (brief, ledger). When it must shrink, the brief
-goes first, then the ledger, then the relay's decisions and the rest of the relay; the notices,
-the Next Action and the checkpoint always stay whole.
+always holds (rules), what to do (relay, checkpoint), what else is known (brief, ledger), and at
+last the task. When it must shrink, the brief goes first, then the ledger, then the relay's
+decisions and the rest of the relay; the notices, the rules, the Next Action and the checkpoint
+always stay whole.
 """
 
 import msgspec
@@ -27,6 +28,8 @@ class Primer(msgspec.Struct, frozen=True, kw_only=True):
     recovery: Recovery | None = None
     stall: str = ""
     """The stall notice, where the last cycle repeated the one before."""
+    rules: str = ""
+    """What must hold in every session, word for word."""
     relay: Relay | None = None
     relay_path: str = ""
     """Where the whole relay stands, for when only its head fits."""
@@ -34,6 +37,8 @@ class Primer(msgspec.Struct, frozen=True, kw_only=True):
     brief: str = ""
     ledger: str = ""
     """Open loops, a line each."""
+    task: str = ""
+    """What the cycle is for; empty where a person will say it."""
 
 
 def recovery_notice(recovery: Recovery) -> str:
@@ -50,20 +55,56 @@ def recovery_notice(recovery: Recovery) -> str:
 
 
 def render(primer: Primer, *, limit: int | None = None) -> str:
-    """The primer as text of at most `limit` characters, as far as what must stay allows."""
+    """The primer as text of at most `limit` UTF-16 units, as far as what must stay allows."""
     shrunk = primer
     for shrink in (_without_brief, _without_ledger, _without_decisions, _with_directive_only):
         text = _join(shrunk)
-        if limit is None or len(text) <= limit:
+        if limit is None or units(text) <= limit:
             return text
         shrunk = shrink(shrunk)
     return _join(shrunk)
+
+
+def reminder(primer: Primer, request: str, closed: str = "") -> str:
+    """What a session is told again after its conversation was compacted."""
+    parts = (
+        "The conversation so far was compacted. This still holds, word for word.",
+        f"Rules:\n{primer.rules.strip()}" if primer.rules.strip() else "",
+        f"Last request:\n{request.strip()}" if request.strip() else "",
+        f"Open loops:\n{primer.ledger.strip()}" if primer.ledger.strip() else "",
+        f"Resolved, not to be done again:\n{closed.strip()}" if closed.strip() else "",
+    )
+    present = [part for part in parts if part]
+    return "\n\n".join(present) + "\n" if len(present) > 1 else ""
+
+
+RESUMED = """\
+Your process was interrupted and has been started again; this is the same session. What it had
+left running was ended: a tool call that was under way may have done a part of its work. Look at
+what is there, then go on with the task from where you were.
+"""
+"""What a session that goes on after a crash is asked."""
+
+
+def units(text: str) -> int:
+    """How long a text is for a program that counts as JavaScript does."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def within(text: str, limit: int, rest: str) -> str:
+    """The beginning of a text that must not be longer; `rest` says where the whole stands."""
+    if units(text) <= limit:
+        return text
+    pointer = f"\n(cut here: read the rest in {rest} before you act)\n"
+    room = (limit - units(pointer)) * 2
+    return text.encode("utf-16-le", "surrogatepass")[:room].decode("utf-16-le", "ignore") + pointer
 
 
 def _join(primer: Primer) -> str:
     parts = (
         recovery_notice(primer.recovery) if primer.recovery else "",
         primer.stall,
+        primer.rules,
         relays.render(primer.relay) if primer.relay else "",
         primer.checkpoint,
         primer.brief,
@@ -72,6 +113,8 @@ def _join(primer: Primer) -> str:
     present = [part.strip() for part in parts if part.strip()]
     if primer.brief.strip() or primer.ledger.strip():
         present.append(SOURCE_OF_TRUTH)
+    if primer.task.strip():
+        present.append(primer.task.strip())
     return "\n\n".join(present) + "\n" if present else ""
 
 

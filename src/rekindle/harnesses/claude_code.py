@@ -40,9 +40,38 @@ from rekindle.documents.launch import (
 from rekindle.errors import DocumentError, UsageError
 from rekindle.harnesses.claude_code_exit import classify
 
-__all__ = ["NAME", "classify", "command", "hooks", "read_hook", "read_stream", "usage"]
+__all__ = [
+    "INSTALL",
+    "NAME",
+    "NEVER_PASSED_ON",
+    "PASSED_ON",
+    "classify",
+    "command",
+    "hooks",
+    "read_hook",
+    "read_stream",
+    "usage",
+]
 
 NAME = "claude-code"
+INSTALL = "install it: npm install -g @anthropic-ai/claude-code"
+PASSED_ON = (
+    "ANTHROPIC_",
+    "CLAUDE_",
+    "AWS_",
+    "GOOGLE_",
+    "CLOUD_ML_",
+    "VERTEX_",
+    "DISABLE_",
+    "API_TIMEOUT_MS",
+    "MAX_THINKING_TOKENS",
+    "BASH_",
+    "MCP_",
+    "IS_SANDBOX",
+)
+"""How the variables begin that Claude Code is set up with."""
+NEVER_PASSED_ON = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_PROJECT_DIR")
+"""Those of a session that we may have been started from ourselves."""
 PROMPT_CHARACTERS = 8_000
 """What is kept of a prompt: enough to say again after a compaction what was asked."""
 LINE_BYTES = 32 * 1024 * 1024
@@ -65,7 +94,7 @@ def command(start: Start) -> Command:
 
     A persona's temperature has no effect: the CLI has no option for it. Its system prompt counts
     for a fresh session only: a session keeps the one that it began with, whatever a later launch
-    says. We make room in a full window by a checkpoint, so the CLI must not do it by a summary.
+    says.
     """
     if not _SESSION.match(start.session):
         raise UsageError(
@@ -81,7 +110,7 @@ def command(start: Start) -> Command:
         argv.extend(f"--disallowedTools={rule}" for rule in permissions.deny or () if rule)
     if start.persona.system_prompt_file and not start.resumes:
         argv.append(f"--append-system-prompt-file={start.persona.system_prompt_file}")
-    return Command(tuple(argv), {"DISABLE_AUTO_COMPACT": "1"})
+    return Command(tuple(argv))
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
@@ -115,23 +144,34 @@ def read_hook(line: HookLine) -> AnyEvent | None:
                 harness=NAME,
                 source=line.source or one_line(_text(fields.get("source")), 40),
                 launch=line.launch,
+                process=line.process,
                 transcript=one_line(_text(fields.get("transcript_path"))),
+                visitor=line.visitor,
             )
         case "SessionEnd":
             reason = one_line(_text(fields.get("reason")), 80)
-            return SessionEnded(ts=line.ts, session=session, reason=reason)
+            return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
         case "UserPromptSubmit":
             prompt = _text(fields.get("prompt"))[:PROMPT_CHARACTERS]
-            return PromptSubmitted(ts=line.ts, session=session, text=prompt)
+            return PromptSubmitted(
+                ts=line.ts,
+                session=session,
+                text=prompt,
+                call=one_line(_text(fields.get("prompt_id")), 80),
+                visitor=line.visitor,
+            )
         case "PreCompact":
             trigger = one_line(_text(fields.get("trigger")), 40)
-            return SessionCompacted(ts=line.ts, session=session, trigger=trigger)
+            return SessionCompacted(
+                ts=line.ts, session=session, trigger=trigger, visitor=line.visitor
+            )
         case "PostToolUse" | "PostToolUseFailure":
             return Heartbeat(
                 ts=line.ts,
                 session=session,
                 tool=one_line(_text(fields.get("tool_name")), 80),
                 call=one_line(_text(fields.get("tool_use_id")), 80),
+                visitor=line.visitor,
             )
         case _:
             return None

@@ -39,6 +39,9 @@ _REASONS = {
 _ABORTED = "aborted"
 """What its words for an interruption begin with: in a tool, while the model spoke."""
 
+_BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+"""What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
+
 _REFUSED = 400
 _BROKEN = 500
 _STATUSES = {401: _LOGIN, 402: _UNPAID, 403: _ACCESS, 413: _FULL, 429: _LIMIT}
@@ -75,7 +78,7 @@ def classify(ended: Ended) -> Exit:
     if finished and finished.reason.startswith(_ABORTED):
         return Exit("interrupted", "interrupted, by SIGINT")
     if not finished and (number := _signal(ended.code)):
-        kind: ExitKind = "interrupted" if number == signal.SIGINT else "crash"
+        kind: ExitKind = "interrupted" if number in _BY_A_PERSON else "crash"
         return Exit(kind, f"ended by {_signal_name(number)}")
     return _failed(ended)
 

@@ -14,8 +14,24 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent, Unrecognised
 from rekindle.documents.state import State
-from rekindle.policy import loops, settings
+from rekindle.policy import loops, sessions, settings
 from rekindle.policy.loops import Loop, Mark
+from rekindle.policy.sessions import Attempt, Life
+
+FromSession = (
+    events.SessionStarted
+    | events.SessionEnded
+    | events.PromptSubmitted
+    | events.SessionCompacted
+    | events.Heartbeat
+)
+_FROM_SESSIONS = (
+    events.SessionStarted,
+    events.SessionEnded,
+    events.PromptSubmitted,
+    events.SessionCompacted,
+    events.Heartbeat,
+)
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -53,6 +69,15 @@ class Projection(msgspec.Struct, frozen=True):
     """How far each inbox segment has been folded into the log."""
     seen: dict[str, datetime] = {}
     """What hooks reported lately: installed twice, they report everything twice."""
+    lives: dict[str, Life] = {}
+    attempts: dict[str, Attempt] = {}
+    cycle: int = 0
+    """The last cycle that began."""
+    cycle_ended: int = 0
+
+    @property
+    def is_cycle_open(self) -> bool:
+        return self.cycle > self.cycle_ended
 
 
 def fold(before: Projection, happened: Iterable[AnyEvent | Unrecognised]) -> Projection:
@@ -67,6 +92,12 @@ def key_of(event: AnyEvent | Unrecognised) -> str:
     match event:
         case events.Heartbeat() if event.call:
             return f"call {event.session} {event.call}"
+        case events.PromptSubmitted() if event.call:
+            return f"prompt {event.session} {event.call}"
+        case events.SessionStarted() if event.process and event.source != "compact":
+            return f"start {event.session} {event.source} {event.process}"
+        case events.PrimerGiven():
+            return f"primer {event.session} {event.source}"
         case _:
             return ""
 
@@ -142,6 +173,10 @@ class _Working:
         self.documents = dict(before.documents)
         self.cursors = dict(before.cursors)
         self.seen = dict(before.seen)
+        self.lives = dict(before.lives)
+        self.attempts = dict(before.attempts)
+        self.cycle = before.cycle
+        self.cycle_ended = before.cycle_ended
 
     def projection(self) -> Projection:
         return Projection(
@@ -155,25 +190,18 @@ class _Working:
             self.documents,
             self.cursors,
             self.seen,
+            self.lives,
+            self.attempts,
+            self.cycle,
+            self.cycle_ended,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
-        self.seq = max(self.seq, event.seq)
-        self.gen = max(self.gen, event.gen)
-        if event.at:
-            segment, _, offset = event.at.rpartition(":")
-            if offset.isdecimal():
-                self.cursors[segment] = max(self.cursors.get(segment, 0), int(offset))
-        if key := key_of(event):
-            self.seen[key] = max(event.ts, self.seen.get(key, event.ts))
+        self._count(event)
+        if isinstance(event, _FROM_SESSIONS):
+            self._session(event)
+            return
         match event:
-            case (
-                events.Heartbeat()
-                | events.SessionStarted()
-                | events.PromptSubmitted()
-                | events.SessionCompacted()
-            ):
-                self._active(event.ts)
             case events.LoopAdded():
                 self._mark(event.id, Mark(event.ts, event.text, added=event.added))
             case events.LoopResolved():
@@ -185,7 +213,47 @@ class _Working:
             case events.CheckpointCommitted() | events.BriefCommitted():
                 self._stands(event)
             case _:
+                self._run(event)
+
+    def _count(self, event: AnyEvent | Unrecognised) -> None:
+        self.seq = max(self.seq, event.seq)
+        self.gen = max(self.gen, event.gen)
+        if event.at:
+            segment, _, offset = event.at.rpartition(":")
+            if offset.isdecimal():
+                self.cursors[segment] = max(self.cursors.get(segment, 0), int(offset))
+        if key := key_of(event):
+            self.seen[key] = max(event.ts, self.seen.get(key, event.ts))
+
+    def _run(self, event: AnyEvent | Unrecognised) -> None:
+        match event:
+            case events.SessionLost():
+                sessions.ended(self.lives, event.session, event.ts)
+            case events.CycleStarted():
+                self.cycle = max(self.cycle, event.cycle)
+            case events.CycleEnded():
+                self.cycle_ended = max(self.cycle_ended, event.cycle)
+            case events.LaunchStarted():
+                sessions.launched(self.attempts, event)
+            case events.LaunchEnded():
+                sessions.over(self.attempts, event)
+            case _:
                 pass
+
+    def _session(self, event: FromSession) -> None:
+        if event.visitor:
+            return  # a person's own, beside ours: neither a sign of life nor ever to be recovered
+        match event:
+            case events.SessionStarted():
+                sessions.started(self.lives, event)
+            case events.SessionEnded():
+                sessions.ended(self.lives, event.session, event.ts)
+                return
+            case events.PromptSubmitted():
+                sessions.asked(self.lives, event)
+            case _:
+                pass
+        self._active(event.ts)
 
     def _active(self, ts: datetime | None) -> None:
         if ts is not None and (self.last_active is None or ts > self.last_active):

@@ -121,6 +121,18 @@ LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
 HEADLINE_CHARACTERS = 200
 """How much of a directive a status shows."""
+RESUME_TRIES = 2
+"""How often resuming a session may fail before a fresh one takes over."""
+HOOK_CHARACTERS = 10_000
+"""What a CLI takes from a hook, in UTF-16 units; Claude Code hides longer texts in a file."""
+SAME_START_SECONDS = 5.0
+"""Hooks installed twice ask for the primer twice; within this time that is one start."""
+FOLD_EVERY_SECONDS = 2.0
+"""How often a supervisor folds what hooks have reported, at most."""
+STOP_SECONDS = 10.0
+"""How long an agent that is asked to end may take before it is killed."""
+ORPHAN_SECONDS = 0.1
+"""How long a process that a launch left behind may take to end before it is killed."""
 
 FIXED: dict[str, tuple[Any, str]] = {
     "store.snapshot_every_bytes": (
@@ -132,6 +144,30 @@ FIXED: dict[str, tuple[Any, str]] = {
         "How long a command waits for the agent's writer before it leaves its record to it.",
     ),
     "status.headline_characters": (HEADLINE_CHARACTERS, "How much of a directive a status shows."),
+    "run.resume_tries": (
+        RESUME_TRIES,
+        "How often resuming a session may fail before a fresh one takes over.",
+    ),
+    "run.fold_every_seconds": (
+        FOLD_EVERY_SECONDS,
+        "How often a supervisor folds what hooks have reported, at most.",
+    ),
+    "run.stop_seconds": (
+        STOP_SECONDS,
+        "How long an agent that is asked to end may take before it is killed.",
+    ),
+    "run.orphan_seconds": (
+        ORPHAN_SECONDS,
+        "How long a process that a launch left behind may take to end before it is killed.",
+    ),
+    "hooks.characters": (
+        HOOK_CHARACTERS,
+        "What a CLI takes from a hook, in UTF-16 units; a longer primer is shortened to it.",
+    ),
+    "hooks.same_start_seconds": (
+        SAME_START_SECONDS,
+        "Hooks installed twice ask for the primer twice; within this time that is one start.",
+    ),
 }
 
 

@@ -220,6 +220,21 @@ def locked(path: Path, wait: float) -> Iterator[Lock | None]:
             lock.close()
 
 
+def is_locked(path: Path) -> bool:
+    """Whether somebody holds the exclusive lock of `path`; asking makes and keeps nothing."""
+    try:
+        fd = open_plain(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:

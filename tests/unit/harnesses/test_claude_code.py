@@ -69,7 +69,7 @@ ENDS = {
     "budget": ("budget", ["Opened", "Called", "Used", "Finished"]),
     "sigint": ("interrupted", ["Opened", "Called", "Used", "Finished"]),
     "sigint-while-speaking": ("interrupted", ["Opened", "Finished"]),
-    "sigterm": ("crash", ["Opened", "Called", "Used"]),
+    "sigterm": ("interrupted", ["Opened", "Called", "Used"]),
     "sigkill": ("crash", ["Opened", "Called", "Used"]),
     "session-id-taken": ("crash", []),
     "fork": ("resume-failed", TEXT),
@@ -216,7 +216,17 @@ def test_what_hooks_were_told_becomes_events():
         for word, payload in recording.hooks:
             event, _, source = word.partition(":")
             now = datetime(2026, 4, 9, tzinfo=UTC)
-            hook = HookLine("claude-code", event, source, "", now, 0, json.dumps(payload).encode())
+            hook = HookLine(
+                harness="claude-code",
+                event=event,
+                source=source,
+                launch="",
+                visitor=False,
+                process="",
+                ts=now,
+                cut=0,
+                payload=json.dumps(payload).encode(),
+            )
             fact = claude_code.read_hook(hook)
             assert fact is None or fact.session == payload["session_id"]
             read[type(fact).__name__] += 1

@@ -36,10 +36,38 @@ committed = {
     "tokens": st.integers(0, 9),
     "headline": words,
 }
+launch = {
+    "ts": moments,
+    "launch": st.sampled_from(["l1", "l2"]),
+    "cycle": st.just(1),
+    "session": st.just("s"),
+}
 facts = st.one_of(
     st.builds(events.AgentCreated, ts=moments, agent=st.just("a")),
     st.builds(events.OwnerChanged, ts=moments, host=st.just("h"), previous=st.just("")),
-    st.builds(events.Heartbeat, ts=moments, session=words),
+    st.builds(events.Heartbeat, ts=moments, session=words, visitor=st.booleans()),
+    st.builds(
+        events.SessionStarted,
+        ts=moments,
+        session=words,
+        harness=st.just("h"),
+        process=words,
+        launch=st.sampled_from(["", "l1"]),
+        visitor=st.booleans(),
+    ),
+    st.builds(events.SessionEnded, ts=moments, session=words, visitor=st.booleans()),
+    st.builds(events.SessionLost, ts=moments, session=words),
+    st.builds(events.PromptSubmitted, ts=moments, session=words, text=words),
+    st.builds(events.PrimerGiven, ts=moments, session=words, source=words, characters=st.just(1)),
+    st.builds(events.CycleStarted, ts=moments, cycle=st.integers(1, 3)),
+    st.builds(events.CycleEnded, ts=moments, cycle=st.integers(1, 3)),
+    st.builds(
+        events.LaunchStarted,
+        **launch,
+        harness=st.just("h"),
+        boot=words,
+    ),
+    st.builds(events.LaunchEnded, **launch, exit=st.sampled_from(["clean", "crash"])),
     st.builds(events.LoopAdded, ts=moments, id=identities, text=words, added=dates),
     st.builds(events.LoopResolved, ts=moments, id=identities, reason=words),
     st.builds(
@@ -131,8 +159,9 @@ def test_a_projection_survives_its_snapshot(history):
 
 @given(histories())
 def test_the_last_sign_of_life_is_the_latest_one(history):
-    """`last_active` is the maximum over heartbeats and adopted edits, and of nothing else."""
-    signs = [one.ts for one in history if isinstance(one, events.Heartbeat)]
+    """`last_active` is the maximum over our sessions' signs and adopted edits, of nothing else."""
+    kinds = (events.Heartbeat, events.SessionStarted, events.PromptSubmitted)
+    signs = [one.ts for one in history if isinstance(one, kinds) and not one.visitor]
     signs += [
         one.last_active
         for one in history

@@ -67,6 +67,16 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return self.run / "lock"
 
     @property
+    def supervisor(self) -> Path:
+        """Locked as long as a supervisor lives; hook.py looks at it by this name."""
+        return self.run / "supervisor"
+
+    @property
+    def hooks(self) -> Path:
+        """What a CLI that we start is told of our hooks."""
+        return self.run / "hooks.json"
+
+    @property
     def inbox(self) -> Path:
         return self.run / "inbox"
 

@@ -7,7 +7,13 @@ from pathlib import Path
 
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent, Event, Unrecognised
-from rekindle.errors import BusyError, ForeignOwnerError, RekindleError, StoreError
+from rekindle.errors import (
+    BusyError,
+    ForeignOwnerError,
+    RekindleError,
+    StoreError,
+    SupervisedError,
+)
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
 from rekindle.stores.files import inbox, inspection, log, ownership, recovery, view
 from rekindle.stores.files.layout import AgentFolder, Root
@@ -108,6 +114,20 @@ class FileStore:
             recovery.recover(writer)
             writer.project()
             yield writer
+
+    @contextmanager
+    def supervising(self, agent: str) -> Iterator[None]:
+        """Be the only one that starts this agent, and be known to be there."""
+        folder = self.folder(agent)
+        self._make(folder)
+        with disk.locked(folder.supervisor, LOCK_WAIT_SECONDS) as lock:
+            if lock is None:
+                raise SupervisedError(agent)
+            yield
+
+    def is_supervised(self, agent: str) -> bool:
+        """Whether a supervisor lives."""
+        return disk.is_locked(self.folder(agent).supervisor)
 
     def _make(self, folder: AgentFolder) -> None:
         folder.verify()

@@ -1,9 +1,12 @@
-"""The composition root: the only module that knows every concrete class."""
+"""The store, with everybody who reads hooks. Every command needs it: it imports little."""
 
 from rekindle.config import Project
 from rekindle.harnesses import claude_code
+from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host
+
+HARNESSES: dict[str, Harness] = {claude_code.NAME: claude_code}
 
 
 def open_store(project: Project) -> FileStore:
@@ -12,5 +15,5 @@ def open_store(project: Project) -> FileStore:
         host=host.identify(),
         settings=project.settings,
         clock=clock.now,
-        harnesses={claude_code.NAME: claude_code.read_hook},
+        harnesses={name: harness.read_hook for name, harness in HARNESSES.items()},
     )

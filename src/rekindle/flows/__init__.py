@@ -1,0 +1,1 @@
+"""What happens, top to bottom."""

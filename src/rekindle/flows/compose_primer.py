@@ -1,0 +1,81 @@
+"""What a session opens with, gathered from the store."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rekindle.documents import relay as relays
+from rekindle.documents.primer import Primer, Recovery
+from rekindle.documents.relay import Relay
+from rekindle.documents.state import OpenLoop
+from rekindle.errors import DocumentError
+from rekindle.policy import loops, trim
+from rekindle.policy.settings import Settings
+from rekindle.stores.files import FileStore
+from rekindle.stores.files.view import View
+
+
+def compose_primer(
+    store: FileStore,
+    agent: str,
+    seen: View,
+    *,
+    now: datetime,
+    settings: Settings,
+    rules: str = "",
+    task: str = "",
+    recovering: bool = False,
+    asked: str = "",
+) -> Primer:
+    """Everything a fresh session needs; with a recovery notice where one was interrupted.
+
+    The task of the notice is the relay's Next Action, else the last thing that was asked for.
+    """
+    whole = str(store.folder(agent).document("relay"))
+    relay = _relay(store, agent)
+    cap = settings.runtime.relay.max_relay_tokens
+    opened = loops.open_now(seen.projection.loops, now, settings.runtime.loops)
+    recovery = None
+    if recovering:
+        doing = (relay.next_action if relay else None) or asked or task or "not known"
+        recovery = Recovery(doing.strip(), len(opened))
+    return Primer(
+        recovery=recovery,
+        rules=rules,
+        relay=trim.head(relay, cap, whole) if relay else None,
+        relay_path=whole,
+        checkpoint=_checkpoint(store, agent, seen),
+        brief=_text(store.document(agent, "brief")),
+        ledger=ledger(opened),
+        task=task,
+    )
+
+
+def ledger(opened: Sequence[OpenLoop]) -> str:
+    """Open loops, a line each."""
+    return "\n".join(
+        f"- {loop.id}: {loop.text} (since {loop.added}{', stale' if loop.stale else ''})"
+        for loop in opened
+    )
+
+
+def _relay(store: FileStore, agent: str) -> Relay | None:
+    data = store.document(agent, "relay")
+    if data is None:
+        return None
+    try:
+        return relays.parse(data)
+    except DocumentError:
+        return None  # edited into something unusable: the next writer sets it aside and says so
+
+
+def _checkpoint(store: FileStore, agent: str, seen: View) -> str:
+    """The checkpoint, unless a relay was written after it, which then knows more."""
+    standing = seen.committed.documents
+    found, relay = standing.get("checkpoint"), standing.get("relay")
+    if found is None or (relay is not None and relay.seq > found.seq):
+        return ""
+    return _text(store.document(agent, "checkpoint"))
+
+
+def _text(data: bytes | None) -> str:
+    return data.decode("utf-8", "replace") if data else ""

@@ -1,0 +1,207 @@
+"""One process of a session: started, followed to its end, and what it left behind ended too."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents import jsontext
+from rekindle.documents.launch import (
+    Ended,
+    Exit,
+    Finished,
+    Opened,
+    Refused,
+    Seen,
+    Start,
+    Usage,
+    Used,
+)
+from rekindle.documents.manifest import Persona
+from rekindle.errors import RekindleError
+from rekindle.policy.settings import FOLD_EVERY_SECONDS, STOP_SECONDS, Settings
+from rekindle.ports import Child, Harness, Processes
+from rekindle.stores.files import FileStore
+from rekindle.system import disk
+
+MARK = "REKINDLE_LAUNCH"
+_TICK_SECONDS = 0.25
+_TAIL_BYTES = 256 * 1024
+"""How much of a transcript's end is read for its last usage."""
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """What an agent is started from."""
+
+    name: str
+    harness: Harness
+    folder: str
+    """Where it works."""
+    task: str
+    rules: str
+    persona: Persona
+    environment: Mapping[str, str]
+    hook: tuple[str, ...]
+    """The hook program."""
+    program: tuple[str, ...] = ()
+    """What is started in the place of the CLI's own program."""
+
+
+class Launching(msgspec.Struct, frozen=True):
+    """About to start a process."""
+
+    cycle: int
+    session: str
+    resumes: bool
+    recovery: bool
+
+
+class Fell(msgspec.Struct, frozen=True):
+    """A process has ended."""
+
+    exit: Exit
+    swept: int
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """Something of ours went wrong, and the agent works on."""
+
+    words: str
+
+
+Report = Launching | Seen | Fell | Trouble
+
+
+class World(msgspec.Struct, frozen=True):
+    """What a supervisor has around it."""
+
+    store: FileStore
+    processes: Processes
+    settings: Settings
+    clock: Callable[[], datetime]
+    interrupted: Callable[[], int]
+    """How often somebody has asked us to stop."""
+    tell: Callable[[Report], None]
+
+
+class Watched:
+    """What a process has shown so far."""
+
+    def __init__(self) -> None:
+        self.opened = ""
+        self.finished: Finished | None = None
+        self.refused: Refused | None = None
+        self.usage: Usage | None = None
+        self.trouble = ""
+
+    def take(self, seen: Seen) -> None:
+        match seen:
+            case Opened():
+                self.opened = seen.session
+            case Used():
+                self.usage = seen.usage
+            case Refused():
+                self.refused = seen
+            case Finished():
+                self.finished = seen
+            case _:
+                pass
+
+
+class Launch:
+    """One launch of an agent, under a mark that everything it starts inherits."""
+
+    def __init__(self, mark: str, agent: Agent, world: World, start: Start) -> None:
+        self.mark = mark
+        self._agent = agent
+        self._world = world
+        self.start = start
+        self.watched = Watched()
+        self.code: int | None = None
+
+    def run(self, prompt: str) -> Exit:
+        """Start it, follow it, and say how it ended."""
+        child = self._begin(prompt)
+        self._follow(child)
+        self.code = child.code
+        return self._agent.harness.classify(
+            Ended(
+                code=child.code,
+                session=self.start.session,
+                resumes=self.start.resumes,
+                opened=self.watched.opened,
+                finished=self.watched.finished,
+                refused=self.watched.refused,
+                errors=child.errors,
+                stopped=self._world.interrupted() > 0,
+            )
+        )
+
+    def usage(self) -> Usage | None:
+        """The last that is known: from the stream, else from the end of the transcript."""
+        if self.watched.usage is not None:
+            return self.watched.usage
+        seen = self._world.store.read(self._agent.name)
+        life = seen.projection.lives.get(self.start.session)
+        tail = _tail_of(life.transcript) if life is not None and life.transcript else b""
+        return self._agent.harness.usage(tail, {}) if tail else None
+
+    def _begin(self, prompt: str) -> Child:
+        folder = self._world.store.folder(self._agent.name)
+        hooks = {"hooks": self._agent.harness.hooks(self._agent.hook, supervised=True)}
+        disk.replace(folder.hooks, jsontext.encode_pretty(hooks, folder.hooks.name))
+        command = self._agent.harness.command(
+            msgspec.structs.replace(self.start, hooks=str(folder.hooks))
+        )
+        own = {
+            MARK: self.mark,
+            "REKINDLE_FOLDER": str(folder.path),
+            "REKINDLE_AGENT": self._agent.name,
+        }
+        return self._world.processes.start(
+            command.argv,
+            prompt=prompt,
+            environment={**self._agent.environment, **command.environment, **own},
+            folder=self._agent.folder,
+        )
+
+    def _follow(self, child: Child) -> None:
+        asked_at: float | None = None
+        folded_at = time.monotonic()
+        for line in child.follow(_TICK_SECONDS):
+            if line is not None:
+                for seen in self._agent.harness.read_stream(line):
+                    self.watched.take(seen)
+                    self._world.tell(seen)
+                continue
+            now = time.monotonic()
+            times = self._world.interrupted()
+            if times and asked_at is None:
+                asked_at = now
+                child.ask_to_end()
+            elif asked_at is not None and (times > 1 or now - asked_at > STOP_SECONDS):
+                child.kill()
+            if now - folded_at >= FOLD_EVERY_SECONDS:
+                folded_at = now
+                self._fold()
+
+    def _fold(self) -> None:
+        """Take over what hooks reported; a full disk must not end the agent's work."""
+        try:
+            with self._world.store.writer(self._agent.name) as writer:
+                writer.fold()
+        except RekindleError as error:
+            if str(error) != self.watched.trouble:
+                self.watched.trouble = str(error)
+                self._world.tell(Trouble(str(error)))
+
+
+def _tail_of(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - a path of the CLI's own
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            return file.read()
+    except OSError:
+        return b""

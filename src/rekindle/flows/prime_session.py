@@ -1,0 +1,106 @@
+"""A session that nobody supervises begins, or one was compacted: tell it where the work stands."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents import primer as primers
+from rekindle.documents.event import SessionStarted
+from rekindle.errors import RekindleError
+from rekindle.flows.compose_primer import compose_primer
+from rekindle.policy import loops, sessions
+from rekindle.policy.settings import HOOK_CHARACTERS, SAME_START_SECONDS, Settings
+from rekindle.stores.files import FileStore
+from rekindle.stores.files.view import View
+
+_PATIENCE_SECONDS = 3.0
+"""For the agent's lock: another hook of the same start holds it only for a moment."""
+
+
+class PrimeSession(msgspec.Struct, frozen=True):
+    """Who is primed, from what."""
+
+    agent: str
+    store: FileStore
+    settings: Settings
+    clock: Callable[[], datetime]
+    is_alive: Callable[[str], bool]
+    """Whether a process is still there."""
+    rules: str = ""
+    task: str = ""
+
+    def prime(self, start: SessionStarted) -> str:
+        """The text for the session's beginning; empty where it has been told already.
+
+        Under the agent's lock, so that of two hooks that report one start only the first is
+        answered. Where the store cannot be written the session is told all the same: twice is
+        better than never.
+        """
+        try:
+            with self.store.writer(self.agent, wait=_PATIENCE_SECONDS) as writer:
+                writer.fold()
+                if _is_given(writer.projection.seen, start, writer.now()):
+                    return ""
+                seen = self.store.read(self.agent)
+                lost = self._lost(start, seen)
+                text = self._text(start, seen, lost)
+                ts = writer.now()
+                given = events.PrimerGiven(
+                    ts=ts,
+                    session=start.session,
+                    source=start.source,
+                    characters=len(text),
+                    recovery=bool(lost),
+                )
+                # From here on nobody will be told of them again.
+                writer.append(*(events.SessionLost(ts=ts, session=one) for one in lost), given)
+                writer.project()
+        except RekindleError:
+            seen = self.store.read(self.agent)
+            return self._text(start, seen, self._lost(start, seen))
+        return text
+
+    def _lost(self, start: SessionStarted, seen: View) -> list[str]:
+        """Sessions that began, never ended, and whose process is gone.
+
+        Looked for only when a session begins anew: whoever resumes, clears, compacts or forks was
+        not interrupted.
+        """
+        if start.source != "startup":
+            return []
+        return [
+            name
+            for name, life in sessions.unended(seen.projection.lives).items()
+            if name != start.session and not self.is_alive(life.process)
+        ]
+
+    def _text(self, start: SessionStarted, seen: View, lost: list[str]) -> str:
+        lives = seen.projection.lives
+        now = self.clock()
+        primer = compose_primer(
+            self.store,
+            self.agent,
+            seen,
+            now=now,
+            settings=self.settings,
+            rules=self.rules,
+            recovering=bool(lost),
+            asked=next((one.text for name in reversed(lost) if (one := lives[name].asked)), ""),
+        )
+        if start.source == "compact":
+            own = lives.get(start.session)
+            asked = own.asked.text if own is not None and own.asked is not None else ""
+            limits = self.settings.runtime.loops
+            resolved = loops.resolved_lately(seen.projection.loops, now, limits)
+            closed = "\n".join(f"- {item.id}: {item.reason}" for item in resolved)
+            text = primers.reminder(primer, self.task if start.launch else asked, closed)
+        else:
+            text = primers.render(primer, limit=HOOK_CHARACTERS)
+        return primers.within(text, HOOK_CHARACTERS, primer.relay_path)
+
+
+def _is_given(seen: dict[str, datetime], start: SessionStarted, now: datetime) -> bool:
+    given = seen.get(f"primer {start.session} {start.source}")
+    return given is not None and abs((now - given).total_seconds()) < SAME_START_SECONDS

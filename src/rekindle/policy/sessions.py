@@ -1,0 +1,131 @@
+"""Sessions and launches, as the log knows them: which live, which were lost, what was tried.
+
+Like everything that is folded, what stands here depends on the set of events and not on their
+order.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents import event as events
+
+KEPT = 50
+"""How many sessions and launches are remembered: older ones have long been told of."""
+
+
+class Asked(msgspec.Struct, frozen=True, order=True):
+    """The last thing that a session was asked for."""
+
+    ts: datetime
+    text: str
+
+
+class Life(msgspec.Struct, frozen=True):
+    """A session: when it last began or went on, and when it ended."""
+
+    started: datetime | None = None
+    ended: datetime | None = None
+    process: str = ""
+    launch: str = ""
+    transcript: str = ""
+    asked: Asked | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """It began and never said that it ended: it lives, or it was killed."""
+        return self.started is not None and (self.ended is None or self.ended < self.started)
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A launch: one process that was to work on a session."""
+
+    cycle: int
+    session: str
+    resumes: bool
+    began: datetime | None = None
+    seq: int = 0
+    boot: str = ""
+    uptime: float = 0.0
+    exit: str = ""
+    """How it ended; empty: it runs, or its supervisor went before it."""
+    ended: datetime | None = None
+    opened: bool = False
+
+
+Lives = Mapping[str, Life]
+Attempts = Mapping[str, Attempt]
+
+
+def started(lives: dict[str, Life], event: events.SessionStarted) -> None:
+    known = lives.get(event.session, Life())
+    found = (event.ts, event.process, event.launch, event.transcript)
+    if known.started is None or found > (
+        known.started,
+        known.process,
+        known.launch,
+        known.transcript,
+    ):
+        lives[event.session] = msgspec.structs.replace(
+            known,
+            started=event.ts,
+            process=event.process,
+            launch=event.launch,
+            transcript=event.transcript,
+        )
+
+
+def ended(lives: dict[str, Life], session: str, ts: datetime) -> None:
+    known = lives.get(session, Life())
+    if known.ended is None or ts > known.ended:
+        lives[session] = msgspec.structs.replace(known, ended=ts)
+
+
+def asked(lives: dict[str, Life], event: events.PromptSubmitted) -> None:
+    known = lives.get(event.session, Life())
+    found = Asked(event.ts, event.text)
+    if known.asked is None or found > known.asked:
+        lives[event.session] = msgspec.structs.replace(known, asked=found)
+
+
+def launched(attempts: dict[str, Attempt], event: events.LaunchStarted) -> None:
+    known = attempts.get(event.launch) or Attempt(event.cycle, event.session, event.resumes)
+    if event.seq > known.seq:
+        attempts[event.launch] = msgspec.structs.replace(
+            known, began=event.ts, seq=event.seq, boot=event.boot, uptime=event.uptime
+        )
+
+
+def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
+    known = attempts.get(event.launch) or Attempt(event.cycle, event.session, event.resumes)
+    if known.ended is None or (event.ts, event.exit) > (known.ended, known.exit):
+        attempts[event.launch] = msgspec.structs.replace(
+            known, exit=event.exit, ended=event.ts, opened=event.opened
+        )
+
+
+def of_cycle(attempts: Attempts, cycle: int) -> dict[str, Attempt]:
+    """What was tried in a cycle, in order."""
+    found = {launch: one for launch, one in attempts.items() if one.cycle == cycle}
+    return dict(sorted(found.items(), key=lambda item: item[1].seq))
+
+
+def unended(lives: Lives) -> dict[str, Life]:
+    """A person's own sessions that never said that they ended, oldest first."""
+    found = {name: life for name, life in lives.items() if life.is_open and not life.launch}
+    return dict(sorted(found.items(), key=lambda item: str(item[1].started)))
+
+
+def newest_lives(lives: Lives) -> dict[str, Life]:
+    """What a snapshot keeps; sessions that never ended stay the longest."""
+    order = sorted(lives.items(), key=lambda item: (item[1].is_open, _latest(item[1]), item[0]))
+    return dict(order[-KEPT:])
+
+
+def newest_attempts(attempts: Attempts) -> dict[str, Attempt]:
+    return dict(sorted(attempts.items(), key=lambda item: (item[1].seq, item[0]))[-KEPT:])
+
+
+def _latest(life: Life) -> str:
+    return str(max(filter(None, (life.started, life.ended)), default=""))

@@ -1,0 +1,76 @@
+"""What flows need of the world, said without naming who provides it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from rekindle.documents.event import AnyEvent
+from rekindle.documents.hookline import HookLine
+from rekindle.documents.launch import Command, Ended, Exit, Seen, Start, Usage
+
+
+class Harness(Protocol):
+    """The dialect of an agent CLI: a dictionary, not a driver."""
+
+    @property
+    def NAME(self) -> str: ...  # noqa: N802 - a module's constant
+
+    @property
+    def PASSED_ON(self) -> Sequence[str]:  # noqa: N802 - as above
+        """How the environment variables begin that its program is set up with."""
+
+    @property
+    def NEVER_PASSED_ON(self) -> Sequence[str]:  # noqa: N802 - as above
+        """Those that would tell it that it runs inside another session."""
+
+    @property
+    def INSTALL(self) -> str:  # noqa: N802 - as above
+        """How a person gets the program."""
+
+    def command(self, start: Start) -> Command: ...
+
+    def hooks(
+        self, program: Sequence[str], *, supervised: bool, folder: str = ""
+    ) -> dict[str, Any]: ...
+
+    def read_hook(self, line: HookLine) -> AnyEvent | None: ...
+
+    def read_stream(self, line: bytes) -> tuple[Seen, ...]: ...
+
+    def usage(self, tail: bytes, windows: Mapping[str, int]) -> Usage | None: ...
+
+    def classify(self, ended: Ended) -> Exit: ...
+
+
+class Child(Protocol):
+    """A process that was started."""
+
+    @property
+    def code(self) -> int: ...
+
+    @property
+    def errors(self) -> str: ...
+
+    def follow(self, every: float) -> Iterator[bytes | None]:
+        """Its lines as they come, and None when none came for a while; ends when it has."""
+
+    def ask_to_end(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+class Processes(Protocol):
+    def start(
+        self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
+    ) -> Child:
+        """Start a program in a group of its own, that ends when we do."""
+
+    def boot(self) -> str:
+        """Which boot of the host this is."""
+
+    def uptime(self) -> float:
+        """Seconds since that boot."""
+
+    def end_marked(self, mark: str, *, boot: str, uptime: float) -> int:
+        """End every process with this mark that is not older; returns how many there were."""
+
+    def is_alive(self, process: str) -> bool: ...

@@ -1,0 +1,147 @@
+"""What a launch left behind: found by its mark, and ended.
+
+A program that is killed leaves its tools running: they have sessions of their own, so no signal to
+its group reaches them, and they go on writing beside whatever is started next. What every process
+inherits is the environment. A mark in it finds them, whoever their parent is by now.
+
+Looked at are only processes of our own user that are not older than the launch.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from rekindle.errors import AgentError
+from rekindle.policy.settings import ORPHAN_SECONDS
+
+MARK = "REKINDLE_LAUNCH"
+_PROC = Path("/proc")
+_ROUNDS = 100
+"""How often to look again for what others fork while they are being ended."""
+_KILLED_SECONDS = 10.0
+_START_TIME = 19
+"""The place of `starttime` in /proc/PID/stat, behind the name in brackets."""
+
+
+def this_boot() -> str:
+    """Which boot of the host this is; empty where it does not say."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
+    except OSError:
+        return ""
+
+
+def uptime() -> float:
+    """Seconds since that boot, also those that the host slept."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime(clock)
+
+
+def end_marked(mark: str, *, boot: str, uptime: float) -> int:
+    """End every process with this mark that is not older; returns how many there were.
+
+    Looked for again until none is found: what is being ended may still fork.
+    """
+    if boot != this_boot():
+        return 0  # the host has been started anew since: nothing of then is left
+    ended: set[int] = set()
+    for _ in range(_ROUNDS):
+        found = _marked(mark, uptime)
+        if not found:
+            return len(ended)
+        ended |= set(found)
+        _end(found)
+    raise AgentError(
+        f"what launch {mark} left behind could not be ended: {sorted(_marked(mark, uptime))}",
+        hint="look at these processes (ps) and end them by hand, then run again",
+    )
+
+
+def is_alive(process: str) -> bool:
+    """Whether a process is still there: its number, and, where known, its start and boot."""
+    pid, _, born = process.partition(".")
+    if not pid.isdecimal():
+        return False
+    if not born:
+        return _exists(int(pid))
+    started = _started(int(pid))
+    return started is not None and born == f"{started}.{this_boot()}"
+
+
+def _marked(mark: str, uptime: float) -> dict[int, int]:
+    """Our user's processes with the mark that are not older, each held so that none is mistaken."""
+    found: dict[int, int] = {}
+    wanted = f"{MARK}={mark}".encode()
+    if not _PROC.joinpath("self/environ").exists():
+        return found  # no /proc: the group was all that could be reached
+    for entry in _PROC.iterdir():
+        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+            continue
+        pid = int(entry.name)
+        if not _bears(pid, wanted, uptime):
+            continue
+        try:
+            held = os.pidfd_open(pid)
+        except OSError:
+            continue
+        # Looked at again now that the number cannot be given to another.
+        if _bears(pid, wanted, uptime):
+            found[pid] = held
+        else:
+            os.close(held)
+    return found
+
+
+def _bears(pid: int, wanted: bytes, uptime: float) -> bool:
+    try:
+        if (_PROC / str(pid)).stat().st_uid != os.geteuid():
+            return False
+        started = _started(pid)
+        if started is None or started / os.sysconf("SC_CLK_TCK") < uptime - 1:
+            return False
+        return wanted in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _started(pid: int) -> int | None:
+    """When a process began, in ticks since the boot; None: it is gone, or a mere entry."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    fields = stat.rpartition(b")")[2].split()
+    return None if fields[0] in {b"Z", b"X"} else int(fields[_START_TIME])
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _end(held: Mapping[int, int]) -> None:
+    """Ask them to end, kill them after a moment, and return when all are gone."""
+    poller = select.poll()
+    left = set(held.values())
+    for fd in left:
+        poller.register(fd, select.POLLIN)
+    for number, patience in ((signal.SIGTERM, ORPHAN_SECONDS), (signal.SIGKILL, _KILLED_SECONDS)):
+        for fd in left:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(fd, number)
+        deadline = time.monotonic() + patience
+        while left and (rest := deadline - time.monotonic()) > 0:
+            for fd, _ in poller.poll(rest * 1000):
+                poller.unregister(fd)
+                left.discard(fd)
+    for fd in held.values():
+        os.close(fd)

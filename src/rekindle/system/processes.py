@@ -1,0 +1,225 @@
+"""Processes: started in groups of their own, followed to their end, and ended with us."""
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from rekindle.errors import AgentError, ProgramMissingError
+from rekindle.system import orphans
+
+_ERRORS_KEPT = 16 * 1024
+_LINE_LIMIT = 64 * 1024 * 1024
+"""A longer line is no message of a CLI; what comes of it is passed over."""
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+
+
+class Interruption:
+    """Notices that somebody wants us to stop: Ctrl-C, a terminal that closes, a `kill`."""
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._before: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Self:
+        for number in self.SIGNALS:
+            self._before[number] = signal.signal(number, self._notice)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)  # type: ignore[arg-type]  # as signal() gave it
+
+    def _notice(self, *_: object) -> None:
+        self.count += 1
+
+
+class Child:
+    """A program in a process group of its own; it ends when we do."""
+
+    def __init__(
+        self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
+    ) -> None:
+        self._errors = bytearray()
+        self._code: int | None = None
+        with tempfile.TemporaryFile() as stdin:
+            # A file, not a pipe: a long prompt must not wait for a program that does not read it.
+            stdin.write(prompt.encode("utf-8", "replace"))
+            stdin.seek(0)
+            try:
+                self._popen = subprocess.Popen(  # noqa: S603 - an argv of our own making
+                    list(argv),
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=dict(environment),
+                    cwd=folder,
+                    process_group=0,
+                    preexec_fn=_end_with_parent(),  # noqa: PLW1509 - we have no other threads
+                )
+            except OSError as error:
+                raise _not_started(argv[0], folder, error) from error
+
+    @property
+    def code(self) -> int:
+        if self._code is None:
+            raise AgentError("the agent still runs")
+        return self._code
+
+    @property
+    def errors(self) -> str:
+        return self._errors.decode("utf-8", "replace")
+
+    def follow(self, every: float) -> Iterator[bytes | None]:
+        """Its lines as they come, and None when none came for a while; ends when it has."""
+        out, err = self._popen.stdout, self._popen.stderr
+        if out is None or err is None:
+            raise AgentError("the agent's output is not ours to read")
+        watched = selectors.DefaultSelector()
+        end = _end_of(self._popen.pid)
+        lines = _Lines()
+        try:
+            for stream in (out, err):
+                os.set_blocking(stream.fileno(), False)
+                watched.register(stream, selectors.EVENT_READ)
+            if end is not None:
+                watched.register(end, selectors.EVENT_READ)
+            while not _has_ended(self._popen.pid):
+                ready = [key.fileobj for key, _ in watched.select(every if end else every / 10)]
+                yield from self._read(ready, lines, watched)
+                yield None
+            # Not to the end of the streams: what it left behind may still hold them open.
+            yield from self._read([out, err], lines, watched)
+        finally:
+            watched.close()
+            if end is not None:
+                os.close(end)
+            self._reap()
+
+    def _read(
+        self, ready: Sequence[object], lines: "_Lines", watched: selectors.BaseSelector
+    ) -> Iterator[bytes]:
+        for stream in (self._popen.stdout, self._popen.stderr):
+            if stream is None or stream not in ready:
+                continue
+            while piece := _read_some(stream.fileno()):
+                if stream is self._popen.stdout:
+                    yield from lines.add(piece)
+                else:
+                    self._errors += piece
+                    del self._errors[:-_ERRORS_KEPT]
+            if piece is not None and stream in watched.get_map():
+                watched.unregister(stream)
+
+    def ask_to_end(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To the whole group; before we have waited for its leader the number is surely its."""
+        if self._code is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, number)
+
+    def _reap(self) -> None:
+        if not _has_ended(self._popen.pid):
+            self.kill()  # whoever followed has given up
+        else:
+            self._signal(signal.SIGKILL)  # the rest of its group
+        self._code = self._popen.wait()
+        for stream in (self._popen.stdout, self._popen.stderr):
+            if stream is not None:
+                stream.close()
+
+
+class Processes:
+    """The processes of this host, as far as they are ours."""
+
+    def start(
+        self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
+    ) -> Child:
+        return Child(argv, prompt=prompt, environment=environment, folder=folder)
+
+    def boot(self) -> str:
+        return orphans.this_boot()
+
+    def uptime(self) -> float:
+        return orphans.uptime()
+
+    def end_marked(self, mark: str, *, boot: str, uptime: float) -> int:
+        return orphans.end_marked(mark, boot=boot, uptime=uptime)
+
+    def is_alive(self, process: str) -> bool:
+        return orphans.is_alive(process)
+
+
+class _Lines:
+    """Bytes as they come, given on as whole lines."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def add(self, piece: bytes) -> Iterator[bytes]:
+        self._rest += piece
+        if b"\n" in piece:
+            *whole, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
+            yield from whole
+        if len(self._rest) > _LINE_LIMIT:
+            self._rest.clear()
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """For the child, before it becomes the program: be told to end when the supervisor dies.
+
+    The signal belongs to the parent's thread, so a launch must come from the main one.
+    """
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def ask() -> None:
+        prctl(_PARENT_DEATH_SIGNAL, int(signal.SIGTERM))
+        if os.getppid() != parent:
+            os._exit(1)  # it died before we could ask
+
+    return ask
+
+
+def _not_started(program: str, folder: str, error: OSError) -> AgentError:
+    if not Path(folder).is_dir():
+        return AgentError(
+            f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
+        )
+    return ProgramMissingError(program, error.strerror or str(error))
+
+
+def _end_of(pid: int) -> int | None:
+    """Something that can be waited for together with streams; None where there is no such."""
+    return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether our child has ended; it is not waited for yet, so that its number stays its."""
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, pid, flags) is not None
+
+
+def _read_some(fd: int) -> bytes | None:
+    """What is there; empty at the end of the stream, None where there is nothing yet."""
+    try:
+        return os.read(fd, 1024 * 1024)
+    except BlockingIOError:
+        return None
