@@ -4,6 +4,10 @@ Seen with 2.1.325. All payloads carry session_id, transcript_path, cwd and hook_
 tool's own id stands behind its input, so that it survives when a large payload is cut.
 """
 
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
 from rekindle.documents.event import (
     AnyEvent,
     Heartbeat,
@@ -60,3 +64,27 @@ def read_hook(line: HookLine) -> AnyEvent | None:
 def _text(value: object) -> str:
     """A payload's text; a lone surrogate that JSON let through could not be written again."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+_SOURCES = ("startup", "resume", "clear", "compact", "fork")
+_TIMEOUT_SECONDS = 10
+
+
+def hooks(
+    program: Sequence[str], *, supervised: bool, folder: str = ""
+) -> dict[str, list[dict[str, Any]]]:
+    """The hooks of its settings; a person's own session needs no brake."""
+
+    def entry(event: str, matcher: str = "") -> dict[str, Any]:
+        words = [*program, NAME, f"{event}:{matcher}" if matcher else event]
+        # Python ends with 2 where its program is gone, and 2 blocks prompts and compactions.
+        command = f"{shlex.join([*words, *([folder] * bool(folder))])} || true"
+        handler = {"type": "command", "command": command, "timeout": _TIMEOUT_SECONDS}
+        return {"matcher": matcher, "hooks": [handler]}
+
+    events = ["SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure"]
+    events += ["PostToolBatch"] * supervised
+    return {
+        "SessionStart": [entry("SessionStart", source) for source in _SOURCES],
+        **{event: [entry(event)] for event in events},
+    }
