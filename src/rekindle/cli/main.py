@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("rekindle.cli.init:init", "Set an agent up in this folder."),
     "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
     "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
+    "hooks": ("rekindle.cli.hooks:hooks", "Have Claude Code report to Rekindle."),
     "relay": ("rekindle.cli.relay:relay", "The document between cycles: show, check, set."),
     "loops": ("rekindle.cli.loops:loops", "What is open, and what was resolved."),
     "resolve": ("rekindle.cli.loops:resolve", "Take an open loop off the list."),
