@@ -71,11 +71,10 @@ def install(context: click.Context, level: Level, agent: str | None, as_json: bo
         click.echo(f"✓ already installed in {place.shown}")
     if level == "local" and done.settings_made:
         click.echo("· it names this machine's Python: keep it out of git")
+    if level == "project" and done.settings_changed:
+        click.echo("· it names this machine's Python: whoever shares it elsewhere installs again")
     where = "in any project with an agent" if level == "user" else "here"
-    click.echo(
-        f"Next: start `claude` {where}; `rekindle status` then shows when it was last active."
-        " Sessions that run already go on without."
-    )
+    click.echo(f"Next: start `claude` {where}; `rekindle status` shows when it was last active.")
 
 
 @hooks.command()
