@@ -1,6 +1,7 @@
 """What all tests share: a project in an empty folder, and a clock that the test moves."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -35,6 +36,20 @@ class ManualClock:
 
     def forward(self, **amount: float) -> None:
         self.time += timedelta(**amount)
+
+
+@pytest.fixture(autouse=True)
+def home_of_nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No command under test sees the settings of whoever runs the tests."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    home = tmp_path_factory.getbasetemp() / "home-of-nobody"
+    home.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.setenv("XDG_CACHE_HOME", cache)  # the pinned agent CLI was put there
+        for name in ("CLAUDE_CONFIG_DIR", "XDG_DATA_HOME"):
+            patch.delenv(name, raising=False)
+        yield home
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import shutil
 import click
 
 from rekindle import config
+from rekindle.cli.hooks import examine_all
 from rekindle.cli.options import as_json, here, open_project, print_json, take_over
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.stores.files import FileStore
@@ -68,6 +69,13 @@ def _examine() -> dict[str, list[Problem]]:
         if agent.prompt and not (project.path / agent.prompt).is_file():
             problems.append(Problem(f"{agent.prompt} is missing", "write the agent's task there"))
         found[name] = problems
+    broken = [one for one in examine_all() if one.is_broken]
+    if broken:  # no agent's name begins with a dot
+        found[".claude"] = [
+            Problem(f"hooks for {one.place.level}: {what}", one.mend)
+            for one in broken
+            for what in one.problems
+        ]
     return found
 
 

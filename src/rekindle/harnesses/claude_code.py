@@ -120,7 +120,8 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
     """
 
     def entry(event: str, **matcher: str) -> dict[str, Any]:
-        line = shlex.join([*program, NAME, event, *([folder] if folder else [])])
+        # Python ends with 2 where its program is gone, and 2 would block prompts and compactions.
+        line = f"{shlex.join([*program, NAME, event, *([folder] if folder else [])])} || true"
         return {**matcher, "hooks": [{"type": "command", "command": line, "timeout": HOOK_SECONDS}]}
 
     plain = (*_EVENTS, _BRAKE) if supervised else _EVENTS

@@ -284,7 +284,7 @@ def test_hooks_are_commands_of_a_shell():
         (hook,) = entry["hooks"]
         words = shlex.split(hook["command"])
         assert words[:4] == ["/a b/py", "-I", "it's.pyc", "claude-code"]
-        assert words[5:] == ["/$HOME/x"]
+        assert words[5:] == ["/$HOME/x", "||", "true"]
         assert (hook["type"], hook["timeout"]) == ("command", 10)
     starts = [shlex.split(entry["hooks"][0]["command"])[4] for entry in hooks["SessionStart"]]
     assert starts == [f"SessionStart:{entry['matcher']}" for entry in hooks["SessionStart"]]

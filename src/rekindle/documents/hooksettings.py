@@ -1,0 +1,209 @@
+"""Our hooks in Claude Code's settings: put in, found again, taken out. Text in, text out.
+
+    {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "…", "timeout": 10}]}]}}
+
+The file is somebody else's: everything but our own entries keeps its bytes and its place.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import jsonedit
+from rekindle.documents.jsonedit import Edit, Node
+from rekindle.errors import DocumentError
+
+HARNESS = "claude-code"
+PROGRAM = "hook.pyc"
+NEW = "{}\n"
+"""What a file that is not there, or empty, is taken for."""
+_DISABLED = "disableAllHooks"
+
+Hooks = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A command line of ours, whichever version and place it was installed from."""
+
+    python: str
+    program: str
+    event: str
+    folder: str
+    """The agent's; empty where the hook finds it by itself."""
+
+
+class Installed(msgspec.Struct, frozen=True):
+    """One hook of ours, as it stands in the file."""
+
+    event: str
+    matcher: str
+    hook: dict[str, Any]
+    command: Command
+
+
+def read_command(line: object) -> Command | None:
+    """The words of a command of ours; None for anybody else's."""
+    if not isinstance(line, str) or PROGRAM not in line:
+        return None
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return None
+    words = words[: words.index("||")] if "||" in words else words
+    for place in range(1, len(words) - 2):
+        is_ours = words[place].rpartition("/")[2] == PROGRAM and words[place + 1] == HARNESS
+        if is_ours and len(words) <= place + 4:
+            folder = words[place + 3] if len(words) > place + 3 else ""
+            return Command(words[0], words[place], words[place + 2], folder)
+    return None
+
+
+def installed(text: str, document: str) -> list[Installed]:
+    """Every hook of ours, in the order of the file."""
+    return [
+        Installed(event, matcher, hook, command)
+        for event, entries in _events(_root(text, document))
+        for entry in entries.parts
+        for matcher, hook, command, _ in _ours(text, entry.value)
+    ]
+
+
+def with_hooks(text: str, hooks: Hooks, document: str) -> str:
+    """The text with our hooks behind everybody else's; it must hold none of ours yet."""
+    text = text if text.strip("\ufeff \t\r\n") else NEW
+    root = _root(text, document)
+    style = jsonedit.style_of(text, root)
+    below = root.get("hooks")
+    if below is None:
+        return jsonedit.apply(text, [jsonedit.append(text, style, root, [("hooks", hooks)], 0)])
+    _require(below, "object", "hooks", text, document)
+    edits = []
+    new = [(event, entries) for event, entries in hooks.items() if below.get(event) is None]
+    if new:
+        edits.append(jsonedit.append(text, style, below, new, 1))
+    for event, entries in hooks.items():
+        there = below.get(event)
+        if there is not None:
+            _require(there, "array", f"hooks.{event}", text, document)
+            edits.append(jsonedit.append(text, style, there, [("", entry) for entry in entries], 2))
+    return jsonedit.apply(text, edits)
+
+
+def without_hooks(text: str, document: str, before: str = "") -> str:
+    """The text without our hooks, and without what they leave empty.
+
+    What was empty in `before`, the text they were put into, stays, for it was not ours.
+    """
+    root = _root(text, document)
+    below = root.get("hooks")
+    if below is None:
+        return text
+    earlier = _kept(before)
+    edits: list[Edit] = []
+    empty: list[int] = []
+    for place, part in enumerate(below.parts):
+        if part.value.kind != "array":
+            continue
+        inner, gone = _without(text, part.value)
+        is_empty = bool(gone) and len(gone) == len(part.value.parts)
+        if is_empty and part.key not in (earlier or {}):
+            empty.append(place)
+        else:
+            edits += inner
+    if empty and len(empty) == len(below.parts) and earlier is None:
+        place = next(i for i, part in enumerate(root.parts) if part.key == "hooks")
+        return jsonedit.apply(text, jsonedit.remove(root, [place]))
+    return jsonedit.apply(text, edits + (jsonedit.remove(below, empty) if empty else []))
+
+
+def is_empty(text: str, document: str) -> bool:
+    return not text.strip() or not _root(text, document).parts
+
+
+def are_disabled(text: str, document: str) -> bool:
+    """Whether the file tells the CLI to run no hooks at all."""
+    found = _root(text, document).get(_DISABLED)
+    return found is not None and text[found.start : found.end] == "true"
+
+
+def wanted(hooks: Hooks) -> list[tuple[str, str, dict[str, Any]]]:
+    """What `installed` finds where exactly these hooks stand: event, matcher, hook."""
+    return [
+        (event, entry.get("matcher", ""), dict(hook))
+        for event, entries in hooks.items()
+        for entry in entries
+        for hook in entry["hooks"]
+    ]
+
+
+def _without(text: str, entries: Node) -> tuple[list[Edit], list[int]]:
+    """Our hooks out of an event's entries: the edits, and which entries go as a whole."""
+    edits: list[Edit] = []
+    gone: list[int] = []
+    for place, entry in enumerate(entries.parts):
+        ours = [number for *_, number in _ours(text, entry.value)]
+        handlers = entry.value.get("hooks")
+        if not ours or handlers is None:
+            continue
+        if len(ours) == len(handlers.parts):
+            gone.append(place)
+        else:
+            edits += jsonedit.remove(handlers, ours)
+    return edits + (jsonedit.remove(entries, gone) if gone else []), gone
+
+
+def _ours(text: str, entry: Node) -> Iterator[tuple[str, dict[str, Any], Command, int]]:
+    """The hooks of ours in one entry, each with its place there."""
+    handlers = entry.get("hooks")
+    if handlers is None or handlers.kind != "array":
+        return
+    matcher = entry.get("matcher")
+    for place, part in enumerate(handlers.parts):
+        if part.value.kind != "object":
+            continue
+        hook = _value(text, part.value)
+        command = read_command(hook.get("command"))
+        if command is not None:
+            found = _value(text, matcher) if matcher else ""
+            yield found if isinstance(found, str) else "", hook, command, place
+
+
+def _events(root: Node) -> Iterator[tuple[str, Node]]:
+    below = root.get("hooks")
+    for part in below.parts if below is not None else ():
+        if part.value.kind == "array":
+            yield part.key, part.value
+
+
+def _kept(before: str) -> dict[str, Any] | None:
+    """What stood under `hooks` in an earlier text of the file; None where nothing did."""
+    try:
+        found = json.loads(before.removeprefix("\ufeff")).get("hooks")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _root(text: str, document: str) -> Node:
+    if not text.strip("\ufeff \t\r\n"):
+        return jsonedit.parse(NEW, document)
+    root = jsonedit.parse(text, document)
+    _require(root, "object", "it", text, document)
+    return root
+
+
+def _require(node: Node, kind: str, name: str, text: str, document: str) -> None:
+    if node.kind != kind:
+        line = jsonedit.line_of(text, node.start)
+        raise DocumentError(
+            document,
+            f"line {line}: {name} should be an {kind}",
+            hint="correct it, then repeat the command; nothing was changed",
+        )
+
+
+def _value(text: str, node: Node) -> Any:
+    return json.loads(text[node.start : node.end])

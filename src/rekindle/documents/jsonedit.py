@@ -1,0 +1,213 @@
+"""JSON edited in its place: what is not changed keeps every byte.
+
+A file that others own must come back with its numbers, escapes, order and line ends as they were
+written, which no decoder keeps. So its text is only measured here, and cut where it changes.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import msgspec
+
+from rekindle.errors import DocumentError
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_SCALAR = re.compile(r"[^,\]}\s]+")
+_DECODER = json.JSONDecoder()
+_BYTE_ORDER_MARK = "\ufeff"
+DEFAULT_INDENT = "  "
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A value, and where it stands in the text."""
+
+    start: int
+    end: int
+    kind: str
+    """object, array or scalar."""
+    parts: tuple["Part", ...] = ()
+
+    def get(self, key: str) -> "Node | None":
+        return next((part.value for part in self.parts if part.key == key), None)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """An object's member, from its key on, or an array's item, which has no key."""
+
+    start: int
+    end: int
+    key: str
+    value: Node
+
+
+class Edit(msgspec.Struct, frozen=True):
+    start: int
+    end: int
+    text: str
+
+
+def parse(text: str, document: str) -> Node:
+    """Where everything stands; refuses what is no JSON, and a key that stands twice."""
+    start = len(_BYTE_ORDER_MARK) if text.startswith(_BYTE_ORDER_MARK) else 0
+    try:
+        json.loads(text[start:], parse_constant=_no_number, parse_int=str, parse_float=str)
+        return _Scan(text, document).value(start)
+    except json.JSONDecodeError as error:
+        raise DocumentError(
+            document,
+            f"is not valid JSON: line {error.lineno}, {error.msg}",
+            hint="correct that line, then repeat the command; nothing was changed",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(
+            document, f"is not valid JSON ({error})", hint="correct it; nothing was changed"
+        ) from error
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def line_of(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+class _Scan:
+    """Measures a text that is known to be JSON."""
+
+    def __init__(self, text: str, document: str) -> None:
+        self.text = text
+        self.document = document
+
+    def value(self, place: int) -> Node:
+        start = self.after_space(place)
+        opening = self.text[start]
+        if opening in "{[":
+            return self.container(start, "object" if opening == "{" else "array")
+        end = self.string(start)[1] if opening == '"' else self.scalar(start)
+        return Node(start, end, "scalar")
+
+    def container(self, start: int, kind: str) -> Node:
+        parts: list[Part] = []
+        keys: set[str] = set()
+        place = self.after_space(start + 1)
+        while self.text[place] not in "}]":
+            key, value_at = ("", place) if kind == "array" else self.key(place, keys)
+            value = self.value(value_at)
+            parts.append(Part(place, value.end, key, value))
+            place = self.after_space(value.end)
+            if self.text[place] == ",":
+                place = self.after_space(place + 1)
+        return Node(start, place + 1, kind, tuple(parts))
+
+    def key(self, place: int, keys: set[str]) -> tuple[str, int]:
+        key, end = self.string(place)
+        if key in keys:
+            raise DocumentError(
+                self.document,
+                f"line {line_of(self.text, place)} has the key {key[:40]!r} twice",
+                hint="keep one of the two; nothing was changed",
+            )
+        keys.add(key)
+        return key, self.after_space(end) + 1  # behind the colon
+
+    def string(self, place: int) -> tuple[str, int]:
+        return _DECODER.raw_decode(self.text, place)
+
+    def scalar(self, place: int) -> int:
+        found = _SCALAR.match(self.text, place)
+        return found.end() if found else place
+
+    def after_space(self, place: int) -> int:
+        found = _SPACE.match(self.text, place)
+        return found.end() if found else place
+
+
+class Style(msgspec.Struct, frozen=True):
+    """How a text is laid out."""
+
+    indent: str
+    """One step inwards; empty where everything stands on one line."""
+    newline: str
+    colon: str
+    comma: str
+    """Between two things on one line."""
+
+    def render(self, value: Any, base: str | None) -> str:
+        """A value as the text would write it; `base` indents its lines, None keeps it on one."""
+        separators = (self.comma if base is None else ",", self.colon)
+        indent = None if base is None else self.indent or DEFAULT_INDENT
+        text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+        return text.replace("\n", self.newline + (base or ""))
+
+
+def style_of(text: str, root: Node) -> Style:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if not root.parts:
+        return Style(DEFAULT_INDENT, newline, ": ", ", ")
+    colon = ": "
+    if root.kind == "object":
+        first = root.parts[0]
+        end = _DECODER.raw_decode(text, first.start)[1]
+        colon = ":" + text[end : first.value.start].partition(":")[2]
+    lead = _lead(text, root, 0)
+    indent = lead.rpartition("\n")[2] if "\n" in lead else ""
+    comma = "," if not colon[1:] else ", "
+    if not indent and len(root.parts) > 1 and "\n" not in lead:
+        comma = "," + _lead(text, root, 1)
+    return Style(indent, newline, colon, comma)
+
+
+def append(
+    text: str, style: Style, node: Node, values: Sequence[tuple[str, Any]], depth: int
+) -> Edit:
+    """Put members (or, with empty keys, items) behind a container's last one.
+
+    They are laid out as their neighbours are; in an empty container, as the file is.
+    """
+    if node.parts:
+        lead = _lead(text, node, len(node.parts) - 1)
+        is_lines = "\n" in lead
+        base = lead.rpartition("\n")[2] if is_lines else None
+        between = "," + lead if is_lines or len(node.parts) > 1 else style.comma
+        rendered = [_member(style, key, value, base) for key, value in values]
+        at = node.parts[-1].end
+        return Edit(at, at, "".join(between + one for one in rendered))
+    is_lines = bool(style.indent)
+    base = style.indent * (depth + 1) if is_lines else None
+    rendered = [_member(style, key, value, base) for key, value in values]
+    if not is_lines:
+        return Edit(node.start + 1, node.end - 1, style.comma.join(rendered))
+    before = style.newline + style.indent * (depth + 1)
+    inner = before + ("," + before).join(rendered) + style.newline + style.indent * depth
+    return Edit(node.start + 1, node.end - 1, inner)
+
+
+def remove(node: Node, gone: Sequence[int]) -> list[Edit]:
+    """Take parts out of a container, each with the comma and the space that came with it."""
+    if len(gone) == len(node.parts):
+        return [Edit(node.start + 1, node.end - 1, "")]
+    kept = next(place for place in range(len(node.parts)) if place not in gone)
+    edits = [Edit(node.parts[0].start, node.parts[kept].start, "")] if kept else []
+    return edits + [
+        Edit(node.parts[place - 1].end, node.parts[place].end, "") for place in gone if place > kept
+    ]
+
+
+def apply(text: str, edits: Sequence[Edit]) -> str:
+    for edit in sorted(edits, key=lambda one: one.start, reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def _member(style: Style, key: str, value: Any, base: str | None) -> str:
+    name = json.dumps(key, ensure_ascii=False) + style.colon if key else ""
+    return name + style.render(value, base)
+
+
+def _lead(text: str, node: Node, place: int) -> str:
+    """The white space in front of a part."""
+    start = node.start + 1 if place == 0 else node.parts[place - 1].end
+    return text[start : node.parts[place].start].partition(",")[2 if place else 0]

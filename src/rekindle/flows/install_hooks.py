@@ -1,0 +1,334 @@
+"""Our hooks in Claude Code's settings files: installed, examined, taken out again.
+
+Beside the compiled hook lies a record of each file: the text from before, and the hash of what we
+wrote. As long as the file has that hash, uninstalling puts the old bytes back; where somebody
+changed it since, only our own entries go.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+from rekindle import hook
+from rekindle.documents import hooksettings, jsontext
+from rekindle.documents.hooksettings import Hooks, Installed
+from rekindle.documents.identity import one_line
+from rekindle.errors import DocumentError, RekindleError, StoreError, UsageError, storing
+from rekindle.harnesses import claude_code
+from rekindle.policy.settings import LOCK_WAIT_SECONDS
+from rekindle.stores.files import layout
+from rekindle.system import bytecode, disk
+
+Level = Literal["local", "project", "user"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+State = Literal["installed", "not installed", "partly", "outdated", "unreadable"]
+
+_SCHEMA = 1
+_SHARED_MODE = 0o644
+_SHARED_FOLDER_MODE = 0o755
+_SOURCE = Path(hook.__file__)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One settings file, and the folder of ours that serves it."""
+
+    level: Level
+    settings: Path
+    home: Path
+
+    @property
+    def program(self) -> Path:
+        return self.home / hooksettings.PROGRAM
+
+    @property
+    def record(self) -> Path:
+        # A user may have several configuration folders; a project may be moved.
+        name = jsontext.fingerprint(os.fsencode(self.settings))[:12]
+        return self.home / f"hooks-{name if self.level == 'user' else self.level}.json"
+
+    @property
+    def shown(self) -> str:
+        return one_line(str(self.settings))
+
+
+class _Record(msgspec.Struct, frozen=True):
+    before: str
+    existed: bool
+    written: str
+    """The hash of what we left in the file."""
+    made_folder: bool
+    v: int = _SCHEMA
+
+
+class Done(msgspec.Struct, frozen=True):
+    settings_changed: bool
+    program_changed: bool
+    settings_made: bool = False
+    settings_removed: bool = False
+
+
+class Report(msgspec.Struct, frozen=True):
+    place: Place
+    state: State
+    problems: tuple[str, ...] = ()
+    mend: str = ""
+
+    @property
+    def is_broken(self) -> bool:
+        return self.state in {"partly", "outdated", "unreadable"}
+
+
+def place_of(level: Level, project: Path | None, environment: Mapping[str, str]) -> Place:
+    if level == "user":
+        config = environment.get("CLAUDE_CONFIG_DIR")
+        settings = Path(config).absolute() if config else Path.home() / ".claude"
+        data = environment.get("XDG_DATA_HOME", "")
+        # The XDG specification has relative paths ignored.
+        home = Path(data) if data.startswith("/") else Path.home() / ".local/share"
+        return Place(level, settings / "settings.json", home / "rekindle")
+    if project is None:
+        raise UsageError("there is no project here", hint="run `rekindle init`, or say --for user")
+    name = "settings.local.json" if level == "local" else "settings.json"
+    return Place(level, project / ".claude" / name, project / layout.FOLDER)
+
+
+def install(place: Place, folder: Path | None) -> Done:
+    """Put our hooks in, in the place of those that are there already."""
+    hooks = _hooks(place, folder)
+    with _alone(place):
+        text, current = _read(place)
+        found = hooksettings.installed(text, place.shown)
+        earlier = _read_record(place) if found else None
+        before = _text_before(place, text, current, earlier)
+        after = hooksettings.with_hooks(before, hooks, place.shown).encode()
+        program_changed = _renew_program(place)
+        if _stand(found, hooks) and earlier:
+            return Done(settings_changed=False, program_changed=program_changed)
+        made_folder = _make_settings_folder(place)
+        record = _Record(
+            before=before,
+            existed=earlier.existed if earlier else current is not None,
+            written=jsontext.fingerprint(after),
+            made_folder=earlier.made_folder if earlier else made_folder,
+        )
+        disk.replace(place.record, jsontext.encode(record, place.record.name))
+        if after != current:
+            _write(place, after)
+        return Done(
+            settings_changed=after != current,
+            program_changed=program_changed,
+            settings_made=current is None,
+        )
+
+
+def uninstall(place: Place) -> Done:
+    """Take our hooks out: the file is as it was, or as others have changed it since."""
+    if not hooksettings.installed(_read(place)[0], place.shown) and not place.record.exists():
+        return Done(settings_changed=False, program_changed=False)
+    with _alone(place):
+        text, current = _read(place)
+        found = hooksettings.installed(text, place.shown)
+        record = _read_record(place)
+        after = _text_before(place, text, current, record) if found else text
+        was_ours = bool(found) and record is not None and not record.existed
+        removed = was_ours and hooksettings.is_empty(after, place.shown)
+        if removed:
+            _remove_settings(place, made_folder=record is not None and record.made_folder)
+        elif after != text:
+            _write(place, after.encode())
+        program_changed = _forget(place)
+    return Done(
+        settings_changed=removed or after != text,
+        program_changed=program_changed,
+        settings_removed=removed,
+    )
+
+
+def examine(place: Place) -> Report:
+    """Whether our hooks stand there, and can run."""
+    try:
+        text, _ = _read(place)
+        found = hooksettings.installed(text, place.shown)
+        disabled = bool(found) and hooksettings.are_disabled(text, place.shown)
+    except RekindleError as error:
+        return Report(place, "unreadable", (str(error),), error.hint)
+    if not found:
+        return Report(place, "not installed")
+    mend = shlex.join(["rekindle", "hooks", "install", "--for", place.level, *_agent(found)])
+    if disabled:
+        what = f"{place.shown} says disableAllHooks: no hook runs"
+        return Report(place, "outdated", (what,), "remove that line")
+    problems = tuple(dict.fromkeys(_problems(found)))
+    wanted = hooksettings.wanted(claude_code.hooks([], supervised=False))
+    there = [(one.event, one.matcher) for one in found]
+    missing = [event for event, matcher, _ in wanted if (event, matcher) not in there]
+    if missing:
+        names = ", ".join(dict.fromkeys(missing))
+        return Report(place, "partly", (f"no hook for {names}", *problems), mend)
+    if len(there) > len(set(there)):
+        return Report(place, "outdated", ("some hooks stand there twice", *problems), mend)
+    return Report(place, "outdated" if problems else "installed", problems, mend * bool(problems))
+
+
+def _hooks(place: Place, folder: Path | None) -> Hooks:
+    # Not resolved: the link in a virtual environment is what makes it that environment.
+    python = Path(sys.executable).absolute() if sys.executable else None
+    words = [str(python), str(place.program), str(folder or "")]
+    if python is None or not python.is_file():
+        raise UsageError("this Python does not know its own path", hint="run rekindle by its path")
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"a path is no text, and JSON holds nothing else: {one_line(' '.join(words))}",
+            hint="rename the folder",
+        ) from error
+    program = [str(python), "-I", "-S", str(place.program)]
+    return claude_code.hooks(program, supervised=False, folder=str(folder or ""))
+
+
+def _stand(found: list[Installed], hooks: Hooks) -> bool:
+    """Whether exactly these hooks are there, wherever others stand between them."""
+    there = [(one.event, one.matcher, one.hook) for one in found]
+    wanted = hooksettings.wanted(hooks)
+    return len(there) == len(wanted) and all(one in there for one in wanted)
+
+
+def _text_before(place: Place, text: str, current: bytes | None, record: _Record | None) -> str:
+    """The file's text without us: the very text from before, where nobody changed it since."""
+    if record and current is not None and jsontext.fingerprint(current) == record.written:
+        return record.before
+    return hooksettings.without_hooks(text, place.shown, record.before if record else "")
+
+
+def _problems(found: list[Installed]) -> Iterator[str]:
+    for one in found:
+        command = one.command
+        python, program = Path(command.python), Path(command.program)
+        if not os.access(python, os.X_OK):
+            yield f"{one_line(command.python)} is gone"
+        try:
+            data = disk.read(program)
+        except StoreError as error:
+            yield str(error)
+            continue
+        if data is None:
+            yield f"{one_line(command.program)} is missing"
+        # Another Python's number cannot be known without starting it, and the settings of a
+        # project that somebody cloned must not decide what we start.
+        elif python == Path(sys.executable).absolute() and not bytecode.is_of_this_python(data):
+            yield f"{one_line(command.program)} was compiled by another Python"
+        elif not bytecode.is_of(data, _SOURCE):
+            yield f"{one_line(command.program)} is of another version of Rekindle"
+        if command.folder and not Path(command.folder).is_dir():
+            yield f"the agent's folder {one_line(command.folder)} is gone"
+
+
+def _agent(found: list[Installed]) -> list[str]:
+    folder = found[0].command.folder
+    return ["--agent", Path(folder).name] if folder and Path(folder).is_dir() else []
+
+
+@contextmanager
+def _alone(place: Place) -> Iterator[None]:
+    """One at a time: two that merge at once would each undo the other."""
+    with storing(place.home):
+        place.home.parent.mkdir(parents=True, exist_ok=True)
+    disk.make_folder(place.home)
+    with disk.locked(place.home / "lock", LOCK_WAIT_SECONDS * 10) as lock:
+        if lock is None:
+            raise UsageError("somebody else is changing the hooks", hint="repeat the command")
+        disk.sweep_temporary(place.home, of=f"-{hooksettings.PROGRAM}")
+        disk.sweep_temporary(place.home, of=f"-{place.record.name}")
+        target = _target(place)
+        if target.parent.is_dir():
+            disk.sweep_temporary(target.parent, of=f"-{target.name}")
+        yield
+
+
+def _target(place: Place) -> Path:
+    """The file itself: settings that are a link are the user's own arrangement."""
+    return Path(os.path.realpath(place.settings))  # unlike resolve(), it raises nothing for a loop
+
+
+def _read(place: Place) -> tuple[str, bytes | None]:
+    data = disk.read(_target(place))
+    try:
+        return (data or b"").decode(), data
+    except UnicodeDecodeError as error:
+        raise DocumentError(
+            place.shown, f"is not UTF-8 text (byte {error.start})", hint="save it as UTF-8"
+        ) from error
+
+
+def _write(place: Place, data: bytes) -> None:
+    target = _target(place)
+    new = _SHARED_MODE if place.level == "project" else disk.FILE_MODE
+    with storing(target):
+        mode = target.stat().st_mode & 0o777 if target.exists() else new
+        if target.exists() and not os.access(target, os.W_OK):
+            # Its folder would let us replace it; whoever made it read-only did not mean that.
+            raise StoreError(
+                str(target), "is read-only", hint=f"chmod u+w {shlex.quote(str(target))}"
+            )
+    disk.replace(target, data, mode=mode)
+
+
+def _make_settings_folder(place: Place) -> bool:
+    """Make the folder of the settings; says whether it was not there."""
+    folder = place.settings.parent
+    with storing(folder):
+        if folder.is_dir():
+            return False
+        mode = disk.FOLDER_MODE if place.level == "user" else _SHARED_FOLDER_MODE
+        folder.mkdir(mode, parents=True)
+    disk.sync_folder(folder.parent)
+    return True
+
+
+def _remove_settings(place: Place, *, made_folder: bool) -> None:
+    target = _target(place)
+    with storing(target):
+        target.unlink()
+    disk.sync_folder(target.parent)
+    if made_folder:
+        with suppress(OSError):  # somebody else's files are in it by now
+            place.settings.parent.rmdir()
+
+
+def _renew_program(place: Place) -> bool:
+    try:
+        there = disk.read(place.program) or b""
+    except StoreError:
+        there = b""  # a link in its place is replaced
+    if bytecode.is_of_this_python(there) and bytecode.is_of(there, _SOURCE):
+        return False
+    disk.replace(place.program, bytecode.compiled(_SOURCE))
+    return True
+
+
+def _read_record(place: Place) -> _Record | None:
+    data = disk.read(place.record)
+    if data is None:
+        return None
+    try:
+        jsontext.decode_object(data, place.record.name, schema=_SCHEMA)
+        return msgspec.json.decode(data, type=_Record)
+    except (DocumentError, msgspec.MsgspecError):
+        return None  # without it our entries are still found, one by one
+
+
+def _forget(place: Place) -> bool:
+    """Remove the record, and the program where no other settings need it."""
+    with storing(place.home):
+        place.record.unlink(missing_ok=True)
+        if any(place.home.glob("hooks-*.json")) or not place.program.exists():
+            return False
+        place.program.unlink()
+    return True

@@ -1,0 +1,446 @@
+"""`rekindle hooks`: what it leaves in a person's settings, in a home that is thrown away."""
+
+import importlib.util
+import json
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rekindle.cli import main
+from rekindle.documents import hooksettings
+from rekindle.errors import StoreError
+from rekindle.flows import install_hooks
+from rekindle.system import disk
+
+MINE = """\
+{
+    "permissions": {"allow": ["Bash(ls:*)"]},
+    "hooks": {
+        "PostToolUse": [
+            {"matcher": "Edit", "hooks": [{"type": "command", "command": "make größe"}]}
+        ]
+    },
+    "model": "opus"
+}"""
+FILES = {
+    "local": "project/.claude/settings.local.json",
+    "project": "project/.claude/settings.json",
+    "user": "home/.claude/settings.json",
+}
+PROGRAMS = {
+    "local": "project/.rekindle/hook.pyc",
+    "project": "project/.rekindle/hook.pyc",
+    "user": "home/.local/share/rekindle/hook.pyc",
+}
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A home and a project, and nothing of this machine's."""
+    for name in ("home", "project"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "REKINDLE_AGENT"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def rekindle(root, capfd):
+    """Run a command; gives its exit code, its output and its complaints."""
+
+    def run(*arguments):
+        code = main.run(list(arguments))
+        said = capfd.readouterr()
+        return code, said.out, said.err
+
+    assert run("init", "--yes", "--agent", "trades")[0] == 0
+    return run
+
+
+@pytest.fixture(params=FILES)
+def level(request):
+    """Each place that hooks can be installed for."""
+    return request.param
+
+
+def written(root, level, text=MINE):
+    path = root / FILES[level]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def commands(path):
+    return [one.command for one in hooksettings.installed(path.read_text(), "x")]
+
+
+def states(rekindle):
+    code, out, _ = rekindle("hooks", "status", "--json")
+    return code, {one["level"]: one["state"] for one in msgspec.json.decode(out)}
+
+
+def test_the_file_is_as_it_was_after_uninstalling(rekindle, root, level):
+    """Install, install again, uninstall: every byte and the mode are back."""
+    path = written(root, level)
+    path.chmod(0o640)
+    code, out, _ = rekindle("hooks", "install", "--for", level)
+    assert (code, "installed in" in out, "Next: start `claude`" in out) == (0, True, True)
+    once = path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert list(json.loads(once)) == list(json.loads(MINE))
+    assert all(
+        hook["timeout"] > 0
+        for entries in json.loads(once)["hooks"].values()
+        for entry in entries
+        for hook in entry["hooks"]
+        if "hook.pyc" in hook["command"]
+    )
+    assert "already installed" in rekindle("hooks", "install", "--for", level)[1]
+    assert path.read_text() == once
+    assert "removed from" in rekindle("hooks", "uninstall", "--for", level)[1]
+    assert path.read_text() == MINE
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert not (root / PROGRAMS[level]).exists()
+    assert not list((root / PROGRAMS[level]).parent.glob("hooks-*"))
+    assert "nothing to do" in rekindle("hooks", "uninstall", "--for", level)[1]
+
+
+def test_a_file_of_our_own_goes_again(rekindle, root, level):
+    """Where there were no settings, there are none afterwards, nor a folder of theirs."""
+    path = root / FILES[level]
+    assert rekindle("hooks", "install", "--for", level)[0] == 0
+    assert commands(path)
+    assert "held nothing else" in rekindle("hooks", "uninstall", "--for", level)[1]
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "{}\n", '{"hooks": {}}', "\ufeff{ }\r\n"])
+def test_an_empty_file_comes_back(rekindle, root, text):
+    """A file that was there stays there, as empty as it was."""
+    path = written(root, "local")
+    path.write_bytes(text.encode())
+    rekindle("hooks", "install")
+    assert commands(path)
+    rekindle("hooks", "uninstall")
+    assert path.read_bytes() == text.encode()
+
+
+def test_what_others_changed_since_stays(rekindle, root, level):
+    """A file edited after installing keeps the edit, and loses only what is ours."""
+    path = written(root, level)
+    rekindle("hooks", "install", "--for", level)
+    path.write_text(path.read_text().replace('"opus"', '"haiku"'))
+    assert "already installed" in rekindle("hooks", "install", "--for", level)[1]
+    rekindle("hooks", "uninstall", "--for", level)
+    assert path.read_text() == MINE.replace('"opus"', '"haiku"')
+
+
+def test_a_file_of_our_own_that_others_use_stays(rekindle, root):
+    """Settings that we made and somebody added to are not removed."""
+    path = root / FILES["local"]
+    rekindle("hooks", "install")
+    path.write_text(json.dumps({"model": "opus", **json.loads(path.read_text())}, indent=2))
+    rekindle("hooks", "uninstall")
+    assert path.read_text() == '{\n  "model": "opus"\n}'
+
+
+def test_without_its_record_only_our_entries_go(rekindle, root):
+    """Somebody cleaned .rekindle up: ours are still found one by one."""
+    path = written(root, "local")
+    rekindle("hooks", "install")
+    for record in (root / "project/.rekindle").glob("hooks-*"):
+        record.unlink()
+    rekindle("hooks", "uninstall")
+    assert path.read_text() == MINE
+
+
+def test_an_older_install_is_replaced(rekindle, root):
+    """Entries of another interpreter and place give way to today's, each once."""
+    path = written(root, "local")
+    rekindle("hooks", "install")
+    today = path.read_text()
+    path.write_text(today.replace(sys.executable, "/gone/python"))
+    assert states(rekindle) == (
+        8,
+        {"local": "outdated", "project": "not installed", "user": "not installed"},
+    )
+    rekindle("hooks", "install")
+    assert path.read_text() == today
+    assert states(rekindle)[0] == 0
+
+
+def test_the_command_is_ours_word_by_word(rekindle, root, level):
+    """This very interpreter, isolated, the compiled hook, our words, and the agent's folder."""
+    rekindle("hooks", "install", "--for", level)
+    line = json.loads((root / FILES[level]).read_text())["hooks"]["SessionEnd"][0]["hooks"][0]
+    words = shlex.split(line["command"].partition(" || ")[0])
+    folder = [] if level == "user" else [str(root / "project/.rekindle/agents/trades")]
+    program = str(root / PROGRAMS[level])
+    assert words == [sys.executable, "-I", "-S", program, "claude-code", "SessionEnd", *folder]
+    assert stat.S_IMODE(Path(program).stat().st_mode) == 0o600
+
+
+def test_what_is_installed_runs(rekindle, root, level):
+    """The command, started as it stands there, leaves its record in the agent's inbox."""
+    rekindle("hooks", "install", "--for", level)
+    hooks = json.loads((root / FILES[level]).read_text())["hooks"]
+    payload = {"session_id": "s-1", "tool_name": "Bash", "tool_use_id": "toolu_1"}
+    ended = subprocess.run(
+        ["sh", "-c", hooks["PostToolUse"][0]["hooks"][0]["command"]],
+        input=json.dumps(payload).encode(),
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+    rekindle("doctor", "--fix")
+    assert '"heartbeat"' in rekindle("events", "--json")[1]
+
+
+def test_a_hook_whose_program_is_gone_blocks_nothing(rekindle, root):
+    """Exit code 2 would block every prompt: a removed .rekindle must end with 0."""
+    rekindle("hooks", "install")
+    (root / PROGRAMS["local"]).unlink()
+    hooks = json.loads((root / FILES["local"]).read_text())["hooks"]
+    for entries in hooks.values():
+        command = entries[0]["hooks"][0]["command"]
+        assert (
+            subprocess.run(
+                ["sh", "-c", command],
+                stderr=subprocess.DEVNULL,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            ).returncode
+            == 0
+        )
+
+
+def test_a_program_that_is_still_needed_stays(rekindle, root):
+    """Local and project settings share one hook: it goes with the last of them."""
+    rekindle("hooks", "install", "--for", "local")
+    rekindle("hooks", "install", "--for", "project")
+    rekindle("hooks", "uninstall", "--for", "local")
+    assert (root / PROGRAMS["project"]).exists()
+    assert states(rekindle) == (
+        0,
+        {"local": "not installed", "project": "installed", "user": "not installed"},
+    )
+
+
+def _no_program(root):
+    (root / PROGRAMS["local"]).unlink()
+
+
+def _another_python(root):
+    path = root / PROGRAMS["local"]
+    path.write_bytes(b"\x00\x00\r\n" + path.read_bytes()[4:])
+
+
+def _another_version(root):
+    path = root / PROGRAMS["local"]
+    data = path.read_bytes()
+    path.write_bytes(data[:8] + b"12345678" + data[16:])
+
+
+def _no_agent(root):
+    (root / "project/.rekindle/agents/trades").rename(root / "elsewhere")
+
+
+def _no_event(root):
+    path = root / FILES["local"]
+    value = json.loads(path.read_text())
+    del value["hooks"]["SessionEnd"]
+    path.write_text(json.dumps(value))
+
+
+def _twice(root):
+    path = root / FILES["local"]
+    value = json.loads(path.read_text())
+    value["hooks"]["SessionEnd"] *= 2
+    path.write_text(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("harm", "state", "said"),
+    [
+        (_no_program, "outdated", "is missing"),
+        (_another_python, "outdated", "another Python"),
+        (_another_version, "outdated", "another version of Rekindle"),
+        (_no_agent, "outdated", "agent's folder"),
+        (_no_event, "partly", "no hook for SessionEnd"),
+        (_twice, "outdated", "twice"),
+    ],
+)
+def test_status_and_doctor_name_what_is_broken_and_mend_it(rekindle, root, harm, state, said):
+    """The command after the arrow mends it, and everything is well then."""
+    rekindle("hooks", "install")
+    assert states(rekindle)[1]["local"] == "installed"
+    harm(root)
+    code, out, _ = rekindle("hooks", "status")
+    assert (code, f"local: {state}" in out, said in out) == (8, True, True)
+    assert said in rekindle("doctor")[1]
+    code, out, _ = rekindle("hooks", "status", "--json")
+    mend = shlex.split(msgspec.json.decode(out)[0]["mend"])
+    assert mend[0] == "rekindle"
+    assert rekindle(*mend[1:])[0] == 0
+    assert states(rekindle)[1]["local"] == "installed"
+
+
+def test_hooks_that_are_switched_off_are_named(rekindle, root):
+    """With disableAllHooks nothing runs, however well it is installed."""
+    written(root, "local", '{"disableAllHooks": true}')
+    rekindle("hooks", "install")
+    code, out, _ = rekindle("hooks", "status")
+    assert (code, "disableAllHooks" in out) == (8, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{\n "a": 1\n "b": 2}', "line 3"),
+        ('{"a": 1, "a": 2}', "'a' twice"),
+        ('{"hooks": []}', "hooks should be an object"),
+        ('{"hooks": {"SessionEnd": "x"}}', "hooks.SessionEnd should be an array"),
+    ],
+)
+def test_settings_that_cannot_be_merged_are_left_alone(rekindle, root, level, text, said):
+    """The place is named, the file keeps its bytes, and nothing is left lying about."""
+    path = written(root, level, text)
+    code, _, err = rekindle("hooks", "install", "--for", level)
+    assert (code, said in err, str(path) in err) == (4, True, True)
+    assert path.read_text() == text
+    assert os.listdir(path.parent) == [path.name]  # noqa: PTH208 - names are what counts
+
+
+def test_bytes_that_are_no_text_are_refused(rekindle, root):
+    """Whatever the file holds, the answer is a sentence."""
+    path = written(root, "local")
+    path.write_bytes(b'{"a": "\xff"}')
+    for command in ("install", "uninstall"):
+        code, _, err = rekindle("hooks", command)
+        assert (code, "UTF-8" in err) == (4, True)
+    assert states(rekindle)[0] == 8
+    assert path.read_bytes() == b'{"a": "\xff"}'
+
+
+def test_settings_that_are_a_link_stay_one(rekindle, root, level):
+    """Dotfiles: what the link points to is changed and changed back."""
+    target = root / "dotfiles.json"
+    target.write_text(MINE)
+    path = root / FILES[level]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+    rekindle("hooks", "install", "--for", level)
+    assert path.is_symlink()
+    assert commands(target)
+    rekindle("hooks", "uninstall", "--for", level)
+    assert path.is_symlink()
+    assert target.read_text() == MINE
+
+
+def test_a_link_in_a_circle_is_refused(rekindle, root):
+    """It is said, not run into."""
+    path = root / FILES["local"]
+    path.parent.mkdir()
+    path.symlink_to(path)
+    code, _, err = rekindle("hooks", "install")
+    assert (code, "Traceback" in err) == (5, False)
+
+
+@pytest.mark.parametrize("refused", ["settings.local.json", "hook.pyc", "hooks-local.json"])
+def test_a_disk_that_refuses_leaves_the_old_file(rekindle, root, monkeypatch, refused):
+    """At whichever write it happens: a typed error, the settings as they were, no litter."""
+    path = written(root, "local")
+    real = disk.replace
+
+    def full(to, data, *, mode=disk.FILE_MODE):
+        if to.name == refused:
+            raise StoreError(str(to), "No space left on device", hint="free some space")
+        real(to, data, mode=mode)
+
+    monkeypatch.setattr("rekindle.system.disk.replace", full)
+    code, _, err = rekindle("hooks", "install")
+    assert (code, "No space left" in err) == (5, True)
+    assert path.read_text() == MINE
+    monkeypatch.undo()
+    monkeypatch.chdir(root / "project")
+    monkeypatch.setenv("HOME", str(root / "home"))
+    assert rekindle("hooks", "install")[0] == 0
+    assert rekindle("hooks", "uninstall")[0] == 0
+    assert path.read_text() == MINE
+
+
+def test_a_read_only_file_is_respected(rekindle, root, monkeypatch):
+    """Whoever made it read-only did not mean that its folder lets us replace it."""
+    path = written(root, "local")
+    monkeypatch.setattr(install_hooks.os, "access", lambda place, how: False)  # for root too
+    code, _, err = rekindle("hooks", "install")
+    assert (code, "read-only" in err, "chmod u+w" in err) == (5, True, True)
+    assert path.read_text() == MINE
+
+
+def test_other_places_of_the_user_are_honoured(rekindle, root, monkeypatch):
+    """CLAUDE_CONFIG_DIR and XDG_DATA_HOME say where; two configurations are kept apart."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(root / "data"))
+    rekindle("hooks", "install", "--for", "user")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(root / "other/config"))
+    path = root / "other/config/settings.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{ }")
+    rekindle("hooks", "install", "--for", "user")
+    assert {one.program for one in commands(path)} == {str(root / "data/rekindle/hook.pyc")}
+    rekindle("hooks", "uninstall", "--for", "user")
+    assert path.read_text() == "{ }"
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR")
+    assert states(rekindle)[1]["user"] == "installed"
+    rekindle("hooks", "uninstall", "--for", "user")
+    assert not (root / "home/.claude").exists()
+    assert not (root / "data/rekindle/hook.pyc").exists()
+
+
+def test_an_agent_is_asked_for_where_there_are_several(rekindle, root):
+    """With two agents, --agent says whose folder the hooks name; for the user there is none."""
+    rekindle("init", "--yes", "--agent", "second")
+    code, _, err = rekindle("hooks", "install")
+    assert (code, "--agent" in err) == (2, True)
+    assert rekindle("hooks", "install", "--agent", "second")[0] == 0
+    assert {one.folder for one in commands(root / FILES["local"])} == {
+        str(root / "project/.rekindle/agents/second")
+    }
+    assert rekindle("hooks", "install", "--for", "user", "--agent", "second")[0] == 2
+
+
+def test_outside_of_a_project_only_the_user_s_place_is_there(rekindle, root, monkeypatch):
+    """Status shows one level, and installing for a project says what is missing."""
+    monkeypatch.chdir(root / "home")
+    assert states(rekindle) == (0, {"user": "not installed"})
+    assert rekindle("hooks", "install")[0] == 3
+    assert rekindle("hooks", "install", "--for", "user")[0] == 0
+    assert states(rekindle) == (0, {"user": "installed"})
+
+
+def test_many_at_once_install_once(rekindle, root):
+    """Eight processes that install together leave what one would have."""
+    path = written(root, "local")
+    argv = [sys.executable, "-m", "rekindle", "hooks", "install"]
+    running = [subprocess.Popen(argv, stdout=subprocess.DEVNULL) for _ in range(8)]
+    assert [one.wait(60) for one in running] == [0] * 8
+    found = [(one.program, one.event) for one in commands(path)]
+    assert len(found) == len(set(found)) == 10
+    rekindle("hooks", "uninstall")
+    assert path.read_text() == MINE
+
+
+def test_no_source_is_looked_at(rekindle, root):
+    """The compiled hook is an unchecked-hash one, for this Python."""
+    rekindle("hooks", "install")
+    data = (root / PROGRAMS["local"]).read_bytes()
+    assert data[:8] == importlib.util.MAGIC_NUMBER + b"\x01\x00\x00\x00"
