@@ -108,7 +108,9 @@ def test_the_project_speaks_of_itself_alone():
     )
     names = [name for name in listed.stdout.split("\0") if name]
     assert names
-    forbidden = re.compile(r"/root/|/home/(?!user\b)\w|/Users/\w|https?://\S*(?:pypi|npmjs|pythonhosted)")
+    forbidden = re.compile(
+        r"/root/|/home/(?!user\b)\w|/Users/\w|https?://\S*(?:pypi|npmjs|pythonhosted)"
+    )
     for name in names:
         path = ROOT / name
         if path.is_file() and path != Path(__file__):

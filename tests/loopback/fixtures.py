@@ -12,6 +12,7 @@ from loopback.anthropic import Anthropic
 from loopback.cli import ClaudeSandbox
 from loopback.model import Model
 from loopback.namespace import Namespace, obstacle
+from loopback.place import Place
 
 
 @pytest.fixture
@@ -47,6 +48,13 @@ def claude(
     sandbox = ClaudeSandbox(claude_program, model=model, network=network, root=tmp_path / "claude")
     yield sandbox
     sandbox.close()
+
+
+@pytest.fixture
+def place(network: Namespace, tmp_path: Path) -> Iterator[Place]:
+    """Processes of the test's own: nothing in there can see or signal any other."""
+    with Place(network, tmp_path / "place") as made:
+        yield made
 
 
 def _unavailable(reason: str) -> NoReturn:

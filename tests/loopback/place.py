@@ -1,0 +1,122 @@
+"""A place with processes of its own: whatever looks through processes there sees only the test's.
+
+A PID namespace inside the test's network. What is started in it can be signalled by the numbers
+that the programs themselves know, and all of it is gone when the place is closed.
+"""
+
+import itertools
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from loopback.namespace import Namespace
+
+_INIT = Path(__file__).with_name("init.py")
+
+
+class Started:
+    """A program that was started in a place."""
+
+    def __init__(self, place: "Place", pid: int, to: Path) -> None:
+        self._place, self.pid, self._to = place, pid, to
+
+    def wait(self, timeout: float = 60) -> int:
+        """Its exit code; negative: the signal that ended it."""
+        return self._place.wait_for(lambda: self._place.ended.get(self.pid), timeout)
+
+    def signal(self, number: int) -> None:
+        self._place.signal(self.pid, number)
+
+    @property
+    def out(self) -> str:
+        return (self._to / "stdout").read_text(errors="replace")
+
+    @property
+    def err(self) -> str:
+        return (self._to / "stderr").read_text(errors="replace")
+
+
+class Place:
+    def __init__(self, network: Namespace, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True)
+        unshare = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        self._init = subprocess.Popen(
+            network.argv([*unshare, sys.executable, "-I", str(_INIT)]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.ended: dict[int, int] = {}
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._numbers = itertools.count(1)
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def start(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdin: str = ""
+    ) -> Started:
+        to = self._folder / str(next(self._numbers))
+        to.mkdir()
+        (to / "stdin").write_text(stdin)
+        asked = {"do": "start", "argv": list(argv), "env": dict(env), "cwd": str(cwd)}
+        return Started(self, self._ask(**asked, to=str(to))["pid"], to)
+
+    def signal(self, pid: int, number: int) -> None:
+        self._ask(do="signal", pid=pid, number=int(number))
+
+    def processes(self) -> list[list[str]]:
+        """The command lines of all that lives in here."""
+        return [one["argv"] for one in self._ask(do="list")["processes"]]
+
+    def wait_for(self, found: Callable[[], Any], timeout: float = 60) -> Any:
+        """What `found` returns, once it returns something."""
+        deadline = time.monotonic() + timeout
+        while (result := found()) is None or result is False:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not within {timeout} s; alive: {self.processes()}")
+            with self._changed:
+                self._changed.wait(0.02)
+        return result
+
+    def close(self) -> None:
+        assert self._init.stdin is not None
+        assert self._init.stdout is not None
+        self._init.stdin.close()
+        self._init.wait(30)
+        self._reader.join(30)
+        self._init.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _ask(self, **request: Any) -> dict[str, Any]:
+        number = next(self._numbers)
+        assert self._init.stdin is not None
+        self._init.stdin.write(json.dumps({"id": number, **request}) + "\n")
+        self._init.stdin.flush()
+        with self._changed:
+            assert self._changed.wait_for(lambda: number in self._answers, 30), "no answer"
+        answer = self._answers.pop(number)
+        assert "error" not in answer, answer["error"]
+        return answer
+
+    def _read(self) -> None:
+        assert self._init.stdout is not None
+        for line in self._init.stdout:
+            said = json.loads(line)
+            with self._changed:
+                if "ended" in said:
+                    self.ended[said["ended"]] = said["code"]
+                elif "id" in said:
+                    self._answers[said["id"]] = said
+                self._changed.notify_all()
