@@ -1,5 +1,33 @@
-"""The real agent CLIs, for the tests of this folder."""
+"""The real agent CLIs, and a project with an agent beside them."""
 
+import json
+import shlex
+
+import pytest
+
+from e2e.sandbox import MANIFEST, RELAY, TASK, Rekindle
 from loopback.fixtures import claude, claude_program, model, network, place
 
 __all__ = ["claude", "claude_program", "model", "network", "place"]
+
+
+@pytest.fixture
+def unbriefed(claude, place):
+    """A project with an agent and its task, and no relay yet."""
+    (claude.project / "rekindle.yaml").write_text(MANIFEST)
+    (claude.project / "PROMPT.md").write_text(TASK)
+    # A hook of the test's own says when a tool call begins, and in which process.
+    told = shlex.join(["sh", "-c", 'echo "$CLAUDE_PID" > hooked.tmp; mv hooked.tmp hooked'])
+    entry = [{"hooks": [{"type": "command", "command": told, "timeout": 5}]}]
+    (claude.project / ".claude").mkdir()
+    settings = claude.project / ".claude/settings.json"
+    settings.write_text(json.dumps({"hooks": {"PreToolUse": entry}}))
+    return Rekindle(claude, place)
+
+
+@pytest.fixture
+def rekindle(unbriefed):
+    """The same, with a relay."""
+    (unbriefed.project / "relay.md").write_text(RELAY)
+    unbriefed("relay", "set", "relay.md")
+    return unbriefed

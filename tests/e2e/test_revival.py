@@ -1,124 +1,13 @@
 """The real Claude Code is killed in the middle of a tool call, and the work goes on."""
 
-import json
-import shlex
 import signal
-import sys
-from pathlib import Path
 
 import pytest
 
-from loopback.script import Hang, Text, ToolCall
+from e2e.sandbox import BANNER, RELAY, TASK, killed_in_a_tool_call, long_call
+from loopback.script import Hang, Text
 
 pytestmark = pytest.mark.timeout(180)
-
-BANNER = "=== RECOVERY DETECTED ==="
-TASK = "# Task\nShip the parser, in small steps.\n"
-MANIFEST = """\
-version: 1
-agents:
-  trades:
-    harness: claude-code
-    prompt: PROMPT.md
-personas:
-  default: {permissions: {allowed_tools: [Bash]}}
-"""
-RELAY = """\
-## Current Phase
-Implementation
-
-## Next Action
-Write the parser's tests
-
-## Open Questions
-- Which encoding?
-"""
-WORK = "import time, pathlib; pathlib.Path('working').touch(); time.sleep(600)"
-"""A tool call that would take ten minutes."""
-
-
-def bash(command: str) -> ToolCall:
-    return ToolCall("Bash", {"command": command, "description": "as the test says"})
-
-
-def long_call() -> ToolCall:
-    return bash(shlex.join([sys.executable, "-c", WORK]))
-
-
-class Rekindle:
-    """Our own program, in the place and the home of the sandboxed Claude Code."""
-
-    def __init__(self, claude, place):
-        self.claude, self.place, self.project = claude, place, claude.project
-
-    def start(self, *arguments: str):
-        return self.place.start(
-            [sys.executable, "-I", "-m", "rekindle", *arguments],
-            env=self.claude.environment(LC_ALL="C.UTF-8"),
-            cwd=self.project,
-        )
-
-    def __call__(self, *arguments: str, code: int = 0) -> str:
-        started = self.start(*arguments)
-        assert started.wait() == code, started.out + started.err
-        return started.out
-
-    def events(self, kind: str = "") -> list[dict]:
-        lines = self("events", "--json", "--last", "0").splitlines()
-        found = [json.loads(line) for line in lines]
-        return [one for one in found if kind in {"", one["kind"]}]
-
-    def claude_by_hand(self, prompt: str, *arguments: str):
-        """What a person types, who knows nothing of a supervisor."""
-        argv = [str(self.claude.program), "-p", "--output-format", "stream-json", "--verbose"]
-        return self.place.start(
-            [*argv, "--allowedTools=Bash", *arguments],
-            env=self.claude.environment(),
-            cwd=self.project,
-            stdin=prompt,
-        )
-
-    @property
-    def at_work(self) -> Path:
-        """There once the long tool call has begun."""
-        return self.project / "working"
-
-    def tools(self) -> list[list[str]]:
-        return [argv for argv in self.place.processes() if WORK in argv]
-
-    def agents(self) -> list[list[str]]:
-        names = {"claude", str(self.claude.program)}
-        return [argv for argv in self.place.processes() if names & set(argv[:1])]
-
-    def wait_until_hooked(self) -> int:
-        """Claude Code's own process number, as its hook was told it when the tool call began."""
-        hooked = self.project / "hooked"
-        self.place.wait_for(lambda: (self.at_work.exists() and hooked.exists()) or None)
-        return int(hooked.read_text())
-
-
-@pytest.fixture
-def rekindle(claude, place):
-    (claude.project / "rekindle.yaml").write_text(MANIFEST)
-    (claude.project / "PROMPT.md").write_text(TASK)
-    (claude.project / "relay.md").write_text(RELAY)
-    # A hook of the test's own says when a tool call begins, and in which process.
-    told = shlex.join(["sh", "-c", 'echo "$CLAUDE_PID" > hooked.tmp; mv hooked.tmp hooked'])
-    entry = [{"hooks": [{"type": "command", "command": told, "timeout": 5}]}]
-    (claude.project / ".claude").mkdir()
-    settings = claude.project / ".claude/settings.json"
-    settings.write_text(json.dumps({"hooks": {"PreToolUse": entry}}))
-    made = Rekindle(claude, place)
-    made("relay", "set", "relay.md")
-    return made
-
-
-def killed_in_a_tool_call(rekindle) -> int:
-    """Kill Claude Code, and it alone, while its tool runs."""
-    pid = rekindle.wait_until_hooked()
-    assert len(rekindle.tools()) == 1
-    rekindle.place.signal(pid, signal.SIGKILL)
-    return pid
 
 
 def test_a_supervised_session_goes_on_after_kill_9(rekindle, model):
@@ -202,3 +91,22 @@ def test_a_signal_from_the_operator_is_not_a_crash(rekindle, model, number):
     rekindle("run")
     assert [one["exit"] for one in rekindle.events("launch.ended")] == ["interrupted", "clean"]
     assert len({one["session"] for one in rekindle.events("launch.started")}) == 1
+
+
+def test_a_long_primer_reaches_the_model_once_and_whole(rekindle, model):
+    """Thirty thousand characters by the prompt: the CLI takes them as they are."""
+    task = "# Task\n" + "".join(f"{number}. {'étape ' * 10}\n" for number in range(450))
+    rules = "Never touch main.\n"
+    (rekindle.project / "PROMPT.md").write_text(task)
+    (rekindle.project / "RULES.md").write_text(rules)
+    manifest = rekindle.project / "rekindle.yaml"
+    manifest.write_text(
+        manifest.read_text().replace("    prompt:", "    rules: RULES.md\n    prompt:")
+    )
+    model.play(Text("all done"))
+    rekindle("run")
+    (request,) = model.log.main
+    (prompt,) = request.prompts
+    assert len(prompt) > 30_000
+    assert prompt.rstrip() == "\n\n".join((rules.strip(), RELAY.strip(), task.strip()))
+    assert request.text.count(RELAY.strip()) == 1

@@ -1,0 +1,147 @@
+"""Hooks alone, and a person who starts Claude Code by hand."""
+
+import json
+
+import pytest
+
+from e2e.sandbox import BANNER, RELAY, bash, killed_in_a_tool_call, long_call
+from loopback.anthropic import COMPACTION, too_long
+from loopback.script import Hang, Text
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def hooked(rekindle):
+    """The same project, with our hooks in its settings."""
+    rekindle("hooks", "install", "--for", "project")
+    rekindle("loops", "add", "rate-limit", "How many an hour?")
+    return rekindle
+
+
+def told(request) -> str:
+    """What hooks have told the model."""
+    return "\n".join(request.injected[1:])
+
+
+def session_of(started) -> str:
+    return json.loads(started.out.splitlines()[-1])["session_id"]
+
+
+def test_the_next_session_after_kill_9_is_told(hooked, model):
+    """It receives the notice, once; the one after it, and one that ended well, do not."""
+    model.play(long_call(), Text("begun again"), Text("and again"))
+    first = hooked.claude_by_hand("count the stars")
+    killed_in_a_tool_call(hooked)
+    assert first.wait() == -9
+    assert hooked.claude_by_hand("hello").wait() == 0
+    text = model.log.main[1].text
+    assert text.count(BANNER) == 1
+    assert "  Task: Write the parser's tests\n  Open loops: 1\n" in text
+    assert text.count(RELAY.strip()) == 1
+    assert hooked.claude_by_hand("hello again").wait() == 0
+    assert BANNER not in model.log.main[2].text
+    assert model.log.main[2].text.count(RELAY.strip()) == 1
+    assert [one["session"] for one in hooked.events("session.lost")] == [
+        hooked.events("session.started")[0]["session"]
+    ]
+
+
+def test_without_a_relay_the_task_is_what_was_asked_for(unbriefed, model):
+    """The last prompt of the session that was killed stands in the notice."""
+    unbriefed("hooks", "install")
+    model.play(long_call(), Text("begun again"))
+    unbriefed.claude_by_hand("count the stars")
+    killed_in_a_tool_call(unbriefed)
+    assert unbriefed.claude_by_hand("hello").wait() == 0
+    assert "  Task: count the stars\n" in model.log.main[1].text
+
+
+def test_two_levels_of_hooks_tell_it_once(hooked, model):
+    """Installed for the user and for the project, the primer is in the request once and whole."""
+    hooked("hooks", "install", "--for", "user")
+    model.play(Text("all done"))
+    assert hooked.claude_by_hand("hello").wait() == 0
+    (request,) = model.log.main
+    assert request.text.count(RELAY.strip()) == 1
+    assert request.text.count("rate-limit: How many an hour?") == 1
+
+
+def test_a_session_that_goes_on_is_not_told_that_it_was_interrupted(hooked, model):
+    """A resume, a fork, a clear: no banner, though a session was killed and nobody told of yet."""
+    model.play(Text("all done"), long_call(), Text("resumed"), Text("forked"), Text("cleared"))
+    first = hooked.claude_by_hand("hello")
+    assert first.wait() == 0
+    session = session_of(first)
+    hooked.claude_by_hand("work")
+    killed_in_a_tool_call(hooked)
+    assert hooked.claude_by_hand("go on", "--resume", session).wait() == 0
+    assert hooked.claude_by_hand("go on", "--resume", session, "--fork-session").wait() == 0
+    lines = [
+        {"type": "user", "message": {"role": "user", "content": text}} for text in ("/clear", "hi")
+    ]
+    stdin = "".join(json.dumps(line) + "\n" for line in lines)
+    cleared = hooked.claude_by_hand(stdin, "--input-format", "stream-json", "--resume", session)
+    assert cleared.wait() == 0, cleared.err
+    sources = [one["source"] for one in hooked.events("session.started")]
+    assert {"resume", "fork", "clear"} <= set(sources), sources
+    resumed, forked, after_clear = model.log.main[-3:]
+    assert all(BANNER not in one.text for one in (resumed, forked, after_clear))
+    assert RELAY.strip() in after_clear.text  # its window was emptied, so it is told anew
+
+
+def test_a_compacted_session_is_told_again_what_must_not_be_lost(hooked, model):
+    """Rules, the last request and the open loops follow the summary; no banner, no relay."""
+    manifest = hooked.project / "rekindle.yaml"
+    manifest.write_text(
+        manifest.read_text().replace("    prompt:", "    rules: RULES.md\n    prompt:")
+    )
+    (hooked.project / "RULES.md").write_text("Never touch main.\n")
+    model.play(bash("true"), too_long(), Text("all done"))
+    model.play(Text("<summary>the gist</summary>"), to=COMPACTION)
+    assert hooked.claude_by_hand("count the stars").wait() == 0
+    assert model.log.side[-1].kind == COMPACTION
+    after = model.log.main[-1]
+    assert "the gist" in after.text
+    for part in ("Never touch main.", "Last request:\ncount the stars", "rate-limit: How many"):
+        assert after.text.count(part) == 1, part
+    assert BANNER not in after.text
+
+
+def test_a_relay_that_is_too_long_for_a_hook_is_shortened_by_us(hooked, model):
+    """The CLI would hide more than 10,000 characters in a file, in silence."""
+    wide = "x" * 90
+    decisions = "".join(f"- decision {number}: {wide}\n" for number in range(60))
+    steps = "".join(f"- step {number}: 𝄞{wide}\n" for number in range(120))
+    relay = f"## Key Decisions Made\n{decisions}\n## Next Action\nDo this.\n{steps}"
+    (hooked.project / "relay.md").write_text(relay)
+    hooked("relay", "set", "relay.md")
+    model.play(Text("all done"))
+    assert hooked.claude_by_hand("hello").wait() == 0
+    (request,) = model.log.main
+    (given,) = [part for part in request.injected if "Do this." in part]
+    assert "step 0:" in given
+    assert "consensus.md" in given  # where the rest stands
+    assert "saved to" not in given
+    (fact,) = hooked.events("primer.given")
+    assert 2_000 < fact["characters"] <= 10_000
+
+
+def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, model):
+    """Logged as a visitor: not primed, no sign of life of the agent's, and never recovered."""
+    waits = Hang(Text("all done"))
+    model.play(waits, Text("hello person"))
+    running = hooked.start("run")
+    model.log.wait_for(lambda request: request.step is waits, timeout=60)
+    visit = hooked.claude_by_hand("what is this?")
+    assert visit.wait() == 0
+    request = model.log.main[1]
+    assert "Write the parser's tests" not in request.text
+    waits.release.set()
+    assert running.wait() == 0, running.err
+    by_session = {one["session"]: one for one in hooked.events("session.started")}
+    assert by_session[session_of(visit)]["visitor"] is True
+    (own,) = {one["session"] for one in hooked.events("launch.started")}
+    assert "visitor" not in by_session[own]
+    asked = {one["text"]: one.get("visitor", False) for one in hooked.events("prompt.submitted")}
+    assert asked["what is this?"] is True
