@@ -34,9 +34,12 @@ class HookLine(msgspec.Struct, frozen=True):
     def fields(self) -> dict[str, Any]:
         """The payload's fields; of a cut one, the texts that stand whole."""
         if not self.cut:
-            return jsontext.decode_object(self.payload, "hook payload", schema=1)
-        found = re.findall(rb'"([a-z_]{1,40})"\s*:\s*"([^"\\]{0,200})"', self.payload)
-        return {key.decode(): value.decode("utf-8", "replace") for key, value in reversed(found)}
+            found = jsontext.decode_foreign(self.payload, "hook payload")
+            if not isinstance(found, dict):
+                raise DocumentError("hook payload", "is not a JSON object")
+            return found
+        texts = re.findall(rb'"([a-z_]{1,40})"\s*:\s*"([^"\\]{0,200})"', self.payload)
+        return {key.decode(): value.decode("utf-8", "replace") for key, value in reversed(texts)}
 
 
 def parse(line: bytes) -> HookLine:

@@ -5,6 +5,7 @@ a DocumentError here, so that no caller needs to know how a decoder can fail.
 """
 
 import hashlib
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -13,12 +14,30 @@ from rekindle.errors import DocumentError, NewerSchemaError
 
 _FAILURES = (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError, TypeError)
 
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a character, in two halves
+    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # one half alone
+    rb"|\\."
+)
+
 
 def decode(data: bytes, document: str) -> Any:
     try:
         return msgspec.json.decode(data)
     except _FAILURES as error:
         raise DocumentError(document, f"is not valid JSON ({error})") from error
+
+
+def decode_foreign(data: bytes, document: str) -> Any:
+    """JSON that another program wrote: half a character that it cut through is replaced.
+
+    JavaScript cuts text between the two halves of an emoji, and writes the half that it kept.
+    """
+    try:
+        return msgspec.json.decode(data)
+    except _FAILURES:
+        whole = data.decode("utf-8", "replace").encode()
+        return decode(_ESCAPE.sub(_without_halves, whole), document)
 
 
 def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
@@ -51,6 +70,10 @@ def refuse_newer(found: object, document: str, known: int) -> None:
         raise DocumentError(document, f"its schema version is {found!r}, not a number")
     if found > known:
         raise NewerSchemaError(document, found, known)
+
+
+def _without_halves(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape[1] else escape[0]
 
 
 def encode(value: Any, document: str, *, order: Literal["sorted"] | None = None) -> bytes:
