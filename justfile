@@ -13,6 +13,10 @@ setup:
 test *args:
     {{python}} -m pytest -n 2 -m "not torture and not bench" {{args}}
 
+# Play the recorded launches of the real agent programs again, and keep them anew.
+record *cases:
+    {{python}} tests/recordings/record.py {{cases}}
+
 # Timings, as ratios taken in one run; nothing else should run beside them.
 bench *args:
     {{python}} -m pytest -m bench -s {{args}}

@@ -116,14 +116,14 @@ class ClaudeSandbox:
             **more,
         }
 
-    def argv(self, *arguments: str) -> list[str]:
-        """Claude Code with these arguments, in the model's network."""
-        return self.network.argv([str(self.program), *arguments])
-
     def start(self, prompt: str, *arguments: str, **environment: str) -> Running:
         """Start a headless run, with the prompt on its standard input."""
+        return self.launch([str(self.program), *HEADLESS, *arguments], prompt, **environment)
+
+    def launch(self, argv: Sequence[str], prompt: str, **environment: str) -> Running:
+        """Start a command of the test's own in the model's network."""
         running = Running(
-            self.argv(*HEADLESS, *arguments),
+            self.network.argv([*argv]),
             prompt=prompt,
             environment=self.environment(**environment),
             cwd=self.project,

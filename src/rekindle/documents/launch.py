@@ -5,6 +5,7 @@ end, `Ended`, into an `Exit`. All of it is said in our words: what a CLI calls t
 its harness.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -52,7 +53,13 @@ class Usage(msgspec.Struct, frozen=True):
     tokens: int
     window: int | None
     known: Known
+    """`unknown` where the window is: nothing may be decided by it."""
     model: str = ""
+
+    def within(self, windows: Mapping[str, int]) -> "Usage":
+        """The same in its model's window, where that was learnt from an earlier launch."""
+        window = windows.get(self.model)
+        return Usage(self.tokens, window, "reported", self.model) if window else self
 
 
 class Opened(msgspec.Struct, frozen=True):

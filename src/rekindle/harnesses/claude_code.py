@@ -1,9 +1,18 @@
-"""Claude Code: what its hooks say, as events.
+"""Claude Code: how it is started, what it says, how it ends; all in our words.
 
-Seen with 2.1.325. All payloads carry session_id, transcript_path, cwd and hook_event_name; a
-tool's own id stands behind its input, so that it survives when a large payload is cut.
+Seen with 2.1.325, and held to it by the recordings in tests/recordings. All hook payloads carry
+session_id, transcript_path, cwd and hook_event_name; a tool's own id stands behind its input, so
+that it survives when a large payload is cut.
 """
 
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import jsontext
 from rekindle.documents.event import (
     AnyEvent,
     Heartbeat,
@@ -14,11 +23,84 @@ from rekindle.documents.event import (
 )
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import STABLE_ID, one_line
-from rekindle.errors import DocumentError
+from rekindle.documents.launch import (
+    Called,
+    Command,
+    Compacted,
+    Finished,
+    Opened,
+    Refused,
+    Retried,
+    Said,
+    Seen,
+    Start,
+    Usage,
+    Used,
+)
+from rekindle.errors import DocumentError, UsageError
+from rekindle.harnesses.claude_code_exit import classify
+
+__all__ = ["NAME", "classify", "command", "hooks", "read_hook", "read_stream", "usage"]
 
 NAME = "claude-code"
 PROMPT_CHARACTERS = 8_000
 """What is kept of a prompt: enough to say again after a compaction what was asked."""
+LINE_BYTES = 32 * 1024 * 1024
+"""A longer line of the stream is not read: nothing that we look for is as large."""
+HOOK_SECONDS = 10
+"""When the CLI gives a hook up. Ours gives itself up long before; without a number of its own,
+SessionEnd's was cancelled while the program was ending."""
+
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+"""In lower case: the id is also the name of the transcript, and the CLI looks for it by letter."""
+_EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
+_SOURCES = ("startup", "resume", "clear", "compact", "fork")
+_BRAKE = "PostToolBatch"
+_MOST = 2**53
+"""Beyond it, the CLI's own language has no whole numbers."""
+_SYNTHETIC = "<synthetic>"
+"""The model of a message that the CLI wrote itself."""
+
+
+def command(start: Start) -> Command:
+    """What is to be started; every option is joined to its value, so that none passes for another.
+
+    A persona's temperature has no effect: the CLI has no option for it. Its system prompt counts
+    for a fresh session only: a session keeps the one that it began with, whatever a later launch
+    says. We make room in a full window by a checkpoint, so the CLI must not do it by a summary.
+    """
+    if not _SESSION.match(start.session):
+        raise UsageError(
+            f"{start.session[:80]!r} cannot be a session of Claude Code",
+            hint="its sessions are named by a UUID, in lower case",
+        )
+    argv = [*(start.program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
+    argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
+    if start.hooks:
+        argv.append(f"--settings={start.hooks}")
+    if permissions := start.persona.permissions:
+        argv.extend(f"--allowedTools={rule}" for rule in permissions.allowed_tools or () if rule)
+        argv.extend(f"--disallowedTools={rule}" for rule in permissions.deny or () if rule)
+    if start.persona.system_prompt_file and not start.resumes:
+        argv.append(f"--append-system-prompt-file={start.persona.system_prompt_file}")
+    return Command(tuple(argv), {"DISABLE_AUTO_COMPACT": "1"})
+
+
+def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
+    """The `hooks` of a settings file: `program` is told of each event that we keep.
+
+    A supervised session can also be stopped, between its model's turns.
+    """
+
+    def entry(event: str, **matcher: str) -> dict[str, Any]:
+        line = shlex.join([*program, NAME, event, *([folder] if folder else [])])
+        return {**matcher, "hooks": [{"type": "command", "command": line, "timeout": HOOK_SECONDS}]}
+
+    plain = (*_EVENTS, _BRAKE) if supervised else _EVENTS
+    return {
+        "SessionStart": [entry(f"SessionStart:{source}", matcher=source) for source in _SOURCES],
+        **{event: [entry(event)] for event in plain},
+    }
 
 
 def read_hook(line: HookLine) -> AnyEvent | None:
@@ -55,6 +137,140 @@ def read_hook(line: HookLine) -> AnyEvent | None:
             )
         case _:
             return None
+
+
+def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for each kind of line
+    """What a line of the program's output shows; nothing, where it cannot be read or is not known.
+
+    A sub-agent's own messages are left out: they fill another window.
+    """
+    record = _record(line)
+    match record.get("type"), record.get("subtype"):
+        case "system", "init":
+            session = _session(record.get("session_id"))
+            model, version = _word(record.get("model")), _word(record.get("claude_code_version"))
+            return (Opened(session, model, version),) if session else ()
+        case "system", "api_retry":
+            seconds = (_count(record.get("retry_delay_ms")) or 0) / 1000
+            return (Retried(_count(record.get("error_status")), seconds),)
+        case "system", "compact_boundary":
+            sizes = _object(record.get("compact_metadata"))
+            return (Compacted(_count(sizes.get("pre_tokens")), _count(sizes.get("post_tokens"))),)
+        case "rate_limit_event", _:
+            limit = _object(record.get("rate_limit_info"))
+            # The other statuses come on ordinary turns, also beside a rejected `overageStatus`.
+            refused = limit.get("status") == "rejected"
+            return (Refused(_count(limit.get("resetsAt"))),) if refused else ()
+        case "assistant", _ if record.get("parent_tool_use_id") is None:
+            return tuple(_message(_object(record.get("message"))))
+        case "result", _:
+            return (_finished(record),)
+        case _:
+            return ()
+
+
+def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
+    """How full the window is, by the last turn or compaction that a transcript's end tells of.
+
+    `windows` is what `Finished` has told of each model. Without the model's own, how full it is
+    is `unknown`: a guess at a window would end sessions that are half empty.
+    """
+    compacted: int | None = None
+    for line in reversed(tail.split(b"\n")):
+        # Most lines are large and of no interest; looking at the bytes is cheaper than decoding.
+        if b'"usage"' not in line and b'"compact_boundary"' not in line:
+            continue
+        record = _record(line)
+        if record.get("isSidechain") is True:
+            continue
+        if record.get("subtype") == "compact_boundary" and compacted is None:
+            # The turns before it filled a window that has been emptied since.
+            compacted = _count(_object(record.get("compactMetadata")).get("postTokens")) or 0
+        found = (
+            _usage(_object(record.get("message"))) if record.get("type") == "assistant" else None
+        )
+        if found:
+            now = found if compacted is None else msgspec.structs.replace(found, tokens=compacted)
+            return now.within(windows)
+    return None
+
+
+def _message(message: dict[str, Any]) -> Iterator[Seen]:
+    if message.get("model") == _SYNTHETIC:
+        return
+    content = message.get("content")
+    for block in map(_object, content if isinstance(content, list) else ()):
+        match block.get("type"):
+            case "text":
+                yield Said(_text(block.get("text")))
+            case "tool_use":
+                name, call = _word(block.get("name")), _word(block.get("id"))
+                yield Called(name, call, _about(_object(block.get("input"))))
+    if used := _usage(message):
+        yield Used(used)
+
+
+def _about(given: dict[str, Any]) -> str:
+    """What says most about a call: its command, file or pattern; else the first text in it."""
+    telling = ("command", "file_path", "pattern", "url", "query", "description")
+    values = (given.get(key) for key in (*telling, *given))
+    return next((one_line(value, 200) for value in values if isinstance(value, str)), "")
+
+
+def _usage(message: dict[str, Any]) -> Usage | None:
+    model, counts = _word(message.get("model")), _object(message.get("usage"))
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    if model == _SYNTHETIC or _count(counts.get("input_tokens")) is None:
+        return None
+    tokens = sum(_count(counts.get(name)) or 0 for name in names)
+    return Usage(tokens, None, "unknown", model)
+
+
+def _finished(record: dict[str, Any]) -> Finished:
+    errors, usd = record.get("errors"), record.get("total_cost_usd")
+    windows = {
+        _word(model): size
+        for model, used in _object(record.get("modelUsage")).items()
+        if (size := _count(_object(used).get("contextWindow")))
+    }
+    return Finished(
+        session=_session(record.get("session_id")),
+        ok=record.get("subtype") == "success" and record.get("is_error") is False,
+        reason=_word(record.get("terminal_reason")) or _word(record.get("subtype")),
+        text=_text(record.get("result")),
+        errors=tuple(map(_text, errors)) if isinstance(errors, list) else (),
+        status=_count(record.get("api_error_status")),
+        usd=usd if isinstance(usd, float) else _count(usd),
+        windows=windows,
+    )
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    """A line as an object; empty, where it is none: torn, damaged, or not JSON at all."""
+    if len(line) > LINE_BYTES:
+        return {}
+    try:
+        return _object(jsontext.decode_foreign(line, "line of Claude Code"))
+    except DocumentError:
+        return {}
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
+        return value
+    return None
+
+
+def _word(value: object) -> str:
+    return one_line(_text(value), 200)
+
+
+def _session(value: object) -> str:
+    return value if isinstance(value, str) and _SESSION.match(value) else ""
 
 
 def _text(value: object) -> str:

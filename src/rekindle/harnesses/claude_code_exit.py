@@ -1,0 +1,165 @@
+"""Claude Code: how a launch of it ended.
+
+Its exit code tells little: it ends with 0 on SIGINT and with 1 on most failures, and a request that
+the API refused is a "success" with `is_error`. So its own word for the end comes first, then the
+API's status, then what it says in a sentence; which is read only where a run has failed, because
+an agent may well talk about limits.
+"""
+
+import re
+import signal
+
+from rekindle.documents.identity import one_line
+from rekindle.documents.launch import Ended, Exit, ExitKind
+
+Verdict = tuple[ExitKind, str]
+"""The kind of an end, and what to call it."""
+
+_FULL: Verdict = ("context-full", "its window is full")
+_TURNS: Verdict = ("budget", "all turns that it had were used")
+_MONEY: Verdict = ("budget", "all money that it had was used")
+_LOGIN: Verdict = ("auth", "a person must log in")
+_ACCESS: Verdict = ("auth", "a person must give access")
+_UNPAID: Verdict = ("auth", "a person must pay")
+_LIMIT: Verdict = ("limit", "a limit was reached")
+_OUTAGE: Verdict = ("overload", "the API does not serve")
+_NETWORK: Verdict = ("overload", "the API could not be reached")
+"""There is no kind of its own for it: like an overload, it is outside and passes."""
+_MISSING: Verdict = ("resume-failed", "there is no such session any more")
+_POISONED: Verdict = ("resume-failed", "the API refuses what the session holds")
+
+_REASONS = {
+    "prompt_too_long": _FULL,
+    "blocking_limit": _FULL,
+    "max_turns": _TURNS,
+    "error_max_turns": _TURNS,
+    "budget_exhausted": _MONEY,
+    "error_max_budget_usd": _MONEY,
+}
+_ABORTED = "aborted"
+"""What its words for an interruption begin with: in a tool, while the model spoke."""
+
+_REFUSED = 400
+_BROKEN = 500
+_STATUSES = {401: _LOGIN, 402: _UNPAID, 403: _ACCESS, 413: _FULL, 429: _LIMIT}
+
+_OUT_OF_MONEY = re.compile(
+    r"credit balance|out of (extra )?usage|usage credits?\b|shared budget|spend limit|add funds"
+    r"|usage allocation|limit is set to \$0|usage is paused",
+    re.IGNORECASE,
+)
+_SENTENCES = (
+    (_MISSING, r"no conversation found"),
+    (_FULL, r"prompt is too long|model token limit|exceed context limit"),
+    (_LOGIN, r"/login\b(?! to switch)|not logged in|authentication_error|failed to authenticate"),
+    (_LOGIN, r"invalid (x-)?api.key|\boauth\b|disabled api key"),
+    (_ACCESS, r"organization has (been )?disabled"),
+    (_LIMIT, r"limit reached|(hit|reached) your\b.*\blimit|rate.limit|\(429\)|100% used"),
+    (_OUTAGE, r"overloaded|api error:? \(?5\d\d\b|internal server error"),
+    (_NETWORK, r"unable to connect|connection error|fetch failed|timed out|socket hang up"),
+    (_NETWORK, r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\b"),
+)
+
+
+def classify(ended: Ended) -> Exit:
+    """How it ended, for who decides what is to be done about it."""
+    finished = ended.finished
+    if ended.stopped:
+        return Exit("interrupted", "stopped, as the operator said")
+    if ended.resumes and ended.opened and ended.opened != ended.session:
+        return Exit("resume-failed", "another session was opened than the one to go on with")
+    if finished and finished.ok:
+        # Whatever its process did then: after its account, it has nothing more to do.
+        braked = finished.reason == "hook_stopped"
+        return Exit("clean", "stopped between two turns, by a hook" if braked else "finished")
+    if finished and finished.reason.startswith(_ABORTED):
+        return Exit("interrupted", "interrupted, by SIGINT")
+    if not finished and (number := _signal(ended.code)):
+        kind: ExitKind = "interrupted" if number == signal.SIGINT else "crash"
+        return Exit(kind, f"ended by {_signal_name(number)}")
+    return _failed(ended)
+
+
+def _failed(ended: Ended) -> Exit:
+    said = _own_words(ended)
+    kind, name = _verdict(ended, said)
+    hint = one_line(said, 300)
+    words = one_line(f"{name}: {said}" if said else name, 240)
+    if kind != "limit":
+        return Exit(kind, words)
+    resets_at = ended.refused.resets_at if ended.refused else None
+    return Exit(kind, words, hint, resets_at or _epoch(said))
+
+
+def _verdict(ended: Ended, said: str) -> Verdict:
+    reason = ended.finished.reason if ended.finished else ""
+    status = ended.finished.status if ended.finished else None
+    if reason in _REASONS:
+        found = _REASONS[reason]
+    elif unpaid := _by_money(said):
+        found = unpaid
+    elif status in _STATUSES:
+        found = _STATUSES[status]
+    elif status and status >= _BROKEN:
+        found = _OUTAGE
+    elif ended.refused:
+        found = _LIMIT
+    else:
+        found = _by_sentence(said) or _unexplained(ended, status)
+    return found
+
+
+def _by_money(said: str) -> Verdict | None:
+    if not _OUT_OF_MONEY.search(said):
+        return None
+    # A person is needed as much as for a login, unless it says that it ends by itself.
+    return _LIMIT if "reset" in said.lower() else _UNPAID
+
+
+def _by_sentence(said: str) -> Verdict | None:
+    found = (verdict for verdict, sign in _SENTENCES if re.search(sign, said, re.IGNORECASE))
+    return next(found, None)
+
+
+def _unexplained(ended: Ended, status: int | None) -> Verdict:
+    if ended.resumes and status == _REFUSED:
+        return _POISONED  # to go on with it again would be refused again
+    return "crash", f"failed with exit code {ended.code}" if ended.code else "left no result"
+
+
+def _own_words(ended: Ended) -> str:
+    """What the program says went wrong: in its result, or else on its standard error.
+
+    There it may stand in the middle of a trace; where no line tells more, the last one is taken.
+    """
+    finished = ended.finished
+    if finished and (told := " ".join((finished.text, *finished.errors)).strip()):
+        return _plain(told)
+    lines = [_plain(line) for line in ended.errors.splitlines() if line.strip()]
+    telling = (line for line in lines if _by_money(line) or _by_sentence(line))
+    return next(telling, lines[-1] if lines else "")
+
+
+def _plain(text: str) -> str:
+    return one_line(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+
+
+def _epoch(said: str) -> int | None:
+    """The time that older versions put behind a bar, at the end of their sentence."""
+    found = re.search(r"\|(\d{10})\b", said)
+    return int(found[1]) if found else None
+
+
+def _signal(code: int) -> int:
+    """The signal that ended a process, or that it ended itself for, as a shell tells it; else 0."""
+    offset, last = 128, 64
+    if code < 0:
+        return -code
+    return code - offset if offset < code <= offset + last else 0
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

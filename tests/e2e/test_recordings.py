@@ -1,0 +1,59 @@
+"""Recordings that are still true: the real program, now, against what was kept of it."""
+
+import pytest
+
+from loopback.script import Parallel, Text, ToolCall
+from recordings.cases import CASES
+from recordings.recording import Recording
+from rekindle.documents.launch import Start
+from rekindle.documents.manifest import Permissions, Persona
+from rekindle.harnesses import claude_code
+
+pytestmark = pytest.mark.timeout(120)
+
+STILL_TRUE = (
+    *("parallel", "limit", "refused-529", "no-key", "too-long-later", "max-turns", "compaction"),
+    *("subagent", "sigint", "resume-after-sigkill", "resume-missing", "fork", "clear", "braked"),
+)
+
+
+def fired(recording: Recording) -> list[str]:
+    # The hooks of one batch run beside each other: their order among themselves is chance.
+    return sorted(event for event, _ in recording.hooks)
+
+
+@pytest.mark.parametrize("case", STILL_TRUE)
+def test_a_recording_is_still_true(case, claude, model):
+    """The same launch shows the same, fires the same hooks, and ends as the same."""
+    now, kept = CASES[case](claude, model), Recording.load(case)
+    assert now.kinds == kept.kinds
+    assert fired(now) == fired(kept)
+    assert (now.code, now.exit.kind) == (kept.code, kept.exit.kind)
+
+
+def test_every_case_is_recorded():
+    """There is a recording of each case, so that `just record` leaves none behind."""
+    assert [case for case in CASES if Recording.load(case).session == ""] == []
+
+
+def test_what_a_persona_allows_is_what_is_allowed(claude, model):
+    """A rule with a comma in it stays one rule, and one that begins with a dash no option."""
+    permissions = Permissions(allowed_tools=["Bash(echo a,b)", "-p"], deny=["WebFetch", "Edit"])
+    prompt = claude.project / "-persona.md"
+    prompt.write_text("You are the keeper of the light.")
+    start = Start(
+        session="6f1c2a34-0000-4000-8000-00000000abcd",
+        persona=Persona(permissions=permissions, system_prompt_file=prompt.name),
+        program=(str(claude.program),),
+    )
+    calls = tuple(ToolCall("Bash", {"command": each}) for each in ("echo a,b", "mkdir denied"))
+    model.play(Parallel(calls), Text("all done"))
+    run = claude.launch(claude_code.command(start).argv, "hello").wait(60)
+    assert run.returncode == 0
+    assert run.session == start.session
+    first, second = model.log.main
+    assert [part.is_error for part in second.results] == [False, True]
+    assert not (claude.project / "denied").exists()
+    assert not {"WebFetch", "Edit"} & {tool["name"] for tool in first.body["tools"]}
+    assert "keeper of the light" in first.text
+    assert first.prompts == ["hello"]

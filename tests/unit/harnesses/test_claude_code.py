@@ -1,0 +1,532 @@
+"""Claude Code in our words, on recordings of the real one and on bytes that nobody should send."""
+
+import json
+import re
+import shlex
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordings.recording import KEPT, Recording, traces
+from rekindle.documents.hookline import HookLine
+from rekindle.documents.launch import (
+    Called,
+    Compacted,
+    Ended,
+    Exit,
+    Finished,
+    Opened,
+    Refused,
+    Retried,
+    Said,
+    Start,
+    Used,
+)
+from rekindle.documents.manifest import Permissions, Persona
+from rekindle.errors import UsageError
+from rekindle.harnesses import claude_code
+
+SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
+OTHER = "6f1c2a34-0000-4000-8000-00000000dcba"
+MODEL = "claude-opus-5-5"
+TEXT = ["Opened", "Said", "Used", "Finished"]
+TOOL = ["Opened", "Called", "Used", "Said", "Used", "Finished"]
+REFUSED = ["Opened", "Retried", "Finished"]
+
+ENDS = {
+    "text": ("clean", TEXT),
+    "tool": ("clean", TOOL),
+    "failing-tool": ("clean", TOOL),
+    "parallel": (
+        "clean",
+        ["Opened", "Called", "Used", "Called", "Used", "Said", "Used", "Finished"],
+    ),
+    "subagent": ("clean", TOOL),
+    "cut-stream": ("clean", ["Opened", "Retried", "Said", "Used", "Finished"]),
+    "compaction": ("clean", ["Opened", "Called", "Used", "Compacted", "Said", "Used", "Finished"]),
+    "clear": ("clean", ["Opened", "Finished"]),
+    "braked": ("clean", ["Opened", "Called", "Used", "Finished"]),
+    "resume": ("clean", TEXT),
+    "resume-after-sigkill": ("clean", TEXT),
+    "resume-truncated": ("clean", TEXT),
+    "resume-foreign": ("clean", TEXT),
+    "refused-401": ("auth", REFUSED),
+    "refused-429": ("limit", REFUSED),
+    "refused-500": ("overload", REFUSED),
+    "refused-529": ("overload", REFUSED),
+    "no-network": ("overload", REFUSED),
+    "limit": ("limit", ["Opened", "Refused", "Finished"]),
+    "no-money": ("auth", ["Opened", "Finished"]),
+    "no-key": ("auth", ["Opened", "Finished"]),
+    "too-long": ("context-full", ["Opened", "Finished"]),
+    "too-long-later": ("context-full", ["Opened", "Called", "Used", "Finished"]),
+    "max-turns": ("budget", ["Opened", "Called", "Used", "Called", "Used", "Finished"]),
+    "budget": ("budget", ["Opened", "Called", "Used", "Finished"]),
+    "sigint": ("interrupted", ["Opened", "Called", "Used", "Finished"]),
+    "sigint-while-speaking": ("interrupted", ["Opened", "Finished"]),
+    "sigterm": ("crash", ["Opened", "Called", "Used"]),
+    "sigkill": ("crash", ["Opened", "Called", "Used"]),
+    "session-id-taken": ("crash", []),
+    "fork": ("resume-failed", TEXT),
+    "resume-missing": ("resume-failed", ["Finished"]),
+    "resume-corrupt": ("resume-failed", ["Finished"]),
+    "resume-poisoned": ("resume-failed", ["Opened", "Finished"]),
+}
+
+
+def ended(**facts) -> Ended:
+    return Ended(**{"code": 1, "session": SESSION, **facts})
+
+
+def failed(text: str, **facts) -> Finished:
+    return Finished(session=SESSION, ok=False, reason="api_error", text=text, **facts)
+
+
+def line(**fields) -> bytes:
+    return json.dumps(fields).encode()
+
+
+def assistant(text: str = "words", tokens: object = 500, **fields) -> bytes:
+    message = {"model": MODEL, "usage": {"input_tokens": tokens}}
+    content = [{"type": "text", "text": text}]
+    return line(type="assistant", message={**message, "content": content}, **fields)
+
+
+# Recordings
+
+
+def test_every_recording_has_its_expectation():
+    """A case that is recorded is looked at, and the other way round."""
+    assert {path.stem for path in KEPT.glob("*.jsonl")} == set(ENDS)
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_a_recording(case):
+    """Each launch of the real program shows what it showed, and ends as what it was."""
+    recording = Recording.load(case)
+    kind, kinds = ENDS[case]
+    assert recording.kinds == kinds
+    assert recording.exit.kind == kind
+    assert 0 < len(recording.exit.words) <= 240
+    assert "\n" not in recording.exit.words
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_recordings_tell_nothing_of_the_machine(case):
+    """No path of the machine that recorded them, no key, and nobody's name."""
+    text = (KEPT / f"{case}.jsonl").read_text()
+    assert traces(text) == []
+    assert not re.search(r"sk-\w|Bearer|\w@(?!builtin)\w+\.", text)
+
+
+def test_exit_codes_tell_little():
+    """SIGINT ends with 0 like success, and a missing session with 1 like a limit."""
+    codes = {case: Recording.load(case).code for case in ("sigint", "text", "limit", "sigterm")}
+    assert codes == {"sigint": 0, "text": 0, "limit": 1, "sigterm": 143}
+    assert Recording.load("resume-missing").code == 1
+    assert Recording.load("sigkill").code == -9
+
+
+def test_a_tool_call_in_detail():
+    """The session, the call with what it is about, the tokens, the answer and the account of it."""
+    recording = Recording.load("tool")
+    opened, called, used, said, last, finished = recording.seen
+    assert opened == Opened(recording.session, MODEL, "2.1.325")
+    assert called == Called("Bash", called.call, "echo from the tool")
+    assert called.call.startswith("toolu_")
+    assert (used.usage.tokens, used.usage.model, used.usage.known) == (1230, MODEL, "unknown")
+    assert said == Said("all done")
+    assert last.usage.tokens == 3230
+    assert (finished.ok, finished.reason, finished.text) == (True, "completed", "all done")
+    assert finished.windows == {MODEL: 1_000_000}
+    assert finished.usd > 0
+
+
+def test_a_limit_in_detail():
+    """When a limit ends is told as a time, and in the CLI's own sentence."""
+    recording = Recording.load("limit")
+    assert recording.last(Refused) == Refused(4_102_444_800)
+    ending = recording.exit
+    assert (ending.resets_at, ending.hint) == (4_102_444_800, recording.last(Finished).text)
+    assert "resets" in ending.hint
+
+
+def test_a_retry_in_detail():
+    """What the CLI tries again by itself is told with its status and its wait."""
+    (retried,) = [seen for seen in Recording.load("refused-529").seen if isinstance(seen, Retried)]
+    assert retried.status == 529
+    assert 0 < retried.seconds < 60
+
+
+def test_a_compaction_in_detail():
+    """How large the conversation was before and is after."""
+    compacted = Recording.load("compaction").last(Compacted)
+    assert (compacted.before, compacted.after) == (118, 2585)
+
+
+def test_a_sub_agent_fills_no_window_of_ours():
+    """The 77,000 tokens that a sub-agent used are nowhere in what is seen."""
+    recording = Recording.load("subagent")
+    assert any("77000" in json.dumps(each) for each in recording.stream)
+    tokens = [seen.usage.tokens for seen in recording.seen if isinstance(seen, Used)]
+    assert tokens == [100, 3230]
+
+
+def test_an_error_is_nothing_that_the_model_said():
+    """The message that the CLI writes in the model's place is not taken for its words."""
+    recording = Recording.load("refused-529")
+    assert any("<synthetic>" in json.dumps(each) for each in recording.stream)
+    assert not any(isinstance(seen, Said | Used) for seen in recording.seen)
+
+
+def test_a_cleared_conversation_is_another_session():
+    """A prompt that is a `/clear` leaves the session that was asked for."""
+    recording = Recording.load("clear")
+    assert recording.last(Opened).session != recording.session
+
+
+@pytest.mark.parametrize(
+    ("case", "events"),
+    [
+        ("text", ["SessionStart:startup", "UserPromptSubmit", "SessionEnd"]),
+        ("resume", ["SessionStart:resume", "UserPromptSubmit", "SessionEnd"]),
+        ("fork", ["SessionStart:fork", "UserPromptSubmit", "SessionEnd"]),
+        ("clear", ["SessionStart:startup", "SessionEnd", "SessionStart:clear", "SessionEnd"]),
+        ("failing-tool", ["PostToolUseFailure", "PostToolBatch", "SessionEnd"]),
+        ("compaction", ["PostToolBatch", "PreCompact", "SessionStart:compact", "SessionEnd"]),
+        ("sigkill", ["SessionStart:startup", "UserPromptSubmit"]),
+    ],
+)
+def test_hooks_that_fired(case, events):
+    """Every event that we hook has been seen to fire by our own settings, in this order."""
+    fired = [event for event, _ in Recording.load(case).hooks]
+    assert fired[-len(events) :] == events
+
+
+def test_what_hooks_were_told_becomes_events():
+    """Each payload is read as the fact that its word says, of the session that it is about."""
+    read = Counter()
+    for case in ENDS:
+        recording = Recording.load(case)
+        for word, payload in recording.hooks:
+            event, _, source = word.partition(":")
+            now = datetime(2026, 4, 9, tzinfo=UTC)
+            hook = HookLine("claude-code", event, source, "", now, 0, json.dumps(payload).encode())
+            fact = claude_code.read_hook(hook)
+            assert fact is None or fact.session == payload["session_id"]
+            read[type(fact).__name__] += 1
+    assert set(read) == {
+        *("SessionStarted", "SessionEnded", "PromptSubmitted", "SessionCompacted", "Heartbeat"),
+        "NoneType",  # the brake reports nothing
+    }
+
+
+def test_half_a_character_in_a_prompt():
+    """A prompt that was cut through an emoji is kept, with a mark in its place."""
+    payload = b'{"session_id":"' + SESSION.encode() + rb'","prompt":"a\ud83d b"}'
+    now = datetime(2026, 4, 9, tzinfo=UTC)
+    fact = claude_code.read_hook(
+        HookLine("claude-code", "UserPromptSubmit", "", "", now, 0, payload)
+    )
+    assert fact.text == "a\ufffd b"
+
+
+# Starting
+
+
+def test_a_fresh_session():
+    """The whole command, with nothing in it that was not asked for."""
+    command = claude_code.command(Start(session=SESSION))
+    headless = ("claude", "-p", "--output-format=stream-json", "--verbose")
+    assert command.argv == (*headless, f"--session-id={SESSION}")
+
+
+def test_a_session_that_goes_on():
+    """It is named as the one to resume, and gets no system prompt: it has its own already."""
+    persona = Persona(system_prompt_file="persona.md", temperature=0.2)
+    start = Start(session=SESSION, resumes=True, persona=persona, program=("nice", "claude"))
+    argv = claude_code.command(start).argv
+    assert argv[:2] == ("nice", "claude")
+    assert argv[-1] == f"--resume={SESSION}"
+
+
+def test_values_stay_values():
+    """Nothing that a persona or a path says can become an option of its own."""
+    permissions = Permissions(allowed_tools=["--danger", "Bash(echo a,b)", ""], deny=["-x y"])
+    persona = Persona(permissions=permissions, system_prompt_file="-p.md")
+    argv = claude_code.command(Start(session=SESSION, hooks="-s.json", persona=persona)).argv
+    assert argv[5:] == (
+        "--settings=-s.json",
+        "--allowedTools=--danger",
+        "--allowedTools=Bash(echo a,b)",
+        "--disallowedTools=-x y",
+        "--append-system-prompt-file=-p.md",
+    )
+
+
+@pytest.mark.parametrize("session", ["", "latest", f"{SESSION} ", f"{SESSION}\n", SESSION.upper()])
+def test_a_session_that_is_none(session):
+    """Only what the CLI would find under exactly this name is asked for."""
+    with pytest.raises(UsageError, match="cannot be a session"):
+        claude_code.command(Start(session=session))
+
+
+def test_hooks_are_commands_of_a_shell():
+    """Spaces and quotes in a path stay in it, and every hook has its own time limit."""
+    hooks = claude_code.hooks(("/a b/py", "-I", "it's.pyc"), supervised=True, folder="/$HOME/x")
+    entries = [entry for entries in hooks.values() for entry in entries]
+    for entry in entries:
+        (hook,) = entry["hooks"]
+        words = shlex.split(hook["command"])
+        assert words[:4] == ["/a b/py", "-I", "it's.pyc", "claude-code"]
+        assert words[5:] == ["/$HOME/x"]
+        assert (hook["type"], hook["timeout"]) == ("command", 10)
+    starts = [shlex.split(entry["hooks"][0]["command"])[4] for entry in hooks["SessionStart"]]
+    assert starts == [f"SessionStart:{entry['matcher']}" for entry in hooks["SessionStart"]]
+    assert "PostToolBatch" not in claude_code.hooks(("hook",), supervised=False)
+
+
+# The stream
+
+
+@given(st.binary())
+def test_any_bytes_are_read(data):
+    """Nothing that a program prints can raise."""
+    assert isinstance(claude_code.read_stream(data), tuple)
+
+
+SMALL = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "\ud800x"])
+VALUES = SMALL | st.lists(SMALL, max_size=3) | st.dictionaries(st.just("x"), SMALL)
+MESSAGE = {"content": st.lists(VALUES, max_size=3), "usage": VALUES, "model": SMALL}
+BLOCK = {
+    "type": st.sampled_from(["text", "tool_use"]),
+    "text": SMALL,
+    "name": SMALL,
+    "input": VALUES,
+}
+FIELDS = {
+    "session_id": SMALL,
+    "message": VALUES
+    | st.fixed_dictionaries(MESSAGE)
+    | st.fixed_dictionaries({"content": st.lists(st.fixed_dictionaries(BLOCK), max_size=3)}),
+    "rate_limit_info": VALUES
+    | st.fixed_dictionaries({"status": st.just("rejected"), "resetsAt": SMALL}),
+    "compact_metadata": VALUES | st.dictionaries(st.just("pre_tokens"), SMALL),
+    "modelUsage": VALUES
+    | st.dictionaries(st.just("m"), st.dictionaries(st.just("contextWindow"), SMALL)),
+}
+PLAIN = ("retry_delay_ms", "error_status", "errors", "result", "total_cost_usd", "is_error")
+
+
+@given(
+    st.sampled_from(["system", "assistant", "result", "rate_limit_event"]),
+    st.sampled_from(["init", "api_retry", "compact_boundary", "success"]),
+    st.fixed_dictionaries({**FIELDS, **dict.fromkeys(PLAIN, VALUES)}),
+)
+def test_any_fields_are_read(kind, subtype, fields):
+    """A line of a kind that we know, with fields of any kind, gives what can be written again."""
+    seen = claude_code.read_stream(line(type=kind, subtype=subtype, **fields))
+    assert msgspec.json.encode(seen)
+
+
+@pytest.mark.parametrize("case", ["tool", "limit", "compaction"])
+def test_torn_lines_show_nothing(case):
+    """A line that breaks off anywhere is nothing; what stands on whole lines is seen."""
+    for record in Recording.load(case).stream:
+        whole = json.dumps(record).encode()
+        assert all(claude_code.read_stream(whole[:end]) == () for end in range(0, len(whole), 97))
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b'{"type":"result","x":' + b"[" * 100_000,
+        b'{"type":"system","subtype":"init","session_id":"../../etc"}',
+        b'{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","overageStatus":"rejected"}}',
+        b'["type"]',
+        b"null",
+        b'{"type":"result"' + b" " * claude_code.LINE_BYTES + b"}",
+    ],
+    ids=["nested", "no session", "allowed", "list", "null", "huge"],
+)
+def test_lines_that_show_nothing(hostile):
+    """What is hostile, or only looks like a stop, is passed over."""
+    assert claude_code.read_stream(hostile) == ()
+
+
+def test_half_a_character():
+    """A result whose text was cut through an emoji is still a result, and can be written again."""
+    cut = rb'{"type":"result","result":"a\ud83d \\ud83d \ud83d\ude00"}'
+    (finished,) = claude_code.read_stream(cut)
+    assert finished.text == "a\ufffd \\ud83d \U0001f600"
+    assert msgspec.json.encode(finished)
+
+
+def test_a_session_id_of_an_error_is_checked():
+    """What an account names as its session is told only where it can be one."""
+    (finished,) = claude_code.read_stream(line(type="result", session_id="../x"))
+    assert (finished.session, finished.ok) == ("", False)
+
+
+# Usage
+
+
+def test_usage_of_a_transcript():
+    """The last turn counts: what was sent, from the cache or not, in the window that was learnt."""
+    tail = Recording.load("tool").tail
+    used = claude_code.usage(tail, {MODEL: 200_000})
+    assert (used.tokens, used.window, used.known) == (3230, 200_000, "reported")
+
+
+def test_usage_without_a_window():
+    """Where the model's window was not learnt, nobody guesses."""
+    used = claude_code.usage(Recording.load("tool").tail, {f"{MODEL}[1m]": 1_000_000})
+    assert (used.tokens, used.window, used.known) == (3230, None, "unknown")
+
+
+def test_usage_of_a_killed_session():
+    """The turn whose tool was running is known already."""
+    assert claude_code.usage(Recording.load("sigkill").tail, {}).tokens == 100
+
+
+def test_usage_after_a_compaction():
+    """A conversation that has just been summarised is as large as its summary."""
+    before, boundary, _ = Recording.load("compaction").tail.partition(b'{"parentUuid": null, "log')
+    rest = boundary + _.partition(b"\n")[0]
+    assert claude_code.usage(before, {}).tokens == 100
+    assert claude_code.usage(before + rest, {MODEL: 200_000}).tokens == 2585
+
+
+def test_usage_skips_what_is_not_ours():
+    """Sub-agents, the CLI's own messages and requests that are repeated are passed over."""
+    ours = assistant(tokens=700)
+    side = assistant(tokens=800, isSidechain=True)
+    blob = line(type="api-request-blob", message={"model": MODEL, "usage": {"input_tokens": 1}})
+    synthetic = ours.replace(MODEL.encode(), b"<synthetic>").replace(b"700", b"0")
+    torn = assistant(tokens=900)[:-20]
+    tail = b"\n".join([ours[30:], ours, side, blob, synthetic, torn])
+    assert claude_code.usage(tail, {}).tokens == 700
+
+
+@given(st.binary(), st.integers(0, 2000), st.integers(0, 2000))
+def test_any_tail_is_read(noise, start, stop):
+    """A transcript that is torn anywhere, with anything in it, gives a usage or none."""
+    tail = b"\n".join([assistant(), noise, assistant(tokens=-5), assistant(tokens="many"), noise])
+    used = claude_code.usage(tail[start:stop], {})
+    assert used is None or used.tokens == 500
+
+
+# Ends
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind"),
+    [
+        ({"stopped": True, "code": 143}, "interrupted"),
+        ({"stopped": True, "finished": failed("x", status=529)}, "interrupted"),
+        ({"code": 130}, "interrupted"),
+        ({"code": -2}, "interrupted"),
+        ({"code": -11}, "crash"),
+        ({"code": 0}, "crash"),
+        ({"code": 1, "errors": "No conversation found with session ID: x"}, "resume-failed"),
+        ({"code": -9, "finished": Finished(SESSION, ok=True)}, "clean"),
+        ({"code": 0, "opened": OTHER}, "crash"),
+        ({"resumes": True, "opened": OTHER, "finished": failed("", status=529)}, "resume-failed"),
+        ({"code": 1, "refused": Refused(7), "finished": failed("")}, "limit"),
+        ({"code": -9, "refused": Refused(7)}, "crash"),
+        ({"refused": Refused(7), "finished": Finished(SESSION, ok=True)}, "clean"),
+        ({"finished": failed("", status=400)}, "crash"),
+        ({"resumes": True, "finished": failed("", status=400)}, "resume-failed"),
+        ({"resumes": True, "finished": failed("prompt is too long", status=400)}, "context-full"),
+        ({"finished": failed("", status=503)}, "overload"),
+        ({"finished": failed("", status=403)}, "auth"),
+        ({"errors": "something else"}, "crash"),
+    ],
+)
+def test_ends(facts, kind):
+    """What outranks what: the operator, the wrong session, a whole result, a signal, the words."""
+    assert claude_code.classify(ended(**facts)).kind == kind
+
+
+def test_the_words_of_an_end():
+    """One line that says what happened, with the program's own sentence where it has one."""
+    assert claude_code.classify(ended(code=-9)) == Exit("crash", "ended by SIGKILL")
+    assert claude_code.classify(ended(code=-99)).words == "ended by signal 99"
+    words = claude_code.classify(ended(code=3, errors="it\nbroke\x1b[0m")).words
+    assert words == "failed with exit code 3: broke [0m"
+
+
+def test_the_telling_line_of_a_trace():
+    """What is known stands somewhere in a long trace, and is the sentence that is told."""
+    trace = "Error: it broke\n" + "    at somewhere\n" * 500
+    ending = claude_code.classify(ended(errors=trace + "Session limit reached\n" + trace))
+    assert (ending.kind, ending.hint) == ("limit", "Session limit reached")
+    far = "word " * 150 + "credit balance"
+    assert claude_code.classify(ended(finished=failed(far))).kind == "auth"
+
+
+@pytest.mark.parametrize("usd", [2**60, -1, True, "1", None])
+def test_a_price_that_is_none(usd):
+    """A price that cannot be one is left out, and the rest of the account is read."""
+    (finished,) = claude_code.read_stream(line(type="result", result="x", total_cost_usd=usd))
+    assert (finished.usd, finished.text) == (None, "x")
+
+
+# The set of sentences that others have seen
+
+
+MESSAGES = Path(__file__).parents[3].parent / "shared" / "facts" / "limit-messages/messages.jsonl"
+
+KINDS = {
+    "quota": {"limit"},
+    "rate": {"limit"},
+    "overload": {"overload"},
+    "network": {"overload"},
+    "auth": {"auth"},
+    "billing": {"auth", "limit"},  # a limit, where it says when it ends
+    "context_full": {"context-full"},
+    "resume_failed": {"resume-failed"},
+    "fatal": {"crash"},
+    "other": {"crash", "interrupted", "limit"},
+}
+
+
+def messages() -> list[dict[str, object]]:
+    if not MESSAGES.exists():
+        pytest.skip(f"{MESSAGES} is not there")
+    rows = [json.loads(row) for row in MESSAGES.read_text().splitlines()]
+    return [row for row in rows if row["cli"] == "claude"]
+
+
+def as_said(text: str) -> Ended:
+    """A failed run with this as its last word, on the stream or as a sentence."""
+    seen = claude_code.read_stream(" ".join(text.split("\n")).encode())
+    refused = next((each for each in seen if isinstance(each, Refused)), None)
+    told = [each for each in seen if isinstance(each, Finished | Said)]
+    return ended(finished=failed(told[0].text if told else text), refused=refused)
+
+
+def test_sentences_that_stop_a_run():
+    """No sentence that was seen in the wild is taken for another kind of end."""
+    stops = [row for row in messages() if row["stop"]]
+    taken = [(row, claude_code.classify(as_said(row["text"])).kind) for row in stops]
+    wrong = [
+        (row["class"], kind, row["text"]) for row, kind in taken if kind not in KINDS[row["class"]]
+    ]
+    assert len(stops) > 150
+    assert wrong == []
+
+
+def test_sentences_that_stop_nothing():
+    """Warnings, panels and an agent that talks about limits end no run that ended well."""
+    others = [row["text"] for row in messages() if row["stop"] is False]
+    assert others
+    for text in others:
+        finished = Finished(SESSION, ok=True, text=text)
+        assert claude_code.classify(ended(finished=finished, errors=text)).kind == "clean"
+        assert not any(isinstance(seen, Refused) for seen in claude_code.read_stream(text.encode()))
