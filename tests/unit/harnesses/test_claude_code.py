@@ -65,6 +65,7 @@ ENDS = {
     "no-key": ("auth", ["Opened", "Finished"]),
     "too-long": ("context-full", ["Opened", "Finished"]),
     "too-long-later": ("context-full", ["Opened", "Called", "Used", "Finished"]),
+    "blocked": ("context-full", ["Opened", "Called", "Used", "Finished"]),
     "max-turns": ("budget", ["Opened", "Called", "Used", "Called", "Used", "Finished"]),
     "budget": ("budget", ["Opened", "Called", "Used", "Finished"]),
     "sigint": ("interrupted", ["Opened", "Called", "Used", "Finished"]),
@@ -435,6 +436,7 @@ def test_any_tail_is_read(noise, start, stop):
         ({"code": 0}, "crash"),
         ({"code": 1, "errors": "No conversation found with session ID: x"}, "resume-failed"),
         ({"code": -9, "finished": Finished(SESSION, ok=True)}, "clean"),
+        ({"code": 143, "finished": failed("", status=529)}, "overload"),
         ({"code": 0, "opened": OTHER}, "crash"),
         ({"resumes": True, "opened": OTHER, "finished": failed("", status=529)}, "resume-failed"),
         ({"code": 1, "refused": Refused(7), "finished": failed("")}, "limit"),
@@ -459,6 +461,13 @@ def test_the_words_of_an_end():
     assert claude_code.classify(ended(code=-99)).words == "ended by signal 99"
     words = claude_code.classify(ended(code=3, errors="it\nbroke\x1b[0m")).words
     assert words == "failed with exit code 3: broke [0m"
+
+
+def test_a_time_behind_a_bar():
+    """Older versions tell when a limit ends in their sentence; what the stream told is surer."""
+    old = failed("usage limit reached, as it was told then|1760000400")
+    assert claude_code.classify(ended(finished=old)).resets_at == 1_760_000_400
+    assert claude_code.classify(ended(finished=old, refused=Refused(7))).resets_at == 7
 
 
 def test_the_telling_line_of_a_trace():
