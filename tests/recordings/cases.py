@@ -139,6 +139,7 @@ plain("no-network", environment={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
 plain("too-long", Forever(too_long()))
 plain("too-long-later", bash("true"), Forever(too_long()))
 plain("blocked", bash("true", Usage(185_000)), DONE, arguments=("--model=claude-sonnet-4-5",))
+plain("wide-window", DONE, arguments=("--model=claude-sonnet-4-5[1m]",))
 plain("max-turns", Forever(bash("true")), arguments=("--max-turns=2",))
 plain("budget", Forever(bash("true")), arguments=("--max-budget-usd=0.0001",))
 

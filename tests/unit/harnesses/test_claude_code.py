@@ -66,6 +66,7 @@ ENDS = {
     "too-long": ("context-full", ["Opened", "Finished"]),
     "too-long-later": ("context-full", ["Opened", "Called", "Used", "Finished"]),
     "blocked": ("context-full", ["Opened", "Called", "Used", "Finished"]),
+    "wide-window": ("clean", TEXT),
     "max-turns": ("budget", ["Opened", "Called", "Used", "Called", "Used", "Finished"]),
     "budget": ("budget", ["Opened", "Called", "Used", "Finished"]),
     "sigint": ("interrupted", ["Opened", "Called", "Used", "Finished"]),
@@ -390,6 +391,15 @@ def test_usage_without_a_window():
     assert (used.tokens, used.window, used.known) == (3230, None, "unknown")
 
 
+def test_usage_of_a_wide_window():
+    """One model with two windows has two names, and the one that was asked for counts."""
+    recording, name = Recording.load("wide-window"), "claude-sonnet-4-5"
+    windows = {name: 200_000, **recording.last(Finished).windows}
+    assert recording.last(Used).usage.model == name
+    assert recording.last(Opened).model == f"{name}[1m]"
+    assert claude_code.usage(recording.tail, windows).window == 1_000_000
+
+
 def test_usage_of_a_killed_session():
     """The turn whose tool was running is known already."""
     assert claude_code.usage(Recording.load("sigkill").tail, {}).tokens == 100
@@ -397,10 +407,13 @@ def test_usage_of_a_killed_session():
 
 def test_usage_after_a_compaction():
     """A conversation that has just been summarised is as large as its summary."""
-    before, boundary, _ = Recording.load("compaction").tail.partition(b'{"parentUuid": null, "log')
-    rest = boundary + _.partition(b"\n")[0]
+    lines = Recording.load("compaction").tail.splitlines(keepends=True)
+    place = next(number for number, each in enumerate(lines) if b'"compact_boundary"' in each)
+    before, until = b"".join(lines[:place]), b"".join(lines[: place + 1])
     assert claude_code.usage(before, {}).tokens == 100
-    assert claude_code.usage(before + rest, {MODEL: 200_000}).tokens == 2585
+    assert claude_code.usage(until, {MODEL: 200_000}).tokens == 2585
+    assert claude_code.usage(until.replace(b"postTokens", b"unsaid"), {}) is None
+    assert claude_code.usage(b"".join(lines), {}).tokens == 3230
 
 
 def test_usage_skips_what_is_not_ours():
