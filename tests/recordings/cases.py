@@ -58,7 +58,10 @@ class Launch:
         )
         command = claude_code.command(self.start)
         self.running: Running = claude.launch(
-            [*command.argv, *arguments], prompt, **{**command.environment, **environment}
+            [*command.argv, *arguments],
+            prompt,
+            # Most cases are of a window that stays full; the one of a compaction says otherwise.
+            **{"DISABLE_AUTO_COMPACT": "1", **command.environment, **environment},
         )
 
     def recorded(self) -> Recording:
@@ -138,6 +141,8 @@ plain("no-key", environment={"ANTHROPIC_API_KEY": ""})
 plain("no-network", environment={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
 plain("too-long", Forever(too_long()))
 plain("too-long-later", bash("true"), Forever(too_long()))
+plain("blocked", bash("true", Usage(185_000)), DONE, arguments=("--model=claude-sonnet-4-5",))
+plain("wide-window", DONE, arguments=("--model=claude-sonnet-4-5[1m]",))
 plain("max-turns", Forever(bash("true")), arguments=("--max-turns=2",))
 plain("budget", Forever(bash("true")), arguments=("--max-budget-usd=0.0001",))
 
@@ -163,10 +168,14 @@ def clear(claude: ClaudeSandbox, model: Model) -> Recording:
 
 
 def signalled(claude: ClaudeSandbox, model: Model, number: signal.Signals) -> Recording:
-    """Ended in the middle of a tool, which ends by itself soon: SIGKILL would leave it behind."""
+    """Ended in the middle of a tool, which ends by itself soon: SIGKILL would leave it behind.
+
+    The transcript is written a moment after the tool is started: the tool waits for its own call.
+    """
     fifo = claude.project / "begun"
     os.mkfifo(fifo)
-    model.play(bash("echo > begun; python3 -c '__import__(\"time\").sleep(4)'"), DONE)
+    written = "until grep -qs toolu_ ~/.claude/projects/*/*.jsonl; do :; done"
+    model.play(bash(f"{written}; echo > begun; python3 -c '__import__(\"time\").sleep(4)'"), DONE)
     launch = Launch(claude, "hello")
     fifo.read_text()  # waits for the tool
     launch.running.process.send_signal(number)

@@ -9,10 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self
 
+from loopback import install
 from rekindle.documents.launch import Ended, Exit, Finished, Opened, Refused, Seen
 from rekindle.harnesses import claude_code
 
-KEPT: Final = Path(__file__).parent / "claude-code" / "2.1.325"
+VERSION: Final = json.loads((install.PINNED / "package.json").read_text())["dependencies"]
+KEPT: Final = Path(__file__).parent / "claude-code" / VERSION["@anthropic-ai/claude-code"]
+"""Those of the version that is pinned: with another one, `just record` comes first."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _TIME: Final = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
@@ -127,8 +130,8 @@ def _cleaner(root: Path) -> Callable[..., Any]:
         name = ids.setdefault(found[0].lower(), f"{len(ids) + 1:08x}-0000-4000-8000-000000000000")
         return name.upper() if upper else name
 
-    places = {str(root): "/home/user", re.sub(r"\W|_", "-", str(root)): "-home-user"}
-    places |= {str(_HERE): "/home/user/rekindle", sys.base_prefix: "/usr"}
+    places = {str(root): "/sandbox", re.sub(r"\W|_", "-", str(root)): "-sandbox"}
+    places |= {str(_HERE): "/rekindle", sys.base_prefix: "/usr"}
 
     def text(value: str) -> str:
         for place, name in places.items():
@@ -156,4 +159,4 @@ def _cleaner(root: Path) -> Callable[..., Any]:
 
 def traces(text: str) -> list[str]:
     """Paths of a machine that were left in; a recording with any is not to be kept."""
-    return re.findall(r"(?<!/home/user)/(?:tmp|root|opt|work|mnt)/[^\"]+", text)
+    return re.findall(r"(?<!/sandbox)/(?:tmp|root|opt|work|mnt|home/\w+)/[^\"]+", text)

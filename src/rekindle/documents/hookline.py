@@ -21,28 +21,31 @@ VISITOR = "visitor"
 """Stands in the place of a launch for a person's own session beside a supervised one."""
 
 
-class HookLine(msgspec.Struct, frozen=True):
+class HookLine(msgspec.Struct, frozen=True, kw_only=True):
     harness: str
     event: str
-    source: str
+    source: str = ""
     """What the event was fired by, where the CLI has kinds of it: startup, resume, …"""
-    launch: str
+    launch: str = ""
     """The launch that the session belongs to; empty for a person's own."""
-    visitor: bool
+    visitor: bool = False
     """A person's own session beside a supervised one."""
-    process: str
+    process: str = ""
     """Which process works on the session, as far as the event says it."""
     ts: datetime
-    cut: int
+    cut: int = 0
     """The payload's size, where it had to be cut; else 0."""
     payload: bytes
 
     def fields(self) -> dict[str, Any]:
         """The payload's fields; of a cut one, the texts that stand whole."""
         if not self.cut:
-            return jsontext.decode_object(self.payload, "hook payload", schema=1)
-        found = re.findall(rb'"([a-z_]{1,40})"\s*:\s*"([^"\\]{0,200})"', self.payload)
-        return {key.decode(): value.decode("utf-8", "replace") for key, value in reversed(found)}
+            found = jsontext.decode_foreign(self.payload, "hook payload")
+            if not isinstance(found, dict):
+                raise DocumentError("hook payload", "is not a JSON object")
+            return found
+        texts = re.findall(rb'"([a-z_]{1,40})"\s*:\s*"([^"\\]{0,200})"', self.payload)
+        return {key.decode(): value.decode("utf-8", "replace") for key, value in reversed(texts)}
 
 
 def parse(line: bytes) -> HookLine:

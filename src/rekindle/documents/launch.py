@@ -84,6 +84,8 @@ class Called(msgspec.Struct, frozen=True):
 
 
 class Used(msgspec.Struct, frozen=True):
+    """A turn was made. Its model may be named in short; whole it stands in `Opened`."""
+
     usage: Usage
 
 

@@ -85,6 +85,8 @@ _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 _BRAKE = "PostToolBatch"
+_MOST = 2**53
+"""Beyond it, the CLI's own language has no whole numbers."""
 _SYNTHETIC = "<synthetic>"
 """The model of a message that the CLI wrote itself."""
 
@@ -224,13 +226,15 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
             continue
         if record.get("subtype") == "compact_boundary" and compacted is None:
             # The turns before it filled a window that has been emptied since.
-            compacted = _count(_object(record.get("compactMetadata")).get("postTokens")) or 0
-        found = (
-            _usage(_object(record.get("message"))) if record.get("type") == "assistant" else None
-        )
-        if found:
-            now = found if compacted is None else msgspec.structs.replace(found, tokens=compacted)
-            return now.within(windows)
+            compacted = _count(_object(record.get("compactMetadata")).get("postTokens"))
+            if compacted is None:
+                return None
+        if record.get("type") == "assistant":
+            # The message names its model without what widens its window, as in `sonnet[1m]`.
+            asked = _word(record.get("requestedModel"))
+            if found := _usage(_object(record.get("message")), asked):
+                tokens = found.tokens if compacted is None else compacted
+                return msgspec.structs.replace(found, tokens=tokens).within(windows)
     return None
 
 
@@ -256,13 +260,13 @@ def _about(given: dict[str, Any]) -> str:
     return next((one_line(value, 200) for value in values if isinstance(value, str)), "")
 
 
-def _usage(message: dict[str, Any]) -> Usage | None:
+def _usage(message: dict[str, Any], asked: str = "") -> Usage | None:
     model, counts = _word(message.get("model")), _object(message.get("usage"))
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     if model == _SYNTHETIC or _count(counts.get("input_tokens")) is None:
         return None
     tokens = sum(_count(counts.get(name)) or 0 for name in names)
-    return Usage(tokens, None, "unknown", model)
+    return Usage(tokens, None, "unknown", asked or model)
 
 
 def _finished(record: dict[str, Any]) -> Finished:
@@ -279,7 +283,7 @@ def _finished(record: dict[str, Any]) -> Finished:
         text=_text(record.get("result")),
         errors=tuple(map(_text, errors)) if isinstance(errors, list) else (),
         status=_count(record.get("api_error_status")),
-        usd=float(usd) if isinstance(usd, int | float) else None,
+        usd=usd if isinstance(usd, float) else _count(usd),
         windows=windows,
     )
 
@@ -299,7 +303,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _count(value: object) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
         return value
     return None
 

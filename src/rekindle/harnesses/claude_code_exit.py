@@ -84,13 +84,14 @@ def classify(ended: Ended) -> Exit:
 
 
 def _failed(ended: Ended) -> Exit:
-    said = one_line(_own_words(ended), 300)
+    said = _own_words(ended)
     kind, name = _verdict(ended, said)
+    hint = one_line(said, 300)
     words = one_line(f"{name}: {said}" if said else name, 240)
     if kind != "limit":
         return Exit(kind, words)
     resets_at = ended.refused.resets_at if ended.refused else None
-    return Exit(kind, words, said, resets_at or _epoch(said))
+    return Exit(kind, words, hint, resets_at or _epoch(said))
 
 
 def _verdict(ended: Ended, said: str) -> Verdict:
@@ -98,9 +99,8 @@ def _verdict(ended: Ended, said: str) -> Verdict:
     status = ended.finished.status if ended.finished else None
     if reason in _REASONS:
         found = _REASONS[reason]
-    elif _OUT_OF_MONEY.search(said):
-        # A person is needed as much as for a login, unless it says that it ends by itself.
-        found = _LIMIT if "reset" in said.lower() else _UNPAID
+    elif unpaid := _by_money(said):
+        found = unpaid
     elif status in _STATUSES:
         found = _STATUSES[status]
     elif status and status >= _BROKEN:
@@ -110,6 +110,13 @@ def _verdict(ended: Ended, said: str) -> Verdict:
     else:
         found = _by_sentence(said) or _unexplained(ended, status)
     return found
+
+
+def _by_money(said: str) -> Verdict | None:
+    if not _OUT_OF_MONEY.search(said):
+        return None
+    # A person is needed as much as for a login, unless it says that it ends by itself.
+    return _LIMIT if "reset" in said.lower() else _UNPAID
 
 
 def _by_sentence(said: str) -> Verdict | None:
@@ -124,10 +131,20 @@ def _unexplained(ended: Ended, status: int | None) -> Verdict:
 
 
 def _own_words(ended: Ended) -> str:
-    """What the program says went wrong: in its result, or else on its standard error."""
+    """What the program says went wrong: in its result, or else on its standard error.
+
+    There it may stand in the middle of a trace; where no line tells more, the last one is taken.
+    """
     finished = ended.finished
-    told = " ".join((finished.text, *finished.errors)).strip() if finished else ""
-    return (told or ended.errors).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    if finished and (told := " ".join((finished.text, *finished.errors)).strip()):
+        return _plain(told)
+    lines = [_plain(line) for line in ended.errors.splitlines() if line.strip()]
+    telling = (line for line in lines if _by_money(line) or _by_sentence(line))
+    return next(telling, lines[-1] if lines else "")
+
+
+def _plain(text: str) -> str:
+    return one_line(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
 
 
 def _epoch(said: str) -> int | None:

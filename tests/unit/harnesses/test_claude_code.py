@@ -65,6 +65,8 @@ ENDS = {
     "no-key": ("auth", ["Opened", "Finished"]),
     "too-long": ("context-full", ["Opened", "Finished"]),
     "too-long-later": ("context-full", ["Opened", "Called", "Used", "Finished"]),
+    "blocked": ("context-full", ["Opened", "Called", "Used", "Finished"]),
+    "wide-window": ("clean", TEXT),
     "max-turns": ("budget", ["Opened", "Called", "Used", "Called", "Used", "Finished"]),
     "budget": ("budget", ["Opened", "Called", "Used", "Finished"]),
     "sigint": ("interrupted", ["Opened", "Called", "Used", "Finished"]),
@@ -220,11 +222,7 @@ def test_what_hooks_were_told_becomes_events():
                 harness="claude-code",
                 event=event,
                 source=source,
-                launch="",
-                visitor=False,
-                process="",
                 ts=now,
-                cut=0,
                 payload=json.dumps(payload).encode(),
             )
             fact = claude_code.read_hook(hook)
@@ -234,6 +232,16 @@ def test_what_hooks_were_told_becomes_events():
         *("SessionStarted", "SessionEnded", "PromptSubmitted", "SessionCompacted", "Heartbeat"),
         "NoneType",  # the brake reports nothing
     }
+
+
+def test_half_a_character_in_a_prompt():
+    """A prompt that was cut through an emoji is kept, with a mark in its place."""
+    payload = b'{"session_id":"' + SESSION.encode() + rb'","prompt":"a\ud83d b"}'
+    now = datetime(2026, 4, 9, tzinfo=UTC)
+    fact = claude_code.read_hook(
+        HookLine(harness="claude-code", event="UserPromptSubmit", ts=now, payload=payload)
+    )
+    assert fact.text == "a\ufffd b"
 
 
 # Starting
@@ -389,6 +397,15 @@ def test_usage_without_a_window():
     assert (used.tokens, used.window, used.known) == (3230, None, "unknown")
 
 
+def test_usage_of_a_wide_window():
+    """One model with two windows has two names, and the one that was asked for counts."""
+    recording, name = Recording.load("wide-window"), "claude-sonnet-4-5"
+    windows = {name: 200_000, **recording.last(Finished).windows}
+    assert recording.last(Used).usage.model == name
+    assert recording.last(Opened).model == f"{name}[1m]"
+    assert claude_code.usage(recording.tail, windows).window == 1_000_000
+
+
 def test_usage_of_a_killed_session():
     """The turn whose tool was running is known already."""
     assert claude_code.usage(Recording.load("sigkill").tail, {}).tokens == 100
@@ -396,10 +413,13 @@ def test_usage_of_a_killed_session():
 
 def test_usage_after_a_compaction():
     """A conversation that has just been summarised is as large as its summary."""
-    before, boundary, _ = Recording.load("compaction").tail.partition(b'{"parentUuid": null, "log')
-    rest = boundary + _.partition(b"\n")[0]
+    lines = Recording.load("compaction").tail.splitlines(keepends=True)
+    place = next(number for number, each in enumerate(lines) if b'"compact_boundary"' in each)
+    before, until = b"".join(lines[:place]), b"".join(lines[: place + 1])
     assert claude_code.usage(before, {}).tokens == 100
-    assert claude_code.usage(before + rest, {MODEL: 200_000}).tokens == 2585
+    assert claude_code.usage(until, {MODEL: 200_000}).tokens == 2585
+    assert claude_code.usage(until.replace(b"postTokens", b"unsaid"), {}) is None
+    assert claude_code.usage(b"".join(lines), {}).tokens == 3230
 
 
 def test_usage_skips_what_is_not_ours():
@@ -435,6 +455,7 @@ def test_any_tail_is_read(noise, start, stop):
         ({"code": 0}, "crash"),
         ({"code": 1, "errors": "No conversation found with session ID: x"}, "resume-failed"),
         ({"code": -9, "finished": Finished(SESSION, ok=True)}, "clean"),
+        ({"code": 143, "finished": failed("", status=529)}, "overload"),
         ({"code": 0, "opened": OTHER}, "crash"),
         ({"resumes": True, "opened": OTHER, "finished": failed("", status=529)}, "resume-failed"),
         ({"code": 1, "refused": Refused(7), "finished": failed("")}, "limit"),
@@ -458,7 +479,30 @@ def test_the_words_of_an_end():
     assert claude_code.classify(ended(code=-9)) == Exit("crash", "ended by SIGKILL")
     assert claude_code.classify(ended(code=-99)).words == "ended by signal 99"
     words = claude_code.classify(ended(code=3, errors="it\nbroke\x1b[0m")).words
-    assert words == "failed with exit code 3: it broke [0m"
+    assert words == "failed with exit code 3: broke [0m"
+
+
+def test_a_time_behind_a_bar():
+    """Older versions tell when a limit ends in their sentence; what the stream told is surer."""
+    old = failed("usage limit reached, as it was told then|1760000400")
+    assert claude_code.classify(ended(finished=old)).resets_at == 1_760_000_400
+    assert claude_code.classify(ended(finished=old, refused=Refused(7))).resets_at == 7
+
+
+def test_the_telling_line_of_a_trace():
+    """What is known stands somewhere in a long trace, and is the sentence that is told."""
+    trace = "Error: it broke\n" + "    at somewhere\n" * 500
+    ending = claude_code.classify(ended(errors=trace + "Session limit reached\n" + trace))
+    assert (ending.kind, ending.hint) == ("limit", "Session limit reached")
+    far = "word " * 150 + "credit balance"
+    assert claude_code.classify(ended(finished=failed(far))).kind == "auth"
+
+
+@pytest.mark.parametrize("usd", [2**60, -1, True, "1", None])
+def test_a_price_that_is_none(usd):
+    """A price that cannot be one is left out, and the rest of the account is read."""
+    (finished,) = claude_code.read_stream(line(type="result", result="x", total_cost_usd=usd))
+    assert (finished.usd, finished.text) == (None, "x")
 
 
 # The set of sentences that others have seen
