@@ -51,7 +51,9 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
         click.echo(f"✓ {line}")
     if chosen == "command":
         click.echo(f'Next: add `command: ["./your-program"]` to {name} in {manifest.FILE}.')
-    click.echo("Next: `rekindle status` shows the agent, `rekindle doctor` what is missing.")
+    click.echo(
+        f"Next: say in {AgentDefaults().prompt} what it is to do, then `rekindle run {name}`."
+    )
 
 
 def _harness(name: str) -> str:

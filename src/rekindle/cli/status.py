@@ -8,7 +8,8 @@ import click
 from rekindle.cli.options import ago, as_json, open_project, print_json
 from rekindle.config import Project
 from rekindle.errors import RekindleError
-from rekindle.policy import loops
+from rekindle.policy import loops, sessions
+from rekindle.policy.fold import Projection
 from rekindle.stores.files import FileStore, inspection, ownership
 from rekindle.system import clock
 
@@ -52,6 +53,7 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
     owner = ownership.read(store.folder(name))
     return {
         "last_active": found.last_active,
+        "run": _run(store, name, found),
         "open_loops": len(opened),
         "stale_loops": sum(loop.stale for loop in opened),
         "next_action": standing.headline if standing else None,
@@ -73,6 +75,21 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
     }
 
 
+def _run(store: FileStore, name: str, found: Projection) -> dict[str, Any] | None:
+    """Whether somebody keeps it alive, and how its last process ended."""
+    tried = sessions.newest(found.attempts)
+    if tried is None:
+        return None
+    return {
+        "supervised": store.is_supervised(name),
+        "cycle": found.cycle,
+        "cycle_done": not found.is_cycle_open,
+        "session": tried.session,
+        "began": tried.began,
+        "exit": tried.exit or None,
+    }
+
+
 def _print(row: dict[str, Any], now: datetime) -> None:
     click.echo(f"{click.style(row['agent'], bold=True)}  ({row['harness']})")
     if row["state"] == "new":
@@ -86,10 +103,21 @@ def _print(row: dict[str, Any], now: datetime) -> None:
     stale = f", {row['stale_loops']} stale" if row["stale_loops"] else ""
     click.echo(f"  loops:  {row['open_loops']} open{stale}")
     click.echo(f"  active: {ago(row['last_active'], now)}")
+    if row["run"]:
+        click.echo(f"  cycle:  {_cycle(row['run'], now)}")
     if row["relay"]:
         _print_relay(row["relay"], now)
     for line in _warnings(row):
         click.secho(f"  ! {line}", fg="yellow")
+
+
+def _cycle(run: dict[str, Any], now: datetime) -> str:
+    if run["supervised"]:
+        return f"{run['cycle']}, running; its process began {ago(run['began'], now)}"
+    if run["cycle_done"]:
+        return f"{run['cycle']} is done"
+    how = run["exit"] or "its supervisor is gone"
+    return f"{run['cycle']} was stopped ({how}): `rekindle run` goes on with it"
 
 
 def _print_relay(relay: dict[str, Any], now: datetime) -> None:

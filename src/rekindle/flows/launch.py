@@ -162,7 +162,8 @@ class Launch:
         }
         return self._world.processes.start(
             command.argv,
-            prompt=prompt,
+            # A prompt that begins with a slash would be taken for a command.
+            prompt=f"\n{prompt}" if prompt.startswith("/") else prompt,
             environment={**self._agent.environment, **command.environment, **own},
             folder=self._agent.folder,
         )

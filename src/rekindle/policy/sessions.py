@@ -111,6 +111,10 @@ def of_cycle(attempts: Attempts, cycle: int) -> dict[str, Attempt]:
     return dict(sorted(found.items(), key=lambda item: item[1].seq))
 
 
+def newest(attempts: Attempts) -> Attempt | None:
+    return max(attempts.values(), key=lambda one: one.seq, default=None)
+
+
 def unended(lives: Lives) -> dict[str, Life]:
     """A person's own sessions that never said that they ended, oldest first."""
     found = {name: life for name, life in lives.items() if life.is_open and not life.launch}

@@ -1,0 +1,1 @@
+"""A demonstration without a key, a network or a model."""

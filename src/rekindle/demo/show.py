@@ -1,0 +1,138 @@
+"""What the demonstration shows, step by step, in a folder that is thrown away."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rekindle import config
+from rekindle.demo import agent as stand_in
+from rekindle.documents import event as events
+from rekindle.documents import manifest
+from rekindle.documents.launch import Called, Opened
+from rekindle.errors import AgentError
+from rekindle.flows.launch import Fell, Launching, Report
+from rekindle.stores.files import FileStore
+from rekindle.system import clock
+from rekindle.wiring.run import run_cycle
+from rekindle.wiring.store import open_store
+
+AGENT = "novelist"
+TASK = f"Write {stand_in.CHAPTERS} chapters, one file each. Look at what is there first.\n"
+RELAY = f"""\
+## Current Phase
+Writing
+
+## Key Decisions Made
+- One file a chapter: a lost file is a lost chapter, and no more
+
+## Next Action
+Write chapter-1.md to chapter-{stand_in.CHAPTERS}.md
+"""
+_PATIENCE_SECONDS = 10.0
+_NOTICE_LINES = 6
+FIRST_KILL, SECOND_KILL = 3, 5
+"""The chapters in whose writing the agent is killed."""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """What there was to see, for whoever counts."""
+
+    chapters: int
+    heartbeats: int
+    sessions: int
+    swept: int
+
+
+class Show:
+    """Runs a real cycle with the stand-in as its program, and kills it on the way."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._say = say
+        self._kills = [FIRST_KILL, SECOND_KILL]
+        self._session = ""
+        self._takes_over = False
+
+    def run(self) -> Shown | None:
+        """None where somebody stopped it."""
+        (self._folder / manifest.FILE).write_text(
+            manifest.compose(AGENT, "claude-code", "PROMPT.md"), encoding="utf-8"
+        )
+        (self._folder / "PROMPT.md").write_text(TASK, encoding="utf-8")
+        project = config.load(self._folder)
+        store = self._store = open_store(project)
+        store.submit(AGENT, events.RelayProposed(ts=clock.now(), text=RELAY, by="person"))
+        self._say("1. An agent has a task, and a relay: what the cycle before left it to do.")
+        self._say(f"   Next Action: {RELAY.splitlines()[-1]}")
+        self._say("2. It works; every tool call leaves a sign of life through a hook.")
+        program = (sys.executable, "-I", str(Path(stand_in.__file__)))
+        outcome = run_cycle(project, store, AGENT, self._tell, program=program)
+        return self._count(store) if outcome.kind != "interrupted" else None
+
+    def _tell(self, report: Report) -> None:
+        match report:
+            case Launching(resumes=True):
+                self._say("   It is started again, to go on in the same session.")
+            case Launching():
+                self._session = report.session
+                self._takes_over = report.recovery
+            case Opened() if self._takes_over:
+                self._takes_over = False
+                self._say("   A fresh session takes over. The first thing that it was told:")
+                self._say(self._told(report.session))
+            case Called():
+                self._say(f"   · {report.tool} {report.about}")
+                self._maybe_kill(report.about)
+            case Fell() if report.exit.kind == "crash":
+                self._say(
+                    f"   {report.exit.words}; its tool was still at work"
+                    f" ({report.swept} process): found by its mark, and ended first."
+                )
+            case Fell() if report.exit.kind == "resume-failed":
+                self._say("   Going on in the old session fails: it is not there any more.")
+            case _:
+                pass
+
+    def _maybe_kill(self, file: str) -> None:
+        if not self._kills or file != f"chapter-{self._kills[0]}.md":
+            return
+        is_first = len(self._kills) == 2  # noqa: PLR2004 - the first of two
+        self._kills.pop(0)
+        pid = self._wait_for_tool(file)
+        if is_first:
+            self._say(f"3. Now it is killed, in the middle of that tool call: kill -9 {pid}")
+        else:
+            self._say(f"4. Once more, and now its session is destroyed too: kill -9 {pid}")
+            (self._folder / f".session-{self._session}").unlink()
+        os.kill(pid, signal.SIGKILL)
+
+    def _wait_for_tool(self, file: str) -> int:
+        """The number of the stand-in's process, which is our own child, once its tool works."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            for begun in self._folder.glob(f".begun-*-{file}"):
+                return int(begun.name.split("-")[1])
+            time.sleep(0.01)
+        raise AgentError("the demonstration's tool did not begin", hint="run it once more")
+
+    def _told(self, session: str) -> str:
+        """The notice, as a hook of the session has reported it."""
+        asked = self._store.read(AGENT).projection.lives[session].asked
+        notice = asked.text.splitlines()[:_NOTICE_LINES] if asked else []
+        return "\n".join(f"     {line}" for line in notice)
+
+    def _count(self, store: FileStore) -> Shown:
+        happened = store.events_since(AGENT, 0).events
+        return Shown(
+            chapters=len(list(self._folder.glob("chapter-*.md"))),
+            heartbeats=sum(isinstance(one, events.Heartbeat) for one in happened),
+            sessions=len(
+                {one.session for one in happened if isinstance(one, events.LaunchStarted)}
+            ),
+            swept=sum(one.swept for one in happened if isinstance(one, events.LaunchEnded)),
+        )

@@ -1,0 +1,57 @@
+"""`rekindle demo`: the first thing that a person runs."""
+
+import signal
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def demo(place, tmp_path):
+    """Start it in an empty home, with temporary files of its own and no network."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "tmp").mkdir()
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path / "home"),
+        "TMPDIR": str(tmp_path / "tmp"),
+        "LC_ALL": "C.UTF-8",
+    }
+    argv = [sys.executable, "-I", "-m", "rekindle", "demo"]
+    return lambda: place.start(argv, env=environment, cwd=tmp_path / "home")
+
+
+def test_the_demonstration(demo, place, tmp_path):
+    """Killed twice, back twice, finished; under 40 s, and nothing is left anywhere."""
+    began = time.monotonic()
+    running = demo()
+    assert running.wait() == 0, running.err
+    assert time.monotonic() - began < 40
+    told = [
+        "in the middle of that tool call: kill -9",
+        "ended by SIGKILL; its tool was still at work (1 process)",
+        "to go on in the same session",
+        "its session is destroyed too",
+        "=== RECOVERY DETECTED ===",
+        "Task: Write chapter-1.md to chapter-6.md",
+        "6 chapters are there, in 2 sessions; 6 calls were finished",
+        "Next: `rekindle init`",
+    ]
+    places = [running.out.index(part) for part in told]
+    assert places == sorted(places)
+    assert place.processes() == []
+    assert [*(tmp_path / "home").iterdir(), *(tmp_path / "tmp").iterdir()] == []
+
+
+def test_stopping_the_demonstration(demo, place, tmp_path):
+    """Ctrl-C ends it with everything that it has started."""
+    running = demo()
+    place.wait_for(lambda: "chapter-2.md" in running.out)
+    running.signal(signal.SIGINT)
+    assert running.wait() == 130, running.err
+    assert "Stopped." in running.err
+    assert place.processes() == []
+    assert list((tmp_path / "tmp").iterdir()) == []
