@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> None:
     record = compose(harness, event, launch, payload, size, process=process)
     if not append(f"{folder}/run/inbox", record):
         spool(folder, record)
-    brake(folder, event, launch)
+    brake(folder, event, launch, payload)
     if must_prime(event, launch):
         prime(folder, record)
 
@@ -231,9 +231,13 @@ def spool_prefix(folder: str) -> str:
     return "".join(c if c in _NAME else "%" for c in folder)[-150:] + "-"
 
 
-def brake(folder: str, event: str, launch: str) -> None:
-    """At a boundary, say what the supervisor has left for this launch to be told."""
-    if event != "PostToolBatch" or not is_name(launch):
+def brake(folder: str, event: str, launch: str, payload: bytes) -> None:
+    """At a boundary, say what the supervisor has left for this launch to be told.
+
+    A sub-agent's batch is none: the main thread waits for it, with a call under way.
+    """
+    is_below = b'"agent_id"' in payload[:TOOL_TAIL_BYTES]
+    if event != "PostToolBatch" or is_below or not is_name(launch):
         return
     try:
         fd = os.open(f"{folder}/run/brake-{launch}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

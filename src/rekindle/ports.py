@@ -70,7 +70,7 @@ class Processes(Protocol):
     def uptime(self) -> float:
         """Seconds since that boot."""
 
-    def end_marked(self, mark: str, *, boot: str, uptime: float) -> int:
+    def end_marked(self, mark: str, *, boot: str, uptime: float, patience: float) -> int:
         """End every process with this mark that is not older; returns how many there were."""
 
     def is_alive(self, process: str) -> bool: ...

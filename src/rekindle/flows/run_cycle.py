@@ -15,7 +15,7 @@ from rekindle.policy import cycle as policy
 from rekindle.policy import sessions
 from rekindle.policy.cycle import Fresh, Over, Resume
 from rekindle.policy.fold import Projection
-from rekindle.policy.settings import STOP_SECONDS
+from rekindle.policy.settings import ORPHAN_SECONDS, STOP_SECONDS
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -46,6 +46,8 @@ class RunCycle:
                     if step.outcome == "clean":
                         self._append(events.CycleEnded(ts=self._world.clock(), cycle=number))
                     return Outcome(number, step.outcome, self._last)
+                if self._world.interrupted():
+                    return Outcome(number, "interrupted", self._last)
                 self._launch(number, step)
 
     def _known(self) -> Projection:
@@ -62,7 +64,11 @@ class RunCycle:
         for mark, one in self._known().attempts.items():
             if one.exit:
                 continue
-            swept = self._world.processes.end_marked(mark, boot=one.boot, uptime=one.uptime)
+            # The agent itself may be among them, told to end by its supervisor's death and still
+            # writing its transcript.
+            swept = self._world.processes.end_marked(
+                mark, boot=one.boot, uptime=one.uptime, patience=STOP_SECONDS
+            )
             found = Exit("crash", "its supervisor was gone before it ended")
             self._append(
                 events.LaunchEnded(
@@ -113,7 +119,9 @@ class RunCycle:
             error.hint = error.hint or self._agent.harness.INSTALL
             raise
         # What it left behind goes before anything else is started.
-        swept = self._world.processes.end_marked(launch.mark, boot=boot, uptime=uptime)
+        swept = self._world.processes.end_marked(
+            launch.mark, boot=boot, uptime=uptime, patience=ORPHAN_SECONDS
+        )
         self._last = found
         self._ended(number, launch, found, swept=swept)
         self._world.tell(Fell(found, swept))

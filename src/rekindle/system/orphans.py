@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rekindle.errors import AgentError
-from rekindle.policy.settings import ORPHAN_SECONDS
 
 MARK = "REKINDLE_LAUNCH"
 _PROC = Path("/proc")
@@ -41,8 +40,10 @@ def uptime() -> float:
     return time.clock_gettime(clock)
 
 
-def end_marked(mark: str, *, boot: str, uptime: float) -> int:
+def end_marked(mark: str, *, boot: str, uptime: float, patience: float) -> int:
     """End every process with this mark that is not older; returns how many there were.
+
+    They are asked first, and killed when they have not ended within `patience` seconds.
 
     Looked for again until none is found: what is being ended may still fork.
     """
@@ -54,7 +55,7 @@ def end_marked(mark: str, *, boot: str, uptime: float) -> int:
         if not found:
             return len(ended)
         ended |= set(found)
-        _end(found)
+        _end(found, patience)
     raise AgentError(
         f"what launch {mark} left behind could not be ended: {sorted(_marked(mark, uptime))}",
         hint="look at these processes (ps) and end them by hand, then run again",
@@ -128,13 +129,13 @@ def _exists(pid: int) -> bool:
     return True
 
 
-def _end(held: Mapping[int, int]) -> None:
-    """Ask them to end, kill them after a moment, and return when all are gone."""
+def _end(held: Mapping[int, int], seconds: float) -> None:
+    """Ask them to end, kill them after a while, and return when all are gone."""
     poller = select.poll()
     left = set(held.values())
     for fd in left:
         poller.register(fd, select.POLLIN)
-    for number, patience in ((signal.SIGTERM, ORPHAN_SECONDS), (signal.SIGKILL, _KILLED_SECONDS)):
+    for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, _KILLED_SECONDS)):
         for fd in left:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(fd, number)

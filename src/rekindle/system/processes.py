@@ -32,7 +32,9 @@ class Interruption:
 
     def __enter__(self) -> Self:
         for number in self.SIGNALS:
-            self._before[number] = signal.signal(number, self._notice)
+            # What is ignored stays so: `nohup`, and a shell's `&`, mean it.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._notice)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -157,8 +159,8 @@ class Processes:
     def uptime(self) -> float:
         return orphans.uptime()
 
-    def end_marked(self, mark: str, *, boot: str, uptime: float) -> int:
-        return orphans.end_marked(mark, boot=boot, uptime=uptime)
+    def end_marked(self, mark: str, *, boot: str, uptime: float, patience: float) -> int:
+        return orphans.end_marked(mark, boot=boot, uptime=uptime, patience=patience)
 
     def is_alive(self, process: str) -> bool:
         return orphans.is_alive(process)

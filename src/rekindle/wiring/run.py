@@ -5,8 +5,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from rekindle import hook
 from rekindle.config import Project
+from rekindle.documents import manifest
 from rekindle.documents.event import SessionStarted
 from rekindle.documents.manifest import PROMPT, Persona
 from rekindle.errors import ManifestError
@@ -70,6 +73,7 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
             line=project.marked.line(("agents", name, "harness")),
             hint=f"one of: {', '.join(HARNESSES)}",
         )
+    _refuse_unkept(project, name, entry)
     prompt = entry.prompt or AgentDefaults().prompt
     task = _text_of(project, prompt, "prompt")
     if not task.strip() or task == PROMPT:
@@ -82,18 +86,52 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
     hook_program = store.folder(name).run / "hook.pyc"
     disk.replace(hook_program, bytecode.compiled(Path(hook.__file__)))
     passed_on = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
-    persona = project.manifest.personas.get(entry.persona or AgentDefaults().persona, Persona())
     return Agent(
         name=name,
         harness=harness,
         folder=str((project.path / (entry.dir or AgentDefaults().dir)).resolve()),
         task=task,
         rules=_text_of(project, entry.rules, "rules"),
-        persona=persona,
+        persona=_persona(project, name, entry),
         environment={**passed_on, **(entry.env or {})},
         hook=(sys.executable, "-I", "-S", str(hook_program)),
         program=program,
     )
+
+
+def _refuse_unkept(project: Project, name: str, entry: manifest.Agent) -> None:
+    """What would be trusted and not be kept must not pass in silence: least of all money."""
+    for key in ("budget", "until"):
+        if getattr(entry, key) is not None:
+            raise ManifestError(
+                f"agent {name}: `{key}:` is not held to yet",
+                line=project.marked.line(("agents", name, key)),
+                hint=f"remove `{key}:`, and look after it yourself",
+            )
+    if entry.mode == "stay":
+        raise ManifestError(
+            f"agent {name}: `mode: stay` cannot be run yet",
+            line=project.marked.line(("agents", name, "mode")),
+            hint="start the agent yourself, and have it primed by `rekindle hooks install`",
+        )
+
+
+def _persona(project: Project, name: str, entry: manifest.Agent) -> Persona:
+    """The agent's persona, with its files where they are, wherever the agent works."""
+    wanted = entry.persona or AgentDefaults().persona
+    found = project.manifest.personas.get(wanted)
+    if found is None and wanted != AgentDefaults().persona:
+        raise ManifestError(
+            f"agent {name}: there is no persona named {wanted!r}",
+            line=project.marked.line(("agents", name, "persona")),
+            hint=f"one of: {', '.join(project.manifest.personas) or 'none is there'}",
+        )
+    persona = found or Persona()
+    if persona.system_prompt_file is None:
+        return persona
+    _text_of(project, persona.system_prompt_file, "system_prompt_file")
+    whole = str((project.path / persona.system_prompt_file).resolve())
+    return msgspec.structs.replace(persona, system_prompt_file=whole)
 
 
 def _text_of(project: Project, file: str | None, key: str) -> str:
