@@ -142,7 +142,7 @@ def must_prime(event: str, launch: str) -> bool:
 def prime(folder: str, record: bytes) -> None:
     """Have the whole program say it: it reads the log, which costs more than a tool call may."""
     reader, writer = os.pipe()
-    argv = [sys.executable, "-I", "-m", "rekindle", "hooks", "prime", folder]
+    argv = [sys.executable, "-I", "-m", "rekindle.wiring.prime", folder]
     dup = (os.POSIX_SPAWN_DUP2, reader, 0)
     close = (os.POSIX_SPAWN_CLOSE, writer)
     hush = (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)

@@ -39,6 +39,16 @@ def published(home: Path) -> dict[str, list[str]]:
     return found
 
 
+def primed(folder: Path) -> Path:
+    """An agent that has something to say to a session that begins."""
+    folder.mkdir()
+    (folder / "relay.md").write_text("## Next Action\nWrite the parser\n")
+    for words in (["init", "--yes", "--agent", "trades"], ["relay", "set", "relay.md"]):
+        argv = [sys.executable, "-I", "-m", "rekindle", *words]
+        subprocess.run(argv, cwd=folder, check=True, capture_output=True)
+    return folder / ".rekindle/agents/trades"
+
+
 def tail(times: list[float]) -> float:
     """The time that nine of ten stay under."""
     return sorted(times)[int(len(times) * 0.9)]
@@ -54,6 +64,10 @@ def test_a_hook_costs_hardly_more_than_python_itself(tmp_path):
     commands = {
         "python": [*python, "-c", "pass"],
         "hook": [*python, str(program), "claude-code", "PostToolUse", str(agent)],
+        "start hook, with its primer": [
+            *(*python, str(program), "claude-code", "SessionStart:startup"),
+            str(primed(tmp_path / "primed")),
+        ],
         **published(tmp_path),
     }
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}

@@ -9,7 +9,6 @@ from click.core import ParameterSource
 
 from rekindle import config
 from rekindle.cli.options import as_json, here, open_agent, print_json, which_agent
-from rekindle.cli.prime import prime
 from rekindle.errors import CheckFailedError, UsageError
 from rekindle.flows import install_hooks
 from rekindle.flows.install_hooks import LEVELS, Level, Place, Report
@@ -146,6 +145,3 @@ def _print(one: Report) -> None:
         click.echo(f"    {problem}")
     if one.is_broken:
         click.echo(f"    → {one.mend}")
-
-
-hooks.add_command(prime)

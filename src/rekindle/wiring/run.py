@@ -1,4 +1,4 @@
-"""Agents that are run, and sessions that are primed."""
+"""Agents that are run."""
 
 import os
 import sys
@@ -10,36 +10,18 @@ import msgspec
 from rekindle import hook
 from rekindle.config import Project
 from rekindle.documents import manifest
-from rekindle.documents.event import SessionStarted
 from rekindle.documents.manifest import PROMPT, Persona
 from rekindle.errors import ManifestError
 from rekindle.flows.launch import Agent, Report, World
-from rekindle.flows.prime_session import PrimeSession
 from rekindle.flows.run_cycle import Outcome, RunCycle
 from rekindle.policy import environment
 from rekindle.policy.settings import AgentDefaults
 from rekindle.stores.files import FileStore
 from rekindle.system import bytecode, clock, disk
 from rekindle.system.processes import Interruption, Processes
-from rekindle.wiring.store import HARNESSES, open_store
+from rekindle.wiring.store import HARNESSES, text_of
 
 _ALIASES = {"claude": "claude-code"}
-
-
-def prime_session(project: Project, name: str, start: SessionStarted) -> str:
-    """What a session is told that begins without a supervisor, or was compacted."""
-    entry = project.manifest.agents.get(name)
-    return PrimeSession(
-        agent=name,
-        store=open_store(project),
-        settings=project.settings,
-        clock=clock.now,
-        is_alive=Processes().is_alive,
-        rules=_text_of(project, entry.rules, "rules") if entry else "",
-        task=_text_of(project, entry.prompt or AgentDefaults().prompt, "prompt")
-        if entry and start.launch
-        else "",
-    ).prime(start)
 
 
 def run_cycle(
@@ -75,7 +57,7 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         )
     _refuse_unkept(project, name, entry)
     prompt = entry.prompt or AgentDefaults().prompt
-    task = _text_of(project, prompt, "prompt")
+    task = text_of(project, prompt, "prompt")
     if not task.strip() or task == PROMPT:
         raise ManifestError(
             "says no task yet",
@@ -91,7 +73,7 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         harness=harness,
         folder=str((project.path / (entry.dir or AgentDefaults().dir)).resolve()),
         task=task,
-        rules=_text_of(project, entry.rules, "rules"),
+        rules=text_of(project, entry.rules, "rules"),
         persona=_persona(project, name, entry),
         environment={**passed_on, **(entry.env or {})},
         hook=(sys.executable, "-I", "-S", str(hook_program)),
@@ -129,19 +111,6 @@ def _persona(project: Project, name: str, entry: manifest.Agent) -> Persona:
     persona = found or Persona()
     if persona.system_prompt_file is None:
         return persona
-    _text_of(project, persona.system_prompt_file, "system_prompt_file")
+    text_of(project, persona.system_prompt_file, "system_prompt_file")
     whole = str((project.path / persona.system_prompt_file).resolve())
     return msgspec.structs.replace(persona, system_prompt_file=whole)
-
-
-def _text_of(project: Project, file: str | None, key: str) -> str:
-    """A file that the manifest names."""
-    if not file:
-        return ""
-    try:
-        return (project.path / file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
-        raise ManifestError(
-            f"cannot be read: {reason}", file=file, hint=f"write it, or correct `{key}:`"
-        ) from error

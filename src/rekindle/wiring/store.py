@@ -1,6 +1,7 @@
 """The store, with everybody who reads hooks. Every command needs it: it imports little."""
 
 from rekindle.config import Project
+from rekindle.errors import ManifestError
 from rekindle.harnesses import claude_code
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
@@ -17,3 +18,16 @@ def open_store(project: Project) -> FileStore:
         clock=clock.now,
         harnesses={name: harness.read_hook for name, harness in HARNESSES.items()},
     )
+
+
+def text_of(project: Project, file: str | None, key: str) -> str:
+    """A file that the manifest names."""
+    if not file:
+        return ""
+    try:
+        return (project.path / file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
+        raise ManifestError(
+            f"cannot be read: {reason}", file=file, hint=f"write it, or correct `{key}:`"
+        ) from error

@@ -1,0 +1,47 @@
+"""What a session is told that begins without a supervisor, or was compacted.
+
+    python -I -m rekindle.wiring.prime AGENT_FOLDER < RECORD
+
+hook.py starts it at the beginning of a session, which waits for it: it is no `rekindle` command and
+imports only what it needs.
+"""
+
+import sys
+from pathlib import Path
+
+from rekindle import config
+from rekindle.config import Project
+from rekindle.documents.event import SessionStarted
+from rekindle.flows.prime_session import PrimeSession
+from rekindle.policy.settings import AgentDefaults
+from rekindle.stores.files.inbox import Record
+from rekindle.system import clock, orphans
+from rekindle.wiring.store import HARNESSES, open_store, text_of
+
+
+def main(folder: Path, record: bytes) -> str:
+    """The text for the session whose start is the record; empty where it is told nothing."""
+    readers = {name: harness.read_hook for name, harness in HARNESSES.items()}
+    start = Record("", 0, record.strip(b"\n")).event(readers)
+    if not isinstance(start, SessionStarted):
+        return ""
+    return prime_session(config.load(folder.parents[2]), folder.name, start)
+
+
+def prime_session(project: Project, name: str, start: SessionStarted) -> str:
+    entry = project.manifest.agents.get(name)
+    prompt = entry.prompt or AgentDefaults().prompt if entry and start.launch else None
+    return PrimeSession(
+        agent=name,
+        store=open_store(project),
+        settings=project.settings,
+        clock=clock.now,
+        is_alive=orphans.is_alive,
+        rules=text_of(project, entry.rules if entry else None, "rules"),
+        task=text_of(project, prompt, "prompt"),
+    ).prime(start)
+
+
+if __name__ == "__main__":
+    said = main(Path(sys.argv[1]), sys.stdin.buffer.read())
+    sys.stdout.buffer.write(said.encode("utf-8", "replace"))
