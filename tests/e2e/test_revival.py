@@ -108,5 +108,5 @@ def test_a_long_primer_reaches_the_model_once_and_whole(rekindle, model):
     (request,) = model.log.main
     (prompt,) = request.prompts
     assert len(prompt) > 30_000
-    assert prompt.rstrip() == "\n\n".join((rules.strip(), RELAY.strip(), task.strip()))
+    assert prompt.rstrip() == f"{rules.strip()}\n\n{RELAY.strip()}\n\n{task.strip()}"
     assert request.text.count(RELAY.strip()) == 1
