@@ -35,7 +35,7 @@ class RunCycle:
 
     def run(self) -> Outcome:
         with self._world.store.supervising(self._agent.name):
-            since = self._world.clock()
+            since = self._known().seq
             self._settle()
             number = self._open()
             while True:
