@@ -44,17 +44,18 @@ def uptime() -> float:
 def end_marked(mark: str, *, boot: str, uptime: float) -> int:
     """End every process with this mark that is not older; returns how many there were.
 
-    Looked for again until none is found: what is being ended may still fork.
+    Looked for again until none is found: what is being ended may still fork. Only the first are
+    asked: whoever answers SIGTERM with another of its kind would never be done with.
     """
     if boot != this_boot():
         return 0  # the host has been started anew since: nothing of then is left
     ended: set[int] = set()
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         found = _marked(mark, uptime)
         if not found:
             return len(ended)
         ended |= set(found)
-        _end(found)
+        _end(found, ask=number == 0)
     raise AgentError(
         f"what launch {mark} left behind could not be ended: {sorted(_marked(mark, uptime))}",
         hint="look at these processes (ps) and end them by hand, then run again",
@@ -121,20 +122,21 @@ def _started(pid: int) -> int | None:
 def _exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True
-    return True
+    return pid > 0
 
 
-def _end(held: Mapping[int, int]) -> None:
+def _end(held: Mapping[int, int], *, ask: bool) -> None:
     """Ask them to end, kill them after a moment, and return when all are gone."""
+    asking = ((signal.SIGTERM, ORPHAN_SECONDS),) if ask else ()
     poller = select.poll()
     left = set(held.values())
     for fd in left:
         poller.register(fd, select.POLLIN)
-    for number, patience in ((signal.SIGTERM, ORPHAN_SECONDS), (signal.SIGKILL, _KILLED_SECONDS)):
+    for number, patience in (*asking, (signal.SIGKILL, _KILLED_SECONDS)):
         for fd in left:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(fd, number)
