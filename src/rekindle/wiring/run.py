@@ -32,8 +32,8 @@ def prime_session(project: Project, name: str, start: SessionStarted) -> str:
         settings=project.settings,
         clock=clock.now,
         is_alive=Processes().is_alive,
-        rules=_text_of(project, entry.rules, "rules") if entry else "",
-        task=_text_of(project, entry.prompt or AgentDefaults().prompt, "prompt")
+        rules=_told_of(project, entry.rules, "rules") if entry else "",
+        task=_told_of(project, entry.prompt or AgentDefaults().prompt, "prompt")
         if entry and start.launch
         else "",
     ).prime(start)
@@ -94,6 +94,14 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         hook=(sys.executable, "-I", "-S", str(hook_program)),
         program=program,
     )
+
+
+def _told_of(project: Project, file: str | None, key: str) -> str:
+    """The same for a session that has begun already: one file must not cost it all the others."""
+    try:
+        return _text_of(project, file, key)
+    except ManifestError as error:
+        return f"({error}; tell the person)"
 
 
 def _text_of(project: Project, file: str | None, key: str) -> str:
