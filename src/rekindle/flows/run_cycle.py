@@ -46,6 +46,8 @@ class RunCycle:
                     if step.outcome == "clean":
                         self._append(events.CycleEnded(ts=self._world.clock(), cycle=number))
                     return Outcome(number, step.outcome, self._last)
+                if self._world.interrupted():
+                    return Outcome(number, "interrupted", self._last)
                 self._launch(number, step)
 
     def _known(self) -> Projection:

@@ -602,3 +602,22 @@ def test_a_supervisor_s_lock_does_not_hold_readers(scene, open_store):
     scene.plays(("clean", asks))
     scene.run()
     assert answers == [True]
+
+
+def test_nothing_is_started_after_the_operator_said_stop(scene):
+    """Ctrl-C while what a crash left behind is being ended: no agent begins only to be ended."""
+    sweep = scene.processes.end_marked
+
+    def pressed(mark, **at):
+        scene.interruptions = 1
+        return sweep(mark, **at)
+
+    scene.processes.end_marked = pressed
+    scene.plays(("crash", scene.opens()), ("never",))
+    assert scene.run().kind == "interrupted"
+    assert scene.exits() == ["crash"]
+    scene.processes.end_marked = sweep
+    scene.interruptions = 0
+    scene.harness.exits[:] = [Exit("clean")]
+    assert scene.run().kind == "clean"
+    assert [one.resumes for one in scene.logged(events.LaunchStarted)] == [False, True]
