@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from conftest import RELAY
 from rekindle import hook
 from rekindle.documents import event as events
+from rekindle.documents import relay
 from rekindle.errors import RekindleError
 from rekindle.harnesses import claude_code
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore, inbox
-from rekindle.system import clock
+from rekindle.system import clock, disk, host
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
 SEED = 20260409
@@ -287,10 +289,21 @@ def test_no_payload_breaks_whoever_reads_it(agent):
     read = refused = 0
     for _ in range(100_000 if WHOLE else 5_000):
         event = rng.choice(
-            ["SessionStart:startup", "PostToolUse", "UserPromptSubmit", "SessionEnd"]
+            [
+                "SessionStart:startup",
+                "SessionStart:compact",
+                "SessionStart:../x y",
+                "PostToolUse",
+                "UserPromptSubmit",
+                "PreCompact",
+                "SessionEnd",
+            ]
         )
         data = hostile(rng)
-        record = hook.compose("claude-code", event, rng.choice(["", "l1", "../x"]), data, len(data))
+        launch = rng.choice(["", "l1", "../x", "visitor", "a b", "\n"])
+        process = rng.choice(["", "1.2.b", "9" * 64, "9" * 65, "1 2", "-", "..", "\n1 hook"])
+        cut = len(data) + rng.choice([0, 0, 1])
+        record = hook.compose("claude-code", event, launch, data, cut, process=process)
         assert record.count(b"\n") == 2
         try:
             found = inbox.Record("1.seg", 1, record.strip(b"\n")).event(harnesses)
@@ -333,3 +346,127 @@ def test_a_disk_that_hangs_is_given_up(program, agent):
     os.close(holder)
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert hook.PATIENCE_SECONDS <= taken < 5
+
+
+def test_a_person_s_session_beside_a_supervised_one_is_marked(agent, run):
+    """A visitor while a supervisor lives and only then; never primed, never a sign of life."""
+    with agent.supervising("trades"):
+        assert run(payload(), "SessionStart:startup") == b""
+        run(payload("toolu_1"))
+        run(payload("toolu_2"), REKINDLE_LAUNCH="launch-1")
+    run(payload("toolu_3"))
+    (started,) = folded(agent, events.SessionStarted)
+    assert started.visitor
+    assert started.launch == ""
+    beats = {beat.call: beat.visitor for beat in folded(agent, events.Heartbeat)}
+    assert beats == {"toolu_1": True, "toolu_2": False, "toolu_3": False}
+
+
+def test_only_a_start_names_its_process(agent, run):
+    """By number, start and boot, so that no other process passes for it; a tool call costs none."""
+    run(payload(), "SessionStart:resume", CLAUDE_PID=str(os.getpid()))
+    run(payload())
+    first, second = agent.read("trades").pending
+    words = [record.line.split(b" ", 8) for record in (first, second)]
+    pid, _, rest = words[0][5].partition(b".")
+    assert pid == str(os.getpid()).encode()
+    assert rest.count(b".") == 1
+    assert words[1][5] == b"-"
+    (started,) = folded(agent, events.SessionStarted)
+    assert started.process.encode() == words[0][5]
+
+
+@pytest.mark.parametrize("size", [5_000, 6_143, 6_144, 8_191, 8_192, 8_193, 50_000, 3_000_000])
+@pytest.mark.parametrize("event", ["PostToolUse", "PostToolUseFailure"])
+def test_a_long_tool_call_keeps_its_id_and_little_else(agent, run, size, event):
+    """Its two ends hold what is needed, wherever between them the bulk stands."""
+    whole = payload("toolu_x", tool_input={"command": "cat big"})
+    last = whole.pop("tool_use_id")
+    filler = size - len(json.dumps(whole | {"tool_response": "", "tool_use_id": last}))
+    run(whole | {"tool_response": "x" * max(0, filler), "tool_use_id": last}, event)
+    (record,) = agent.read("trades").pending
+    assert len(record.line) <= 8_192 + 200
+    assert (b" cut:" in record.line) == (size > 8_192)
+    (beat,) = folded(agent, events.Heartbeat)
+    assert (beat.call, beat.tool, beat.session) == ("toolu_x", "Bash", "a424fede-8065")
+
+
+HANGS = """
+import fcntl, os, signal, sys
+lock = os.open(sys.argv[3] + "/held", os.O_CREAT | os.O_RDWR)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.write(1, b"begun")
+while True:
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def bare_python(tmp_path_factory) -> Path:
+    """An interpreter in which Rekindle is not installed, or not any more."""
+    place = tmp_path_factory.mktemp("bare")
+    command = [sys.executable, "-m", "venv", "--without-pip", "--symlinks", str(place)]
+    subprocess.run(command, check=True)
+    return place
+
+
+def primed_by(place, program, agent):
+    """Run the hook at a session's start with that interpreter."""
+    command = [str(place / "bin/python"), "-I", "-S", str(program), "claude-code"]
+    start = time.perf_counter()
+    ended = subprocess.run(
+        [*command, "SessionStart:startup", str(agent.folder("trades").path)],
+        input=json.dumps(payload()).encode(),
+        capture_output=True,
+        env={"PATH": "/usr/bin:/bin"},
+        check=False,
+    )
+    return ended, time.perf_counter() - start
+
+
+def test_without_the_package_a_session_begins_all_the_same(agent, program, bare_python):
+    """The interpreter was upgraded under the hook: exit 0, not a word, and the start is kept."""
+    ended, _ = primed_by(bare_python, program, agent)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+    assert len(folded(agent, events.SessionStarted)) == 1
+
+
+def test_a_primer_that_never_comes_is_given_up(agent, bare_python, tmp_path):
+    """The hook ends in time with 0, and what it had started is ended with it."""
+    (package,) = bare_python.glob("lib/python3*/site-packages")
+    (package / "rekindle").mkdir()
+    (package / "rekindle/__init__.py").touch()
+    (package / "rekindle/__main__.py").write_text(HANGS)
+    text = Path(hook.__file__).read_text()
+    hasty = tmp_path / "hook.py"
+    assert "PRIMING_SECONDS = 8.0" in text
+    hasty.write_text(text.replace("PRIMING_SECONDS = 8.0", "PRIMING_SECONDS = 1.0"))
+    program = tmp_path / "hook.pyc"
+    py_compile.compile(str(hasty), cfile=str(program), doraise=True)
+    ended, taken = primed_by(bare_python, program, agent)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"begun", b"")
+    assert 1.0 <= taken < 6
+    with disk.locked(agent.folder("trades").path / "held", 5.0) as lock:
+        assert lock is not None  # whoever held it is gone
+    assert len(folded(agent, events.SessionStarted)) == 1
+
+
+def test_a_session_is_primed_through_the_program(agent, run, tmp_path):
+    """A start, a clear, however large; not a resume, not a fork, not a launch, not twice."""
+    (tmp_path / "rekindle.yaml").write_text("version: 1\nagents: {trades: {harness: claude-code}}")
+    own = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
+    with own.writer("trades", take_over=True) as writer:
+        writer.commit_relay(relay.parse(RELAY), by="person")
+    assert RELAY.strip().encode() in run(payload(), "SessionStart:startup")
+    assert run(payload(), "SessionStart:startup") == b""  # the other of two hooks
+    assert RELAY.strip().encode() in run(payload(), "SessionStart:clear")
+    for event, environment in (
+        ("SessionStart:resume", {}),
+        ("SessionStart:fork", {}),
+        ("SessionStart:startup", {"REKINDLE_LAUNCH": "launch-1"}),
+        ("SessionStart:clear", {"REKINDLE_LAUNCH": "launch-1"}),
+        ("UserPromptSubmit", {}),
+    ):
+        assert run(payload(session_id="another"), event, **environment) == b"", event
+    big = payload(session_id="big", source="x" * 300_000)
+    assert RELAY.strip().encode() in run(big, "SessionStart:startup")

@@ -37,7 +37,7 @@ def run(agent: str | None, as_json: bool) -> int:
     """
     project, store, name = open_agent(agent)
     tell = _as_lines if as_json else _for_people(name)
-    outcome = run_cycle(project, store, name, tell)
+    outcome = run_cycle(project, store, name, _while_read(tell))
     if as_json:
         print_json({"report": "outcome", "outcome": outcome})
     return _ended(name, outcome, silent=as_json)
@@ -59,6 +59,22 @@ def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:
     )
 
 
+def _while_read(tell: Callable[[Report], None]) -> Callable[[Report], None]:
+    """Say it as long as somebody reads it: the agent works on when pager or terminal are gone."""
+    is_gone = False
+
+    def say(report: Report) -> None:
+        nonlocal is_gone
+        if is_gone:
+            return
+        try:
+            tell(report)
+        except OSError:
+            is_gone = True
+
+    return say
+
+
 def _as_lines(report: Report) -> None:
     print_json({"report": type(report).__name__.lower(), **msgspec.to_builtins(report)})
 
@@ -73,9 +89,9 @@ def _for_people(name: str) -> Callable[[Report], None]:
                     f"{name}: cycle {report.cycle}, {how} ({report.session[:8]}){told}", bold=True
                 )
             case Called():
-                click.echo(one_line(f"  · {report.tool} {report.about}", _WIDTH))
+                click.echo(f"  {one_line(f'· {report.tool} {report.about}', _WIDTH)}")
             case Said():
-                click.echo(one_line(f"  {report.text}", _WIDTH))
+                click.echo(f"  {one_line(report.text, _WIDTH)}")
             case Retried():
                 click.echo(
                     f"  the model refused ({report.status or 'no answer'}); the CLI tries again in"

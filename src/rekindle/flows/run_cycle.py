@@ -8,7 +8,7 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents import primer
 from rekindle.documents.launch import Exit, Start
-from rekindle.errors import ProgramMissingError
+from rekindle.errors import AgentError, ProgramMissingError
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Agent, Fell, Launch, Launching, World
 from rekindle.policy import cycle as policy
@@ -35,7 +35,7 @@ class RunCycle:
 
     def run(self) -> Outcome:
         with self._world.store.supervising(self._agent.name):
-            since = self._world.clock()
+            since = self._known().seq
             self._settle()
             number = self._open()
             while True:
@@ -114,9 +114,11 @@ class RunCycle:
         self._world.tell(Launching(number, launch.start.session, launch.start.resumes, recovery))
         try:
             found = launch.run(prompt)
-        except ProgramMissingError as error:
+        except AgentError as error:
+            # Nothing was started: an open launch would be taken for a session to go on with.
             self._ended(number, launch, Exit("crash", str(error)), swept=0)
-            error.hint = error.hint or self._agent.harness.INSTALL
+            if isinstance(error, ProgramMissingError):
+                error.hint = error.hint or self._agent.harness.INSTALL
             raise
         # What it left behind goes before anything else is started.
         swept = self._world.processes.end_marked(

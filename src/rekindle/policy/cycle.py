@@ -6,7 +6,7 @@ a fresh one takes over, primed with what is known. What a retry cannot mend ends
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -43,8 +43,11 @@ class Over(msgspec.Struct, frozen=True):
 Step = Fresh | Resume | Over
 
 
-def next_step(tried: Sequence[Attempt], *, since: datetime, now: datetime, limits: Restart) -> Step:
-    """What to do after the attempts of an open cycle; `since` is when this run began."""
+def next_step(tried: Sequence[Attempt], *, since: int, now: datetime, limits: Restart) -> Step:
+    """What to do after the attempts of an open cycle.
+
+    `since` is the last place of the log before this run: a clock can be set back, the log cannot.
+    """
     if not tried:
         return Fresh(recovery=False)
     last = tried[-1]
@@ -55,12 +58,12 @@ def next_step(tried: Sequence[Attempt], *, since: datetime, now: datetime, limit
     return Resume(last.session) if _has_begun(tried, last.session) else Fresh(recovery=True)
 
 
-def _stop(tried: Sequence[Attempt], since: datetime, now: datetime, limits: Restart) -> str:
+def _stop(tried: Sequence[Attempt], since: int, now: datetime, limits: Restart) -> str:
     """Why nothing more is to be started; empty: something is."""
     last = tried[-1]
     if last.exit == "clean":
         return last.exit
-    if last.ended is None or last.ended < since:
+    if last.seq <= since:
         return ""  # what stopped an earlier run: a person has said `run` since
     if last.exit in _STOPS:
         return last.exit
@@ -69,10 +72,13 @@ def _stop(tried: Sequence[Attempt], since: datetime, now: datetime, limits: Rest
     return "crash" if _crashes(tried, since, now, limits) >= limits.max_crashes else ""
 
 
-def _crashes(tried: Sequence[Attempt], since: datetime, now: datetime, limits: Restart) -> int:
-    earliest = max(since, now - timedelta(seconds=limits.window))
+def _crashes(tried: Sequence[Attempt], since: int, now: datetime, limits: Restart) -> int:
     return sum(
-        one.exit in _CRASHES and one.ended is not None and one.ended >= earliest for one in tried
+        one.exit in _CRASHES
+        and one.seq > since
+        and one.ended is not None
+        and (now - one.ended).total_seconds() <= limits.window
+        for one in tried
     )
 
 

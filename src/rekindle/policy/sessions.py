@@ -118,7 +118,7 @@ def newest(attempts: Attempts) -> Attempt | None:
 def unended(lives: Lives) -> dict[str, Life]:
     """A person's own sessions that never said that they ended, oldest first."""
     found = {name: life for name, life in lives.items() if life.is_open and not life.launch}
-    return dict(sorted(found.items(), key=lambda item: str(item[1].started)))
+    return dict(sorted(found.items(), key=lambda item: _latest(item[1])))
 
 
 def newest_lives(lives: Lives) -> dict[str, Life]:
@@ -131,5 +131,5 @@ def newest_attempts(attempts: Attempts) -> dict[str, Attempt]:
     return dict(sorted(attempts.items(), key=lambda item: (item[1].seq, item[0]))[-KEPT:])
 
 
-def _latest(life: Life) -> str:
-    return str(max(filter(None, (life.started, life.ended)), default=""))
+def _latest(life: Life) -> float:
+    return max((ts.timestamp() for ts in (life.started, life.ended) if ts), default=0.0)

@@ -43,19 +43,19 @@ def uptime() -> float:
 def end_marked(mark: str, *, boot: str, uptime: float, patience: float) -> int:
     """End every process with this mark that is not older; returns how many there were.
 
-    They are asked first, and killed when they have not ended within `patience` seconds.
-
-    Looked for again until none is found: what is being ended may still fork.
+    They are asked first, and killed when they have not ended within `patience` seconds. Looked for
+    again until none is found: what is being ended may still fork. Only the first are asked: whoever
+    answers SIGTERM with another of its kind would never be done with.
     """
     if boot != this_boot():
         return 0  # the host has been started anew since: nothing of then is left
     ended: set[int] = set()
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         found = _marked(mark, uptime)
         if not found:
             return len(ended)
         ended |= set(found)
-        _end(found, patience)
+        _end(found, patience if number == 0 else None)
     raise AgentError(
         f"what launch {mark} left behind could not be ended: {sorted(_marked(mark, uptime))}",
         hint="look at these processes (ps) and end them by hand, then run again",
@@ -122,24 +122,25 @@ def _started(pid: int) -> int | None:
 def _exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True
-    return True
+    return pid > 0
 
 
-def _end(held: Mapping[int, int], seconds: float) -> None:
-    """Ask them to end, kill them after a while, and return when all are gone."""
+def _end(held: Mapping[int, int], patience: float | None) -> None:
+    """Ask them to end, kill them after a while (None: at once), and return when all are gone."""
+    asking = ((signal.SIGTERM, patience),) if patience is not None else ()
     poller = select.poll()
     left = set(held.values())
     for fd in left:
         poller.register(fd, select.POLLIN)
-    for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, _KILLED_SECONDS)):
+    for number, seconds in (*asking, (signal.SIGKILL, _KILLED_SECONDS)):
         for fd in left:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(fd, number)
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + seconds
         while left and (rest := deadline - time.monotonic()) > 0:
             for fd, _ in poller.poll(rest * 1000):
                 poller.unregister(fd)

@@ -18,6 +18,8 @@ from rekindle.system import orphans
 _ERRORS_KEPT = 16 * 1024
 _LINE_LIMIT = 64 * 1024 * 1024
 """A longer line is no message of a CLI; what comes of it is passed over."""
+_PIPE_BYTES = 1024 * 1024
+"""The most that a pipe can hold."""
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 
@@ -101,6 +103,8 @@ class Child:
                 yield None
             # Not to the end of the streams: what it left behind may still hold them open.
             yield from self._read([out, err], lines, watched)
+            if lines.rest:
+                yield lines.rest
         finally:
             watched.close()
             if end is not None:
@@ -110,17 +114,18 @@ class Child:
     def _read(
         self, ready: Sequence[object], lines: "_Lines", watched: selectors.BaseSelector
     ) -> Iterator[bytes]:
+        """What the streams hold now, and no more: somebody may write into them without end."""
         for stream in (self._popen.stdout, self._popen.stderr):
             if stream is None or stream not in ready:
                 continue
-            while piece := _read_some(stream.fileno()):
-                if stream is self._popen.stdout:
-                    yield from lines.add(piece)
-                else:
-                    self._errors += piece
-                    del self._errors[:-_ERRORS_KEPT]
-            if piece is not None and stream in watched.get_map():
+            piece = _read_some(stream.fileno())
+            if piece == b"" and stream in watched.get_map():
                 watched.unregister(stream)
+            elif piece and stream is self._popen.stdout:
+                yield from lines.add(piece)
+            elif piece:
+                self._errors += piece
+                del self._errors[:-_ERRORS_KEPT]
 
     def ask_to_end(self) -> None:
         self._signal(signal.SIGTERM)
@@ -172,6 +177,11 @@ class _Lines:
     def __init__(self) -> None:
         self._rest = bytearray()
 
+    @property
+    def rest(self) -> bytes:
+        """The last line, where its end is missing."""
+        return bytes(self._rest)
+
     def add(self, piece: bytes) -> Iterator[bytes]:
         self._rest += piece
         if b"\n" in piece:
@@ -222,6 +232,6 @@ def _has_ended(pid: int) -> bool:
 def _read_some(fd: int) -> bytes | None:
     """What is there; empty at the end of the stream, None where there is nothing yet."""
     try:
-        return os.read(fd, 1024 * 1024)
+        return os.read(fd, _PIPE_BYTES)
     except BlockingIOError:
         return None

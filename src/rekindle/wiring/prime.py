@@ -12,6 +12,7 @@ from pathlib import Path
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents.event import SessionStarted
+from rekindle.errors import ManifestError
 from rekindle.flows.prime_session import PrimeSession
 from rekindle.policy.settings import AgentDefaults
 from rekindle.stores.files.inbox import Record
@@ -37,9 +38,17 @@ def prime_session(project: Project, name: str, start: SessionStarted) -> str:
         settings=project.settings,
         clock=clock.now,
         is_alive=orphans.is_alive,
-        rules=text_of(project, entry.rules if entry else None, "rules"),
-        task=text_of(project, prompt, "prompt"),
+        rules=_told_of(project, entry.rules if entry else None, "rules"),
+        task=_told_of(project, prompt, "prompt"),
     ).prime(start)
+
+
+def _told_of(project: Project, file: str | None, key: str) -> str:
+    """A file's text; one that cannot be read must not cost a session all the others."""
+    try:
+        return text_of(project, file, key)
+    except ManifestError as error:
+        return f"({error}; tell the person)"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,87 @@
+"""How soon the next process runs after one has died.
+
+A program stands in for Claude Code: it says which session it works in, as that does, and then
+kills itself. It writes the time of its first and of its last instruction itself, so the figure
+includes everything that we do in between (what it left is looked for, its end and the next start
+are made durable, the prompt is written) and also the start of the stand-in's own interpreter;
+that is measured in the same run and told beside it, but not subtracted.
+"""
+
+import itertools
+import json
+import os
+import statistics
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.bench
+
+CRASHES = 20
+MANIFEST = f"""\
+version: 1
+agents:
+  trades:
+    harness: claude-code
+runtime:
+  restart: {{max_crashes: {CRASHES + 1}}}
+"""
+STAND_IN = """\
+import time
+first = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+import os, sys
+session = next(one.partition("=")[2] for one in sys.argv if one.startswith(("--sess", "--resume")))
+line = '{"type":"system","subtype":"init","session_id":"%s","model":"m"}\\n' % session
+os.write(1, line.encode())
+times = os.open("times", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+last = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+os.write(times, b"%d %d\\n" % (first, last))
+os.kill(os.getpid(), 9)
+"""
+PROGRAM = """\
+import subprocess, sys, time
+from pathlib import Path
+from rekindle import config
+from rekindle.wiring.run import run_cycle
+from rekindle.wiring.store import open_store
+python, stand_in = sys.argv[1:]
+project = config.load(Path.cwd())
+outcome = run_cycle(project, open_store(project), "trades", lambda _: None,
+                    program=(python, "-I", "-S", stand_in))
+import json
+starts = []
+for _ in range(20):
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    code = "import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))"
+    began = subprocess.run([python, "-I", "-S", "-c", code], capture_output=True, check=True)
+    starts.append((int(began.stdout) - before) / 1e6)
+print(json.dumps({"outcome": outcome.kind, "starts": starts}))
+"""
+
+
+def test_the_next_process_runs_soon_after_one_has_died(place, tmp_path):
+    """From the last instruction of a killed agent to the first of the next: p90 within 200 ms."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "rekindle.yaml").write_text(MANIFEST)
+    (project / "PROMPT.md").write_text("Ship it.\n")
+    stand_in = tmp_path / "stand-in.py"
+    stand_in.write_text(STAND_IN)
+    started = place.start(
+        [sys.executable, "-c", PROGRAM, sys.executable, str(stand_in)],
+        env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
+        cwd=project,
+    )
+    assert started.wait(120) == 0, started.err
+    found = json.loads(started.out)
+    assert found["outcome"] == "crash"
+    times = [tuple(map(int, line.split())) for line in (project / "times").read_text().splitlines()]
+    assert len(times) == CRASHES + 1
+    gaps = sorted((begun - died) / 1e6 for (_, died), (begun, _) in itertools.pairwise(times))
+    p90 = gaps[int(len(gaps) * 0.9)]
+    interpreter = statistics.median(found["starts"])
+    print(
+        f"\n{len(gaps)} restarts: median {statistics.median(gaps):.0f} ms, p90 {p90:.0f} ms,"
+        f" of which the stand-in's own start about {interpreter:.0f} ms"
+    )
+    assert p90 <= 200

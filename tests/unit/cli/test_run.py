@@ -1,0 +1,231 @@
+"""`rekindle run` as a person runs it, with a program that stands in for the CLI."""
+
+import json
+import os
+import signal
+import stat
+import sys
+from textwrap import dedent
+
+import pytest
+
+MANIFEST = "version: 1\nagents:\n  trades:\n    harness: claude-code\n"
+STAND_IN = """\
+#!{python} -IS
+import json, os, signal, sys, time
+session = next(one.partition("=")[2] for one in sys.argv if one.startswith(("--sess", "--resume")))
+def say(**record):
+    print(json.dumps(record), flush=True)
+say(type="system", subtype="init", session_id=session, model="m")
+def done(text="done", ok=True, **more):
+    say(type="result", subtype="success", is_error=not ok, result=text, session_id=session,
+        terminal_reason="completed", total_cost_usd=0.5, **more)
+"""
+
+
+class Project:
+    """A project, a program named `claude` on the path, and our own program beside it."""
+
+    def __init__(self, place, folder):
+        self.place, self.path, self.programs = place, folder / "project", folder / "programs"
+        self.path.mkdir()
+        self.programs.mkdir()
+        (self.path / "rekindle.yaml").write_text(MANIFEST)
+        (self.path / "PROMPT.md").write_text("Ship it.\n")
+
+    def claude(self, code):
+        program = self.programs / "claude"
+        program.write_text(STAND_IN.format(python=sys.executable) + dedent(code))
+        program.chmod(stat.S_IRWXU)
+
+    def start(self, *arguments, through=()):
+        path = f"{self.programs}:/usr/bin:/bin"
+        return self.place.start(
+            [*through, sys.executable, "-I", "-m", "rekindle", *arguments],
+            env={"PATH": path, "HOME": str(self.path), "LC_ALL": "C.UTF-8"},
+            cwd=self.path,
+        )
+
+    def __call__(self, *arguments, code=0):
+        started = self.start(*arguments)
+        assert started.wait() == code, started.out + started.err
+        return started
+
+    def exits(self):
+        lines = self("events", "--json", "--last", "0").out.splitlines()
+        found = [json.loads(line) for line in lines]
+        return [one["exit"] for one in found if one["kind"] == "launch.ended"]
+
+
+@pytest.fixture
+def project(place, tmp_path):
+    return Project(place, tmp_path)
+
+
+def test_a_cycle_that_is_done_says_so(project):
+    """Exit 0, the session, what it said, and that the cycle is done."""
+    project.claude(
+        """
+        say(type="assistant", message={"model": "m", "content": [
+            {"type": "text", "text": "reading"},
+            {"type": "tool_use", "id": "1", "name": "Bash", "input": {"command": "ls"}}]})
+        done()
+        """
+    )
+    out = project("run").out
+    assert "cycle 1, a fresh session" in out
+    assert "  reading\n" in out
+    assert "  · Bash ls\n" in out
+    assert "✓ trades: cycle 1 is done" in out
+
+
+def test_for_machines_every_report_is_a_line_of_json(project):
+    """The last one is the outcome, with nothing in between that is no JSON."""
+    project.claude("done()")
+    reports = [json.loads(line) for line in project("run", "--json").out.splitlines()]
+    assert [one["report"] for one in reports] == [
+        "launching",
+        "opened",
+        "finished",
+        "fell",
+        "outcome",
+    ]
+    assert reports[-1]["outcome"]["kind"] == "clean"
+
+
+def test_a_crash_is_told_and_the_same_session_goes_on(project):
+    """What it had left running is counted, and the next launch is announced as a resume."""
+    project.claude(
+        """
+        if not os.path.exists("crashed"):
+            open("crashed", "w").close()
+            if not os.fork():
+                os.setsid()
+                os.close(1); os.close(2)
+                open("left", "w").close()
+                time.sleep(600)
+            while not os.path.exists("left"):
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+        done()
+        """
+    )
+    out = project("run").out
+    assert "! ended by SIGKILL; ended what it had left running (1)" in out
+    assert "the same session goes on" in out
+    assert project.place.processes() == []
+
+
+def test_a_limit_ends_with_what_to_do(project):
+    """Exit 9 and a hint; the cycle stays open."""
+    project.claude(
+        'done("Claude usage limit reached", ok=False, api_error_status=429); sys.exit(1)'
+    )
+    ended = project("run", code=9)
+    assert "stopped before cycle 1 was done" in ended.err
+    assert "goes on in the same session" in ended.err
+    assert project.exits() == ["limit"]
+
+
+def test_without_the_program_it_is_said_how_to_get_it(project):
+    """Exit 9, and how a person installs it."""
+    ended = project("run", code=9)
+    assert "claude could not be started" in ended.err
+    assert "npm" in ended.err or "install" in ended.err
+
+
+def test_without_a_task_nothing_is_started(project):
+    """The file that `init` wrote says no task yet; it is named, and so is one that is missing."""
+    project.claude("done()")
+    (project.path / "PROMPT.md").unlink()
+    assert "PROMPT.md" in project("run", code=3).err
+    (project.path / "PROMPT.md").write_text(" \n")
+    assert "says no task yet" in project("run", code=3).err
+
+
+def test_a_second_run_is_refused_while_the_first_lives(project):
+    """Exit 6 with what to do; the first is not disturbed."""
+    project.claude(
+        """
+        open("up", "w").close()
+        while not os.path.exists("go"):
+            time.sleep(0.01)
+        done()
+        """
+    )
+    first = project.start("run")
+    project.place.wait_for((project.path / "up").exists)
+    second = project("run", code=6)
+    assert "is being run already" in second.err
+    (project.path / "go").touch()
+    assert first.wait() == 0, first.err
+
+
+TO_NOBODY = """
+import os, subprocess, sys
+reader, writer = os.pipe()
+child = subprocess.Popen(sys.argv[1:], stdout=writer, stderr=writer)
+os.close(writer)
+os.read(reader, 1)
+os.close(reader)
+open("deaf", "w").close()
+child.wait()
+"""
+
+
+def test_an_agent_works_on_when_nobody_reads_its_output_any_more(project):
+    """A pager that was quit must not end the work, nor leave its launch open."""
+    project.claude(
+        """
+        say(type="assistant", message={"model": "m", "content": [{"type": "text", "text": "hi"}]})
+        while not os.path.exists("deaf"):
+            time.sleep(0.01)
+        for number in range(50):
+            say(type="assistant", message={"model": "m", "content": [
+                {"type": "text", "text": "still here"}]})
+        open("worked", "w").close()
+        done()
+        """
+    )
+    started = project.start("run", through=[sys.executable, "-c", TO_NOBODY])
+    assert started.wait() == 0, started.err
+    assert (project.path / "worked").exists()
+    assert project.exits() == ["clean"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_stop_is_kept_also_where_it_cannot_be_told(project, number):
+    """The terminal closes: it cannot be written to any more, and the stop is no crash."""
+    project.claude(
+        """
+        say(type="assistant", message={"model": "m", "content": [{"type": "text", "text": "hi"}]})
+        while not os.path.exists("deaf"):
+            time.sleep(0.01)
+        os.kill(os.getppid(), NUMBER)
+        while True:
+            say(type="assistant", message={"model": "m", "content": [
+                {"type": "text", "text": "still here"}]})
+            time.sleep(0.01)
+        """.replace("NUMBER", str(int(number)))
+    )
+    started = project.start("run", through=[sys.executable, "-c", TO_NOBODY])
+    assert started.wait() == 0, started.err
+    assert project.exits() == ["interrupted"]
+
+
+def test_priming_leaves_out_rules_that_cannot_be_read_and_says_so(project):
+    """A rules file that is gone costs the session its rules, not the relay with them."""
+    (project.path / "rekindle.yaml").write_text(MANIFEST + "    rules: RULES.md\n")
+    (project.path / "relay.md").write_text("## Next Action\nWrite the parser\n")
+    project("relay", "set", "relay.md")
+    folder = project.path / ".rekindle/agents/trades"
+    record = '1 hook claude-code SessionStart:startup - - 1794709671134562890 - {"session_id":"s1"}'
+    started = project.place.start(
+        [sys.executable, "-I", "-m", "rekindle", "hooks", "prime", str(folder)],
+        env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
+        cwd=project.path,
+        stdin=record,
+    )
+    assert started.wait() == 0, started.err
+    assert "Write the parser" in started.out
+    assert "RULES.md" in started.out

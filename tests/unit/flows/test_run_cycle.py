@@ -1,0 +1,623 @@
+"""A cycle of an agent that a test plays: what is done in which order, and what stays known."""
+
+import errno
+import threading
+import uuid
+from pathlib import Path
+
+import pytest
+
+from conftest import RELAY
+from rekindle.documents import event as events
+from rekindle.documents import primer, relay
+from rekindle.documents.launch import (
+    Command,
+    Exit,
+    Finished,
+    Opened,
+    Said,
+    Usage,
+    Used,
+)
+from rekindle.documents.manifest import Persona
+from rekindle.errors import AgentError, ProgramMissingError, StoreError, SupervisedError
+from rekindle.flows import launch as flow
+from rekindle.flows.launch import Agent, Fell, Launching, Trouble, World
+from rekindle.flows.run_cycle import RunCycle
+from rekindle.policy.settings import Restart, Runtime, Settings
+from rekindle.stores.files import inbox
+from rekindle.system import disk
+
+BANNER = "=== RECOVERY DETECTED ==="
+
+
+class FakeHarness:
+    """A dialect in which every line of the stream is one thing that is seen."""
+
+    NAME = "fake"
+    PASSED_ON = ()
+    NEVER_PASSED_ON = ()
+    INSTALL = "install it with `get fake`"
+
+    def __init__(self):
+        self.seen = {}
+        self.exits = []
+        self.ended = []
+        self.starts = []
+
+    def command(self, start):
+        self.starts.append(start)
+        return Command(("fake", start.session), {"FROM_HARNESS": "1"})
+
+    def hooks(self, program, *, supervised, folder=""):
+        return {"told": [*program, supervised]}
+
+    def read_hook(self, line):
+        return None
+
+    def read_stream(self, line):
+        return self.seen[line]
+
+    def usage(self, tail, windows):
+        return Usage(len(tail), None, "unknown")
+
+    def classify(self, ended):
+        self.ended.append(ended)
+        return Exit("interrupted", "stopped") if ended.stopped else self.exits.pop(0)
+
+
+class FakeChild:
+    def __init__(self, play):
+        self._play = play
+        self.code = 0
+        self.errors = "its complaints"
+        self.told = []
+
+    def follow(self, every):
+        for one in self._play:
+            yield one() if callable(one) else one
+            if "kill" in self.told:
+                self.code = -9
+                return
+
+    def ask_to_end(self):
+        self.told.append("ask")
+
+    def kill(self):
+        self.told.append("kill")
+
+
+class FakeProcesses:
+    """Starts what the test plays, and notes what was done and what the log said by then."""
+
+    def __init__(self, store):
+        self._store = store
+        self.plays = []
+        self.done = []
+        self.children = []
+        self.left = {}
+        self.this_boot = "b00t"
+
+    def durable(self):
+        """The kinds of the launches' and cycles' events that are in the log by now."""
+        found = self._store.events_since("trades", 0).events
+        return [one.kind for one in found if one.kind.startswith(("launch", "cycle"))]
+
+    def start(self, argv, *, prompt, environment, folder):
+        self.done.append(("start", self.durable()))
+        self.asked = {"argv": argv, "prompt": prompt, "env": environment, "folder": folder}
+        play = self.plays.pop(0)
+        if isinstance(play, Exception):
+            raise play
+        self.children.append(FakeChild(play))
+        return self.children[-1]
+
+    def boot(self):
+        return self.this_boot
+
+    def uptime(self):
+        return 12.5
+
+    def end_marked(self, mark, *, boot, uptime):
+        self.done.append(("sweep", self.durable()))
+        self.swept = (mark, boot, uptime)
+        return self.left.get(mark, 0)
+
+    def is_alive(self, process):
+        return False
+
+
+class Scene:
+    """An agent, the world around it, and everything that it told."""
+
+    def __init__(self, store, clock, tmp_path):
+        self.store, self.clock, self.folder = store, clock, tmp_path
+        self.harness = FakeHarness()
+        self.processes = FakeProcesses(store)
+        self.told = []
+        self.interruptions = 0
+        self.settings = Settings()
+
+    def plays(self, *launches):
+        """Each a kind of exit, and what its process shows."""
+        for kind, *shown in launches:
+            self.harness.exits.append(kind if isinstance(kind, Exit) else Exit(kind, "words"))
+            self.processes.plays.append([*shown, None])
+
+    def opens(self):
+        """A line in which the program says that it works on the session it was given."""
+        return self.shows(lambda: (Opened(self.harness.starts[-1].session),))
+
+    def shows(self, make):
+        name = f"line-{len(self.harness.seen)}".encode()
+
+        def line():
+            self.harness.seen[name] = make()
+            return name
+
+        self.harness.seen[name] = ()
+        return line
+
+    def agent(self, **more):
+        facts = {
+            "name": "trades",
+            "harness": self.harness,
+            "folder": str(self.folder),
+            "task": "Ship it.",
+            "rules": "Never touch main.",
+            "persona": Persona(),
+            "environment": {"PATH": "/bin"},
+            "hook": ("python", "hook.pyc"),
+        }
+        return Agent(**facts | more)
+
+    def run(self, store=None):
+        world = World(
+            store=store or self.store,
+            processes=self.processes,
+            settings=self.settings,
+            clock=self.clock,
+            interrupted=lambda: self.interruptions,
+            tell=self.told.append,
+        )
+        return RunCycle(self.agent(), world).run()
+
+    def logged(self, kind):
+        return [one for one in self.store.events_since("trades", 0).events if isinstance(one, kind)]
+
+    def exits(self):
+        return [one.exit for one in self.logged(events.LaunchEnded)]
+
+
+@pytest.fixture
+def scene(store, clock, tmp_path):
+    return Scene(store, clock, tmp_path)
+
+
+def test_a_clean_cycle_is_one_launch(scene):
+    """Started, ended, told; the cycle is closed and its outcome clean."""
+    scene.plays(("clean", scene.opens()))
+    outcome = scene.run()
+    assert (outcome.cycle, outcome.kind, outcome.last.kind) == (1, "clean", "clean")
+    assert scene.processes.durable() == [
+        "cycle.started",
+        "launch.started",
+        "launch.ended",
+        "cycle.ended",
+    ]
+    (started,) = scene.logged(events.LaunchStarted)
+    (ended,) = scene.logged(events.LaunchEnded)
+    assert (started.harness, started.boot, started.uptime) == ("fake", "b00t", 12.5)
+    assert (started.resumes, started.recovery) == (False, False)
+    assert ended.opened
+    assert ended.launch == started.launch
+    assert [type(one) for one in scene.told] == [Launching, Opened, Fell]
+
+
+def test_what_is_begun_is_durable_before_and_what_is_left_is_ended_before_the_next(scene):
+    """LaunchStarted, start, sweep, LaunchEnded; and only then the next."""
+    scene.plays(("crash", scene.opens()), ("clean", scene.opens()))
+    scene.run()
+    begun = ["cycle.started", "launch.started"]
+    again = [*begun, "launch.ended", "launch.started"]
+    assert scene.processes.done == [
+        ("start", begun),
+        ("sweep", begun),
+        ("start", again),
+        ("sweep", again),
+    ]
+
+
+def test_the_sweep_looks_for_the_mark_that_the_launch_was_given(scene):
+    """The mark in its environment is the one in the log, with boot and time of its start."""
+    scene.plays(("clean",))
+    scene.run()
+    (started,) = scene.logged(events.LaunchStarted)
+    environment = scene.processes.asked["env"]
+    assert environment == {
+        "PATH": "/bin",
+        "FROM_HARNESS": "1",
+        "REKINDLE_LAUNCH": started.launch,
+        "REKINDLE_FOLDER": str(scene.store.folder("trades").path),
+        "REKINDLE_AGENT": "trades",
+    }
+    assert scene.processes.swept == (started.launch, "b00t", 12.5)
+
+
+def test_a_crash_is_resumed_and_a_session_that_is_gone_is_taken_over(scene):
+    """The same session twice; then a fresh one that is told what happened, with a new id."""
+    with scene.store.writer("trades") as writer:
+        writer.commit_relay(relay.parse(RELAY), by="person")
+    prompts = []
+    start = scene.processes.start
+
+    def noting(argv, **how):
+        prompts.append(how["prompt"])
+        return start(argv, **how)
+
+    scene.processes.start = noting
+    scene.plays(
+        ("crash", scene.opens()),
+        ("resume-failed",),
+        ("resume-failed",),
+        ("clean", scene.opens()),
+    )
+    assert scene.run().kind == "clean"
+    started = scene.logged(events.LaunchStarted)
+    assert [one.resumes for one in started] == [False, True, True, False]
+    assert [one.recovery for one in started] == [False, False, False, True]
+    first, *resumed, fresh = [one.session for one in started]
+    assert resumed == [first, first]
+    assert fresh != first
+    assert len({one.launch for one in started}) == 4
+    assert all(uuid.UUID(one.session) for one in started)
+    assert BANNER not in prompts[0]
+    assert prompts[0].rstrip().endswith("Ship it.")
+    assert prompts[1:3] == [primer.RESUMED] * 2
+    assert prompts[3].startswith(BANNER)
+    assert "  Task: Write the parser\n" in prompts[3]
+
+
+def test_there_is_one_supervisor(scene, open_store):
+    """A second one is refused by name, starts nothing and writes nothing."""
+    before = scene.store.read("trades").committed.seq
+    with scene.store.supervising("trades"):
+        assert scene.store.is_supervised("trades")
+        with pytest.raises(SupervisedError, match="trades is being run already"):
+            scene.run(open_store())
+    assert not scene.store.is_supervised("trades")
+    assert scene.processes.done == []
+    assert scene.store.read("trades").committed.seq == before
+
+
+def test_the_supervisor_lets_go_when_it_fails(scene):
+    """An error leaves nothing behind that would keep the next run out."""
+    scene.processes.plays.append(ProgramMissingError("fake", "No such file or directory"))
+    with pytest.raises(ProgramMissingError):
+        scene.run()
+    assert not scene.store.is_supervised("trades")
+
+
+def test_while_an_agent_runs_commands_can_still_write(scene, open_store):
+    """The writer's lock is taken for moments only."""
+    added = []
+
+    def add():
+        loop = events.LoopAdded(ts=scene.clock(), id="rate-limit", text="How many?")
+        added.append(open_store().submit("trades", loop))
+
+    scene.plays(("clean", add))
+    scene.run()
+    assert added == [True]
+    assert "rate-limit" in scene.store.read("trades").committed.loops
+
+
+def lose(scene, *, boot="b00t", mark="lost-1", cycle=1, session=None):
+    """A supervisor began a launch and is gone."""
+    with scene.store.writer("trades") as writer:
+        writer.append(
+            events.CycleStarted(ts=scene.clock(), cycle=cycle),
+            events.LaunchStarted(
+                ts=scene.clock(),
+                launch=mark,
+                cycle=cycle,
+                session=session or str(uuid.uuid4()),
+                harness="fake",
+                boot=boot,
+                uptime=3.5,
+            ),
+        )
+
+
+def test_what_a_lost_supervisor_left_is_ended_before_anything_is_started(scene):
+    """Found by its mark, recorded as lost with how many there were, then its session goes on."""
+    session = str(uuid.uuid4())
+    lose(scene, session=session)
+    scene.processes.left["lost-1"] = 3
+    scene.plays(("clean", scene.opens()))
+    assert scene.run().kind == "clean"
+    assert [what for what, _ in scene.processes.done] == ["sweep", "start", "sweep"]
+    lost, ended = scene.logged(events.LaunchEnded)
+    assert (lost.launch, lost.exit, lost.swept, lost.session) == ("lost-1", "lost", 3, session)
+    assert (ended.exit, ended.resumes, ended.session) == ("clean", True, session)
+    fell = next(one for one in scene.told if isinstance(one, Fell))
+    assert fell.swept == 3
+
+
+def test_a_launch_of_another_boot_is_looked_for_as_such(scene):
+    """The sweep is told which boot and time it was: whoever looks then leaves all alone."""
+    lose(scene, boot="an0ther")
+    swept = []
+    scene.processes.end_marked = lambda mark, **at: swept.append((mark, at)) or 0
+    scene.plays(("clean",))
+    scene.run()
+    assert swept[0] == ("lost-1", {"boot": "an0ther", "uptime": 3.5})
+
+
+def test_a_lost_launch_is_settled_once(scene):
+    """The run after the next does not look for it again."""
+    lose(scene)
+    scene.plays(("clean",), ("clean",))
+    scene.run()
+    scene.run()
+    assert scene.exits() == ["lost", "clean", "clean"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ProgramMissingError("fake", "No such file or directory"),
+        AgentError("the agent's folder is not there", hint="correct `dir:`"),
+    ],
+    ids=["no-program", "no-folder"],
+)
+def test_an_agent_that_cannot_be_started_leaves_no_open_launch(scene, error):
+    """It is over and known why; once that is mended, a fresh session begins."""
+    scene.processes.plays.append(error)
+    with pytest.raises(AgentError) as caught:
+        scene.run()
+    assert caught.value.hint
+    if isinstance(error, ProgramMissingError):
+        assert caught.value.hint == scene.harness.INSTALL
+    (ended,) = scene.logged(events.LaunchEnded)
+    assert (ended.exit, ended.opened, ended.words) == ("crash", False, str(error))
+    scene.processes.done.clear()
+    scene.plays(("clean", scene.opens()))
+    assert scene.run().kind == "clean"
+    assert [what for what, _ in scene.processes.done] == ["start", "sweep"]
+    assert [one.resumes for one in scene.logged(events.LaunchStarted)] == [False, False]
+
+
+def test_a_failure_while_following_is_told_once_and_the_agent_works_on(scene, monkeypatch):
+    """A full disk is the supervisor's trouble: it is said, not repeated, and ends nothing."""
+    monkeypatch.setattr(flow, "FOLD_EVERY_SECONDS", 0.0)
+    full = [False]
+    real = scene.store.writer
+
+    def writer(agent, **how):
+        if full[0]:
+            raise StoreError("ops.jsonl", "No space left on device", errno=errno.ENOSPC)
+        return real(agent, **how)
+
+    monkeypatch.setattr(scene.store, "writer", writer)
+
+    def fills_up():
+        full[0] = True
+
+    def is_freed():
+        full[0] = False
+
+    said = scene.shows(lambda: (Said("still here"),))
+    scene.plays(("clean", scene.opens(), fills_up, None, None, None, said, is_freed))
+    assert scene.run().kind == "clean"
+    assert [one.words for one in scene.told if isinstance(one, Trouble)] == [
+        "ops.jsonl: No space left on device"
+    ]
+    assert Said("still here") in scene.told
+
+
+def test_hooks_are_folded_while_the_agent_works(scene, monkeypatch):
+    """What they reported is in the log before the launch ends."""
+    monkeypatch.setattr(flow, "FOLD_EVERY_SECONDS", 0.0)
+    beats = []
+
+    def reports():
+        beat = events.Heartbeat(ts=scene.clock(), session="one", tool="Bash", call="c1")
+        inbox.append(scene.store.folder("trades").inbox, [beat], durable=True)
+
+    def looks():
+        beats.append(len(scene.logged(events.Heartbeat)))
+
+    scene.plays(("clean", reports, looks))
+    scene.run()
+    assert beats == [1]
+
+
+@pytest.mark.parametrize(("times", "told"), [(1, ["ask"]), (2, ["ask", "kill"])])
+def test_the_operator_asks_once_and_insists_twice(scene, times, told):
+    """Ctrl-C asks the agent to end; a second one kills it; neither is a crash."""
+
+    def presses():
+        scene.interruptions = 1
+
+    def presses_again():
+        scene.interruptions = times
+
+    scene.plays(("never",))
+    scene.processes.plays[0] = [scene.opens(), presses, None, presses_again, None]
+    scene.harness.exits.clear()
+    outcome = scene.run()
+    assert scene.processes.children[0].told[: len(told)] == told
+    assert ("kill" in scene.processes.children[0].told) == (times > 1)
+    assert outcome.kind == "interrupted"
+    assert scene.exits() == ["interrupted"]
+    assert scene.processes.durable()[-1] == "launch.ended"  # the cycle stays open
+
+
+def test_one_that_does_not_end_when_asked_is_killed(scene, monkeypatch):
+    """Asked once, and after its time made to."""
+    monkeypatch.setattr(flow, "STOP_SECONDS", -1.0)
+
+    def presses():
+        scene.interruptions = 1
+
+    scene.plays(("never",))
+    scene.processes.plays[0] = [presses, None, None, None]
+    scene.harness.exits.clear()
+    scene.run()
+    assert scene.processes.children[0].told == ["ask", "kill"]
+    assert scene.harness.ended[0].code == -9
+
+
+def test_cycles_are_numbered_over_runs(scene):
+    """Each clean run is the next cycle."""
+    for number in (1, 2, 3):
+        scene.plays(("clean",))
+        assert scene.run().cycle == number
+    assert [one.cycle for one in scene.logged(events.CycleEnded)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["limit", "overload", "auth", "budget", "interrupted"])
+def test_a_cycle_that_was_stopped_goes_on_with_the_next_run(scene, kind):
+    """It stays open; the next run resumes its session under the same number."""
+    scene.plays((kind, scene.opens()))
+    outcome = scene.run()
+    assert (outcome.cycle, outcome.kind) == (1, kind)
+    assert scene.logged(events.CycleEnded) == []
+    scene.plays(("clean", scene.opens()))
+    assert scene.run().cycle == 1
+    first, second = scene.logged(events.LaunchStarted)
+    assert (second.session, second.resumes) == (first.session, True)
+    assert len(scene.logged(events.CycleStarted)) == 1
+
+
+def test_a_supervisor_killed_between_end_and_close_only_closes(scene):
+    """The work was done: nothing is started for it again."""
+    lose(scene, mark="done-1")
+    with scene.store.writer("trades") as writer:
+        writer.append(
+            events.LaunchEnded(
+                ts=scene.clock(), launch="done-1", cycle=1, session="one", exit="clean"
+            )
+        )
+    outcome = scene.run()
+    assert (outcome.kind, outcome.last, scene.processes.done) == ("clean", None, [])
+    assert [one.cycle for one in scene.logged(events.CycleEnded)] == [1]
+
+
+def test_an_agent_that_only_crashes_is_given_up(scene):
+    """As often as the manifest allows, and no more."""
+    scene.settings = Settings(runtime=Runtime(restart=Restart(max_crashes=4)))
+    scene.plays(*[("crash", scene.opens())] * 9)
+    outcome = scene.run()
+    assert (outcome.kind, len(scene.exits())) == ("crash", 4)
+
+
+def test_a_clock_set_back_while_it_runs_does_not_keep_it_running(scene):
+    """Ctrl-C still ends the run when the time of day has moved behind its beginning."""
+
+    def presses():
+        scene.clock.forward(hours=-2)
+        scene.interruptions = 1
+
+    scene.plays(("never",), ("never",))
+    scene.processes.plays[0] = [scene.opens(), presses, None]
+    scene.harness.exits.clear()
+    assert scene.run().kind == "interrupted"
+    assert len(scene.exits()) == 1
+
+
+def test_what_it_cost_and_how_it_ended_is_kept(scene):
+    """Money, tokens, code, words, and of a limit when it ends."""
+    finished = Finished("s", ok=False, usd=0.25)
+    shown = scene.shows(lambda: (Used(Usage(1234, 200_000, "reported")), finished))
+    found = Exit("limit", "a limit was reached", "resets 3am", 1_794_709_671)
+    scene.plays((found, scene.opens(), shown))
+    assert scene.run().last == found
+    (ended,) = scene.logged(events.LaunchEnded)
+    assert (ended.usd, ended.tokens, ended.window) == (0.25, 1234, 200_000)
+    assert (ended.code, ended.words) == (0, "a limit was reached")
+    assert (ended.hint, ended.resets_at) == ("resets 3am", 1_794_709_671)
+    asked = scene.harness.ended[0]
+    assert (asked.errors, asked.finished, asked.stopped) == ("its complaints", finished, False)
+
+
+def test_without_a_word_of_usage_the_transcript_tells_it(scene, tmp_path):
+    """Killed before it said anything, its transcript still knows how full the window was."""
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_bytes(b"x" * 300_000)
+
+    def begins():
+        with scene.store.writer("trades") as writer:
+            writer.append(
+                events.SessionStarted(
+                    ts=scene.clock(),
+                    session=scene.harness.starts[-1].session,
+                    harness="fake",
+                    transcript=str(transcript),
+                )
+            )
+
+    scene.plays(("crash", begins), ("clean", transcript.unlink))
+    scene.run()
+    first, second = scene.logged(events.LaunchEnded)
+    assert first.tokens == 256 * 1024  # only its end is read
+    assert second.tokens is None
+
+
+def test_another_session_than_the_one_asked_for_was_not_opened(scene):
+    """A program that opened a session of its own did not work on ours."""
+    scene.plays(("crash", scene.shows(lambda: (Opened(str(uuid.uuid4())),))), ("clean",))
+    scene.run()
+    assert scene.logged(events.LaunchEnded)[0].opened is False
+    assert [one.resumes for one in scene.logged(events.LaunchStarted)] == [False, False]
+
+
+def test_the_hooks_of_a_launch_are_written_before_it(scene):
+    """The file that the CLI is pointed to is there, complete, and for its owner alone."""
+    found = []
+
+    def looks():
+        path = Path(scene.harness.starts[-1].hooks)
+        found.append((disk.read(path), path.stat().st_mode & 0o777))
+
+    scene.plays(("clean", looks))
+    scene.run()
+    ((text, mode),) = found
+    assert b'"hook.pyc"' in text
+    assert b"true" in text
+    assert mode == 0o600
+
+
+def test_a_supervisor_s_lock_does_not_hold_readers(scene, open_store):
+    """A status from another thread answers while the agent runs, and says that it is supervised."""
+    answers = []
+
+    def asks():
+        other = open_store()
+        one = threading.Thread(target=lambda: answers.append(other.is_supervised("trades")))
+        one.start()
+        one.join(5)
+
+    scene.plays(("clean", asks))
+    scene.run()
+    assert answers == [True]
+
+
+def test_nothing_is_started_after_the_operator_said_stop(scene):
+    """Ctrl-C while what a crash left behind is being ended: no agent begins only to be ended."""
+    sweep = scene.processes.end_marked
+
+    def pressed(mark, **at):
+        scene.interruptions = 1
+        return sweep(mark, **at)
+
+    scene.processes.end_marked = pressed
+    scene.plays(("crash", scene.opens()), ("never",))
+    assert scene.run().kind == "interrupted"
+    assert scene.exits() == ["crash"]
+    scene.processes.end_marked = sweep
+    scene.interruptions = 0
+    scene.harness.exits[:] = [Exit("clean")]
+    assert scene.run().kind == "clean"
+    assert [one.resumes for one in scene.logged(events.LaunchStarted)] == [False, True]

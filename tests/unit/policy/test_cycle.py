@@ -1,0 +1,229 @@
+"""What a cycle does next, from what was tried in it."""
+
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.documents.shape import duration
+from rekindle.policy.cycle import LOST, Fresh, Over, Resume, next_step
+from rekindle.policy.sessions import Attempt
+from rekindle.policy.settings import Restart
+
+SINCE = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
+NOW = SINCE + timedelta(minutes=5)
+BEFORE_RUN = 1_000
+"""How long the log was when this run began."""
+CRASHES = ("crash", "resume-failed")
+STOPS = ("interrupted", "limit", "overload", "auth", "budget")
+KINDS = ("clean", *CRASHES, *STOPS, "context-full", LOST)
+
+
+def attempt(exit_kind, *, session="one", resumes=False, opened=False, earlier=False):
+    return Attempt(
+        cycle=1,
+        session=session,
+        resumes=resumes,
+        seq=1 if earlier else BEFORE_RUN + 1,
+        exit=exit_kind,
+        ended=SINCE + timedelta(minutes=-1 if earlier else 1),
+        opened=opened,
+    )
+
+
+def in_order(tried):
+    """Each with a place of its own in the log, on its side of the beginning of this run."""
+    return [
+        msgspec.structs.replace(one, seq=one.seq + place)
+        for place, one in enumerate(sorted(tried, key=lambda one: one.seq))
+    ]
+
+
+def after(*tried, now=NOW, **limits):
+    return next_step(in_order(tried), since=BEFORE_RUN, now=now, limits=Restart(**limits))
+
+
+def expected(kind, *, resumes, opened, earlier):
+    """The table, said once more in other words."""
+    if kind == "clean":
+        return Over("clean")
+    if kind in STOPS and not earlier:
+        return Over(kind)
+    if kind == "context-full":
+        return Fresh(recovery=True)
+    # After one attempt there is a session to go on with if it opened, or if nobody can tell.
+    return Resume("one") if opened or kind == LOST else Fresh(recovery=True)
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize("resumes", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_whole_table_of_one_attempt(kind, resumes, opened, earlier):
+    """Every way to end, fresh or resumed, opened or not, in this run or in an earlier one."""
+    how = {"resumes": resumes, "opened": opened, "earlier": earlier}
+    assert after(attempt(kind, **how)) == expected(kind, **how)
+
+
+def test_a_cycle_opens_with_a_fresh_session_and_no_notice():
+    """Nothing was tried, so nothing was interrupted."""
+    assert after() == Fresh(recovery=False)
+
+
+@pytest.mark.parametrize("kind", CRASHES)
+def test_resuming_is_tried_exactly_twice(kind):
+    """After one that failed it is tried again, after two a fresh session takes over."""
+    first = attempt("crash", opened=True)
+    failed = attempt(kind, resumes=True)
+    assert after(first) == Resume("one")
+    assert after(first, failed) == Resume("one")
+    assert after(first, failed, failed) == Fresh(recovery=True)
+
+
+def test_two_failed_resumes_count_over_runs():
+    """A run that goes on does not begin to count anew: the session is as lost as before."""
+    first = attempt("crash", opened=True, earlier=True)
+    failed = attempt("resume-failed", resumes=True, earlier=True)
+    assert after(first, failed) == Resume("one")
+    assert after(first, failed, failed) == Fresh(recovery=True)
+
+
+def test_a_resumed_session_that_opened_and_crashed_is_resumed_again():
+    """It was brought back, so that crash is no failed resume, however often it happens."""
+    first = attempt("crash", opened=True)
+    again = attempt("crash", resumes=True, opened=True)
+    for times in range(1, 4):
+        assert after(first, *[again] * times, max_crashes=99) == Resume("one")
+    failed = attempt("resume-failed", resumes=True)
+    assert after(first, failed, again, failed, max_crashes=99) == Resume("one")
+    assert after(first, failed, again, failed, failed, max_crashes=99) == Fresh(recovery=True)
+
+
+def test_a_fresh_session_that_took_over_is_resumed_by_its_own_id():
+    """What failed for the session before it does not count against it."""
+    tried = (
+        attempt("crash", opened=True),
+        attempt("resume-failed", resumes=True),
+        attempt("resume-failed", resumes=True),
+        attempt("crash", session="two", opened=True),
+    )
+    assert after(*tried) == Resume("two")
+
+
+def test_a_lost_resume_neither_counts_nor_clears_the_count():
+    """Of a launch whose supervisor was gone nobody knows how far it came."""
+    first = attempt("crash", opened=True)
+    failed = attempt("resume-failed", resumes=True)
+    lost = attempt(LOST, resumes=True)
+    assert after(first, failed, lost) == Resume("one")
+    assert after(first, failed, lost, failed) == Fresh(recovery=True)
+
+
+def test_a_window_that_is_full_twice_in_a_row_ends_the_run():
+    """A fresh session gets one chance; one that fills up as well would do so for ever."""
+    full = attempt("context-full", opened=True)
+    other = attempt("context-full", session="two", opened=True)
+    assert after(full) == Fresh(recovery=True)
+    assert after(full, other) == Over("context-full")
+    assert after(full, attempt("crash", session="two", opened=True)) == Resume("two")
+
+
+@pytest.mark.parametrize("kind", STOPS)
+def test_what_stopped_an_earlier_run_does_not_hold_this_one(kind):
+    """A person has said `run` since: the session goes on."""
+    stopped = attempt(kind, opened=True, earlier=True)
+    assert after(stopped) == Resume("one")
+    assert after(stopped, attempt(kind, resumes=True, opened=True)) == Over(kind)
+
+
+def test_crashes_are_counted_up_to_the_limit():
+    """The last one that is allowed ends the run, and not the one before it."""
+    crash = attempt("crash", opened=True)
+    assert after(*[crash] * 2, max_crashes=3) == Resume("one")
+    assert after(*[crash] * 3, max_crashes=3) == Over("crash")
+    assert after(crash, max_crashes=1) == Over("crash")
+    failed = attempt("resume-failed", resumes=True)
+    assert after(crash, failed, failed, max_crashes=3) == Over("crash")
+
+
+def test_crashes_before_the_window_or_of_an_earlier_run_are_forgiven():
+    """Only what happened within the window and since this run began is counted."""
+    crash = attempt("crash", opened=True)
+    old = msgspec.structs.replace(crash, ended=NOW - timedelta(seconds=901))
+    assert after(old, old, crash, max_crashes=3) == Resume("one")
+    on_the_edge = msgspec.structs.replace(crash, ended=NOW - timedelta(seconds=900))
+    assert after(on_the_edge, on_the_edge, crash, max_crashes=3) == Over("crash")
+    earlier = attempt("crash", opened=True, earlier=True)
+    assert after(*[earlier] * 9, crash, max_crashes=3) == Resume("one")
+
+
+@pytest.mark.parametrize("window", ["none", "9999999d"])
+def test_a_window_without_end_counts_every_crash(window):
+    """Written as `none` in the manifest, or longer than any calendar."""
+    crash = attempt("crash", opened=True)
+    assert after(crash, max_crashes=2, window=duration(window)) == Resume("one")
+    assert after(crash, crash, max_crashes=2, window=duration(window)) == Over("crash")
+
+
+@pytest.mark.parametrize("kind", STOPS)
+def test_a_clock_that_was_set_back_does_not_undo_a_stop(kind):
+    """What belongs to this run is told by its place in the log, not by the time of day."""
+    stopped = msgspec.structs.replace(attempt(kind, opened=True), ended=SINCE - timedelta(hours=1))
+    assert after(stopped, now=SINCE - timedelta(hours=1)) == Over(kind)
+
+
+def test_a_clock_that_was_set_back_does_not_hide_crashes():
+    """Else an agent that crashes at once would be started without end."""
+    crash = msgspec.structs.replace(attempt("crash", opened=True), ended=SINCE - timedelta(hours=1))
+    assert after(crash, crash, now=SINCE - timedelta(hours=1), max_crashes=2) == Over("crash")
+
+
+def attempts():
+    return st.builds(
+        attempt,
+        st.sampled_from(KINDS),
+        session=st.sampled_from(["one", "two"]),
+        resumes=st.booleans(),
+        opened=st.booleans(),
+        earlier=st.booleans(),
+    )
+
+
+@given(
+    st.lists(attempts(), max_size=12),
+    st.lists(
+        st.tuples(st.sampled_from([*CRASHES, "context-full"]), st.booleans()),
+        min_size=1,
+        max_size=8,
+    ),
+    st.integers(1, 6),
+    st.integers(-60, 60),
+)
+def test_from_any_history_launches_that_only_fail_come_to_an_end(tried, ends, most, seconds):
+    """Whatever was tried before and however the clock runs, no agent is started for ever."""
+    tried = in_order(tried)
+    now = NOW
+    limits = Restart(max_crashes=most)
+    futures = itertools.cycle(ends)
+    for number in range(4 * most + 8):
+        step = next_step(tried, since=BEFORE_RUN, now=now, limits=limits)
+        if isinstance(step, Over):
+            return
+        kind, opened = next(futures)
+        now += timedelta(seconds=seconds / 10)
+        resumes = isinstance(step, Resume)
+        tried.append(
+            Attempt(
+                cycle=1,
+                session=step.session if isinstance(step, Resume) else f"new-{number}",
+                resumes=resumes,
+                seq=2 * BEFORE_RUN + number,
+                exit=kind,
+                ended=now,
+                opened=opened,
+            )
+        )
+    pytest.fail(f"still starting after {number} launches: {step}")

@@ -1,0 +1,63 @@
+"""Which of our environment variables an agent gets."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.harnesses import claude_code
+from rekindle.policy import environment
+
+FOR_CLAUDE = (claude_code.PASSED_ON, claude_code.NEVER_PASSED_ON)
+
+
+def test_what_every_program_needs_is_passed_on():
+    """Where to find programs, who one is, which language, how to reach the network."""
+    ours = {
+        "PATH": "/bin",
+        "HOME": "/home/me",
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "XDG_RUNTIME_DIR": "/run/user/1",
+        "https_proxy": "http://proxy",
+        "SSH_AUTH_SOCK": "/run/agent",
+    }
+    assert environment.allowed(ours, (), ()) == ours
+
+
+def test_keys_of_other_programs_stay_here():
+    """Nothing that is not named is passed on, however harmless it looks."""
+    ours = {
+        "GITHUB_TOKEN": "t",
+        "DATABASE_URL": "d",
+        "OTHER_API_KEY": "k",
+        "PATHS": "p",
+        "MY_HOME": "h",
+        "LD_PRELOAD": "evil.so",
+        "PYTHONPATH": "/elsewhere",
+        "path": "lower",
+    }
+    assert environment.allowed(ours, *FOR_CLAUDE) == {}
+
+
+def test_the_harness_s_own_are_passed_on_but_for_a_session_s_marks():
+    """What it is set up with goes through; that it runs inside another session does not."""
+    wanted = {f"{prefix}X": "1" for prefix in claude_code.PASSED_ON}
+    marks = dict.fromkeys(claude_code.NEVER_PASSED_ON, "1")
+    assert environment.allowed(wanted | marks, *FOR_CLAUDE) == wanted
+
+
+def test_our_own_marks_never_pass_by_themselves():
+    """A launch inside a launch gets its own mark and folder, not those around it."""
+    ours = {"REKINDLE_LAUNCH": "l", "REKINDLE_FOLDER": "f", "REKINDLE_AGENT": "a"}
+    assert environment.allowed(ours, *FOR_CLAUDE) == {}
+
+
+@given(
+    st.dictionaries(st.text(max_size=20), st.text(max_size=5)),
+    st.lists(st.text(min_size=1, max_size=5)),
+    st.lists(st.text(max_size=20)),
+)
+def test_what_is_never_passed_on_never_is(ours, prefixes, never):
+    """The refusal outranks every reason to pass a variable on, and no value changes."""
+    found = environment.allowed(ours, prefixes, [*never, "PATH"])
+    assert not set(found) & {*never, "PATH"}
+    assert found.items() <= ours.items()

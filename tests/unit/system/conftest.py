@@ -1,0 +1,28 @@
+"""Whatever looks through processes or signals them runs where only the test's own can be seen."""
+
+import json
+import os
+import sys
+from textwrap import dedent
+
+import pytest
+
+from loopback.fixtures import network, place
+
+__all__ = ["inside", "network", "place"]
+
+
+@pytest.fixture
+def inside(place, tmp_path):
+    """Run a program in a place of its own; gives what it printed as JSON."""
+
+    def run(code, timeout=60, **environment):
+        started = place.start(
+            [sys.executable, "-c", dedent(code)],
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"} | environment,
+            cwd=tmp_path,
+        )
+        assert started.wait(timeout) == 0, started.err
+        return json.loads(started.out)
+
+    return run
