@@ -95,7 +95,7 @@ def test_a_signal_from_the_operator_is_not_a_crash(rekindle, model, number):
 
 def test_a_long_primer_reaches_the_model_once_and_whole(rekindle, model):
     """Thirty thousand characters by the prompt: the CLI takes them as they are."""
-    task = "# Task\n" + "".join(f"{number}. {'étape ' * 10}\n" for number in range(450))
+    task = "# Task\n" + "".join(f"{number}. {'étape ' * 10}\n" for number in range(470))
     rules = "Never touch main.\n"
     (rekindle.project / "PROMPT.md").write_text(task)
     (rekindle.project / "RULES.md").write_text(rules)
