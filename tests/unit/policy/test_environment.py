@@ -13,7 +13,7 @@ def test_what_every_program_needs_is_passed_on():
     """Where to find programs, who one is, which language, how to reach the network."""
     ours = {
         "PATH": "/bin",
-        "HOME": "/home/me",
+        "HOME": "/nowhere",
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         "XDG_RUNTIME_DIR": "/run/user/1",
