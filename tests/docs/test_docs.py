@@ -57,9 +57,10 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) < 100
 
 
-def test_every_test_that_crash_safety_names_exists():
-    """Each command of the crash-safety page selects at least one test."""
-    text = (ROOT / "docs/crash-safety.md").read_text()
+@pytest.mark.parametrize("page", ["crash-safety.md", "revival.md"])
+def test_every_test_that_a_page_names_exists(page):
+    """Each command of a page of promises selects at least one test."""
+    text = (ROOT / "docs" / page).read_text()
     commands = re.findall(r"\| `((?:pytest|just torture) [^`]+)` \|$", text, re.MULTILINE)
     assert len(commands) > 10
     listed = subprocess.run(

@@ -15,7 +15,7 @@ from rekindle.stores.files.log import Entry
 
 _POLL_SECONDS = 0.2
 _FRAME = {"v", "seq", "gen", "ts", "kind", "at", "more", "boot", "uptime"}
-_HASHES = {"sha256", "previous"}
+_HASHES = {"sha256", "previous", "session", "launch"}
 _HASH_CHARACTERS = 12
 
 

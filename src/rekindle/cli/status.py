@@ -137,7 +137,7 @@ def _warnings(row: dict[str, Any]) -> list[str]:
         found.append(f"the relay's file is {relay['file']}: rekindle doctor --fix")
     if row["state_file"] == "edited":
         found.append("state.json was edited: the next command that writes takes it over")
-    if row["pending"]:
+    if row["pending"] and not (row["run"] and row["run"]["supervised"]):
         found.append(f"records that wait to be folded, and count already: {row['pending']}")
     if row["unreadable"]:
         found.append(f"unreadable records: {row['unreadable']}; see rekindle doctor")

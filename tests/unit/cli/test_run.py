@@ -221,7 +221,7 @@ def test_priming_leaves_out_rules_that_cannot_be_read_and_says_so(project):
     folder = project.path / ".rekindle/agents/trades"
     record = '1 hook claude-code SessionStart:startup - - 1794709671134562890 - {"session_id":"s1"}'
     started = project.place.start(
-        [sys.executable, "-I", "-m", "rekindle", "hooks", "prime", str(folder)],
+        [sys.executable, "-I", "-m", "rekindle.wiring.prime", str(folder)],
         env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
         cwd=project.path,
         stdin=record,

@@ -24,7 +24,7 @@ from rekindle.errors import AgentError, ProgramMissingError, StoreError, Supervi
 from rekindle.flows import launch as flow
 from rekindle.flows.launch import Agent, Fell, Launching, Trouble, World
 from rekindle.flows.run_cycle import RunCycle
-from rekindle.policy.settings import Restart, Runtime, Settings
+from rekindle.policy.settings import STOP_SECONDS, Restart, Runtime, Settings
 from rekindle.stores.files import inbox
 from rekindle.system import disk
 
@@ -118,7 +118,7 @@ class FakeProcesses:
     def uptime(self):
         return 12.5
 
-    def end_marked(self, mark, *, boot, uptime):
+    def end_marked(self, mark, *, boot, uptime, patience):
         self.done.append(("sweep", self.durable()))
         self.swept = (mark, boot, uptime)
         return self.left.get(mark, 0)
@@ -351,7 +351,7 @@ def test_a_launch_of_another_boot_is_looked_for_as_such(scene):
     scene.processes.end_marked = lambda mark, **at: swept.append((mark, at)) or 0
     scene.plays(("clean",))
     scene.run()
-    assert swept[0] == ("lost-1", {"boot": "an0ther", "uptime": 3.5})
+    assert swept[0] == ("lost-1", {"boot": "an0ther", "uptime": 3.5, "patience": STOP_SECONDS})
 
 
 def test_a_lost_launch_is_settled_once(scene):

@@ -32,7 +32,8 @@ def lives(pid):
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 def sweep(mark="m1", **at):
-    return orphans.end_marked(mark, **{"boot": orphans.this_boot(), "uptime": BEGIN} | at)
+    known = {"boot": orphans.this_boot(), "uptime": BEGIN, "patience": 0.1}
+    return orphans.end_marked(mark, **known | at)
 
 def tell(**facts):
     print(json.dumps(facts))
