@@ -121,6 +121,10 @@ LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
 HEADLINE_CHARACTERS = 200
 """How much of a directive a status shows."""
+REDACT_GUESSABLE_CHARACTERS = 20
+"""Secrets shorter than this show less of their hash: they could be guessed."""
+REDACT_ROUNDS = 4
+"""How often a text is looked through again after something in it was redacted."""
 
 FIXED: dict[str, tuple[Any, str]] = {
     "store.snapshot_every_bytes": (
@@ -132,6 +136,14 @@ FIXED: dict[str, tuple[Any, str]] = {
         "How long a command waits for the agent's writer before it leaves its record to it.",
     ),
     "status.headline_characters": (HEADLINE_CHARACTERS, "How much of a directive a status shows."),
+    "redact.guessable_characters": (
+        REDACT_GUESSABLE_CHARACTERS,
+        "Secrets shorter than this show two digits of their hash instead of four.",
+    ),
+    "redact.rounds": (
+        REDACT_ROUNDS,
+        "How often a text is looked through again after something in it was redacted.",
+    ),
 }
 
 

@@ -1,0 +1,362 @@
+"""Secrets that only their name gives away: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`.
+
+A word that means a secret is looked for first; only around one is anything else asked. Then come
+the sign between name and value, in the many ways that files, programs and shells write it, and
+last the value itself: the weaker the word, the more the value has to look drawn by lot.
+"""
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from rekindle.policy.redact import tokens, values
+
+
+class Strength(IntEnum):
+    """How much a name says by itself."""
+
+    WEAK = 1
+    MEDIUM = 2
+    STRONG = 3
+
+
+class Named(NamedTuple):
+    start: int
+    end: int
+    rule: str
+
+
+# What a name that means a secret holds, in small letters. Each is looked for by itself: for a plain
+# word that costs next to nothing, for all of them as one pattern a hundred times as much.
+_WORDS = tuple(
+    re.compile(word)
+    for word in (
+        *"passw passphrase secret credential token key auth bearer cookie session mnemonic".split(),
+        *"webhook kennwort contrase wachtwoord senord парол 密码 密碼 密钥 口令 パスワード 비밀번호".split(),
+        *(
+            rf"{word}(?![a-z])"
+            for word in "pass pwd creds cred otp pin dsn pw pat senha mdp passe".split()
+        ),
+        *("salt", "seed", "sig(?==)", "code(?==)", "signature(?==)"),
+    )
+)
+
+_STRONG = re.compile(
+    r".*(?:passw|passphrase|pwd|secret|credential|kennwort|contrase|wachtwoord|l.senord|парол|密"
+    r"|口令|パス|비밀).*|\w*pass|creds?|senha|mdp|\w*passe|pw|private_?key"
+)
+_MEDIUM = re.compile(
+    r".*(?:token|apikey|accesskey|secretkey|privatekey|authkey|masterkey|accountkey).*"
+    r"|auth|authorization|bearer|sig|otp|pat|dsn|webhook|sid"
+)
+_KEY = re.compile(r"\w*keys?")
+_KEY_OF = frozenset(
+    "api access secret private auth master shared account license licence encryption encrypt signing"
+    " sign app application sdk admin service user storage client consumer deploy integration server"
+    " session webhook rest write ingest dev prod live account subscription functions function host"
+    " fernet jwt aes hmac rsa ssh gpg pgp wg wireguard preshared psk tls ssl cookie security routing"
+    " root bot global org organization project team machine host merchant partner publishable"
+    " management personal".split()
+)
+_TELLS_NOTHING = frozenset(
+    "public pub max min num number count next prev page cache sort primary foreign partition type"
+    " name file filename path dir folder url uri endpoint length len size limit expires expiry"
+    " expiration expire ttl age field label hint policy format version prefix suffix index idx pos"
+    " position input output total used usage per budget column bindings press down up board frame"
+    " word words stream fingerprint algorithm alg issuer required enabled valid reset error message"
+    " msg title description help placeholder tokens tokenizer list map dict set class regex pattern"
+    " kind status state mode method provider manager handler store storage_class ring etag digest"
+    " checksum integrity idempotency dedup object lookup group row range days hours minutes seconds"
+    " created updated parser response request validator generator view form model schema test tests"
+    " data_id usages exchange agreement curve store pair encipherment derivation rotation".split()
+)
+_WEAK = frozenset("cookie session code pin phrase mnemonic seed salt signature".split())
+_SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\uffff]+|[A-Z]|\d+")
+
+_BESIDE = re.compile(
+    r"(?i)\b(?:public|cache|primary|foreign|sort|partition|hash|host|lookup|object|map|dict) \Z"
+)
+_NAME_BEFORE = re.compile(r"[\w.\-]{0,60}\Z")
+_NAME_AFTER = re.compile(r"[\w.\-]{0,60}")
+_Q = r"\x01{0,7}[\"'`]"
+_GAP = r"[ \t]{0,24}"
+_SEPARATORS = (
+    # name = value, "name": "value", ["name"] = "value", name: type = "value", name => value
+    (
+        "assigned",
+        re.compile(
+            rf"(?:{_Q})?\]?\)?{_GAP}(?:\?=|\+=|:=|=>|==?|:(?!:)(?:{_GAP}[A-Za-z\[\]. |]{{1,30}}=(?!=))?){_GAP}"
+        ),
+    ),
+    # key="NAME" value="…"; name: NAME, and the value in the line below it
+    (
+        "valued",
+        re.compile(
+            rf"(?:{_Q})?[,;\x01]{{0,8}}\s{{1,40}}(?:[^\n]{{0,60}}?[^\w\n])??(?:{_Q})?[vV]alue(?:{_Q})?{_GAP}[:=]{_GAP}"
+        ),
+    ),
+    # <Name>value<
+    ("element", re.compile(r">(?=[^<\s])")),
+    # call("NAME", "value"), name("value")
+    ("called", re.compile(rf"(?:{_Q}{_GAP},|\(){_GAP}(?=[brfu]{{0,2}}{_Q})")),
+    # the password for staging is …
+    ("prose", re.compile(r"s?[ \t][\w \t'\"/\-]{0,40}?\b(?:is|was|to|=|:)[: \t]{1,3}")),
+    # name value: flags, netrc, `aws configure set`, prose
+    (
+        "spaced",
+        re.compile(
+            r"(?:[ \t]{1,8}(?:is|was|are|set|to|now|of|as|=>?|->|by|with)(?=[ :]))?:?[ \t]{1,8}"
+        ),
+    ),
+)
+_SCHEME = re.compile(
+    r"(?:bearer|basic|token|digest|apikey|api-key|negotiate|ntlm|key|bot|splunk|genie-?key|sso-key"
+    r"|oauth|session|jwt|dsn|raw|secret|pve[a-z]{2,10}|kgat|ssws|discogs|app_?key)[ =:]{1,3}",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(
+    r"[brfu]{0,2}(?P<q>\x01{0,7}[\"'`])(?P<v>[^\n]{1,4000}?)(?<!\x01)(?P=q)", re.IGNORECASE
+)
+_OPENED = re.compile(r"[brfu]{0,2}\x01{0,7}[\"'`](?P<v>[^\s\x01\"'`]{4,2000})", re.IGNORECASE)
+_CUT = re.compile(r"(?:\.{3}|…| \[?(?:truncated|snip|cut|…)[^\n]{0,20})\Z")
+_BARE = re.compile(r"(?P<v>[^\s\x01\"'`]{4,2000})")
+_NEXT_FIELD = re.compile(r"[;&](?=[\w .\-]{1,40}=|\s|$)|&amp;|,(?=[\w\"']+[=:])|</|#(?=/)")
+_JOINED = re.compile(
+    r"[ \t]{0,4}[\x01\\]{0,7}[+.]?[ \t\x01\\]{0,8}\n?[^\n\w\"']{0,40}?(?=\x01{0,7}[\"'])"
+)
+_NEAR = 120
+_DRAWN = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
+_EDGE = ",;)]}>"
+
+
+def find(view: str, low: str) -> list[Named]:
+    """`view` is the text with its escapes undone, `low` the same in small letters."""
+    found: list[Named] = []
+    done = 0
+    for at in sorted({match.start() for word in _WORDS for match in word.finditer(low)}):
+        if at < done:
+            continue
+        start = at - len(_name_before(view, at))
+        stop = _NAME_AFTER.match(view, at).end()  # type: ignore[union-attr]
+        name = view[start:stop].rstrip(".-")
+        stop = start + len(name)
+        done = max(done, stop)
+        strength = strength_of(name)
+        if strength is None or (
+            strength is Strength.WEAK and _BESIDE.search(view, max(0, start - 20), start)
+        ):
+            continue
+        here = _assigned(view, name, start, stop, strength) or _nearby(view, stop)
+        found += here
+        done = max([done, *(one.end for one in here)])
+    return found
+
+
+def _name_before(view: str, at: int) -> str:
+    match = _NAME_BEFORE.search(view[max(0, at - 60) : at])
+    return match[0] if match else ""
+
+
+@lru_cache(maxsize=4096)
+def strength_of(name: str) -> Strength | None:
+    """What a name promises; None where it is the name of something else."""
+    words = [word.lower() for word in _SPLIT.findall(name)]
+    if not words or values.is_random(name.replace("_", "."), 12) and not name.isupper():
+        return None  # what was drawn itself names nothing
+    telling = [_word(word, words[:place], name.isupper()) for place, word in enumerate(words)]
+    best = max((one for one in telling if one), default=None)
+    if best is None or not _TELLS_NOTHING.isdisjoint(words):
+        return None
+    if words[-1] in {"id", "ids", "at", "by", "in"}:
+        return None
+    return best
+
+
+def _word(word: str, before: list[str], name_is_capital: bool) -> Strength | None:
+    if _STRONG.fullmatch(word):
+        return Strength.STRONG
+    if _MEDIUM.fullmatch(word):
+        return Strength.MEDIUM
+    if _KEY.fullmatch(word):
+        if word == "key" and before and before[-1] in _KEY_OF:
+            return Strength.MEDIUM
+        if word == "key" and len(before) > 1 and name_is_capital:
+            return Strength.MEDIUM
+        return Strength.WEAK if word == "key" else Strength.MEDIUM if word[:-3] in _KEY_OF else None
+    return Strength.WEAK if word in _WEAK else None
+
+
+def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -> list[Named]:
+    for form, pattern in _SEPARATORS:
+        separator = pattern.match(view, stop)
+        if separator is None:
+            continue
+        if strength is Strength.WEAK and (form == "prose" or "\n" in separator[0]):
+            continue
+        at = separator.end()
+        scheme = _SCHEME.match(view, at)
+        quote = re.compile(_Q).match(view, at)
+        if scheme is None and quote is not None:
+            scheme = _SCHEME.match(view, quote.end())
+        if scheme is not None and _BARE.match(view, scheme.end()):
+            at, strength = scheme.end(), max(strength, Strength.MEDIUM)
+        is_query = view[start - 1 : start] in {"?", "&"}
+        if _is_flag(view, start) and form != "prose":
+            strength = Strength.STRONG
+        if is_query:
+            strength = max(strength, Strength.MEDIUM)
+        value = _value(view, at, form, is_query=is_query)
+        if value is None:
+            continue
+        begin, end, quoted = value
+        if not _is_secret(
+            view[begin:end], strength, form, quoted=quoted, flag=_is_flag(view, start)
+        ):
+            if form == "assigned" or form == "called":
+                return []
+            continue
+        found = [Named(begin, end, _rule(name, strength))]
+        if quoted:
+            found += _joined(view, end, found[0].rule)
+        return found
+    return []
+
+
+def _nearby(view: str, stop: int) -> list[Named]:
+    """A word that can only be a token, later in a line that speaks of one."""
+    end = view.find("\n", stop, stop + _NEAR)
+    for word in _DRAWN.finditer(view, stop, end if end >= 0 else min(len(view), stop + _NEAR)):
+        text = word[0].rstrip(".:")
+        capitals = sum(map(str.isupper, text))
+        if (
+            values.is_random(text, 20)
+            and capitals >= 3
+            and sum(map(str.islower, text)) >= 3
+            and values.has_digit(text)
+            and not values.is_code(text)
+            and not tokens.is_public_id(text)
+        ):
+            return [Named(word.start(), word.start() + len(text), "token")]
+    return []
+
+
+def _is_flag(view: str, start: int) -> bool:
+    return view[max(0, start - 2) : start] == "--" or view[start : start + 1] == "-"
+
+
+def _value(view: str, at: int, form: str, *, is_query: bool) -> tuple[int, int, bool] | None:
+    quoted = _QUOTED.match(view, at)
+    if quoted is not None and not _CUT.search(quoted["v"]):
+        return (*quoted.span("v"), True)
+    opened = _OPENED.match(view, at)
+    if opened is not None:
+        return (*opened.span("v"), True)
+    if form == "called":
+        return None
+    bare = _BARE.match(view, at)
+    if bare is None:
+        return None
+    begin, end = bare.span("v")
+    text = bare["v"]
+    if is_query:
+        text = text.partition("&")[0]
+    field = _NEXT_FIELD.search(text)
+    if field is not None:
+        text = text[: field.start()]
+    if form == "element":
+        text = text.partition("<")[0]
+    trimmed = text.rstrip(_EDGE)
+    if not any(one in trimmed for one in "([{<"):
+        text = trimmed
+    end = begin + len(text)
+    return (begin, end, False) if text else None
+
+
+def _joined(view: str, end: int, rule: str) -> list[Named]:
+    """The further pieces of a literal that was written in several: "abc" + "def"."""
+    found: list[Named] = []
+    closing = re.compile(_Q).match(view, end)
+    while closing is not None and len(found) < 100:
+        joint = _JOINED.match(view, closing.end())
+        piece = (
+            _QUOTED.match(view, joint.end())
+            if joint and ("+" in joint[0] or "\n" in joint[0])
+            else None
+        )
+        if piece is None or not values.is_random(piece["v"], 6) or " " in piece["v"]:
+            break
+        found.append(Named(*piece.span("v"), rule))
+        closing = re.compile(_Q).match(view, piece.end("v"))
+    return found
+
+
+def _is_secret(value: str, strength: Strength, form: str, *, quoted: bool, flag: bool) -> bool:
+    value = _CUT.sub("", value)
+    if values.is_placeholder(value) or values.is_file(value) or value.startswith("[redacted:"):
+        return False
+    if " " in value or "\t" in value or "://" in value:
+        return False
+    drawn = values.is_random(value, 12)
+    if form == "called" and not drawn and (len(value) < 8 or values.is_code(value)):
+        return False
+    if drawn and not quoted and not values.has_digit(value):
+        drawn = len(value) >= 16 and min(_capitals(value), 1 - _capitals(value)) > 1 / 3
+    if value.isdigit() and not quoted:  # a number; JSON would not be JSON any more
+        return False
+    if drawn and not quoted and values.is_expression(value):
+        return False
+    if strength is Strength.STRONG:
+        if form in {"spaced", "element", "prose"} and not flag:
+            return (
+                values.varies(value)
+                and len(value) >= 8
+                and values.has_digit(value)
+                and not values.is_code(value)
+            )
+        if quoted:
+            return len(value) >= 4 and (
+                drawn or (values.varies(value) and not values.is_expression(value))
+            )
+        return len(value) >= 5 and (
+            drawn
+            or (
+                values.varies(value)
+                and not values.is_code(value)
+                and not values.is_expression(value)
+            )
+        )
+    if form in {"spaced", "prose"} and not flag:
+        return (
+            values.is_random(value, 16) and not values.is_hex(value) and not values.is_code(value)
+        )
+    if strength is Strength.MEDIUM:
+        return (
+            values.is_uuid(value)
+            or drawn
+            or (
+                values.is_random(value, 10)
+                and values.has_digit(value)
+                and not values.is_code(value)
+            )
+        )
+    is_id = values.is_uuid(value) or values.is_hex(value) or values.is_code(value)
+    return form in {"assigned", "valued"} and values.is_random(value, 20) and not is_id
+
+
+def _capitals(value: str) -> float:
+    return sum(map(str.isupper, value)) / len(value)
+
+
+def _rule(name: str, strength: Strength) -> str:
+    low = name.lower()
+    for part, rule in (
+        ("pass", "password"),
+        ("pwd", "password"),
+        ("secret", "secret"),
+        ("token", "token"),
+        ("key", "key"),
+    ):
+        if part in low:
+            return rule
+    return "secret" if strength is Strength.STRONG else "token"
