@@ -2,6 +2,7 @@
 
 from rekindle.config import Project
 from rekindle.harnesses import claude_code
+from rekindle.policy.redact import Redaction
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host
 
@@ -12,5 +13,6 @@ def open_store(project: Project) -> FileStore:
         host=host.identify(),
         settings=project.settings,
         clock=clock.now,
+        redaction=Redaction(tuple(project.manifest.redact.allow)),
         harnesses={claude_code.NAME: claude_code.read_hook},
     )
