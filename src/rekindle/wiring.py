@@ -2,7 +2,7 @@
 
 from rekindle.config import Project
 from rekindle.harnesses import claude_code
-from rekindle.policy.redact import Redaction
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host
 

@@ -8,8 +8,8 @@ import msgspec
 from rekindle import config
 from rekindle.cli.options import as_json, here
 from rekindle.errors import storing
-from rekindle.policy.redact import find as find_secrets
-from rekindle.policy.redact import redact as without_secrets
+from rekindle.policy.redact.finding import find as find_secrets
+from rekindle.policy.redact.finding import redact as without_secrets
 
 
 @click.command()

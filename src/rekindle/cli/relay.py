@@ -22,7 +22,7 @@ from rekindle.documents.event import RelayCommitted, RelayProposed
 from rekindle.documents.relay import Field, Relay
 from rekindle.errors import CheckFailedError, NotFoundError, UsageError, storing
 from rekindle.policy.check import Checked, check
-from rekindle.policy.redact import Redaction
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock

@@ -125,6 +125,8 @@ REDACT_GUESSABLE_CHARACTERS = 20
 """Secrets shorter than this show less of their hash: they could be guessed."""
 REDACT_ROUNDS = 4
 """How often a text is looked through again after something in it was redacted."""
+REDACT_SHORTEST = 8
+"""Texts shorter than this are not looked through: `name=value` needs more."""
 
 FIXED: dict[str, tuple[Any, str]] = {
     "store.snapshot_every_bytes": (
@@ -140,6 +142,7 @@ FIXED: dict[str, tuple[Any, str]] = {
         REDACT_GUESSABLE_CHARACTERS,
         "Secrets shorter than this show two digits of their hash instead of four.",
     ),
+    "redact.shortest": (REDACT_SHORTEST, "Texts shorter than this are not looked through."),
     "redact.rounds": (
         REDACT_ROUNDS,
         "How often a text is looked through again after something in it was redacted.",

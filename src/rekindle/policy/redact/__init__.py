@@ -1,6 +1,6 @@
-"""Redaction: what must not leave a transcript is replaced before anything is written."""
+"""Redaction: what must not leave a transcript is replaced before anything is written.
 
-from rekindle.policy.redact.finding import RULES, Finding, find, label, redact
-from rekindle.policy.redact.redaction import Redaction
-
-__all__ = ["RULES", "Finding", "Redaction", "find", "label", "redact"]
+`finding` says where the secrets of a text are, by the rules of `tokens` (they identify themselves),
+`named` (their name gives them away) and `structure` (a format does); `values` judges a single word.
+`redaction` applies it to what a store keeps.
+"""

@@ -22,7 +22,7 @@ from itertools import pairwise
 import msgspec
 
 from rekindle.policy.redact import named, structure, tokens, values
-from rekindle.policy.settings import REDACT_GUESSABLE_CHARACTERS, REDACT_ROUNDS
+from rekindle.policy.settings import REDACT_GUESSABLE_CHARACTERS, REDACT_ROUNDS, REDACT_SHORTEST
 
 RULES = (
     "anthropic-key api-key authorization bot-token cloud-key cookie encoded-secret github-token"
@@ -84,7 +84,7 @@ def _replaced(text: str, found: Iterable[Finding]) -> str:
 
 
 def _find(text: str, allow: Sequence[str]) -> list[Finding]:
-    if len(text) < 4:
+    if len(text) < REDACT_SHORTEST:
         return []
     view = _unescaped(text)
     low = _small(view)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rekindle.documents.event import Event
-from rekindle.policy.redact.finding import redact
+from rekindle.policy.settings import REDACT_SHORTEST
 
 E = TypeVar("E", bound=Event)
 
@@ -25,6 +25,12 @@ class Redaction(msgspec.Struct, frozen=True):
     allow: tuple[str, ...] = ()
 
     def text(self, text: str) -> str:
+        if len(text) < REDACT_SHORTEST:
+            return text
+        # The patterns take longer to compile than a status takes to print: only who needs them
+        # pays.
+        from rekindle.policy.redact.finding import redact  # noqa: PLC0415 - see above
+
         return redact(text, self.allow)
 
     def data(self, data: bytes) -> bytes:

@@ -25,7 +25,7 @@ from rekindle.documents.event import AnyEvent, Event, LoopAdded, LoopResolved, U
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, StoreError, storing
-from rekindle.policy.redact import Redaction
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.system import disk
 
 _VERSION = 1

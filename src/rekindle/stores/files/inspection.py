@@ -15,7 +15,7 @@ from rekindle.documents import jsontext, state
 from rekindle.documents.event import Unrecognised
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
 from rekindle.policy.fold import Standing
-from rekindle.policy.redact import Redaction
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import ownership, recovery, view
 from rekindle.stores.files.inbox import Harnesses, Record
 from rekindle.stores.files.layout import AgentFolder

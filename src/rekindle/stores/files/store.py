@@ -8,7 +8,7 @@ from pathlib import Path
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent, Event, Unrecognised
 from rekindle.errors import BusyError, ForeignOwnerError, RekindleError, StoreError
-from rekindle.policy.redact import Redaction
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
 from rekindle.stores.files import inbox, inspection, log, ownership, recovery, view
 from rekindle.stores.files.layout import AgentFolder, Root
@@ -144,7 +144,8 @@ class FileStore:
         if name == "relay" and seen.proposed is not None:
             return seen.proposed.text.encode()
         standing = seen.committed.documents.get(name)
-        if standing and inspection.condition_of(folder, name, standing) in {"missing", "behind"}:
+        condition = inspection.condition_of(folder, name, standing)
+        if standing and condition in {"missing", "behind"}:
             kept = disk.read(folder.path / standing.path)
             if kept is None:
                 raise StoreError(
@@ -154,7 +155,7 @@ class FileStore:
                 )
             return kept
         data = disk.read(folder.document(name))
-        return None if data is None else self.redaction.data(data)
+        return data if data is None or condition == "clean" else self.redaction.data(data)
 
     def has_edited_state(self, agent: str) -> bool:
         """Whether somebody else wrote state.json since we did."""

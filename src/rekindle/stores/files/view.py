@@ -9,7 +9,7 @@ import msgspec
 from rekindle.documents.event import AnyEvent, RelayProposed, Unrecognised
 from rekindle.errors import DocumentError
 from rekindle.policy.fold import Projection, fold
-from rekindle.policy.redact import Redaction
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import inbox, log, snapshot
 from rekindle.stores.files.inbox import Harnesses, Record, Segment
 from rekindle.stores.files.layout import AgentFolder

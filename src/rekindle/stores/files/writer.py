@@ -26,7 +26,7 @@ from rekindle.documents.relay import Relay
 from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError, OwnershipError
 from rekindle.policy import check, trim
 from rekindle.policy.fold import Projection, Standing, adopt, fold, key_of, state_of
-from rekindle.policy.redact import Redaction
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
 from rekindle.policy.tokens import estimate
 from rekindle.stores.files import inbox, log, ownership, resolutions, snapshot
@@ -150,10 +150,9 @@ class Writer:
     def commit_brief(self, document: brief.Brief, *, by: str) -> Standing:
         written = brief.render(document)
         data = self._redaction.text(written).encode()
-        headline = document.content(brief.Label.NEXT) or ""
-        return self._commit(
-            data, self._committed(events.BriefCommitted, data, by, headline), written
-        )
+        headline = brief.parse(data).content(brief.Label.NEXT) or ""
+        event = self._committed(events.BriefCommitted, data, by, headline)
+        return self._commit(data, event, written)
 
     def project(self) -> None:
         """Bring the files that are made from the log up to date with it."""
