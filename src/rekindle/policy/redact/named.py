@@ -32,11 +32,11 @@ class Named(NamedTuple):
 _WORDS = tuple(
     re.compile(word)
     for word in (
-        *"passw passphrase secret credential token key auth bearer cookie session mnemonic".split(),
+        *"passw passphrase secret credential token key auth bearer securestring cookie session mnemonic".split(),
         *"webhook kennwort contrase wachtwoord senord парол 密码 密碼 密钥 口令 パスワード 비밀번호".split(),
         *(
             rf"{word}(?![a-z])"
-            for word in "pass pwd creds cred otp pin dsn pw pat senha mdp passe".split()
+            for word in "pass pwd creds cred otp pin dsn pw pat senha mdp passe psk".split()
         ),
         *("salt", "seed", "sig(?==)", "code(?==)", "signature(?==)"),
     )
@@ -44,7 +44,7 @@ _WORDS = tuple(
 
 _STRONG = re.compile(
     r".*(?:passw|passphrase|pwd|secret|credential|kennwort|contrase|wachtwoord|l.senord|парол|密"
-    r"|口令|パス|비밀).*|\w*pass|creds?|senha|mdp|\w*passe|pw|private_?key"
+    r"|口令|パス|비밀).*|\w*pass|\w*securestring|psk|\w*psk|creds?|senha|mdp|\w*passe|\w*pw|private_?key"
 )
 _MEDIUM = re.compile(
     r".*(?:token|apikey|accesskey|secretkey|privatekey|authkey|masterkey|accountkey).*"
@@ -86,14 +86,21 @@ _SEPARATORS = (
     (
         "assigned",
         re.compile(
-            rf"(?:{_Q})?\]?\)?{_GAP}(?:\?=|\+=|:=|=>|==?|:(?!:)(?:{_GAP}[A-Za-z\[\]. |]{{1,30}}=(?!=))?){_GAP}"
+            rf"(?:{_Q})?\]?\)?(?: \([^)\n]{{1,20}}\))?{_GAP}(?:\?=|\+=|:=|=>|==?|:(?!:)(?:{_GAP}[A-Za-z\[\]. |]{{1,30}}=(?!=))?){_GAP}"
         ),
     ),
     # key="NAME" value="…"; name: NAME, and the value in the line below it
     (
         "valued",
         re.compile(
-            rf"(?:{_Q})?[,;\x01]{{0,8}}\s{{1,40}}(?:[^\n]{{0,60}}?[^\w\n])??(?:{_Q})?[vV]alue(?:{_Q})?{_GAP}[:=]{_GAP}"
+            rf"(?:{_Q})?[,;\x01\s]{{1,40}}(?:[^\n]{{0,60}}?[^\w\n])??(?:{_Q})?[vV]alue(?:{_Q})?{_GAP}[:=]{_GAP}"
+        ),
+    ),
+    # variable "NAME" { default = "…" }; "name": {"value": "…"}
+    (
+        "valued",
+        re.compile(
+            rf"(?:{_Q})?[:\s]{{0,4}}{{[^{{}}]{{0,200}}?(?:default|value|content)(?:{_Q})?{_GAP}[:=]{_GAP}"
         ),
     ),
     # <Name>value<
@@ -127,6 +134,7 @@ _JOINED = re.compile(
 )
 _NEAR = 120
 _DRAWN = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
+_NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?")
 _EDGE = ",;)]}>"
 
 
@@ -210,6 +218,9 @@ def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -
         if value is None:
             continue
         begin, end, quoted = value
+        is_env = separator[0] == "=" and name.isupper()
+        if strength is Strength.STRONG and is_env and values.is_word(view[begin:end]):
+            return [Named(begin, end, _rule(name, strength))]
         if not _is_secret(
             view[begin:end], strength, form, quoted=quoted, flag=_is_flag(view, start)
         ):
@@ -302,7 +313,7 @@ def _is_secret(value: str, strength: Strength, form: str, *, quoted: bool, flag:
         return False
     if drawn and not quoted and not values.has_digit(value):
         drawn = len(value) >= 16 and min(_capitals(value), 1 - _capitals(value)) > 1 / 3
-    if value.isdigit() and not quoted:  # a number; JSON would not be JSON any more
+    if not quoted and _NUMBER.fullmatch(value):  # a number; JSON would not be JSON any more
         return False
     if drawn and not quoted and values.is_expression(value):
         return False

@@ -11,7 +11,7 @@ Span = tuple[int, int, str]
 
 _LINE = re.compile(r"[^\n]*\n?")
 _BLOCK = re.compile(
-    r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}|Private-Lines: \d{1,4}"
+    r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}|Private-Lines: \d{1,4}|\$ANSIBLE_VAULT;[^\n]{1,40}"
 )
 _BLOCK_END = re.compile(
     r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}|Private-MAC:|-{5}BEGIN "
@@ -60,11 +60,11 @@ _LOGIN = re.compile(
     r"-(?<!\S-)(?:u|-user|-proxy-user|U|-auth|a|-basic|-creds|-login)[ =]{0,2}[\"']?\x01{0,3}[\"']?(?P<u>[\w.@%\\\-]{1,80}):(?P<v>[^\s\"'\x01:/][^\s\"'\x01]{2,300})"
 )
 _SHORT_FLAG = re.compile(
-    r"-(?:p|P|a|w|N|A|X|storepass|keypass|pw)[ \t=]{0,2}\x01{0,3}[\"']?(?P<v>[^\s\"'\x01\-][^\s\"'\x01]{3,200})"
+    r"-(?:p|P|a|w|N|A|X|storepass|keypass|pw|k)[ \t=]{0,2}\x01{0,3}[\"']?(?P<v>[^\s\"'\x01\-][^\s\"'\x01]{3,200})"
 )
 _TAKES_PASSWORD = re.compile(
     r"\b(?:mysql\w*|mariadb\w*|mongo\w*|sshpass|redis-cli|sqlcmd|bcp|ldap\w+|7z[ar]?|zip|unzip|unrar|rar"
-    r"|htpasswd|\w+ (?:\w+ ){0,2}login|smbclient|lftp|xfreerdp|rabbitmqadmin|keytool|ssh-keygen|cqlsh"
+    r"|htpasswd|openssl \w+|\w+ (?:\w+ ){0,2}login|smbclient|lftp|xfreerdp|rabbitmqadmin|keytool|ssh-keygen|cqlsh"
     r"|influx|clickhouse-client|ipmitool|beeline|tsql|isql|snmp\w+|psexec|evil-winrm|wget|plink|pscp)\b"
 )
 _PASS_ARGUMENT = re.compile(r"pass:(?<!\wpass:)(?P<v>[^\s\"'\x01:]{4,200})")
@@ -93,6 +93,11 @@ _ONE_WORD = re.compile(
 _HEX_ROW = re.compile(
     r"0:?[ \t]{1,3}(?P<h>[0-9a-f]{2}(?:[ ]{0,2}[0-9a-f]{2}){3,15})[ \t]{1,50}(?P<a>[^\n]{1,20})"
 )
+_NEXT_LINE = re.compile(
+    r"\x01{0,4}\n[+\-> |]{0,8}(?P<v>[A-Za-z0-9+/]{2,24}={0,2})(?=[\s\x01\"']|\Z)"
+)
+_APART = 60
+"""Lines further apart than this do not go on from each other."""
 _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]+")
 
 # What must stand in a text, in small letters, before a pattern is worth a try.
@@ -109,7 +114,7 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
         "webhook",
         ("hook", "/services/", "/with/key/"),
         _HOOK,
-        lambda v: any(values.is_random(p, 16) or values.is_uuid(p) for p in re.split("[/@]", v)),
+        lambda v: any(values.is_random(p, 10) or values.is_uuid(p) for p in re.split("[/@]", v)),
     ),
     ("bot-token", ("/bot",), _BOT_URL, None),
     (
@@ -181,7 +186,7 @@ def find(view: str, low: str, inner: Callable[[str], bool]) -> Iterator[Span]:
                 continue
             if fits is None or fits(value):
                 yield start, end, rule
-    if "private" in low:
+    if "private" in low or "$ansible_vault" in low:
         yield from _blocks(view)
     if "cookie" in low:
         yield from _cookies(view, low)
@@ -274,19 +279,25 @@ def _encoded(view: str, inner: Callable[[str], bool]) -> Iterator[Span]:
     """Base64 of a text that holds a secret; lines in a row are read as one."""
     group: list[tuple[int, int]] = []
     text = ""
+
+    def told() -> Iterator[Span]:
+        if group and inner(text):
+            yield from ((*span, "encoded-secret") for span in group)
+            rest = _NEXT_LINE.match(view, group[-1][1])  # too short to be told by itself
+            if rest is not None:
+                yield (*rest.span("v"), "encoded-secret")
+
     for match in _BASE64.finditer(view):
         is_added = match[0][0] == "+" and view[match.start() - 1 : match.start()] in {"", "\n"}
         decoded = _decoded(match[0][is_added:])
         if decoded is None:
             continue
-        if group and match.start() - group[-1][1] > 60:
-            if inner(text):
-                yield from ((*span, "encoded-secret") for span in group)
+        if group and match.start() - group[-1][1] > _APART:
+            yield from told()
             group, text = [], ""
         group.append(match.span())
         text += decoded
-    if group and inner(text):
-        yield from ((*span, "encoded-secret") for span in group)
+    yield from told()
 
 
 def _decoded(run: str) -> str | None:
@@ -313,7 +324,7 @@ def _dumped(view: str, inner: Callable[[str], bool]) -> Iterator[Span]:
         data = bytes.fromhex(row["h"]).decode("latin-1")
         if not _PRINTABLE.fullmatch(data):
             continue
-        if rows and row.start() - rows[-1].end() > 60:
+        if rows and row.start() - rows[-1].end() > _APART:
             yield from told()
             rows, text = [], ""
         rows.append(row)

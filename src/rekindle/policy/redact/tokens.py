@@ -31,7 +31,7 @@ _KNOWN = {
     "cloud-key": (
         "AKIA ASIA ABIA ACCA AKID LTAI AKLT AIza GOCSPX- ya29. 1// ABSK IQoJ FwoG AQVN y0_ t1."
         " dop_v1_ doo_v1_ dor_v1_ HRKU- fo1_ fm1_ fm2_ FlyV1 tskey- scw- pul- nfp_ rnd_ hcaik_"
-        " hcbik_ hcxik_ v1.0- amzn.mws. amzn1.oa2-cs.v1. 00D p8e- LWR-",
+        " hcbik_ hcxik_ npg_ v1.0- amzn.mws. amzn1.oa2-cs.v1. 00D p8e- LWR-",
         12,
     ),
     "platform-token": (
@@ -110,6 +110,14 @@ _SHAPES = (
     ),
     ("cloud-key", "Q~", r"[A-Za-z0-9_~.]{3}[78]Q~[A-Za-z0-9_~.-]{20,40}"),
     ("cloud-key", "%3D", r"AAAAAAAAAAAAAAAA[A-Za-z0-9%]{20,200}"),
+    ("api-key", ":", r"[A-Za-z]{2,12}:[A-Za-z0-9]{16,40}:[0-9a-f]{32,64}"),
+    ("api-key", ":APA91b", r"[A-Za-z0-9_-]{7,20}:APA91b[A-Za-z0-9_-]{20,200}"),
+    ("api-key", ":", r"[0-9a-f]{24}:[0-9a-f]{64}"),
+    ("api-key", ":", r"[012]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32}"),
+    ("api-key", "oauth:", r"oauth:[a-z0-9]{30}"),
+    ("api-key", "KEY", r"KEY[0-9A-F]{32}_[A-Za-z0-9]{22}"),
+    ("signing-key", "nsec1", r"nsec1[02-9a-z]{50,60}"),
+    ("signing-key", "", r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"),
     ("twilio-key", "", r"(?:SK|AC)[0-9a-f]{24,32}"),
     ("tunnel-token", "_", r"2[A-Za-z0-9]{24,28}_[A-Za-z0-9]{4,24}"),
     ("signing-key", "-", r"(?:[A-Z2-7]{4,6}-){5,7}[A-Z0-9]{4,6}"),
@@ -125,6 +133,9 @@ _PREFIXED = re.compile(
 
 _DIGIT = re.compile("[0-9]")
 _SHORTEST_SHAPE = 26
+_DOTTED = re.compile(
+    r"(?<![A-Za-z0-9_\-./])(?:[A-Za-z0-9]{1,12}\.)?([A-Za-z0-9_-]{16,200})\.([A-Za-z0-9_-]{16,200})(?![\w.\-])"
+)
 RUN = re.compile(r"(?<![A-Za-z0-9_\-+/=.~%!:])[A-Za-z0-9_\-+/=.~%!:]{16,}+")
 """What may hold a token: long enough, and without a break."""
 
@@ -187,9 +198,23 @@ def _shaped(run: str) -> list[tuple[int, int, str]]:
     ]
 
 
+def _is_mixed(piece: str) -> bool:
+    """Drawn from letters of both cases and digits."""
+    return (
+        values.is_random(piece, 16)
+        and values.has_digit(piece)
+        and not piece.islower()
+        and not piece.isupper()
+    )
+
+
 def _prefixed(run: str) -> list[tuple[int, int, str]]:
     """`word_` or `word-` and then something drawn: how vendors have come to write their tokens."""
-    found = []
+    found = [
+        (*match.span(), "api-key")
+        for match in _DOTTED.finditer(run)
+        if "/" not in run and all(_is_mixed(piece) for piece in match.groups())
+    ]
     for match in _PREFIXED.finditer(run):
         words = re.split("[_-]", match[1].lower())
         body = match[2]

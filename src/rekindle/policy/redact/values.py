@@ -9,14 +9,14 @@ import re
 _PLACEHOLDER = re.compile(
     r"""(?ix)
     [^a-z0-9]* (?:
-        \$\{? \w+ .* | %\w+% | %[-\w(){}]* | \{\{ .* | < .* | \[ .* | .* \$\{ .* | .* \{\{ .*
+        \$[A-Za-z_]\w* | \$[{(] .* | %\w+% | %[-\w(){}]* | \{\{ .* | < [^>]* >? | \[ [^\]]* \]? | .* \$\{ .* | .* \{\{ .*
       | null | none | nil | undefined | true | false | yes | no | on | off | n/?a | todo | tbd
       | string | bytes | number | int | integer | float | bool(?:ean)? | object | any | str
       | required | optional | default | empty | unset | hidden | masked | removed | redacted .*
       | change[-_ ]?(?:me|it|this) .* | (?:my|your|some|dummy|fake|sample|insert|enter)
         [-_ ][a-z_\- ]* | x{3,} .* | .* (?:x{6,}|X{4,}|\*{3,}|\.{3}|…) .* | .* example .* | .* placeholder .*
       | .* (?:your|changeme) .* | foo | bar | baz | foobar | abc | abcdef? | test | testing
-      | secret | password | passwd | pass | token | apikey | api[-_]key | key | hunter2?
+      | secret | password | passwd | pass | token | apikey | api[-_]key | key
     ) [^a-z0-9]*
     """
 )
@@ -45,6 +45,11 @@ def is_placeholder(value: str) -> bool:
 
 def is_uuid(value: str) -> bool:
     return _UUID.fullmatch(value) is not None
+
+
+def is_word(value: str) -> bool:
+    """A password that somebody made of letters alone."""
+    return value.isalpha() and value.islower() and len(value) >= 8 and not is_placeholder(value)  # noqa: PLR2004
 
 
 def has_uuid(value: str) -> bool:
