@@ -80,36 +80,37 @@ _BESIDE = re.compile(
 _NAME_BEFORE = re.compile(r"[\w.\-]{0,60}\Z")
 _NAME_AFTER = re.compile(r"[\w.\-]{0,60}")
 _Q = r"\x01{0,7}[\"'`]"
+_QUOTE = re.compile(_Q)
 _GAP = r"[ \t]{0,24}"
 _SEPARATORS = (
-    # name = value, "name": "value", ["name"] = "value", name: type = "value", name => value
+    # An equals sign, a colon or an arrow; between name and sign quotes, brackets or a type.
     (
         "assigned",
         re.compile(
             rf"(?:{_Q})?\]?\)?(?: \([^)\n]{{1,20}}\))?{_GAP}(?:\?=|\+=|:=|=>|==?|:(?!:)(?:{_GAP}[A-Za-z\[\]. |]{{1,30}}=(?!=))?){_GAP}"
         ),
     ),
-    # key="NAME" value="…"; name: NAME, and the value in the line below it
+    # The word `value`, beside the name or in the line below it.
     (
         "valued",
         re.compile(
             rf"(?:{_Q})?[,;\x01\s]{{1,40}}(?:[^\n]{{0,60}}?[^\w\n])??(?:{_Q})?[vV]alue(?:{_Q})?{_GAP}[:=]{_GAP}"
         ),
     ),
-    # variable "NAME" { default = "…" }; "name": {"value": "…"}
+    # A block of its own, with a default or a value in it.
     (
         "valued",
         re.compile(
             rf"(?:{_Q})?[:\s]{{0,4}}{{[^{{}}]{{0,200}}?(?:default|value|content)(?:{_Q})?{_GAP}[:=]{_GAP}"
         ),
     ),
-    # <Name>value<
+    # An element of XML.
     ("element", re.compile(r">(?=[^<\s])")),
-    # call("NAME", "value"), name("value")
+    # The next argument of a call, or its only one.
     ("called", re.compile(rf"(?:{_Q}{_GAP},|\(){_GAP}(?=[brfu]{{0,2}}{_Q})")),
-    # the password for staging is …
+    # A sentence: the password for staging is …
     ("prose", re.compile(r"s?[ \t][\w \t'\"/\-]{0,40}?\b(?:is|was|to|=|:)[: \t]{1,3}")),
-    # name value: flags, netrc, `aws configure set`, prose
+    # A space: flags, netrc, `aws configure set`.
     (
         "spaced",
         re.compile(
@@ -135,6 +136,8 @@ _JOINED = re.compile(
 _NEAR = 120
 _DRAWN = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
 _NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?")
+_MOST_PIECES = 100
+_ASIDE = frozenset({"spaced", "element", "prose"})
 _EDGE = ",;)]}>"
 
 
@@ -170,9 +173,11 @@ def _name_before(view: str, at: int) -> str:
 def strength_of(name: str) -> Strength | None:
     """What a name promises; None where it is the name of something else."""
     words = [word.lower() for word in _SPLIT.findall(name)]
-    if not words or values.is_random(name.replace("_", "."), 12) and not name.isupper():
+    if not words or (values.is_random(name, 12) and not name.isupper()):
         return None  # what was drawn itself names nothing
-    telling = [_word(word, words[:place], name.isupper()) for place, word in enumerate(words)]
+    telling = [
+        _word(word, words[:place], is_capital=name.isupper()) for place, word in enumerate(words)
+    ]
     best = max((one for one in telling if one), default=None)
     if best is None or not _TELLS_NOTHING.isdisjoint(words):
         return None
@@ -181,57 +186,59 @@ def strength_of(name: str) -> Strength | None:
     return best
 
 
-def _word(word: str, before: list[str], name_is_capital: bool) -> Strength | None:
+def _word(word: str, before: list[str], *, is_capital: bool) -> Strength | None:
     if _STRONG.fullmatch(word):
         return Strength.STRONG
     if _MEDIUM.fullmatch(word):
         return Strength.MEDIUM
     if _KEY.fullmatch(word):
-        if word == "key" and before and before[-1] in _KEY_OF:
-            return Strength.MEDIUM
-        if word == "key" and len(before) > 1 and name_is_capital:
-            return Strength.MEDIUM
-        return Strength.WEAK if word == "key" else Strength.MEDIUM if word[:-3] in _KEY_OF else None
+        if word != "key":
+            return Strength.MEDIUM if word[:-3] in _KEY_OF else None
+        is_told = before and (is_capital or before[-1] in _KEY_OF)
+        return Strength.MEDIUM if is_told else Strength.WEAK
     return Strength.WEAK if word in _WEAK else None
 
 
 def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -> list[Named]:
+    """The value that a name is given, in the first way of writing that fits."""
+    is_flag = view[max(0, start - 2) : start] == "--" or view[start : start + 1] == "-"
+    is_query = view[start - 1 : start] in {"?", "&"}
     for form, pattern in _SEPARATORS:
         separator = pattern.match(view, stop)
         if separator is None:
             continue
         if strength is Strength.WEAK and (form == "prose" or "\n" in separator[0]):
             continue
-        at = separator.end()
-        scheme = _SCHEME.match(view, at)
-        quote = re.compile(_Q).match(view, at)
-        if scheme is None and quote is not None:
-            scheme = _SCHEME.match(view, quote.end())
-        if scheme is not None and _BARE.match(view, scheme.end()):
-            at, strength = scheme.end(), max(strength, Strength.MEDIUM)
-        is_query = view[start - 1 : start] in {"?", "&"}
-        if _is_flag(view, start) and form != "prose":
-            strength = Strength.STRONG
-        if is_query:
-            strength = max(strength, Strength.MEDIUM)
+        at, promised = _behind_scheme(view, separator.end(), strength)
+        if is_flag and form != "prose":
+            promised = Strength.STRONG
+        elif is_query:
+            promised = max(promised, Strength.MEDIUM)
         value = _value(view, at, form, is_query=is_query)
         if value is None:
             continue
         begin, end, quoted = value
-        is_env = separator[0] == "=" and name.isupper()
-        if strength is Strength.STRONG and is_env and values.is_word(view[begin:end]):
-            return [Named(begin, end, _rule(name, strength))]
-        if not _is_secret(
-            view[begin:end], strength, form, quoted=quoted, flag=_is_flag(view, start)
+        is_env = separator[0] == "=" and name.isupper() and promised is Strength.STRONG
+        aside = form in _ASIDE and not is_flag
+        text = _CUT.sub("", view[begin:end])
+        if (is_env and values.is_word(text)) or (
+            not _is_no_secret(text, form, quoted=quoted)
+            and _is_secret(text, promised, aside=aside, quoted=quoted, form=form)
         ):
-            if form == "assigned" or form == "called":
-                return []
-            continue
-        found = [Named(begin, end, _rule(name, strength))]
-        if quoted:
-            found += _joined(view, end, found[0].rule)
-        return found
+            rule = _rule(name, strength)
+            return [Named(begin, end, rule), *(_joined(view, end, rule) if quoted else ())]
+        if form in {"assigned", "called"}:
+            return []  # it was given something else
     return []
+
+
+def _behind_scheme(view: str, at: int, strength: Strength) -> tuple[int, Strength]:
+    """Behind `Bearer` and its like, where there is one: what follows is at least a token."""
+    quote = _QUOTE.match(view, at)
+    scheme = _SCHEME.match(view, at) or (_SCHEME.match(view, quote.end()) if quote else None)
+    if scheme is None or _BARE.match(view, scheme.end()) is None:
+        return at, strength
+    return scheme.end(), max(strength, Strength.MEDIUM)
 
 
 def _nearby(view: str, stop: int) -> list[Named]:
@@ -252,10 +259,6 @@ def _nearby(view: str, stop: int) -> list[Named]:
     return []
 
 
-def _is_flag(view: str, start: int) -> bool:
-    return view[max(0, start - 2) : start] == "--" or view[start : start + 1] == "-"
-
-
 def _value(view: str, at: int, form: str, *, is_query: bool) -> tuple[int, int, bool] | None:
     quoted = _QUOTED.match(view, at)
     if quoted is not None and not _CUT.search(quoted["v"]):
@@ -268,91 +271,62 @@ def _value(view: str, at: int, form: str, *, is_query: bool) -> tuple[int, int, 
     bare = _BARE.match(view, at)
     if bare is None:
         return None
-    begin, end = bare.span("v")
-    text = bare["v"]
-    if is_query:
-        text = text.partition("&")[0]
-    field = _NEXT_FIELD.search(text)
-    if field is not None:
+    text = bare["v"].partition("&")[0] if is_query else bare["v"]
+    if field := _NEXT_FIELD.search(text):
         text = text[: field.start()]
     if form == "element":
         text = text.partition("<")[0]
     trimmed = text.rstrip(_EDGE)
     if not any(one in trimmed for one in "([{<"):
         text = trimmed
-    end = begin + len(text)
-    return (begin, end, False) if text else None
+    return (bare.start("v"), bare.start("v") + len(text), False) if text else None
 
 
 def _joined(view: str, end: int, rule: str) -> list[Named]:
     """The further pieces of a literal that was written in several: "abc" + "def"."""
     found: list[Named] = []
-    closing = re.compile(_Q).match(view, end)
-    while closing is not None and len(found) < 100:
+    closing = _QUOTE.match(view, end)
+    while closing is not None and len(found) < _MOST_PIECES:
         joint = _JOINED.match(view, closing.end())
-        piece = (
-            _QUOTED.match(view, joint.end())
-            if joint and ("+" in joint[0] or "\n" in joint[0])
-            else None
-        )
+        if joint is None or ("+" not in joint[0] and "\n" not in joint[0]):
+            break
+        piece = _QUOTED.match(view, joint.end())
         if piece is None or not values.is_random(piece["v"], 6) or " " in piece["v"]:
             break
         found.append(Named(*piece.span("v"), rule))
-        closing = re.compile(_Q).match(view, piece.end("v"))
+        closing = _QUOTE.match(view, piece.end("v"))
     return found
 
 
-def _is_secret(value: str, strength: Strength, form: str, *, quoted: bool, flag: bool) -> bool:
-    value = _CUT.sub("", value)
-    if values.is_placeholder(value) or values.is_file(value) or value.startswith("[redacted:"):
-        return False
-    if " " in value or "\t" in value or "://" in value:
-        return False
+def _is_no_secret(value: str, form: str, *, quoted: bool) -> bool:
+    """What a secret never is, whatever the name promises."""
+    if values.is_placeholder(value) or values.is_file(value):
+        return True
+    if " " in value or "\t" in value or "://" in value or value.startswith("[redacted:"):
+        return True
+    if quoted:
+        return form == "called" and values.is_code(value) and not values.is_random(value, 12)
+    # A number stays: JSON would not be JSON any more.
+    return _NUMBER.fullmatch(value) is not None or values.is_expression(value)
+
+
+def _is_secret(value: str, strength: Strength, *, aside: bool, quoted: bool, form: str) -> bool:
+    """Whether a value keeps what its name promises; `aside`: it only stands near the name."""
     drawn = values.is_random(value, 12)
-    if form == "called" and not drawn and (len(value) < 8 or values.is_code(value)):
-        return False
     if drawn and not quoted and not values.has_digit(value):
         drawn = len(value) >= 16 and min(_capitals(value), 1 - _capitals(value)) > 1 / 3
-    if not quoted and _NUMBER.fullmatch(value):  # a number; JSON would not be JSON any more
-        return False
-    if drawn and not quoted and values.is_expression(value):
-        return False
     if strength is Strength.STRONG:
-        if form in {"spaced", "element", "prose"} and not flag:
-            return (
-                values.varies(value)
-                and len(value) >= 8
-                and values.has_digit(value)
-                and not values.is_code(value)
-            )
+        if aside:
+            written = values.varies(value) and not values.is_code(value)
+            return len(value) >= 8 and values.has_digit(value) and (written or drawn)
         if quoted:
-            return len(value) >= 4 and (
-                drawn or (values.varies(value) and not values.is_expression(value))
-            )
-        return len(value) >= 5 and (
-            drawn
-            or (
-                values.varies(value)
-                and not values.is_code(value)
-                and not values.is_expression(value)
-            )
-        )
-    if form in {"spaced", "prose"} and not flag:
-        return (
-            values.is_random(value, 16) and not values.is_hex(value) and not values.is_code(value)
-        )
-    if strength is Strength.MEDIUM:
-        return (
-            values.is_uuid(value)
-            or drawn
-            or (
-                values.is_random(value, 10)
-                and values.has_digit(value)
-                and not values.is_code(value)
-            )
-        )
+            return drawn or (len(value) >= 4 and values.varies(value))
+        return drawn or (len(value) >= 5 and values.varies(value) and not values.is_code(value))
+    if strength is Strength.MEDIUM and not (aside and form != "element"):
+        short = values.is_random(value, 10) and values.has_digit(value)
+        return drawn or values.is_uuid(value) or (short and not values.is_code(value))
     is_id = values.is_uuid(value) or values.is_hex(value) or values.is_code(value)
-    return form in {"assigned", "valued"} and values.is_random(value, 20) and not is_id
+    return not is_id and values.is_random(value, 16 if aside else 20) and form != "called"
 
 
 def _capitals(value: str) -> float:

@@ -87,6 +87,7 @@ _PLAIN_WORDS = frozenset(
     " st. sk. tk. sl. t1. pat- pat sk_ sk- fc- fw_ dp.st. tk_ ops_ API- A3- apk_ pdt_ neon_ sess-"
     " hpat_ mfa. csk_ csk- fal- m0- y0_ LWR- scw- pul- v1.0-".split()
 )
+_NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,4000}")
 _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
 
@@ -185,7 +186,11 @@ def _fits(prefix: str, body: str) -> bool:
     if prefix in _PLAIN_WORDS:
         pieces = re.split(r"[_.]", body)
         return values.has_uuid(body) or any(values.is_random(piece, 14) for piece in pieces)
-    return values.has_uuid(body) or values.is_random(body, 10)
+    return (
+        values.has_uuid(body)
+        or values.is_random(body, 10)
+        or (_NO_WORDS.fullmatch(body) is not None and len(set(body)) > len("words"))
+    )
 
 
 def _shaped(run: str) -> list[tuple[int, int, str]]:

@@ -5,6 +5,7 @@ comes first; how many different characters there are is the tie-breaker.
 """
 
 import re
+from itertools import pairwise
 
 _PLACEHOLDER = re.compile(
     r"""(?ix)
@@ -104,7 +105,7 @@ def is_random(value: str, least: int = 16) -> bool:
     if digits == size:
         return False
     if is_hex(body):
-        return turns * 5 >= size and size >= max(least, 20)
+        return turns * 8 >= size >= max(least, 20)
     if turns >= max(3, size // 10):
         return True
     uppers = sum(map(str.isupper, body))
@@ -115,11 +116,7 @@ def is_random(value: str, least: int = 16) -> bool:
 
 def _mixed(body: str) -> int:
     """How often the case changes: about every second letter where it was drawn."""
-    return sum(
-        a.isupper() != b.isupper()
-        for a, b in zip(body, body[1:], strict=False)
-        if a.isalpha() and b.isalpha()
-    )
+    return sum(a.isupper() != b.isupper() for a, b in pairwise(body) if a.isalpha() and b.isalpha())
 
 
 def varies(value: str) -> bool:
