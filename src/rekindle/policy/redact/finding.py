@@ -32,7 +32,7 @@ RULES = (
 ).split()
 
 _PLACEHOLDER = re.compile(rf"\[redacted:(?:{'|'.join(RULES)}):[0-9a-f]{{2,4}}\]")
-_ESCAPE = re.compile(r"(\\+)(?:([nrt])|u00([2-7][0-9a-fA-F])|([\"'/]))")
+_ESCAPE = re.compile(r"(?<!\\)(\\++)(?:([nrt])|u00([2-7][0-9a-fA-F])|([\"'/]))")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _MARGIN = re.compile(
     r"[\x01\"'\\ ]{0,8}\n(?:[ \t]{0,8}\d{1,7}\t|[ \t]{0,40}\d{1,7}[→|:] ?|(?:\[[^\]\n]{1,40}\] ){1,3}|[+\-> |]{1,12}|[ \t]{1,40})?"

@@ -16,7 +16,7 @@ E = TypeVar("E", bound=Event)
 _NAMES = frozenset(
     "at sha256 previous path session call harness launch agent host by document added transcript".split()
 )
-_NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9._-]+")
+_NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9._]+")
 
 
 class Redaction(msgspec.Struct, frozen=True):

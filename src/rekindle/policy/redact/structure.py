@@ -258,9 +258,13 @@ def _cookies(view: str, low: str) -> Iterator[Span]:
 
 def _manifest(view: str) -> Iterator[Span]:
     """Every value below `data` in a manifest of kind Secret."""
+    done = 0
     for match in _SECRET_MANIFEST.finditer(view):
+        if match.start() < done:
+            continue
         stop = view.find("\n---", match.end())
-        for item in _DATA_ITEM.finditer(view, match.end(), stop if stop > 0 else len(view)):
+        done = stop if stop > 0 else len(view)
+        for item in _DATA_ITEM.finditer(view, match.end(), done):
             yield (*item.span("v"), "secret")
 
 

@@ -87,7 +87,8 @@ _PLAIN_WORDS = frozenset(
     " st. sk. tk. sl. t1. pat- pat sk_ sk- fc- fw_ dp.st. tk_ ops_ API- A3- apk_ pdt_ neon_ sess-"
     " hpat_ mfa. csk_ csk- fal- m0- y0_ LWR- scw- pul- v1.0-".split()
 )
-_NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,4000}")
+_NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
+_ENOUGH = 256
 _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
 
@@ -170,7 +171,7 @@ def _known(run: str) -> list[tuple[int, int, str]]:
         if body is None:
             continue
         text = body[0].rstrip(".:!+/")
-        if len(text) >= least and _fits(prefix, text):
+        if len(text) >= least and _fits(prefix, text[:_ENOUGH]):
             found.append((match.start(), match.end() + len(text), rule))
     return found
 

@@ -10,16 +10,18 @@ from itertools import pairwise
 _PLACEHOLDER = re.compile(
     r"""(?ix)
     [^a-z0-9]* (?:
-        \$[A-Za-z_]\w* | \$[{(] .* | %\w+% | %[-\w(){}]* | \{\{ .* | < [^>]* >? | \[ [^\]]* \]? | .* \$\{ .* | .* \{\{ .*
+        \$[A-Za-z_]\w* | \$[{(] .* | %\w+% | %[-\w(){}]* | \{\{ .* | < [^>]* >? | \[ [^\]]* \]?
       | null | none | nil | undefined | true | false | yes | no | on | off | n/?a | todo | tbd
       | string | bytes | number | int | integer | float | bool(?:ean)? | object | any | str
       | required | optional | default | empty | unset | hidden | masked | removed | redacted .*
       | change[-_ ]?(?:me|it|this) .* | (?:my|your|some|dummy|fake|sample|insert|enter)
-        [-_ ][a-z_\- ]* | x{3,} .* | .* (?:x{6,}|X{4,}|\*{3,}|\.{3}|…) .* | .* example .* | .* placeholder .*
-      | .* (?:your|changeme) .* | foo | bar | baz | foobar | abc | abcdef? | test | testing
+        [-_ ][a-z_\- ]* | x{3,} .* | foo | bar | baz | foobar | abc | abcdef? | test | testing
       | secret | password | passwd | pass | token | apikey | api[-_]key | key
     ) [^a-z0-9]*
     """
+)
+_HOLDS_PLACEHOLDER = re.compile(
+    r"(?i)\$\{|\{\{|x{6}|\*{3}|\.{3}|…|example|placeholder|your|changeme"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
@@ -39,7 +41,8 @@ _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
 
 def is_placeholder(value: str) -> bool:
     """It stands for a secret without being one."""
-    if _PLACEHOLDER.fullmatch(value[:200]):
+    value = value[:_ENOUGH]
+    if _PLACEHOLDER.fullmatch(value) or _HOLDS_PLACEHOLDER.search(value):
         return True
     return len(value) >= 8 and len(set(value.lower())) <= 3
 
