@@ -77,7 +77,8 @@ def seconds(text):
 def ordinary(size):
     """Notes and tool output as an agent writes them, a secret in every fiftieth line."""
     rng = random.Random(7)
-    words = "the parser reads tokens from src/app/main.py and keeps a key for each session".split()
+    text = "the parser reads tokens from src/app/main.py and keeps a key for each session"
+    words = text.split()
     made = fakes(7, 1_000_000)
     lines = []
     while size > 0:

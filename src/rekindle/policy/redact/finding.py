@@ -35,7 +35,8 @@ _PLACEHOLDER = re.compile(rf"\[redacted:(?:{'|'.join(RULES)}):[0-9a-f]{{2,4}}\]"
 _ESCAPE = re.compile(r"(?<!\\)(\\++)(?:([nrt])|u00([2-7][0-9a-fA-F])|([\"'/]))")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _MARGIN = re.compile(
-    r"[\x01\"'\\ ]{0,8}\n(?:[ \t]{0,8}\d{1,7}\t|[ \t]{0,40}\d{1,7}[→|:] ?|(?:\[[^\]\n]{1,40}\] ){1,3}|[+\-> |]{1,12}|[ \t]{1,40})?"
+    r"[\x01\"'\\ ]{0,8}\n(?:[ \t]{0,8}\d{1,7}\t|[ \t]{0,40}\d{1,7}[→|:] ?|"
+    r"(?:\[[^\]\n]{1,40}\] ){1,3}|[+\-> |]{1,12}|[ \t]{1,40})?"
     r"(?P<v>[A-Za-z0-9+/=_\-.%~]{4,4000})(?P<then>[^\n]{0,2})"
 )
 _IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
@@ -175,7 +176,8 @@ def _outside(spans: list[structure.Span], taken: list[tuple[int, int]]) -> list[
         return spans
     kept = []
     first = 0
-    for start, end, rule in sorted(spans):
+    for begin, end, rule in sorted(spans):
+        start = begin
         while first < len(taken) and taken[first][1] <= start:
             first += 1
         here = first

@@ -32,8 +32,9 @@ class Named(NamedTuple):
 _WORDS = tuple(
     re.compile(word)
     for word in (
-        *"passw passphrase secret credential token key auth bearer securestring cookie session mnemonic".split(),
-        *"webhook kennwort contrase wachtwoord senord парол 密码 密碼 密钥 口令 パスワード 비밀번호".split(),
+        *"passw passphrase secret securestring credential token key auth bearer cookie".split(),
+        *"session mnemonic webhook kennwort contrase wachtwoord senord парол".split(),
+        *"密码 密碼 密钥 口令 パスワード 비밀번호".split(),
         *(
             rf"{word}(?![a-z])"
             for word in "pass pwd creds cred otp pin dsn pw pat senha mdp passe psk".split()
@@ -52,24 +53,27 @@ _MEDIUM = re.compile(
 )
 _KEY = re.compile(r"\w*keys?")
 _KEY_OF = frozenset(
-    "api access secret private auth master shared account license licence encryption encrypt signing"
-    " sign app application sdk admin service user storage client consumer deploy integration server"
-    " session webhook rest write ingest dev prod live account subscription functions function host"
-    " fernet jwt aes hmac rsa ssh gpg pgp wg wireguard preshared psk tls ssl cookie security routing"
-    " root bot global org organization project team machine host merchant partner publishable"
+    "api access secret private auth master shared account license licence encryption"
+    " encrypt signing sign app application sdk admin service user storage client"
+    " consumer deploy integration server session webhook rest write ingest dev prod"
+    " live account subscription functions function host fernet jwt aes hmac rsa ssh"
+    " gpg pgp wg wireguard preshared psk tls ssl cookie security routing root bot"
+    " global org organization project team machine host merchant partner publishable"
     " management personal".split()
 )
 _TELLS_NOTHING = frozenset(
-    "public pub max min num number count next prev page cache sort primary foreign partition type"
-    " name file filename path dir folder url uri endpoint length len size limit expires expiry"
-    " expiration expire ttl age field label hint policy format version prefix suffix index idx pos"
-    " position input output total used usage per budget column bindings press down up board frame"
-    " word words stream fingerprint algorithm alg issuer required enabled valid reset error message"
-    " msg title description help placeholder tokens tokenizer list map dict set class regex pattern"
-    " kind status state mode method provider manager handler store storage_class ring etag digest"
-    " checksum integrity idempotency dedup object lookup group row range days hours minutes seconds"
-    " created updated parser response request validator generator view form model schema test tests"
-    " data_id usages exchange agreement curve store pair encipherment derivation rotation".split()
+    "public pub max min num number count next prev page cache sort primary foreign"
+    " partition type name file filename path dir folder url uri endpoint length len"
+    " size limit expires expiry expiration expire ttl age field label hint policy"
+    " format version prefix suffix index idx pos position input output total used"
+    " usage per budget column bindings press down up board frame word words stream"
+    " fingerprint algorithm alg issuer required enabled valid reset error message msg"
+    " title description help placeholder tokens tokenizer list map dict set class"
+    " regex pattern kind status state mode method provider manager handler store"
+    " storage_class ring etag digest checksum integrity idempotency dedup object"
+    " lookup group row range days hours minutes seconds created updated parser"
+    " response request validator generator view form model schema test tests data_id"
+    " usages exchange agreement curve store pair encipherment derivation rotation".split()
 )
 _WEAK = frozenset("cookie session code pin phrase mnemonic seed salt signature".split())
 _SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\uffff]+|[A-Z]|\d+")
@@ -87,21 +91,24 @@ _SEPARATORS = (
     (
         "assigned",
         re.compile(
-            rf"(?:{_Q})?\]?\)?(?: \([^)\n]{{1,20}}\))?{_GAP}(?:\?=|\+=|:=|=>|==?|:(?!:)(?:{_GAP}[A-Za-z\[\]. |]{{1,30}}=(?!=))?){_GAP}"
+            rf"(?:{_Q})?\]?\)?(?: \([^)\n]{{1,20}}\))?{_GAP}(?:\?=|\+=|:=|=>|==?|:(?!:)"
+            rf"(?:{_GAP}[A-Za-z\[\]. |]{{1,30}}=(?!=))?){_GAP}"
         ),
     ),
     # The word `value`, beside the name or in the line below it.
     (
         "valued",
         re.compile(
-            rf"(?:{_Q})?[,;\x01\s]{{1,40}}(?:[^\n]{{0,60}}?[^\w\n])??(?:{_Q})?[vV]alue(?:{_Q})?{_GAP}[:=]{_GAP}"
+            rf"(?:{_Q})?[,;\x01\s]{{1,40}}(?:[^\n]{{0,60}}?[^\w\n])??(?:{_Q})?[vV]alue"
+            rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
         ),
     ),
     # A block of its own, with a default or a value in it.
     (
         "valued",
         re.compile(
-            rf"(?:{_Q})?[:\s]{{0,4}}{{[^{{}}]{{0,200}}?(?:default|value|content)(?:{_Q})?{_GAP}[:=]{_GAP}"
+            rf"(?:{_Q})?[:\s]{{0,4}}{{[^{{}}]{{0,200}}?(?:default|value|content)"
+            rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
         ),
     ),
     # An element of XML.

@@ -14,7 +14,8 @@ E = TypeVar("E", bound=Event)
 
 # What tells events, sessions, files and hosts apart. Without these nothing could be found again.
 _NAMES = frozenset(
-    "at sha256 previous path session call harness launch agent host by document added transcript".split()
+    "at sha256 previous path session call harness launch agent host by document added"
+    " transcript".split()
 )
 _NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9._]+")
 

@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from rekindle.policy.redact import values
 
@@ -11,41 +12,50 @@ Span = tuple[int, int, str]
 
 _LINE = re.compile(r"[^\n]*\n?")
 _BLOCK = re.compile(
-    r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}|Private-Lines: \d{1,4}|\$ANSIBLE_VAULT;[^\n]{1,40}"
+    r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}|Private-Lines: \d{1,4}"
+    r"|\$ANSIBLE_VAULT;[^\n]{1,40}"
 )
 _BLOCK_END = re.compile(
     r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}|Private-MAC:|-{5}BEGIN "
 )
 _BODY = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{16,}+")
 _LAST = re.compile(r"(?:^|[\s+>|\]])(=?[A-Za-z0-9+/]{2,15}={0,2})[\s\x01\"',]*$")
-_HEADER = re.compile(r"[A-Z][A-Za-z-]{2,20}: ")
+_HEADER = re.compile(r"[A-Z][A-Za-z]{1,12}-[A-Za-z-]{2,12}: ")
+_STRANGE_LINES = 6
 _LONGEST_BLOCK = 400
 _LONGEST_LINE = 4_000
 
 _JWK = re.compile(
-    r"\x01{0,7}\"(?:d|p|q|dp|dq|qi|k|oth)\x01{0,7}\"\s{0,4}:\s{0,4}\x01{0,7}\"(?P<v>[A-Za-z0-9_-]{16,4000})"
+    r"\x01{0,7}\"(?:d|p|q|dp|dq|qi|k|oth)\x01{0,7}\"\s{0,4}:\s{0,4}\x01{0,7}\""
+    r"(?P<v>[A-Za-z0-9_-]{16,4000})"
 )
 _URL_LOGIN = re.compile(
-    r"://(?P<u>[^\s/@:\"'<>\x01]{0,120}):(?P<v>[^\s@\"'<>\x01]{1,300}(?:@[^\s@/\"'<>\x01]{0,100}(?=@))?)@(?=[\w.\[\-$*{%])"
+    r"://(?P<u>[^\s/@:\"'<>\x01]{0,120}):(?P<v>[^\s@\"'<>\x01]{1,300}(?:@[^\s@/\"'<>\x01]{0,100}"
+    r"(?=@))?)@(?=[\w.\[\-$*{%])"
 )
 _URL_TOKEN = re.compile(r"://(?P<v>[A-Za-z0-9_\-.~%]{16,300})@(?=[\w.\-])")
 _HOOK = re.compile(
     r"https?://[^\s\"'<>\x01?#]{0,200}?"
-    r"(?:hooks?\.[\w.\-]{3,60}/(?:services|workflows|triggers|catch)?/?|/(?:api/)?webhooks?(?:/\d{5,25})?/|webhookb2/|/hooks?(?:/catch)?/"
+    r"(?:hooks?\.[\w.\-]{3,60}/(?:services|workflows|triggers|catch)?/?|/(?:api/)?webhooks?"
+    r"(?:/\d{5,25})?/|webhookb2/|/hooks?(?:/catch)?/"
     r"|/(?:services|incoming|ingest|trigger)/(?=T[A-Z0-9]|[0-9a-f]{8}-)|/with/key/|/bot/v\d/hook/)"
     r"(?P<v>[^\s\"'<>\x01?#]{8,600})"
 )
 _BOT_URL = re.compile(r"/bot(?P<v>\d{6,12}:[A-Za-z0-9_-]{20,60})")
 _SIGNED = re.compile(
-    r"[?&;](?:amp;)?(?:[a-z0-9\-_]{0,24}(?:signature|security-token|credential)|sig|sign|code|state|ticket|sid"
-    r"|client_secret|refresh_token|access_token|id_token|auth|apikey|api_key|token|key|secret|password|pwd|pass|hmac)="
+    r"[?&;](?:amp;)?(?:[a-z0-9\-_]{0,24}(?:signature|security-token|credential)|sig|sign|code"
+    r"|state|ticket|sid"
+    r"|client_secret|refresh_token|access_token|id_token|auth|apikey|api_key|token|key|secret"
+    r"|password|pwd|pass|hmac)="
     r"(?P<v>[^\s&\"'<>\x01#;]{6,4000})"
 )
 _HASH = re.compile(
-    r"(?P<v>\$(?<![A-Za-z0-9$]\$)(?:2[abxy]?|1|5|6|7|8|9|y|gy|apr1|argon2(?:id|i|d)|scrypt|s[0-9]|sha1|md5|pbkdf2[\w-]{0,16}|P|H|S|bcrypt[\w-]{0,12})\$[A-Za-z0-9./+=,$_\-]{8,400})"
+    r"(?P<v>\$(?<![A-Za-z0-9$]\$)(?:2[abxy]?|1|5|6|7|8|9|y|gy|apr1|argon2(?:id|i|d)|scrypt"
+    r"|s[0-9]|sha1|md5|pbkdf2[\w-]{0,16}|P|H|S|bcrypt[\w-]{0,12})\$[A-Za-z0-9./+=,$_\-]{8,400})"
 )
 _LABELLED_HASH = re.compile(
-    r"(?P<v>(?:pbkdf2_\w{2,12}|bcrypt(?:_sha256)?|scrypt|argon2|sha1|sha512|md5)\$[A-Za-z0-9./+=,$_\-]{16,400}"
+    r"(?P<v>(?:pbkdf2_\w{2,12}|bcrypt(?:_sha256)?|scrypt|argon2|sha1|sha512"
+    r"|md5)\$[A-Za-z0-9./+=,$_\-]{16,400}"
     r"|(?:pbkdf2|scrypt):[\w:]{3,40}\$[A-Za-z0-9./+=]{4,64}\$[A-Za-z0-9./+=]{16,400}"
     r"|\{(?:S?SHA(?:256|384|512)?|S?MD5|CRYPT|PBKDF2[\w-]{0,12}|ARGON2)\}[A-Za-z0-9./+=$]{16,400}"
     r"|\*[0-9A-F]{40}(?![0-9A-F])|(?:SCRAM-SHA-\d{1,3})\$[^\s\"'\x01]{20,400})"
@@ -53,19 +63,26 @@ _LABELLED_HASH = re.compile(
 _COOKIES = re.compile(r"cookie\x01{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}(?P<v>[^\n\"'\x01]{8,8000})")
 _COOKIE = re.compile(r"(?<![^\s;,:=])[\w.\-]{1,80}=(?P<v>[^\s;,]{8,4000})")
 _AUTHORIZATION = re.compile(
-    r"authorization\x01{0,7}[\"'`]?[ \t]{0,4}[:=,][ \t]{0,4}[brf]?\x01{0,7}[\"'`]?(?:[a-z][\w-]{1,20}[ \t]{1,4})?(?P<v>[^\s\"'`\x01,<>]{6,4000})"
+    r"authorization\x01{0,7}[\"'`]?[ \t]{0,4}[:=,][ \t]{0,4}[brf]?\x01{0,7}[\"'`]?"
+    r"(?:[a-z][\w-]{1,20}[ \t]{1,4})?(?P<v>[^\s\"'`\x01,<>]{6,4000})"
 )
 _BEARER = re.compile(r"bearer[ \t:=]{1,4}(?P<v>[a-z0-9._~+/=%:\-]{12,8000})")
 _LOGIN = re.compile(
-    r"-(?<!\S-)(?:u|-user|-proxy-user|U|-auth|a|-basic|-creds|-login)[ =]{0,2}[\"']?\x01{0,3}[\"']?(?P<u>[\w.@%\\\-]{1,80}):(?P<v>[^\s\"'\x01:/][^\s\"'\x01]{2,300})"
+    r"-(?<!\S-)(?:u|-user|-proxy-user|U|-auth|a|-basic|-creds"
+    r"|-login)[ =]{0,2}[\"']?\x01{0,3}[\"']?(?P<u>[\w.@%\\\-]{1,80}):"
+    r"(?P<v>[^\s\"'\x01:/][^\s\"'\x01]{2,300})"
 )
 _SHORT_FLAG = re.compile(
-    r"-(?:p|P|a|w|N|A|X|storepass|keypass|pw|k)[ \t=]{0,2}\x01{0,3}[\"']?(?P<v>[^\s\"'\x01\-][^\s\"'\x01]{3,200})"
+    r"-(?:p|P|a|w|N|A|X|storepass|keypass|pw|k)[ \t=]{0,2}\x01{0,3}[\"']?"
+    r"(?P<v>[^\s\"'\x01\-][^\s\"'\x01]{3,200})"
 )
 _TAKES_PASSWORD = re.compile(
-    r"\b(?:mysql\w*|mariadb\w*|mongo\w*|sshpass|redis-cli|sqlcmd|bcp|ldap\w+|7z[ar]?|zip|unzip|unrar|rar"
-    r"|htpasswd|openssl \w+|\w+ (?:\w+ ){0,2}login|smbclient|lftp|xfreerdp|rabbitmqadmin|keytool|ssh-keygen|cqlsh"
-    r"|influx|clickhouse-client|ipmitool|beeline|tsql|isql|snmp\w+|psexec|evil-winrm|wget|plink|pscp)\b"
+    r"\b(?:mysql\w*|mariadb\w*|mongo\w*|sshpass|redis-cli|sqlcmd|bcp|ldap\w+|7z[ar]?|zip|unzip"
+    r"|unrar|rar"
+    r"|htpasswd|openssl \w+|\w+ (?:\w+ ){0,2}login|smbclient|lftp|xfreerdp|rabbitmqadmin|keytool"
+    r"|ssh-keygen|cqlsh"
+    r"|influx|clickhouse-client|ipmitool|beeline|tsql|isql|snmp\w+|psexec|evil-winrm|wget|plink"
+    r"|pscp)\b"
 )
 _PASS_ARGUMENT = re.compile(r"pass:(?<!\wpass:)(?P<v>[^\s\"'\x01:]{4,200})")
 _PGPASS = re.compile(
@@ -75,20 +92,24 @@ _IDENTIFIED = re.compile(
     r"identified[ \t]{1,4}by[ \t]{1,4}(?P<q>\x01{0,3}[\"'])(?P<v>[^\n\"'\x01]{3,200})"
 )
 _PHRASE = re.compile(
-    r"(?:mnemonic|seed|recovery|wallet|bip-?39|phrase)\b[^\n]{0,60}?[\s\"'=:\x01](?P<v>[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}){11,23})(?=[\s\"'.\x01]|$)"
+    r"(?:mnemonic|seed|recovery|wallet|bip-?39|phrase)\b[^\n]{0,60}?[\s\"'=:\x01]"
+    r"(?P<v>[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}){11,23})(?=[\s\"'.\x01]|$)"
 )
 _SECRET_MANIFEST = re.compile(
     r"\bkind[\"']?\x01{0,3}[\"']?: ?\x01{0,3}[\"']?(?:Secret|SealedSecret)\b"
 )
 _DATA_ITEM = re.compile(
-    r"(?m)^[^\n\w]{0,20}(?:\d{1,6}[\t ])?[^\n]{0,40}?[\w.\-]{1,80}[\"']?: [\"']?(?P<v>[A-Za-z0-9+/]{12,8000}={0,2})[\"']?[\s\x01]{0,4}$"
+    r"(?m)^[^\n\w]{0,20}(?:\d{1,6}[\t ])?[^\n]{0,40}?[\w.\-]{1,80}[\"']?: [\"']?"
+    r"(?P<v>[A-Za-z0-9+/]{12,8000}={0,2})[\"']?[\s\x01]{0,4}$"
 )
 _BASE64 = re.compile(r"(?<![A-Za-z0-9/_])[A-Za-z0-9+/]{24,}+={0,2}(?![A-Za-z0-9+/=])")
 _SECRET_FILE = re.compile(
-    r"(?:\$ |run\(|bash\()[^\n]{0,80}?(?:secret|token|passw|credential|api[-_]?key|private|[-_/]key\b|id_[re]|\bpass\b|\bop read)[^\n]{0,200}\n(?P<l>[^\n]{1,4000})"
+    r"(?:\$ |run\(|bash\()[^\n]{0,80}?(?:secret|token|passw|credential|api[-_]?key|private"
+    r"|[-_/]key\b|id_[re]|\bpass\b|\bop read)[^\n]{0,200}\n(?P<l>[^\n]{1,4000})"
 )
 _ONE_WORD = re.compile(
-    r"(?:[ \t]{0,8}\d{1,7}\t|(?:\[[^\]\n]{1,40}\] ){1,3}|[+\-> |]{1,8})?(?P<v>[^\s\"'\x01]{12,4000})[\s\x01\"']*\Z"
+    r"(?:[ \t]{0,8}\d{1,7}\t|(?:\[[^\]\n]{1,40}\] ){1,3}|[+\-> |]{1,8})?"
+    r"(?P<v>[^\s\"'\x01]{12,4000})[\s\x01\"']*\Z"
 )
 _HEX_ROW = re.compile(
     r"0:?[ \t]{1,3}(?P<h>[0-9a-f]{2}(?:[ ]{0,2}[0-9a-f]{2}){3,15})[ \t]{1,50}(?P<a>[^\n]{1,20})"
@@ -208,30 +229,27 @@ def _blocks(view: str) -> Iterator[Span]:
     for begin in _BLOCK.finditer(view):
         if begin.start() < done:
             continue
-        end = _BLOCK_END.search(view, begin.end(), begin.end() + 40_000)
-        stop = end.start() if end else len(view)
-        position, strange, last_full = begin.end(), 0, False
-        for _ in range(_LONGEST_BLOCK):
-            if position >= stop or strange > 6:
-                break
-            line = _LINE.match(view, position, stop)
-            if line is None or not line[0]:
-                break
-            found = list(_BODY.finditer(line[0]))
-            if _HEADER.search(line[0]) and "-" in line[0].partition(":")[0]:
-                found = []
-            elif not found and (short := _LAST.search(line[0])) and (last_full or end):
-                yield position + short.start(1), position + short.end(1), "private-key"
-                last_full = False
-            for body in found:
-                yield position + body.start(), position + body.end(), "private-key"
-            strange = 0 if found else strange + 1
-            last_full = bool(found)
-            position = line.end()
-        done = position
+        end = _BLOCK_END.search(view, begin.end(), begin.end() + _LONGEST_BLOCK * 100)
+        done = end.start() if end else len(view)
+        yield from _body(view, begin.end(), done, is_closed=end is not None)
     for end in _BLOCK_END.finditer(view):
-        if view[end.start()] == "-" and "END" in end[0] and end.start() > done:
+        if "END" in end[0] and end.start() > done:
             yield from _before(view, end.start())
+
+
+def _body(view: str, position: int, stop: int, *, is_closed: bool) -> Iterator[Span]:
+    strange, was_full = 0, False
+    for line in islice(_LINE.finditer(view, position, stop), _LONGEST_BLOCK):
+        found = [] if _HEADER.search(line[0]) else list(_BODY.finditer(line[0]))
+        for body in found:
+            yield line.start() + body.start(), line.start() + body.end(), "private-key"
+        short = _LAST.search(line[0])
+        if not found and short and (was_full or is_closed):
+            yield line.start() + short.start(1), line.start() + short.end(1), "private-key"
+        was_full = bool(found)
+        strange = 0 if found else strange + 1
+        if strange > _STRANGE_LINES:
+            return
 
 
 def _before(view: str, stop: int) -> Iterator[Span]:
@@ -274,9 +292,10 @@ def _files(view: str, low: str) -> Iterator[Span]:
         return
     for match in _SECRET_FILE.finditer(low):
         word = _ONE_WORD.match(view, *match.span("l"))
-        if word and not values.is_placeholder(word["v"]) and not values.is_file(word["v"]):
-            if values.is_random(word["v"], 12) or values.is_uuid(word["v"]):
-                yield (*word.span("v"), "secret")
+        if word is None or values.is_placeholder(word["v"]) or values.is_file(word["v"]):
+            continue
+        if values.is_random(word["v"], 12) or values.is_uuid(word["v"]):
+            yield (*word.span("v"), "secret")
 
 
 def _encoded(view: str, inner: Callable[[str], bool]) -> Iterator[Span]:

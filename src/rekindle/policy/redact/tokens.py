@@ -9,58 +9,75 @@ from rekindle.policy.redact import values
 _KNOWN = {
     "github-token": ("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", 10),
     "gitlab-token": (
-        "glpat- gldt- glrt- glrtr- glft- glsoat- glcbt- glptt- glimt- glagent- glffct- gloas-"
-        " glwt- GR1348941",
+        (
+            "glpat- gldt- glrt- glrtr- glft- glsoat- glcbt- glptt- glimt- glagent-"
+            " glffct- gloas- glwt- GR1348941"
+        ),
         10,
     ),
     "anthropic-key": ("sk-ant-", 10),
     "openai-key": ("sk-proj- sk-svcacct- sk-admin- sess-", 12),
     "api-key": (
-        "sk- sk_ sk-or-v1- sk-lf- sk-helicone- pplx- gsk_ xai- csk- fw_ fc- jina_ tgp_v1_ nvapi-"
-        " r8_ rpa_ hf_ api_org_ lsv2_ vck_ tvly- pcsk_ e2b_ apify_api_ ctx7sk- as- ak- co_"
-        " key- key_ fal- bb_live_ mem0- m0- cal_live_ csk_ sgp_ sgamp_ waka_ ",
+        (
+            "sk- sk_ sk-or-v1- sk-lf- sk-helicone- pplx- gsk_ xai- csk- fw_ fc- jina_"
+            " tgp_v1_ nvapi- r8_ rpa_ hf_ api_org_ lsv2_ vck_ tvly- pcsk_ e2b_"
+            " apify_api_ ctx7sk- as- ak- co_ key- key_ fal- bb_live_ mem0- m0-"
+            " cal_live_ csk_ sgp_ sgamp_ waka_"
+        ),
         14,
     ),
     "stripe-key": (
-        "sk_live_ sk_test_ rk_live_ rk_test_ whsec_ rzp_live_ rzp_test_ live_ test_ FLWSECK-"
-        " FLWSECK_TEST- shippo_live_ shippo_test_ duffel_live_ duffel_test_ APP_USR- EZAK EZTK"
-        " access-production- access-sandbox- access-development- sq0atp- sq0csp- sq0idp- EAAA",
+        (
+            "sk_live_ sk_test_ rk_live_ rk_test_ whsec_ rzp_live_ rzp_test_ live_"
+            " test_ FLWSECK- FLWSECK_TEST- shippo_live_ shippo_test_ duffel_live_"
+            " duffel_test_ APP_USR- EZAK EZTK access-production- access-sandbox-"
+            " access-development- sq0atp- sq0csp- sq0idp- EAAA"
+        ),
         14,
     ),
     "slack-token": ("xoxb- xoxp- xoxa- xoxr- xoxs- xoxc- xoxd- xoxe- xoxe. xapp-", 10),
     "cloud-key": (
-        "AKIA ASIA ABIA ACCA AKID LTAI AKLT AIza GOCSPX- ya29. 1// ABSK IQoJ FwoG AQVN y0_ t1."
-        " dop_v1_ doo_v1_ dor_v1_ HRKU- fo1_ fm1_ fm2_ FlyV1 tskey- scw- pul- nfp_ rnd_ hcaik_"
-        " hcbik_ hcxik_ npg_ v1.0- amzn.mws. amzn1.oa2-cs.v1. 00D p8e- LWR-",
+        (
+            "AKIA ASIA ABIA ACCA AKID LTAI AKLT AIza GOCSPX- ya29. 1// ABSK IQoJ FwoG"
+            " AQVN y0_ t1. dop_v1_ doo_v1_ dor_v1_ HRKU- fo1_ fm1_ fm2_ FlyV1 tskey-"
+            " scw- pul- nfp_ rnd_ hcaik_ hcbik_ hcxik_ npg_ v1.0- amzn.mws."
+            " amzn1.oa2-cs.v1. 00D p8e- LWR-"
+        ),
         12,
     ),
     "platform-token": (
-        "npm_ pypi- rubygems_ CLOJARS_ cio oy2 dckr_pat_ dckr_oat_ CCIPAT_ CCIPRJ_ bkua_ bkct_"
-        " bkat_ AKCp cmVmdGtuOj hvs. hvb. hvr. dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit. st."
-        " sntrys_ sntryu_ sntryi_ glsa_ glc_ dt0c01. dt0s01. NRAK- NRAA- NRII- NRIQ- NRRA- NRSP-"
-        " NRBR- PMAK- PMAT- lin_api_ lin_oauth_ figd_ figo_ figu_ figdr_ ntn_ secret_ patp rdme_"
-        " re_ sbp_ sb_secret_ sbs_ pscale_pw_ pscale_tkn_ pscale_oauth_ pnu_ pnb_ pat- pat phx_"
-        " phs_ phr_ shpat_ shpca_ shppa_ shpss_ shptka_ dapi dkea dose squ_ sqp_ sqa_ tfp_ tk_"
-        " xkeysib- xsmtpsib- SG. ATATT3 ATCTT3 ATBB ATSTT ATTA BBDC- CFPAT- CFPAT_ sdk- mob- api-"
-        " API- A3- AGE-SECRET-KEY- sha256~ ops_eyJ ops_ ubp_ fio-u- ico- zpka_ EAAC EAAB IGQV sl."
-        " sk. tk. mfa. snyk_uat. ATOA pk_prod_ nrat_ sfp_ wpt_ cs_live_ tfe_ hpat_ oauth_ apk_"
-        " pdt_ svc_ usr_ srv_ edge_ ddp_ ddapp_ napi_ neon_ vcp_ vci_ vca_ vcr_ cfut_ cfat_ cfk_"
-        " cfl_ eyJrIjoi rt_ at_ ory_at_ ory_st_ ory_pat_ gAAAAA xprv yprv zprv tprv uprv vprv",
+        (
+            "npm_ pypi- rubygems_ CLOJARS_ cio oy2 dckr_pat_ dckr_oat_ CCIPAT_"
+            " CCIPRJ_ bkua_ bkct_ bkat_ AKCp cmVmdGtuOj hvs. hvb. hvr. dp.pt. dp.st."
+            " dp.ct. dp.sa. dp.scim. dp.audit. st. sntrys_ sntryu_ sntryi_ glsa_ glc_"
+            " dt0c01. dt0s01. NRAK- NRAA- NRII- NRIQ- NRRA- NRSP- NRBR- PMAK- PMAT-"
+            " lin_api_ lin_oauth_ figd_ figo_ figu_ figdr_ ntn_ secret_ patp rdme_ re_"
+            " sbp_ sb_secret_ sbs_ pscale_pw_ pscale_tkn_ pscale_oauth_ pnu_ pnb_ pat-"
+            " pat phx_ phs_ phr_ shpat_ shpca_ shppa_ shpss_ shptka_ dapi dkea dose"
+            " squ_ sqp_ sqa_ tfp_ tk_ xkeysib- xsmtpsib- SG. ATATT3 ATCTT3 ATBB ATSTT"
+            " ATTA BBDC- CFPAT- CFPAT_ sdk- mob- api- API- A3- AGE-SECRET-KEY- sha256~"
+            " ops_eyJ ops_ ubp_ fio-u- ico- zpka_ EAAC EAAB IGQV sl. sk. tk. mfa."
+            " snyk_uat. ATOA pk_prod_ nrat_ sfp_ wpt_ cs_live_ tfe_ hpat_ oauth_ apk_"
+            " pdt_ svc_ usr_ srv_ edge_ ddp_ ddapp_ napi_ neon_ vcp_ vci_ vca_ vcr_"
+            " cfut_ cfat_ cfk_ cfl_ eyJrIjoi rt_ at_ ory_at_ ory_st_ ory_pat_ gAAAAA"
+            " xprv yprv zprv tprv uprv vprv"
+        ),
         16,
     ),
 }
 
 # Prefixes of public ids: they look like tokens and open nothing.
 _PUBLIC_IDS = frozenset(
-    "toolu msg req resp call chatcmpl cmpl run step thread asst file vs batch ft ftjob gen item"
-    " evt cus pi pm seti src ch in ii il sub si price prod acct card ba txn tr po re_id fee dp_id"
-    " cs_id inv org proj user team usr_id session conv conversation turn rs fc_id ws img image"
-    " i vpc ami subnet sg eni vol snap rtb igw nat eipalloc acl r tgw lb arn dist sha1 sha256 sha384"
-    " sha512 md5 blake2b blake3 crc32 etag h1 v1 v2 v3 w uuid id ref commit node trace span request"
-    " job task event build deploy dpl lambda bucket key_id obj oid cid ipfs qm bafy tx block data"
-    " chunk vendors main app index runtime styles polyfills bundle hash digest rev test_id linux"
-    " darwin win32 windows macosx manylinux cp py py3 python node_modules x86 aarch64 amd64 arm64"
-    " pk phc pub public px wss ga gtm ua g".split()
+    "toolu msg req resp call chatcmpl cmpl run step thread asst file vs batch ft"
+    " ftjob gen item evt cus pi pm seti src ch in ii il sub si price prod acct card ba"
+    " txn tr po re_id fee dp_id cs_id inv org proj user team usr_id session conv"
+    " conversation turn rs fc_id ws img image i vpc ami subnet sg eni vol snap rtb igw"
+    " nat eipalloc acl r tgw lb arn dist sha1 sha256 sha384 sha512 md5 blake2b blake3"
+    " crc32 etag h1 v1 v2 v3 w uuid id ref commit node trace span request job task"
+    " event build deploy dpl lambda bucket key_id obj oid cid ipfs qm bafy tx block"
+    " data chunk vendors main app index runtime styles polyfills bundle hash digest"
+    " rev test_id linux darwin win32 windows macosx manylinux cp py py3 python"
+    " node_modules x86 aarch64 amd64 arm64 pk phc pub public px wss ga gtm ua g".split()
 )
 
 
@@ -83,9 +100,10 @@ _FIRST_TWO = re.compile(
 _PREFIX = re.compile(rf"(?:{_alternation(list(_RULE_OF))})(?=[A-Za-z0-9_\-/])")
 # Beginnings that are words of code as well: what follows has to be drawn in one piece.
 _PLAIN_WORDS = frozenset(
-    "test_ live_ secret_ edge_ svc_ usr_ srv_ oauth_ key_ key- api- sdk- mob- at_ rt_ re_ co_ as- ak-"
-    " st. sk. tk. sl. t1. pat- pat sk_ sk- fc- fw_ dp.st. tk_ ops_ API- A3- apk_ pdt_ neon_ sess-"
-    " hpat_ mfa. csk_ csk- fal- m0- y0_ LWR- scw- pul- v1.0-".split()
+    "test_ live_ secret_ edge_ svc_ usr_ srv_ oauth_ key_ key- api- sdk- mob- at_ rt_"
+    " re_ co_ as- ak- st. sk. tk. sl. t1. pat- pat sk_ sk- fc- fw_ dp.st. tk_ ops_"
+    " API- A3- apk_ pdt_ neon_ sess- hpat_ mfa. csk_ csk- fal- m0- y0_ LWR- scw- pul-"
+    " v1.0-".split()
 )
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
 _ENOUGH = 256
@@ -136,7 +154,8 @@ _PREFIXED = re.compile(
 _DIGIT = re.compile("[0-9]")
 _SHORTEST_SHAPE = 26
 _DOTTED = re.compile(
-    r"(?<![A-Za-z0-9_\-./])(?:[A-Za-z0-9]{1,12}\.)?([A-Za-z0-9_-]{16,200})\.([A-Za-z0-9_-]{16,200})(?![\w.\-])"
+    r"(?<![A-Za-z0-9_\-./])(?:[A-Za-z0-9]{1,12}\.)?([A-Za-z0-9_-]{16,200})\."
+    r"([A-Za-z0-9_-]{16,200})(?![\w.\-])"
 )
 RUN = re.compile(r"(?<![A-Za-z0-9_\-+/=.~%!:])[A-Za-z0-9_\-+/=.~%!:]{16,}+")
 """What may hold a token: long enough, and without a break."""

@@ -53,7 +53,7 @@ def is_uuid(value: str) -> bool:
 
 def is_word(value: str) -> bool:
     """A password that somebody made of letters alone."""
-    return value.isalpha() and value.islower() and len(value) >= 8 and not is_placeholder(value)  # noqa: PLR2004
+    return value.isalpha() and value.islower() and len(value) >= 8 and not is_placeholder(value)
 
 
 def has_uuid(value: str) -> bool:
@@ -113,8 +113,7 @@ def is_random(value: str, least: int = 16) -> bool:
         return True
     uppers = sum(map(str.isupper, body))
     lowers = size - uppers - digits
-    mixed = _mixed(body)
-    return min(uppers, lowers) * 4 >= size and mixed * 4 >= size
+    return min(uppers, lowers) * 4 >= size and _mixed(body) * 5 >= size
 
 
 def _mixed(body: str) -> int:
