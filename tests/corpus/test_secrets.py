@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rekindle.policy.redact.finding import find
+from rekindle.policy.redact.finding import find, redact
 
 SETS = Path(__file__).parents[2].parent / "shared" / "eval"
 FOLDS = 5
@@ -112,6 +112,28 @@ def test_clean_lines_stay_clean():
     del lines["placeholder"], wrong["placeholder"]
     assert lines.total() > 50_000
     assert wrong.total() <= lines.total() * FALSE_PER_LINE, wrong
+
+
+@needs_sets
+def test_what_is_redacted_stays_redacted_and_json_stays_json():
+    """A second pass changes nothing, and what parsed before parses after, line by line."""
+    parsed = 0
+    with lzma.open(SETS / "secrets_dev.jsonl.xz", "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            cleaned = redact(row["text"])
+            assert redact(cleaned) == cleaned
+            for before, after in zip(row["text"].split("\n"), cleaned.split("\n"), strict=True):
+                if is_object(before):
+                    assert is_object(after)
+                    parsed += 1
+    assert parsed > 100
+
+
+def is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 def table(title: str, rows: dict[str, list[Span]]) -> None:

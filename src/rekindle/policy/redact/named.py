@@ -56,26 +56,27 @@ _KEY_OF = frozenset(
     "api access secret private auth master shared account license licence encryption"
     " encrypt signing sign app application sdk admin service user storage client"
     " consumer deploy integration server session webhook rest write ingest dev prod"
-    " live account subscription functions function host fernet jwt aes hmac rsa ssh"
-    " gpg pgp wg wireguard preshared psk tls ssl cookie security routing root bot"
-    " global org organization project team machine host merchant partner publishable"
-    " management personal".split()
+    " live account subscription functions function fernet jwt aes hmac rsa wg"
+    " wireguard preshared psk tls ssl cookie security routing root bot global org"
+    " organization project team machine merchant partner management personal".split()
 )
 _TELLS_NOTHING = frozenset(
-    "public pub max min num number count next prev page cache sort primary foreign"
-    " partition type name file filename path dir folder url uri endpoint length len"
-    " size limit expires expiry expiration expire ttl age field label hint policy"
-    " format version prefix suffix index idx pos position input output total used"
-    " usage per budget column bindings press down up board frame word words stream"
-    " fingerprint algorithm alg issuer required enabled valid reset error message msg"
-    " title description help placeholder tokens tokenizer list map dict set class"
-    " regex pattern kind status state mode method provider manager handler store"
-    " storage_class ring etag digest checksum integrity idempotency dedup object"
-    " lookup group row range days hours minutes seconds created updated parser"
-    " response request validator generator view form model schema test tests data_id"
-    " usages exchange agreement curve store pair encipherment derivation rotation".split()
+    "publishable site continuation sync public pub max min num number count next prev"
+    " page cache sort primary foreign partition type name file filename path dir"
+    " folder url uri endpoint length len size limit expires expiry expiration expire"
+    " ttl age field label hint policy format version prefix suffix index idx pos"
+    " position input output total used usage per budget column bindings press down up"
+    " board frame word words stream fingerprint algorithm alg issuer required enabled"
+    " valid reset error message msg title description help placeholder tokens"
+    " tokenizer list map dict set class regex pattern kind status state mode method"
+    " provider manager handler store storage_class ring etag digest checksum integrity"
+    " idempotency dedup object lookup group row range days hours minutes seconds"
+    " created updated parser response request validator generator view form model"
+    " schema test tests data_id usages exchange agreement curve store pair"
+    " encipherment derivation rotation".split()
 )
 _WEAK = frozenset("cookie session code pin phrase mnemonic seed salt signature".split())
+_ONE_WORD = re.compile(r"(?i)pass[_-]?word|pass[_-]?phrase|secure[_-]?string")
 _SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\uffff]+|[A-Z]|\d+")
 
 _BESIDE = re.compile(
@@ -179,7 +180,7 @@ def _name_before(view: str, at: int) -> str:
 @lru_cache(maxsize=4096)
 def strength_of(name: str) -> Strength | None:
     """What a name promises; None where it is the name of something else."""
-    words = [word.lower() for word in _SPLIT.findall(name)]
+    words = [word.lower() for word in _SPLIT.findall(_ONE_WORD.sub(_as_one_word, name))]
     if not words or (values.is_random(name, 12) and not name.isupper()):
         return None  # what was drawn itself names nothing
     telling = [
@@ -191,6 +192,12 @@ def strength_of(name: str) -> Strength | None:
     if words[-1] in {"id", "ids", "at", "by", "in"}:
         return None
     return best
+
+
+def _as_one_word(match: re.Match[str]) -> str:
+    """One word is one, whatever its writer thought: passWord, PASS_WORD."""
+    letters = re.sub("[_-]", "", match[0])
+    return letters.upper() if letters.isupper() else letters.capitalize()
 
 
 def _word(word: str, before: list[str], *, is_capital: bool) -> Strength | None:
@@ -324,7 +331,9 @@ def _is_secret(value: str, strength: Strength, *, aside: bool, quoted: bool, for
         drawn = len(value) >= 16 and min(_capitals(value), 1 - _capitals(value)) > 1 / 3
     if strength is Strength.STRONG:
         if aside:
-            written = values.varies(value) and not values.is_code(value)
+            # An element holds nothing else; beside a word in a sentence code may stand.
+            plain = form == "element" or not values.is_code(value)
+            written = values.varies(value) and plain
             return len(value) >= 8 and values.has_digit(value) and (written or drawn)
         if quoted:
             return drawn or (len(value) >= 4 and values.varies(value))
@@ -332,7 +341,7 @@ def _is_secret(value: str, strength: Strength, *, aside: bool, quoted: bool, for
     if strength is Strength.MEDIUM and not (aside and form != "element"):
         short = values.is_random(value, 10) and values.has_digit(value)
         return drawn or values.is_uuid(value) or (short and not values.is_code(value))
-    is_id = values.is_uuid(value) or values.is_hex(value) or values.is_code(value)
+    is_id = values.is_uuid(value) or values.is_hex(value) or values.is_code(value) or "/" in value
     return not is_id and values.is_random(value, 16 if aside else 20) and form != "called"
 
 

@@ -50,8 +50,9 @@ _SIGNED = re.compile(
     r"(?P<v>[^\s&\"'<>\x01#;]{6,4000})"
 )
 _HASH = re.compile(
-    r"(?P<v>\$(?<![A-Za-z0-9$]\$)(?:2[abxy]?|1|5|6|7|8|9|y|gy|apr1|argon2(?:id|i|d)|scrypt"
-    r"|s[0-9]|sha1|md5|pbkdf2[\w-]{0,16}|P|H|S|bcrypt[\w-]{0,12})\$[A-Za-z0-9./+=,$_\-]{8,400})"
+    r"(?P<v>\$(?<![A-Za-z0-9$]\$)(?:(?:2[abxy]?|[15-9]|g?y|apr1|argon2(?:id|i|d)|scrypt|s\d|sha1|md5"
+    r"|pbkdf2[\w-]{0,16}|bcrypt[\w-]{0,12})\$[A-Za-z0-9./+=,_\-]{1,80}\$[A-Za-z0-9./+=,$_\-]{8,400}"
+    r"|[PHS]\$[A-Za-z0-9./]{20,64}))"
 )
 _LABELLED_HASH = re.compile(
     r"(?P<v>(?:pbkdf2_\w{2,12}|bcrypt(?:_sha256)?|scrypt|argon2|sha1|sha512"
@@ -81,7 +82,7 @@ _TAKES_PASSWORD = re.compile(
     r"|unrar|rar"
     r"|htpasswd|openssl \w+|\w+ (?:\w+ ){0,2}login|smbclient|lftp|xfreerdp|rabbitmqadmin|keytool"
     r"|ssh-keygen|cqlsh"
-    r"|influx|clickhouse-client|ipmitool|beeline|tsql|isql|snmp\w+|psexec|evil-winrm|wget|plink"
+    r"|influx|clickhouse-client|ipmitool|beeline|tsql|isql|snmp\w+|psexec|evil-winrm|plink"
     r"|pscp)\b"
 )
 _PASS_ARGUMENT = re.compile(r"pass:(?<!\wpass:)(?P<v>[^\s\"'\x01:]{4,200})")
@@ -128,7 +129,7 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
         "url-password",
         ("://",),
         _URL_LOGIN,
-        lambda v: not v.isdigit() and not re.match(r"\d{1,5}/", v),
+        lambda v: not v.isdigit() and not re.match(r"\d{1,5}(?:[/?#]|\Z)", v),
     ),
     ("url-token", ("://",), _URL_TOKEN, lambda v: values.is_random(v) and not values.is_hex(v)),
     (
@@ -283,7 +284,8 @@ def _manifest(view: str) -> Iterator[Span]:
         stop = view.find("\n---", match.end())
         done = stop if stop > 0 else len(view)
         for item in _DATA_ITEM.finditer(view, match.end(), done):
-            yield (*item.span("v"), "secret")
+            if len(item["v"]) % 4 == 0 and not item["v"].islower():  # else it is no base64
+                yield (*item.span("v"), "secret")
 
 
 def _files(view: str, low: str) -> Iterator[Span]:

@@ -58,9 +58,9 @@ _KNOWN = {
             " ATTA BBDC- CFPAT- CFPAT_ sdk- mob- api- API- A3- AGE-SECRET-KEY- sha256~"
             " ops_eyJ ops_ ubp_ fio-u- ico- zpka_ EAAC EAAB IGQV sl. sk. tk. mfa."
             " snyk_uat. ATOA pk_prod_ nrat_ sfp_ wpt_ cs_live_ tfe_ hpat_ oauth_ apk_"
-            " pdt_ svc_ usr_ srv_ edge_ ddp_ ddapp_ napi_ neon_ vcp_ vci_ vca_ vcr_"
-            " cfut_ cfat_ cfk_ cfl_ eyJrIjoi rt_ at_ ory_at_ ory_st_ ory_pat_ gAAAAA"
-            " xprv yprv zprv tprv uprv vprv"
+            " pdt_ ddp_ ddapp_ napi_ neon_ vcp_ vci_ vca_ vcr_ cfut_ cfat_ cfk_ cfl_"
+            " eyJrIjoi rt_ at_ ory_at_ ory_st_ ory_pat_ gAAAAA xprv yprv zprv tprv"
+            " uprv vprv"
         ),
         16,
     ),
@@ -68,7 +68,12 @@ _KNOWN = {
 
 # Prefixes of public ids: they look like tokens and open nothing.
 _PUBLIC_IDS = frozenset(
-    "toolu msg req resp call chatcmpl cmpl run step thread asst file vs batch ft"
+    "vpce fs db cluster prj dpl team sess ord order pay pr u css page layout module"
+    " nix go gha artifact snapshot deployment release tag layer cache tmp temp blob"
+    " model log doc upload migration backup report invoice record entry row shard part"
+    " segment asset static media photo video audio avatar thumb icon font pod"
+    " container svc srv usr edge worker queue topic stream channel room chat nonce"
+    " toolu msg req resp call chatcmpl cmpl run step thread asst file vs batch ft"
     " ftjob gen item evt cus pi pm seti src ch in ii il sub si price prod acct card ba"
     " txn tr po re_id fee dp_id cs_id inv org proj user team usr_id session conv"
     " conversation turn rs fc_id ws img image i vpc ami subnet sg eni vol snap rtb igw"
@@ -100,10 +105,9 @@ _FIRST_TWO = re.compile(
 _PREFIX = re.compile(rf"(?:{_alternation(list(_RULE_OF))})(?=[A-Za-z0-9_\-/])")
 # Beginnings that are words of code as well: what follows has to be drawn in one piece.
 _PLAIN_WORDS = frozenset(
-    "test_ live_ secret_ edge_ svc_ usr_ srv_ oauth_ key_ key- api- sdk- mob- at_ rt_"
-    " re_ co_ as- ak- st. sk. tk. sl. t1. pat- pat sk_ sk- fc- fw_ dp.st. tk_ ops_"
-    " API- A3- apk_ pdt_ neon_ sess- hpat_ mfa. csk_ csk- fal- m0- y0_ LWR- scw- pul-"
-    " v1.0-".split()
+    "test_ live_ secret_ oauth_ key_ key- api- sdk- mob- at_ rt_ co_ as- ak- st. sk."
+    " tk. sl. t1. pat- pat sk_ sk- fc- fw_ dp.st. tk_ ops_ API- A3- apk_ pdt_ neon_"
+    " sess- hpat_ mfa. csk_ csk- fal- m0- y0_ LWR- scw- pul- v1.0-".split()
 )
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
 _ENOUGH = 256
@@ -113,7 +117,9 @@ _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
 # Tokens that no beginning gives away, but a shape that nothing else has.
 # Each with what must stand in the run before its pattern is worth a try.
 _SHAPES = (
-    ("jwt", "ey", r"ey[JI][A-Za-z0-9_-]{8,8000}(?:\.[A-Za-z0-9_-]{0,16000}){0,4}"),
+    ("jwt", "ey", r"ey[JI][A-Za-z0-9_-]{8,8000}(?:\.[A-Za-z0-9_-]{0,16000}){1,4}"),
+    ("jwt", "eyJ", r"eyJ(?:hbGci|0eXAi|raWQi|lbmMi|jdHki)[A-Za-z0-9_-]{4,8000}"),
+    ("api-key", "re_", r"re_[A-Za-z0-9]{6,10}_[A-Za-z0-9]{10,40}"),
     ("bot-token", ":A", r"\d{6,12}:A[A-Za-z0-9_-]{20,60}"),
     ("bot-token", ".", r"[MNO][A-Za-z0-9_-]{17,30}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{10,50}"),
     ("api-key", "-us", r"[0-9a-f]{24,32}-us\d{1,2}"),

@@ -34,7 +34,8 @@ _VERSION = re.compile(r"v?\d+(?:\.\d+)+[\w.+-]*")
 _FILE = re.compile(
     r"(?:~|\.{0,2})/[\w.@/~+-]*"
     r"|[\w./-]+\.(?:py|js|ts|json|ya?ml|toml|md|txt|pem|crt|cer|key|pub|cfg|conf|ini|env|html?|css"
-    r"|go|rs|c|h|java|rb|sh|xml|lock|log|csv|sql|db|po|rst|png|svg)"
+    r"|go|rs|c|h|java|rb|sh|xml|lock|log|csv|sql|db|po|rst|png|svg|jpe?g|gif|webp|pdf|zip|gz|tar|mp4|woff2?|map|parquet|bin|exe|dll"
+    r"|so|whl|vue|tsx|jsx)"
 )
 _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
 
@@ -113,7 +114,7 @@ def is_random(value: str, least: int = 16) -> bool:
         return True
     uppers = sum(map(str.isupper, body))
     lowers = size - uppers - digits
-    return min(uppers, lowers) * 4 >= size and _mixed(body) * 5 >= size
+    return min(uppers, lowers) * 4 >= size and _mixed(body) * 4 >= size
 
 
 def _mixed(body: str) -> int:
