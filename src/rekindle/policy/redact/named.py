@@ -8,6 +8,7 @@ last the value itself: the weaker the word, the more the value has to look drawn
 import re
 from enum import IntEnum
 from functools import lru_cache
+from string import ascii_letters, digits
 from typing import NamedTuple
 
 from rekindle.policy.redact import tokens, values
@@ -82,7 +83,7 @@ _SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\uffff]+|[A-Z]|\d+")
 _BESIDE = re.compile(
     r"(?i)\b(?:public|cache|primary|foreign|sort|partition|hash|host|lookup|object|map|dict) \Z"
 )
-_NAME_BEFORE = re.compile(r"[\w.\-]{0,60}\Z")
+_NAME_CHARACTERS = ascii_letters + digits + "_.-"
 _NAME_AFTER = re.compile(r"[\w.\-]{0,60}")
 _Q = r"\x01{0,7}[\"'`]"
 _QUOTE = re.compile(_Q)
@@ -135,6 +136,7 @@ _QUOTED = re.compile(
     r"[brfu]{0,2}(?P<q>\x01{0,7}[\"'`])(?P<v>[^\n]{1,4000}?)(?<!\x01)(?P=q)", re.IGNORECASE
 )
 _OPENED = re.compile(r"[brfu]{0,2}\x01{0,7}[\"'`](?P<v>[^\s\x01\"'`]{4,2000})", re.IGNORECASE)
+_CUT_MARK = 40
 _CUT = re.compile(r"(?:\.{3}|…| \[?(?:truncated|snip|cut|…)[^\n]{0,20})\Z")
 _BARE = re.compile(r"(?P<v>[^\s\x01\"'`]{4,2000})")
 _NEXT_FIELD = re.compile(r"[;&](?=[\w .\-]{1,40}=|\s|$)|&amp;|,(?=[\w\"']+[=:])|</|#(?=/)")
@@ -145,6 +147,7 @@ _NEAR = 120
 _DRAWN = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
 _NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?")
 _MOST_PIECES = 100
+_NOT_WEAK = frozenset({"prose", "element", "called"})
 _ASIDE = frozenset({"spaced", "element", "prose"})
 _EDGE = ",;)]}>"
 
@@ -156,7 +159,7 @@ def find(view: str, low: str) -> list[Named]:
     for at in sorted({match.start() for word in _WORDS for match in word.finditer(low)}):
         if at < done:
             continue
-        start = at - len(_name_before(view, at))
+        start = at - _name_before(view, at)
         stop = _NAME_AFTER.match(view, at).end()  # type: ignore[union-attr]
         name = view[start:stop].rstrip(".-")
         stop = start + len(name)
@@ -172,9 +175,10 @@ def find(view: str, low: str) -> list[Named]:
     return found
 
 
-def _name_before(view: str, at: int) -> str:
-    match = _NAME_BEFORE.search(view[max(0, at - 60) : at])
-    return match[0] if match else ""
+def _name_before(view: str, at: int) -> int:
+    """How much of a name stands before a place in it."""
+    before = view[max(0, at - 60) : at]
+    return len(before) - len(before.rstrip(_NAME_CHARACTERS))
 
 
 @lru_cache(maxsize=4096)
@@ -221,7 +225,7 @@ def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -
         separator = pattern.match(view, stop)
         if separator is None:
             continue
-        if strength is Strength.WEAK and (form == "prose" or "\n" in separator[0]):
+        if strength is Strength.WEAK and (form in _NOT_WEAK or "\n" in separator[0]):
             continue
         at, promised = _behind_scheme(view, separator.end(), strength)
         if is_flag and form != "prose":
@@ -234,7 +238,8 @@ def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -
         begin, end, quoted = value
         is_env = separator[0] == "=" and name.isupper() and promised is Strength.STRONG
         aside = form in _ASIDE and not is_flag
-        text = _CUT.sub("", view[begin:end])
+        near_end = max(begin, end - _CUT_MARK)
+        text = view[begin:near_end] + _CUT.sub("", view[near_end:end])
         if (is_env and values.is_word(text)) or (
             not _is_no_secret(text, form, quoted=quoted)
             and _is_secret(text, promised, aside=aside, quoted=quoted, form=form)

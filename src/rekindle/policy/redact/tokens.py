@@ -110,7 +110,7 @@ _PLAIN_WORDS = frozenset(
     " sess- hpat_ mfa. csk_ csk- fal- m0- y0_ LWR- scw- pul- v1.0-".split()
 )
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
-_ENOUGH = 256
+_ENOUGH = 96
 _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
 

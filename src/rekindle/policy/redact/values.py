@@ -26,7 +26,7 @@ _HOLDS_PLACEHOLDER = re.compile(
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z_$.\-]*[0-9]{0,2}")
-_ENOUGH = 256
+_ENOUGH = 96
 """How much of a value decides; a longer look would only cost time."""
 _SIGNS = re.compile(r"[^A-Za-z0-9]")
 _TURNS = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
