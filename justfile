@@ -25,6 +25,10 @@ bench *args:
 torture *args:
     REKINDLE_TORTURE=whole {{python}} -m pytest -m torture -s --timeout 3600 {{args}}
 
+# How much of the evaluation sets is caught, by kind, form and surroundings.
+redaction:
+    PYTHONPATH=tests {{python}} tests/corpus/test_secrets.py
+
 lint:
     {{python}} -m ruff format --check .
     {{python}} -m ruff check .

@@ -41,7 +41,8 @@ _ATTEMPTS = 100
 def main(arguments: list[str]) -> None:
     harness, event = arguments[1], arguments[2]
     payload, size = read_payload(0, *limits(event))
-    give_up_after(PATIENCE_SECONDS)
+    # Set before anything is started: given up in between, what was started would go on alone.
+    give_up_after(PRIMING_SECONDS if event.startswith("SessionStart") else PATIENCE_SECONDS)
     folder = find_folder(arguments[3] if len(arguments) > 3 else "")  # noqa: PLR2004 - argv
     if not folder:
         return

@@ -67,7 +67,9 @@ def add_loop(  # noqa: PLR0917 - click passes the group's object first, the rest
     _, store, name = open_agent(agent or outer)
     store.take_over_edits(name)
     before = _known(store, name)
-    event = policy.add(before.loops, identity, " ".join(text), clock.now())
+    identity = store.redaction.identity(identity)
+    line = store.redaction.text(" ".join(text))
+    event = policy.add(before.loops, identity, line, clock.now())
     known = before.loops.get(identity)
     did = "opened" if known is None else "reworded" if known.is_open else "reopened"
     _hand_in(store, name, event, take_over=take_over, did=did, json=as_json, identity=identity)
@@ -85,7 +87,9 @@ def resolve(
     """Take an open loop off the list, saying why. Doing it twice changes nothing."""
     _, store, name = open_agent(agent)
     store.take_over_edits(name)
-    event = policy.resolve(_known(store, name).loops, identity, " ".join(reason), clock.now())
+    identity = store.redaction.identity(identity)
+    line = store.redaction.text(" ".join(reason))
+    event = policy.resolve(_known(store, name).loops, identity, line, clock.now())
     _hand_in(
         store, name, event, take_over=take_over, did="resolved", json=as_json, identity=identity
     )

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "loops": ("rekindle.cli.loops:loops", "What is open, and what was resolved."),
     "resolve": ("rekindle.cli.loops:resolve", "Take an open loop off the list."),
     "events": ("rekindle.cli.events:events", "What happened, newest last."),
+    "redact": ("rekindle.cli.redact:redact", "A text without the secrets in it."),
     "config": ("rekindle.cli.config:config", "Every setting: its value, origin and meaning."),
 }
 """Where each command lives and what it is for: `--help` needs no import of any of them."""

@@ -22,6 +22,7 @@ from rekindle.documents.event import RelayCommitted, RelayProposed
 from rekindle.documents.relay import Field, Relay
 from rekindle.errors import CheckFailedError, NotFoundError, UsageError, storing
 from rekindle.policy.check import Checked, check
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
@@ -75,8 +76,12 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
             )
         found = check(documents.parse(text), settings.runtime.relay.max_relay_tokens)
     else:
-        settings = load(here()).settings if find(here()) else Settings()
-        found = check(_read(file), settings.runtime.relay.max_relay_tokens)
+        settings, redaction = Settings(), Redaction()
+        if find(here()):
+            project = load(here())
+            settings = project.settings
+            redaction = Redaction(tuple(project.manifest.redact.allow))
+        found = check(_read(file, redaction), settings.runtime.relay.max_relay_tokens)
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:
@@ -99,7 +104,7 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
     stays.
     """
     project, store, name = open_agent(agent)
-    proposed = _read(file)
+    proposed = _read(file, store.redaction)
     _require_usable(project, proposed)
     record = RelayProposed(ts=clock.now(), text=documents.render(proposed), by="person")
     folded = store.submit(name, record, take_over=take_over)
@@ -195,14 +200,14 @@ def _current(store: FileStore, name: str) -> str | None:
     return None if data is None else documents.render(documents.parse(data))
 
 
-def _read(file: str) -> Relay:
+def _read(file: str, redaction: Redaction) -> Relay:
     with storing(file), click.open_file(file, "rb") as source:
         data = source.read(_LARGEST + 1)
     if len(data) > _LARGEST:
         raise UsageError(
             f"{file} is larger than {_LARGEST:,} bytes", hint="a relay is a page, not a log"
         )
-    return documents.parse(data)
+    return documents.parse(redaction.data(data))
 
 
 def _require_usable(project: Project, proposed: Relay) -> None:

@@ -9,11 +9,13 @@ import msgspec
 
 from rekindle.documents import jsontext
 from rekindle.documents.launch import (
+    Called,
     Ended,
     Exit,
     Finished,
     Opened,
     Refused,
+    Said,
     Seen,
     Start,
     Usage,
@@ -126,7 +128,7 @@ class Launch:
         child = self._begin(prompt)
         self._follow(child)
         self.code = child.code
-        return self._agent.harness.classify(
+        found = self._agent.harness.classify(
             Ended(
                 code=child.code,
                 session=self.start.session,
@@ -137,6 +139,10 @@ class Launch:
                 errors=child.errors,
                 stopped=self._world.interrupted() > 0,
             )
+        )
+        redacted = self._world.store.redaction.text
+        return msgspec.structs.replace(
+            found, words=redacted(found.words), hint=redacted(found.hint)
         )
 
     def usage(self) -> Usage | None:
@@ -175,7 +181,7 @@ class Launch:
             if line is not None:
                 for seen in self._agent.harness.read_stream(line):
                     self.watched.take(seen)
-                    self._world.tell(seen)
+                    self._world.tell(self._without_secrets(seen))
                 continue
             now = time.monotonic()
             times = self._world.interrupted()
@@ -187,6 +193,20 @@ class Launch:
             if now - folded_at >= FOLD_EVERY_SECONDS:
                 folded_at = now
                 self._fold()
+
+    def _without_secrets(self, seen: Seen) -> Seen:
+        """What an agent says and does is shown to whoever looks on, or kept in their logs."""
+        redacted = self._world.store.redaction.text
+        match seen:
+            case Said():
+                return Said(redacted(seen.text))
+            case Called():
+                return msgspec.structs.replace(seen, about=redacted(seen.about))
+            case Finished():
+                errors = tuple(map(redacted, seen.errors))
+                return msgspec.structs.replace(seen, text=redacted(seen.text), errors=errors)
+            case _:
+                return seen
 
     def _fold(self) -> None:
         """Take over what hooks reported; a full disk must not end the agent's work."""

@@ -133,6 +133,12 @@ STOP_SECONDS = 10.0
 """How long an agent that is asked to end may take before it is killed."""
 ORPHAN_SECONDS = 0.1
 """How long a process that a launch left behind may take to end before it is killed."""
+REDACT_GUESSABLE_CHARACTERS = 20
+"""Secrets shorter than this show less of their hash: they could be guessed."""
+REDACT_ROUNDS = 4
+"""How often a text is looked through again after something in it was redacted."""
+REDACT_SHORTEST = 8
+"""Texts shorter than this are not looked through: `name=value` needs more."""
 
 FIXED: dict[str, tuple[Any, str]] = {
     "store.snapshot_every_bytes": (
@@ -167,6 +173,15 @@ FIXED: dict[str, tuple[Any, str]] = {
     "hooks.same_start_seconds": (
         SAME_START_SECONDS,
         "Hooks installed twice ask for the primer twice; within this time that is one start.",
+    ),
+    "redact.guessable_characters": (
+        REDACT_GUESSABLE_CHARACTERS,
+        "Secrets shorter than this show two digits of their hash instead of four.",
+    ),
+    "redact.shortest": (REDACT_SHORTEST, "Texts shorter than this are not looked through."),
+    "redact.rounds": (
+        REDACT_ROUNDS,
+        "How often a text is looked through again after something in it was redacted.",
     ),
 }
 

@@ -3,6 +3,7 @@
 from rekindle.config import Project
 from rekindle.errors import ManifestError
 from rekindle.harnesses import claude_code
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host
@@ -16,6 +17,7 @@ def open_store(project: Project) -> FileStore:
         host=host.identify(),
         settings=project.settings,
         clock=clock.now,
+        redaction=Redaction(tuple(project.manifest.redact.allow)),
         harnesses={name: harness.read_hook for name, harness in HARNESSES.items()},
     )
 

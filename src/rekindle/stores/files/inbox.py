@@ -25,6 +25,7 @@ from rekindle.documents.event import AnyEvent, Event, LoopAdded, LoopResolved, U
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, StoreError, storing
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.system import disk
 
 _VERSION = 1
@@ -50,8 +51,16 @@ class Record(msgspec.Struct, frozen=True):
     def at(self) -> str:
         return f"{self.segment}:{self.end}"
 
-    def event(self, harnesses: Harnesses) -> AnyEvent | Unrecognised | None:
-        """What it says; None for a hook that reports nothing that we keep."""
+    def event(
+        self, harnesses: Harnesses, redaction: Redaction | None = None
+    ) -> AnyEvent | Unrecognised | None:
+        """What it says, without secrets; None for a hook that reports nothing that we keep."""
+        event = self._event(harnesses)
+        if event is None or isinstance(event, Unrecognised):
+            return event
+        return (redaction or Redaction()).event(event)
+
+    def _event(self, harnesses: Harnesses) -> AnyEvent | Unrecognised | None:
         version, _, rest = self.line.partition(b" ")
         if version.isdigit() and rest.startswith((_EVENT, _HOOK)):
             jsontext.refuse_newer(int(version), "inbox record", _VERSION)

@@ -15,6 +15,7 @@ from rekindle.documents import jsontext, state
 from rekindle.documents.event import Unrecognised
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
 from rekindle.policy.fold import Standing
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import ownership, recovery, view
 from rekindle.stores.files.inbox import Harnesses, Record
 from rekindle.stores.files.layout import AgentFolder
@@ -31,11 +32,13 @@ class Problem(msgspec.Struct, frozen=True):
     """Worth knowing, but nothing is broken."""
 
 
-def inspect(folder: AgentFolder, host: str, harnesses: Harnesses) -> list[Problem]:
+def inspect(
+    folder: AgentFolder, host: str, harnesses: Harnesses, redaction: Redaction
+) -> list[Problem]:
     if not folder.exists():
         return [Problem("nothing kept yet", "it begins with the first command", is_note=True)]
     try:
-        seen = view.read(folder, harnesses)
+        seen = view.read(folder, harnesses, redaction)
     except RekindleError as error:
         return [Problem(str(error), error.hint or _FIX)]
     return [

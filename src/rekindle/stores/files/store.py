@@ -14,6 +14,7 @@ from rekindle.errors import (
     StoreError,
     SupervisedError,
 )
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
 from rekindle.stores.files import inbox, inspection, log, ownership, recovery, view
 from rekindle.stores.files.layout import AgentFolder, Root
@@ -33,8 +34,10 @@ class FileStore:
         settings: Settings,
         clock: Callable[[], datetime],
         harnesses: inbox.Harnesses | None = None,
+        redaction: Redaction | None = None,
     ) -> None:
         self.root = Root(project)
+        self.redaction = redaction or Redaction()
         self._harnesses = harnesses or {}
         self._host = host
         self._settings = settings
@@ -53,7 +56,7 @@ class FileStore:
 
     def read(self, agent: str) -> View:
         """What is known of an agent now, whether folded yet or not. Never waits."""
-        return view.read(self.folder(agent), self._harnesses)
+        return view.read(self.folder(agent), self._harnesses, self.redaction)
 
     def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
         """Acknowledge records durably, then fold them; False where the agent's writer will.
@@ -67,7 +70,8 @@ class FileStore:
         owner = ownership.read(folder)
         if owner and owner.host != self._host and not take_over:
             raise ForeignOwnerError(agent, owner.host)
-        inbox.append(folder.inbox, list(records), durable=True)
+        cleaned = [self.redaction.event(record) for record in records]
+        inbox.append(folder.inbox, cleaned, durable=True)
         try:
             with self.writer(agent, take_over=take_over) as writer:
                 writer.fold()
@@ -91,7 +95,7 @@ class FileStore:
         with disk.locked(folder.lock, wait) as lock:
             if lock is None:
                 raise BusyError(agent, wait)
-            seen = view.read(folder, self._harnesses)
+            seen = view.read(folder, self._harnesses, self.redaction)
             recovery.require_whole_log(folder, seen.committed.seq)
             owner, previous = ownership.claim(
                 folder, self._host, seen.committed.gen, take_over=take_over
@@ -103,6 +107,7 @@ class FileStore:
                 view=seen,
                 settings=self._settings,
                 harnesses=self._harnesses,
+                redaction=self.redaction,
                 clock=self._clock,
             )
             if seen.committed.seq == 0:
@@ -150,13 +155,17 @@ class FileStore:
         return (entry.event for entry in self.newest_entries(agent))
 
     def document(self, agent: str, name: str) -> bytes | None:
-        """A document as readers should see it: an edit counts, a file that lags does not."""
+        """A document as readers should see it: an edit counts, a file that lags does not.
+
+        An edit may hold secrets until a writer takes it over: no reader sees them.
+        """
         folder = self.folder(agent)
-        seen = view.read(folder, self._harnesses)
+        seen = view.read(folder, self._harnesses, self.redaction)
         if name == "relay" and seen.proposed is not None:
             return seen.proposed.text.encode()
         standing = seen.committed.documents.get(name)
-        if standing and inspection.condition_of(folder, name, standing) in {"missing", "behind"}:
+        condition = inspection.condition_of(folder, name, standing)
+        if standing and condition in {"missing", "behind"}:
             kept = disk.read(folder.path / standing.path)
             if kept is None:
                 raise StoreError(
@@ -165,7 +174,8 @@ class FileStore:
                     hint=f"restore it from a backup, or set the {name} again",
                 )
             return kept
-        return disk.read(folder.document(name))
+        data = disk.read(folder.document(name))
+        return data if data is None or condition == "clean" else self.redaction.data(data)
 
     def has_edited_state(self, agent: str) -> bool:
         """Whether somebody else wrote state.json since we did."""
@@ -181,7 +191,7 @@ class FileStore:
 
     def inspect(self, agent: str) -> list[inspection.Problem]:
         """What is wrong with an agent's folder, and the command that mends it."""
-        return inspection.inspect(self.folder(agent), self._host, self._harnesses)
+        return inspection.inspect(self.folder(agent), self._host, self._harnesses, self.redaction)
 
     def archived(self, agent: str, path: str) -> bytes | None:
         """A document as the archive keeps it."""

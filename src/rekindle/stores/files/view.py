@@ -9,6 +9,7 @@ import msgspec
 from rekindle.documents.event import AnyEvent, RelayProposed, Unrecognised
 from rekindle.errors import DocumentError
 from rekindle.policy.fold import Projection, fold
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import inbox, log, snapshot
 from rekindle.stores.files.inbox import Harnesses, Record, Segment
 from rekindle.stores.files.layout import AgentFolder
@@ -38,7 +39,7 @@ class View(msgspec.Struct, frozen=True):
     """How much of the log the snapshot holds."""
 
 
-def read(folder: AgentFolder, harnesses: Harnesses) -> View:
+def read(folder: AgentFolder, harnesses: Harnesses, redaction: Redaction) -> View:
     folder.verify()
     waiting = [(segment, list(inbox.records(segment))) for segment in segments(folder)]
     start = snapshot.load(folder)
@@ -52,7 +53,7 @@ def read(folder: AgentFolder, harnesses: Harnesses) -> View:
     unreadable = 0
     for record in pending:
         try:
-            event = record.event(harnesses)
+            event = record.event(harnesses, redaction)
         except DocumentError:
             unreadable += 1
         else:

@@ -10,7 +10,7 @@ A kill before 2 leaves the old state, after it the new one; what 3 did not reach
 next writer.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +26,7 @@ from rekindle.documents.relay import Relay
 from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError, OwnershipError
 from rekindle.policy import check, trim
 from rekindle.policy.fold import Projection, Standing, adopt, fold, key_of, state_of
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
 from rekindle.policy.tokens import estimate
 from rekindle.stores.files import inbox, log, ownership, resolutions, snapshot
@@ -61,6 +62,7 @@ class Writer:
         view: View,
         settings: Settings,
         harnesses: inbox.Harnesses,
+        redaction: Redaction,
         clock: Callable[[], datetime],
     ) -> None:
         self.folder = folder
@@ -69,6 +71,7 @@ class Writer:
         self._owner = owner
         self._settings = settings
         self._harnesses = harnesses
+        self._redaction = redaction
         self._clock = clock
         self._end = view.end
         self._snapshot_end = view.snapshot_end
@@ -79,7 +82,7 @@ class Writer:
         return self._clock()
 
     def append(self, *new: AnyEvent) -> None:
-        """Add facts to the log; when this returns they are durable."""
+        """Add facts to the log, without secrets; when this returns they are durable."""
         if not new:
             return
         # Another host may have taken over since we claimed the agent: look before each commit.
@@ -92,7 +95,7 @@ class Writer:
         gen = self._owner.gen
         first = self.projection.seq + 1
         stamped: list[AnyEvent] = [
-            msgspec.structs.replace(event, seq=first + place, gen=gen)
+            msgspec.structs.replace(self._redaction.event(event), seq=first + place, gen=gen)
             for place, event in enumerate(new)
         ]
         self._end = log.append(self.folder.log, stamped)
@@ -118,7 +121,8 @@ class Writer:
 
     def commit_relay(self, relay: Relay, *, by: str, at: str = "") -> Standing:
         """Make a relay the current one, trimmed to its cap; what is trimmed is archived first."""
-        replaces = {jsontext.fingerprint(relays.render(relay).encode())}
+        written = relays.render(relay)
+        relay = relays.parse(self._redaction.text(written).encode())
         cap = self._settings.runtime.relay.max_relay_tokens
         checked = check.check(relay, cap)
         if not checked.usable:
@@ -134,17 +138,21 @@ class Writer:
         data = relays.render(cut.relay).encode()
         event = self._committed(events.RelayCommitted, data, by, check.headline(cut.relay))
         event = msgspec.structs.replace(event, trimmed=kept, over_cap=not cut.fits, at=at)
-        return self._commit(data, event, replaces)
+        return self._commit(data, event, written)
 
     def commit_checkpoint(self, document: checkpoint.Checkpoint, *, by: str) -> Standing:
-        data = checkpoint.render(document).encode()
-        headline = document.content(checkpoint.Part.RESUME_INSTRUCTIONS)
-        return self._commit(data, self._committed(events.CheckpointCommitted, data, by, headline))
+        written = checkpoint.render(document)
+        data = self._redaction.text(written).encode()
+        headline = checkpoint.parse(data).content(checkpoint.Part.RESUME_INSTRUCTIONS)
+        event = self._committed(events.CheckpointCommitted, data, by, headline)
+        return self._commit(data, event, written)
 
     def commit_brief(self, document: brief.Brief, *, by: str) -> Standing:
-        data = brief.render(document).encode()
-        headline = document.content(brief.Label.NEXT) or ""
-        return self._commit(data, self._committed(events.BriefCommitted, data, by, headline))
+        written = brief.render(document)
+        data = self._redaction.text(written).encode()
+        headline = brief.parse(data).content(brief.Label.NEXT) or ""
+        event = self._committed(events.BriefCommitted, data, by, headline)
+        return self._commit(data, event, written)
 
     def project(self) -> None:
         """Bring the files that are made from the log up to date with it."""
@@ -183,7 +191,7 @@ class Writer:
 
     def _accept(self, record: inbox.Record) -> AnyEvent | None:
         try:
-            event = record.event(self._harnesses)
+            event = record.event(self._harnesses, self._redaction)
         except NewerSchemaError:
             raise  # acknowledged by a newer Rekindle: left in the inbox for that one
         except DocumentError as error:
@@ -236,19 +244,20 @@ class Writer:
             headline=one_line(headline, HEADLINE_CHARACTERS),
         )
 
-    def _commit(self, data: bytes, event: AnyCommitted, replaces: Collection[str] = ()) -> Standing:
+    def _commit(self, data: bytes, event: AnyCommitted, written: str) -> Standing:
         """Append the event, then replace the readers' file.
 
         Somebody may have saved an edit since we looked. It is set aside rather than overwritten,
-        unless it is the very text that this commit takes over (`replaces`).
+        unless it is the very text that this commit takes over: `written`, with its secrets or
+        without.
         """
         document = event.document
         path = self.folder.document(document)
         self.append(event)
         found = disk.read(path)
         if found is not None:
-            digest = jsontext.fingerprint(found)
-            if digest not in {event.previous, event.sha256, *replaces}:
+            is_known = jsontext.fingerprint(found) in {event.previous, event.sha256}
+            if not is_known and not self._is_taken_over(found, written):
                 self.set_aside(document, path, "it was edited while a new one was committed")
         # A file that is right already is left alone: whoever has it open goes on in the same one.
         if found == data:
@@ -257,8 +266,18 @@ class Writer:
             disk.replace(path, data)
         return self.projection.documents[document]
 
+    def _is_taken_over(self, found: bytes, written: str) -> bool:
+        text = written.encode()
+        return found == text or self._redaction.data(found) == self._redaction.data(text)
+
     def set_aside(self, document: str, path: Path, reason: str) -> None:
-        """Move a file out of the way under a name that is not taken, and say so."""
+        """Move a file out of the way under a name that is not taken, and say so.
+
+        Its secrets go first, where it stands: killed in between, the next writer begins again.
+        """
+        found = disk.read(path)
+        if found is not None and (cleaned := self._redaction.data(found)) != found:
+            disk.replace(path, cleaned)
         to = path.with_name(f"{path.name}.rejected")
         number = 1
         while to.exists():
@@ -287,7 +306,7 @@ class Writer:
         try:
             if state.is_ours(found):
                 return
-            edited = state.parse(found)
+            edited = state.parse(self._redaction.data(found))
         except NewerSchemaError:
             raise
         except DocumentError as unreadable:

@@ -1,0 +1,368 @@
+"""Secrets that only their name gives away: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`.
+
+A word that means a secret is looked for first; only around one is anything else asked. Then come
+the sign between name and value, in the many ways that files, programs and shells write it, and
+last the value itself: the weaker the word, the more the value has to look drawn by lot.
+"""
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+from string import ascii_letters, digits
+from typing import NamedTuple
+
+from rekindle.policy.redact import tokens, values
+
+
+class Strength(IntEnum):
+    """How much a name says by itself."""
+
+    WEAK = 1
+    MEDIUM = 2
+    STRONG = 3
+
+
+class Named(NamedTuple):
+    start: int
+    end: int
+    rule: str
+
+
+# What a name that means a secret holds, in small letters. Each is looked for by itself: for a plain
+# word that costs next to nothing, for all of them as one pattern a hundred times as much.
+_WORDS = tuple(
+    re.compile(word)
+    for word in (
+        *"passw passphrase secret securestring credential token key auth bearer cookie".split(),
+        *"session mnemonic webhook kennwort contrase wachtwoord senord парол".split(),
+        *"密码 密碼 密钥 口令 パスワード 비밀번호".split(),
+        *(
+            rf"{word}(?![a-z])"
+            for word in "pass pwd creds cred otp pin dsn pw pat senha mdp passe psk".split()
+        ),
+        *("salt", "seed", "sig(?==)", "code(?==)", "signature(?==)"),
+    )
+)
+
+_STRONG = re.compile(
+    r".*(?:passw|passphrase|pwd|secret|credential|kennwort|contrase|wachtwoord|l.senord|парол|密"
+    r"|口令|パス|비밀).*|\w*pass|\w*securestring|psk|\w*psk|creds?|senha|mdp|\w*passe|\w*pw|private_?key"
+)
+_MEDIUM = re.compile(
+    r".*(?:token|apikey|accesskey|secretkey|privatekey|authkey|masterkey|accountkey).*"
+    r"|auth|authorization|bearer|sig|otp|pat|dsn|webhook|sid"
+)
+_KEY = re.compile(r"\w*keys?")
+_KEY_OF = frozenset(
+    "api access secret private auth master shared account license licence encryption"
+    " encrypt signing sign app application sdk admin service user storage client"
+    " consumer deploy integration server session webhook rest write ingest dev prod"
+    " live account subscription functions function fernet jwt aes hmac rsa wg"
+    " wireguard preshared psk tls ssl cookie security routing root bot global org"
+    " organization project team machine merchant partner management personal".split()
+)
+_TELLS_NOTHING = frozenset(
+    "publishable site continuation sync public pub max min num number count next prev"
+    " page cache sort primary foreign partition type name file filename path dir"
+    " folder url uri endpoint length len size limit expires expiry expiration expire"
+    " ttl age field label hint policy format version prefix suffix index idx pos"
+    " position input output total used usage per budget column bindings press down up"
+    " board frame word words stream fingerprint algorithm alg issuer required enabled"
+    " valid reset error message msg title description help placeholder tokens"
+    " tokenizer list map dict set class regex pattern kind status state mode method"
+    " provider manager handler store storage_class ring etag digest checksum integrity"
+    " idempotency dedup object lookup group row range days hours minutes seconds"
+    " created updated parser response request validator generator view form model"
+    " schema test tests data_id usages exchange agreement curve store pair"
+    " encipherment derivation rotation".split()
+)
+_WEAK = frozenset("cookie session code pin phrase mnemonic seed salt signature".split())
+_ONE_WORD = re.compile(r"(?i)pass[_-]?word|pass[_-]?phrase|secure[_-]?string")
+_SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\uffff]+|[A-Z]|\d+")
+
+_BESIDE = re.compile(
+    r"(?i)\b(?:public|cache|primary|foreign|sort|partition|hash|host|lookup|object|map|dict) \Z"
+)
+_NAME_CHARACTERS = ascii_letters + digits + "_.-"
+_NAME_AFTER = re.compile(r"[\w.\-]{0,60}")
+_Q = r"\x01{0,7}[\"'`]"
+_QUOTE = re.compile(_Q)
+_GAP = r"[ \t]{0,24}"
+_SEPARATORS = (
+    # An equals sign, a colon or an arrow; between name and sign quotes, brackets or a type.
+    (
+        "assigned",
+        re.compile(
+            rf"(?:{_Q})?\]?\)?(?: \([^)\n]{{1,20}}\))?{_GAP}(?:\?=|\+=|:=|=>|==?|:(?!:)"
+            rf"(?:{_GAP}[A-Za-z\[\]. |]{{1,30}}=(?!=))?){_GAP}"
+        ),
+    ),
+    # The word `value`, beside the name or in the line below it.
+    (
+        "valued",
+        re.compile(
+            rf"(?:{_Q})?[,;\x01\s]{{1,40}}(?:[^\n]{{0,60}}?[^\w\n])??(?:{_Q})?[vV]alue"
+            rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
+        ),
+    ),
+    # A block of its own, with a default or a value in it.
+    (
+        "valued",
+        re.compile(
+            rf"(?:{_Q})?[:\s]{{0,4}}{{[^{{}}]{{0,200}}?(?:default|value|content)"
+            rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
+        ),
+    ),
+    # An element of XML.
+    ("element", re.compile(r">(?=[^<\s])")),
+    # The next argument of a call, or its only one.
+    ("called", re.compile(rf"(?:{_Q}{_GAP},|\(){_GAP}(?=[brfu]{{0,2}}{_Q})")),
+    # A sentence: the password for staging is …
+    ("prose", re.compile(r"s?[ \t][\w \t'\"/\-]{0,40}?\b(?:is|was|to|=|:)[: \t]{1,3}")),
+    # A space: flags, netrc, `aws configure set`.
+    (
+        "spaced",
+        re.compile(
+            r"(?:[ \t]{1,8}(?:is|was|are|set|to|now|of|as|=>?|->|by|with)(?=[ :]))?:?[ \t]{1,8}"
+        ),
+    ),
+)
+_SCHEME = re.compile(
+    r"(?:bearer|basic|token|digest|apikey|api-key|negotiate|ntlm|key|bot|splunk|genie-?key|sso-key"
+    r"|oauth|session|jwt|dsn|raw|secret|pve[a-z]{2,10}|kgat|ssws|discogs|app_?key)[ =:]{1,3}",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(
+    r"[brfu]{0,2}(?P<q>\x01{0,7}[\"'`])(?P<v>[^\n]{1,4000}?)(?<!\x01)(?P=q)", re.IGNORECASE
+)
+_OPENED = re.compile(r"[brfu]{0,2}\x01{0,7}[\"'`](?P<v>[^\s\x01\"'`]{4,2000})", re.IGNORECASE)
+_CUT_MARK = 40
+_CUT = re.compile(r"(?:\.{3}|…| \[?(?:truncated|snip|cut|…)[^\n]{0,20})\Z")
+_BARE = re.compile(r"(?P<v>[^\s\x01\"'`]{4,2000})")
+_NEXT_FIELD = re.compile(r"[;&](?=[\w .\-]{1,40}=|\s|$)|&amp;|,(?=[\w\"']+[=:])|</|#(?=/)")
+_JOINED = re.compile(
+    r"[ \t]{0,4}[\x01\\]{0,7}[+.]?[ \t\x01\\]{0,8}\n?[^\n\w\"']{0,40}?(?=\x01{0,7}[\"'])"
+)
+_NEAR = 120
+_DRAWN = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
+_NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?")
+_MOST_PIECES = 100
+_NOT_WEAK = frozenset({"prose", "element", "called"})
+_ASIDE = frozenset({"spaced", "element", "prose"})
+_EDGE = ",;)]}>"
+
+
+def find(view: str, low: str) -> list[Named]:
+    """`view` is the text with its escapes undone, `low` the same in small letters."""
+    found: list[Named] = []
+    done = 0
+    for at in sorted({match.start() for word in _WORDS for match in word.finditer(low)}):
+        if at < done:
+            continue
+        start = at - _name_before(view, at)
+        stop = _NAME_AFTER.match(view, at).end()  # type: ignore[union-attr]
+        name = view[start:stop].rstrip(".-")
+        stop = start + len(name)
+        done = max(done, stop)
+        strength = strength_of(name)
+        if strength is None or (
+            strength is Strength.WEAK and _BESIDE.search(view, max(0, start - 20), start)
+        ):
+            continue
+        here = _assigned(view, name, start, stop, strength) or _nearby(view, stop)
+        found += here
+        done = max([done, *(one.end for one in here)])
+    return found
+
+
+def _name_before(view: str, at: int) -> int:
+    """How much of a name stands before a place in it."""
+    before = view[max(0, at - 60) : at]
+    return len(before) - len(before.rstrip(_NAME_CHARACTERS))
+
+
+@lru_cache(maxsize=4096)
+def strength_of(name: str) -> Strength | None:
+    """What a name promises; None where it is the name of something else."""
+    words = [word.lower() for word in _SPLIT.findall(_ONE_WORD.sub(_as_one_word, name))]
+    if not words or (values.is_random(name, 12) and not name.isupper()):
+        return None  # what was drawn itself names nothing
+    telling = [
+        _word(word, words[:place], is_capital=name.isupper()) for place, word in enumerate(words)
+    ]
+    best = max((one for one in telling if one), default=None)
+    if best is None or not _TELLS_NOTHING.isdisjoint(words):
+        return None
+    if words[-1] in {"id", "ids", "at", "by", "in"}:
+        return None
+    return best
+
+
+def _as_one_word(match: re.Match[str]) -> str:
+    """One word is one, whatever its writer thought: passWord, PASS_WORD."""
+    letters = re.sub("[_-]", "", match[0])
+    return letters.upper() if letters.isupper() else letters.capitalize()
+
+
+def _word(word: str, before: list[str], *, is_capital: bool) -> Strength | None:
+    if _STRONG.fullmatch(word):
+        return Strength.STRONG
+    if _MEDIUM.fullmatch(word):
+        return Strength.MEDIUM
+    if _KEY.fullmatch(word):
+        if word != "key":
+            return Strength.MEDIUM if word[:-3] in _KEY_OF else None
+        is_told = before and (is_capital or before[-1] in _KEY_OF)
+        return Strength.MEDIUM if is_told else Strength.WEAK
+    return Strength.WEAK if word in _WEAK else None
+
+
+def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -> list[Named]:
+    """The value that a name is given, in the first way of writing that fits."""
+    is_flag = view[max(0, start - 2) : start] == "--" or view[start : start + 1] == "-"
+    is_query = view[start - 1 : start] in {"?", "&"}
+    for form, pattern in _SEPARATORS:
+        separator = pattern.match(view, stop)
+        if separator is None:
+            continue
+        if strength is Strength.WEAK and (form in _NOT_WEAK or "\n" in separator[0]):
+            continue
+        at, promised = _behind_scheme(view, separator.end(), strength)
+        if is_flag and form != "prose":
+            promised = Strength.STRONG
+        elif is_query:
+            promised = max(promised, Strength.MEDIUM)
+        value = _value(view, at, form, is_query=is_query)
+        if value is None:
+            continue
+        begin, end, quoted = value
+        is_env = separator[0] == "=" and name.isupper() and promised is Strength.STRONG
+        aside = form in _ASIDE and not is_flag
+        near_end = max(begin, end - _CUT_MARK)
+        text = view[begin:near_end] + _CUT.sub("", view[near_end:end])
+        if (is_env and values.is_word(text)) or (
+            not _is_no_secret(text, form, quoted=quoted)
+            and _is_secret(text, promised, aside=aside, quoted=quoted, form=form)
+        ):
+            rule = _rule(name, strength)
+            return [Named(begin, end, rule), *(_joined(view, end, rule) if quoted else ())]
+        if form in {"assigned", "called"}:
+            return []  # it was given something else
+    return []
+
+
+def _behind_scheme(view: str, at: int, strength: Strength) -> tuple[int, Strength]:
+    """Behind `Bearer` and its like, where there is one: what follows is at least a token."""
+    quote = _QUOTE.match(view, at)
+    scheme = _SCHEME.match(view, at) or (_SCHEME.match(view, quote.end()) if quote else None)
+    if scheme is None or _BARE.match(view, scheme.end()) is None:
+        return at, strength
+    return scheme.end(), max(strength, Strength.MEDIUM)
+
+
+def _nearby(view: str, stop: int) -> list[Named]:
+    """A word that can only be a token, later in a line that speaks of one."""
+    end = view.find("\n", stop, stop + _NEAR)
+    for word in _DRAWN.finditer(view, stop, end if end >= 0 else min(len(view), stop + _NEAR)):
+        text = word[0].rstrip(".:")
+        capitals = sum(map(str.isupper, text))
+        if (
+            values.is_random(text, 20)
+            and capitals >= 3
+            and sum(map(str.islower, text)) >= 3
+            and values.has_digit(text)
+            and not values.is_code(text)
+            and not tokens.is_public_id(text)
+        ):
+            return [Named(word.start(), word.start() + len(text), "token")]
+    return []
+
+
+def _value(view: str, at: int, form: str, *, is_query: bool) -> tuple[int, int, bool] | None:
+    quoted = _QUOTED.match(view, at)
+    if quoted is not None and not _CUT.search(quoted["v"]):
+        return (*quoted.span("v"), True)
+    opened = _OPENED.match(view, at)
+    if opened is not None:
+        return (*opened.span("v"), True)
+    if form == "called":
+        return None
+    bare = _BARE.match(view, at)
+    if bare is None:
+        return None
+    text = bare["v"].partition("&")[0] if is_query else bare["v"]
+    if field := _NEXT_FIELD.search(text):
+        text = text[: field.start()]
+    if form == "element":
+        text = text.partition("<")[0]
+    trimmed = text.rstrip(_EDGE)
+    if not any(one in trimmed for one in "([{<"):
+        text = trimmed
+    return (bare.start("v"), bare.start("v") + len(text), False) if text else None
+
+
+def _joined(view: str, end: int, rule: str) -> list[Named]:
+    """The further pieces of a literal that was written in several: "abc" + "def"."""
+    found: list[Named] = []
+    closing = _QUOTE.match(view, end)
+    while closing is not None and len(found) < _MOST_PIECES:
+        joint = _JOINED.match(view, closing.end())
+        if joint is None or ("+" not in joint[0] and "\n" not in joint[0]):
+            break
+        piece = _QUOTED.match(view, joint.end())
+        if piece is None or not values.is_random(piece["v"], 6) or " " in piece["v"]:
+            break
+        found.append(Named(*piece.span("v"), rule))
+        closing = _QUOTE.match(view, piece.end("v"))
+    return found
+
+
+def _is_no_secret(value: str, form: str, *, quoted: bool) -> bool:
+    """What a secret never is, whatever the name promises."""
+    if values.is_placeholder(value) or values.is_file(value):
+        return True
+    if " " in value or "\t" in value or "://" in value or value.startswith("[redacted:"):
+        return True
+    if quoted:
+        return form == "called" and values.is_code(value) and not values.is_random(value, 12)
+    # A number stays: JSON would not be JSON any more.
+    return _NUMBER.fullmatch(value) is not None or values.is_expression(value)
+
+
+def _is_secret(value: str, strength: Strength, *, aside: bool, quoted: bool, form: str) -> bool:
+    """Whether a value keeps what its name promises; `aside`: it only stands near the name."""
+    drawn = values.is_random(value, 12)
+    if drawn and not quoted and not values.has_digit(value):
+        drawn = len(value) >= 16 and min(_capitals(value), 1 - _capitals(value)) > 1 / 3
+    if strength is Strength.STRONG:
+        if aside:
+            # An element holds nothing else; beside a word in a sentence code may stand.
+            plain = form == "element" or not values.is_code(value)
+            written = values.varies(value) and plain
+            return len(value) >= 8 and values.has_digit(value) and (written or drawn)
+        if quoted:
+            return drawn or (len(value) >= 4 and values.varies(value))
+        return drawn or (len(value) >= 5 and values.varies(value) and not values.is_code(value))
+    if strength is Strength.MEDIUM and not (aside and form != "element"):
+        short = values.is_random(value, 10) and values.has_digit(value)
+        return drawn or values.is_uuid(value) or (short and not values.is_code(value))
+    is_id = values.is_uuid(value) or values.is_hex(value) or values.is_code(value) or "/" in value
+    return not is_id and values.is_random(value, 16 if aside else 20) and form != "called"
+
+
+def _capitals(value: str) -> float:
+    return sum(map(str.isupper, value)) / len(value)
+
+
+def _rule(name: str, strength: Strength) -> str:
+    low = name.lower()
+    for part, rule in (
+        ("pass", "password"),
+        ("pwd", "password"),
+        ("secret", "secret"),
+        ("token", "token"),
+        ("key", "key"),
+    ):
+        if part in low:
+            return rule
+    return "secret" if strength is Strength.STRONG else "token"

@@ -1,0 +1,115 @@
+"""What redaction costs: beside reading the same text as JSON, and on text made to be slow."""
+
+import json
+import random
+import time
+
+import pytest
+
+from fakes import fakes
+from rekindle.policy.redact.finding import find
+
+pytestmark = pytest.mark.bench
+
+HALF = 20_000
+DOUBLING = 4.0
+"""Twice the text may take this many times as long: twice, and room for a busy machine."""
+SLOWEST = 20.0
+"""Seconds for the whole, of the worst that we know."""
+HOSTILE = [
+    *(
+        "password=",
+        "key=",
+        '"key":"',
+        "token ",
+        "secret is ",
+        "--password ",
+        "://",
+        "://a:",
+        "http://",
+    ),
+    *("-----BEGIN PRIVATE " + "KEY-----", "-----END PRIVATE " + "KEY-----", "eyJ", "eyJ.", "sk-"),
+    *(
+        "gh" + "p_",
+        "AKIA",
+        "a_",
+        "a.",
+        "A-",
+        "A",
+        "+",
+        "/",
+        "=",
+        "\\",
+        '\\"',
+        "\\n",
+        '"',
+        "'",
+        "$ ",
+    ),
+    *(
+        "$2b$",
+        "cookie: a=",
+        "authorization: ",
+        "bearer ",
+        "seed ",
+        "0 00 ",
+        "00000000: 6161 ",
+        ":1:",
+    ),
+    *("-p ", "-u a:", "kind: Secret\n", "name: A_KEY\n value: ", "[redacted:key:3f]", "{", "<key>"),
+    *(
+        "identified by '",
+        "?sig=",
+        "https://hooks.",
+        "$ cat secret\n",
+        "'" + "a" * 60 + "' + ",
+        "x\n",
+    ),
+]
+
+
+def seconds(text):
+    start = time.perf_counter()
+    find(text)
+    return time.perf_counter() - start
+
+
+def ordinary(size):
+    """Notes and tool output as an agent writes them, a secret in every fiftieth line."""
+    rng = random.Random(7)
+    text = "the parser reads tokens from src/app/main.py and keeps a key for each session"
+    words = text.split()
+    made = fakes(7, 1_000_000)
+    lines = []
+    while size > 0:
+        text = " ".join(rng.choice(words) for _ in range(12))
+        line = next(made).line if rng.randrange(50) == 0 else f"{rng.getrandbits(64):x} {text}"
+        lines.append(line)
+        size -= len(line) + 1
+    return "\n".join(lines)
+
+
+def test_throughput_beside_reading_json():
+    """Printed as a ratio to `json.loads` over the same text, so that it holds on any machine."""
+    text = ordinary(1_000_000)
+    encoded = json.dumps(text.split("\n"))
+    find(text[:1000])
+    took = min(seconds(text) for _ in range(3))
+    beside = []
+    for _ in range(3):
+        start = time.perf_counter()
+        json.loads(encoded)
+        beside.append(time.perf_counter() - start)
+    ratio = took / min(beside)
+    print(f"\nredaction: {len(text) / took / 1e6:.1f} MB/s, {ratio:.0f} times json.loads")
+    assert ratio < 1_000
+
+
+@pytest.mark.parametrize("piece", HOSTILE, ids=ascii)
+def test_hostile_text_takes_time_in_proportion(piece):
+    """A text of one trigger alone, then twice as much: no rule looks at the same text again."""
+    half = piece * (HALF // len(piece))
+    first = seconds(half)
+    second = seconds(half + half)
+    assert second < SLOWEST
+    assert second < max(first, 0.02) * DOUBLING

@@ -1,0 +1,222 @@
+"""Redaction: what it finds, what it leaves alone, and what it never breaks."""
+
+import base64
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakes import FAMILIES, drawn, fakes, password
+from rekindle.documents.event import Heartbeat, LoopAdded, StateAdopted
+from rekindle.policy.redact import tokens
+from rekindle.policy.redact.finding import RULES, find, label, redact
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.system import clock
+
+RNG = random.Random(4)
+MADE = list(fakes(4, 4 * len(FAMILIES)))
+PIECES = [
+    *(fake.line for fake in MADE[: len(FAMILIES)]),
+    *("password", "token", "key", "secret", "=", ": ", '"', "'", "\\", "\\n", '\\"', "\n", "\t"),
+    *(" ", ",", ";", "&", "?", "{", "}", "[", "]", "(", ")", "://", "@", "-----BEGIN ", "eyJ"),
+    *(
+        "[redacted:password:3f]",
+        "[redacted:",
+        "]",
+        "sk-",
+        "abc",
+        "Xy9",
+        "12345678",
+        "İ",
+        "é",
+        "密码",
+    ),
+]
+texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=25).map("".join)
+
+
+@pytest.mark.parametrize("fake", MADE[: len(FAMILIES)], ids=list(FAMILIES))
+def test_no_character_of_a_secret_survives(fake):
+    """Each family, as it would be written down: the secret is gone, the words around it stay."""
+    cleaned = redact(fake.line)
+    assert fake.secret not in cleaned
+    assert "[redacted:" in cleaned
+    (before, after) = fake.line.split(fake.secret)
+    assert cleaned.startswith(before[:4])
+    assert cleaned.endswith(after)
+
+
+@pytest.mark.parametrize(
+    "margin", ["", "+", "   12\t", "[2026-04-09 12:00:00] [worker-1] ", "    ", "> "]
+)
+@pytest.mark.parametrize("escapes", [0, 1, 2])
+def test_what_stands_around_a_text_hides_nothing(margin, escapes):
+    """The same in a diff, a listing, a log, a quotation, and inside JSON inside JSON."""
+    for fake in MADE:
+        text = f"{margin}first line\n{margin}{fake.line}\n{margin}last line"
+        for _ in range(escapes):
+            text = json.dumps({"content": text})
+        assert fake.secret not in redact(text), text
+
+
+def test_a_key_block_goes_line_by_line():
+    """The body of a private key is redacted, its frame and its place in the text stay."""
+    body = [drawn(RNG, 64) for _ in range(4)] + [drawn(RNG, 10) + "=="]
+    frame = "-----{} PRIVATE " + "KEY-----"
+    text = "\n".join(["before", frame.format("BEGIN"), *body, frame.format("END"), "after"])
+    cleaned = redact(text).split("\n")
+    assert [cleaned[0], cleaned[1], cleaned[-2], cleaned[-1]] == [
+        "before",
+        frame.format("BEGIN"),
+        frame.format("END"),
+        "after",
+    ]
+    assert all(line.startswith("[redacted:private-key:") for line in cleaned[2:-2])
+    assert all(line not in redact(json.dumps({"key": text})) for line in body)
+
+
+def test_a_wrapped_token_goes_with_its_second_line():
+    """What a narrow terminal put into the next line belongs to the token."""
+    secret = "gh" + "p_" + drawn(RNG, 36)
+    cleaned = redact(f"  12\texport X={secret[:25]}\n  13\t{secret[25:]}\n  14\tmake")
+    assert secret[25:] not in cleaned
+    assert cleaned.endswith("\n  14\tmake")
+
+
+def test_a_secret_that_was_encoded_is_found():
+    """Base64 and hexadecimal dumps of a file with secrets are read."""
+    lines = f"NODE_ENV=production\nDB_PASSWORD={password(RNG)}\nAPI_TOKEN={drawn(RNG, 32)}\n"
+    encoded = base64.b64encode(lines.encode()).decode()
+    assert encoded not in redact(f"$ base64 -w0 .env\n{encoded}\n")
+    rows = [lines.encode()[at : at + 16] for at in range(0, len(lines), 16)]
+    dump = "\n".join(
+        f"{16 * number:08x}: {row.hex(' ', 2):<39}  {row.decode().replace(chr(10), '.')}"
+        for number, row in enumerate(rows)
+    )
+    cleaned = redact(dump)
+    assert all(row.hex(" ", 2) not in cleaned for row in rows)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password = getpass.getpass()",
+        "def login(user: str, password: str) -> Session:",
+        "max_tokens: 4096, input_tokens=1820",
+        "sudo: a password is required",
+        "The password must be at least 12 characters long.",
+        "secret_key = settings.SECRET_KEY",
+        'export API_TOKEN="${API_TOKEN}"',
+        "token: <your-token>",
+        "password: changeme",
+        "key = lambda x: x.secret",
+        "commit 3f2a9c41d0b7e8f6a5c4d3e2f1a0b9c8d7e6f5a4",
+        "session c45a8f85-3f65-4499-a831-79bf7d891be2 ended",
+        "see https://example.com:8080/path@v2 and a@example.com",
+        "tests/test_tokens.py::test_token_roundtrip[abc-True] PASSED",
+    ],
+)
+def test_what_is_no_secret_stays(line):
+    """Code, prose, hashes and placeholders that speak of secrets hold none."""
+    assert find(line) == []
+
+
+def test_the_same_secret_has_the_same_placeholder():
+    """Two mentions stay one secret; another secret has another placeholder."""
+    first, second = ("gh" + "p_" + drawn(RNG, 36) for _ in range(2))
+    cleaned = redact(f"a {first} b {second} c {first} d").split()
+    assert cleaned[1] == cleaned[5] != cleaned[3]
+    assert cleaned[1] == f"[redacted:{label('github-token', first)}]"
+
+
+def test_a_short_secret_shows_less_of_its_hash():
+    """What could be guessed is told apart by 8 bits alone: a guess that fits proves nothing."""
+    assert len(label("password", "Tundra-77").partition(":")[2]) == 2
+    assert len(label("password", drawn(RNG, 40)).partition(":")[2]) == 4
+
+
+def test_the_manifest_allows_by_text_by_pattern_and_by_label():
+    """Whoever allows a secret need not write it down again: its label is enough."""
+    secret = "gh" + "p_" + drawn(RNG, 36)
+    for entry in (secret, secret[:8] + "*", label("github-token", secret)):
+        assert redact(f"use {secret}", [entry]) == f"use {secret}"
+    assert secret not in redact(f"use {secret}", ["something else"])
+
+
+@settings(max_examples=300)
+@given(texts)
+def test_redacting_again_changes_nothing(text):
+    """What was redacted is left alone, whatever stands around it."""
+    once = redact(text)
+    assert redact(once) == once
+
+
+@settings(max_examples=300)
+@given(texts)
+def test_findings_are_in_order_inside_a_line_and_apart(text):
+    """Offsets lie inside the text, no finding holds a line break, none overlap."""
+    end = 0
+    for one in find(text):
+        assert end <= one.start < one.end <= len(text)
+        assert "\n" not in text[one.start : one.end]
+        assert one.rule in RULES
+        end = one.end
+    assert redact(text).count("\n") == text.count("\n")
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["password", "api_key", "secret", "note"]) | texts, inner, max_size=3
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def shape(value):
+    """The kinds of a value, without its texts."""
+    if isinstance(value, dict):
+        return [shape(one) for one in value.values()]
+    return [shape(one) for one in value] if isinstance(value, list) else type(value)
+
+
+@settings(max_examples=300)
+@given(values, st.booleans(), st.sampled_from([None, 2]))
+def test_json_stays_json(value, ascii_only, indent):
+    """Redacted, it parses, and everything but texts is as it was."""
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    cleaned = json.loads(redact(text))
+    if not find_keys_alike(value):
+        assert shape(cleaned) == shape(value)
+
+
+def find_keys_alike(value):
+    """Two keys of one object may become the same placeholder; then one goes."""
+    if isinstance(value, dict):
+        return len({redact(json.dumps(key)) for key in value}) < len(value) or any(
+            find_keys_alike(one) for one in value.values()
+        )
+    return isinstance(value, list) and any(find_keys_alike(one) for one in value)
+
+
+def test_an_event_is_redacted_where_somebody_wrote():
+    """Texts, ids and settings lose their secrets; what only names something stays."""
+    secret = "gh" + "p_" + drawn(RNG, 36)
+    clean = Redaction().event
+    added = clean(LoopAdded(ts=clock.now(), id=f"rotate-{secret}", text=f"rotate {secret}"))
+    assert secret not in added.text
+    assert added.id.startswith("rotate-redacted-github-token-")
+    adopted = clean(StateAdopted(ts=clock.now(), numbers={"db_password": "Tundra-4711x"}))
+    assert adopted.numbers["db_password"].startswith("[redacted:password:")
+    beat = Heartbeat(ts=clock.now(), session="s1", tool="Bash", call="call-1")
+    assert clean(beat) is beat
+
+
+def test_every_known_beginning_is_one():
+    """No beginning of the list is so short that it would be found everywhere."""
+    assert all(len(prefix) >= 3 for prefix in tokens._RULE_OF)
