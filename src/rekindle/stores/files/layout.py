@@ -70,6 +70,11 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def inbox(self) -> Path:
         return self.run / "inbox"
 
+    @property
+    def audit(self) -> Path:
+        """What stands in the way of the git audit trail, if anything does."""
+        return self.run / "audit.json"
+
     def document(self, name: str) -> Path:
         """Where a committed document stands for readers."""
         return {
