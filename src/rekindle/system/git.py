@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import zlib
@@ -59,6 +60,7 @@ _SETTINGS = {
     # A ref that outlives the objects it names breaks the user's repository after a power loss.
     "core.fsync": "loose-object,reference",
 }
+_UPGRADE = "pip install --upgrade rekindle"
 _SECONDS_TO_DIE = 0.5
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
@@ -133,7 +135,12 @@ class Repository:
         """An empty pack for this repository's kind of object id; `like` is one of them."""
         if like:
             return Pack("sha256" if len(like) == hashlib.sha256().digest_size * 2 else "sha1")
-        return Pack(self._run("rev-parse", "--show-object-format").strip())
+        found = self._run("rev-parse", "--show-object-format").strip()
+        if found not in {"sha1", "sha256"}:
+            raise AuditError(
+                "newer", f"object ids of the kind {found[:20]!r} are not known here", hint=_UPGRADE
+            )
+        return Pack(found)
 
     def add(self, pack: "Pack") -> None:
         """Write the objects of a pack; those that are there already stay as they are."""
@@ -245,7 +252,7 @@ class Pack:
 
     def data(self) -> bytes:
         pack = b"PACK" + struct.pack(">II", 2, len(self._objects)) + b"".join(self._objects)
-        return pack + hashlib.new(self._hash, pack).digest()
+        return pack + self._digest(pack)
 
     def _add(self, kind: str, data: bytes) -> str:
         # The size: four bits beside the kind, then seven to a byte, the lowest first.
@@ -256,13 +263,17 @@ class Pack:
             size, byte = size >> 7, size & 0x7F
         head.append(byte)
         self._objects.append(bytes(head) + zlib.compress(data))
-        return hashlib.new(self._hash, b"%s %d\0%s" % (kind.encode(), len(data), data)).hexdigest()
+        return self._digest(b"%s %d\0%s" % (kind.encode(), len(data), data)).hex()
+
+    def _digest(self, data: bytes) -> bytes:
+        return hashlib.new(self._hash, data, usedforsecurity=False).digest()
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """End a git that hangs: asked first, for then it removes its lock files; never waited for."""
-    for signal in (process.terminate, process.kill):
-        signal()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)  # it leads a session of its own: its children too
         with suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=_SECONDS_TO_DIE)
             return
