@@ -103,6 +103,28 @@ def test_a_command_killed_around_a_call_of_git_is_caught_up(project, tmp_path, c
     Repository(project).git("fsck", "--strict", "--no-dangling")
 
 
+def test_a_crowd_of_commands_writes_one_trail(project):
+    """Twelve at once: no relay is missing, none is there twice, nobody complains."""
+    crowd = [
+        subprocess.Popen(
+            [sys.executable, "-m", "rekindle", "relay", "set", "-"],
+            cwd=project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(12)
+    ]
+    for number, one in enumerate(crowd):
+        one.stdin.write(f"## Next Action\nDo thing {number}\n".encode())
+        one.stdin.close()
+        one.stdin = None
+    assert [one.communicate()[1] for one in crowd] == [b""] * 12
+    assert set_relay(project, "last thing") == 0
+    assert len(relays(project)) == 13
+    assert trail(project) == relays(project)
+
+
 def test_a_git_killed_anywhere_leaves_a_sound_repository(project, tmp_path):
     """Killed at any time while it writes: what remains is caught up, or named with its cure."""
     chosen = random.Random(SEED)

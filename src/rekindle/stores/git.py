@@ -26,6 +26,7 @@ from rekindle.policy.settings import (
     AUDIT_CALL_SECONDS,
     AUDIT_REST_SECONDS,
     AUDIT_TRIES,
+    LOCK_WAIT_SECONDS,
 )
 from rekindle.stores.files import log
 from rekindle.stores.files.inspection import Problem
@@ -76,7 +77,11 @@ class AuditTrail:
             if noted.ts <= self._clock() < rests_until:
                 return False
         try:
-            is_left = self._catch_up(folder, confirmed)
+            # Commands of one agent take turns: who comes second finds its relay there already.
+            with disk.locked(folder.audit_lock, LOCK_WAIT_SECONDS) as lock:
+                if lock is None:
+                    return False
+                is_left = self._catch_up(folder, confirmed)
         except (RekindleError, OSError) as error:
             self._note(folder, noted, _as_audit_error(error))
             return False
@@ -146,8 +151,8 @@ class AuditTrail:
             if not added:
                 return False
             repository.add(pack)
-            # Another command may have been here meanwhile: then this changes nothing, and the
-            # next round finds what it did.
+            # Whoever knows of no lock of ours may have been here meanwhile: then this changes
+            # nothing, and the next round finds what they did.
             if repository.move(f"refs/heads/{branch(folder.name)}", newest, old):
                 return lag.missing[-1] is not event
         raise AuditError(

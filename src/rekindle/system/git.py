@@ -57,6 +57,8 @@ _SETTINGS = {
     "gc.auto": "0",
     "maintenance.auto": "false",
     "core.logAllRefUpdates": "false",
+    "i18n.logOutputEncoding": "UTF-8",
+    "color.ui": "false",
     # A ref that outlives the objects it names breaks the user's repository after a power loss.
     "core.fsync": "loose-object,reference",
 }
@@ -90,7 +92,8 @@ class Repository:
     def __init__(self, folder: Path, *, timeout: float) -> None:
         self._folder = folder
         self._timeout = timeout
-        if not any((place / ".git").exists() for place in (folder, *folder.parents)):
+        absolute = folder.absolute()
+        if not any((place / ".git").exists() for place in (absolute, *absolute.parents)):
             raise AuditError(
                 "outside",
                 f"{folder} is in no git repository",

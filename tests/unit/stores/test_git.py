@@ -15,6 +15,7 @@ from rekindle.policy import audit
 from rekindle.policy.settings import AUDIT_BATCH, AUDIT_REST_SECONDS, Settings
 from rekindle.stores.files import FileStore, log
 from rekindle.stores.git import AuditTrail
+from rekindle.system import disk
 from rekindle.system import git as system
 from throwaway import Repository, isolate
 
@@ -255,6 +256,37 @@ def test_it_needs_no_identity(store, repository, tmp_path, said):
     commit(store)
     commit(store, "printer")
     assert numbers(repository) == [2, 3]
+    assert said == []
+
+
+def test_settings_that_change_what_git_prints_change_nothing(store, repository, tmp_path, said):
+    """Colours, encodings, signatures and separators of the user's taste are not ours."""
+    (tmp_path / "home/.gitconfig").write_text(
+        "[color]\n\tui = always\n\tdiff = always\n\tbranch = always\n"
+        "[i18n]\n\tlogOutputEncoding = UTF-16\n\tcommitEncoding = ISO-8859-1\n"
+        "[log]\n\tshowSignature = true\n\tdecorate = full\n[trailer]\n\tseparators = '='\n"
+        "[core]\n\tabbrev = 5\n\tquotePath = true\n[format]\n\tpretty = oneline\n"
+    )
+    for what in ("pärser", "printer"):
+        commit(store, what)
+    assert [seq for seq, _ in store.audit_commits("trades")] == [3, 2]
+    (tmp_path / "home/.gitconfig").write_text("")
+    assert repository.trail() == [(2, "Write the pärser"), (3, "Write the printer")]
+    assert said == []
+
+
+def test_while_another_command_writes_the_trail_nobody_waits_for_long(
+    store, repository, monkeypatch, said
+):
+    """The relay is committed, the trail lags, and the next relay catches it up."""
+    store.create("trades")
+    monkeypatch.setattr("rekindle.stores.git.LOCK_WAIT_SECONDS", 0.05)
+    with disk.locked(store.folder("trades").audit_lock, 0) as lock:
+        assert lock is not None
+        commit(store)
+    assert numbers(repository) == []
+    commit(store, "printer")
+    assert numbers(repository) == committed(store) == [2, 3]
     assert said == []
 
 
@@ -538,17 +570,17 @@ def test_a_git_that_cannot_be_started_fails_no_command(store, tmp_path, monkeypa
 
 
 def test_somebody_who_moves_the_branch_meanwhile_is_not_overwritten(
-    store, repository, tmp_path, monkeypatch, said
+    store, repository, monkeypatch, said
 ):
-    """Between our look and our write another command wrote the same relay: nothing twice."""
+    """Between our look and our write somebody else wrote the same relay: nothing twice."""
     commit(store)
     moved = system.Repository.move
     rivals = []
 
     def second(self, ref, new, old):
         if not rivals:
-            rivals.append(store.catch_up_audit)
-            store.catch_up_audit("trades")
+            rivals.append(store._audit)
+            store._audit._catch_up(store.folder("trades"), 3)
         return moved(self, ref, new, old)
 
     monkeypatch.setattr(system.Repository, "move", second)

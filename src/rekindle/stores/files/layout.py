@@ -75,6 +75,10 @@ class AgentFolder(msgspec.Struct, frozen=True):
         """What stands in the way of the git audit trail, if anything does."""
         return self.run / "audit.json"
 
+    @property
+    def audit_lock(self) -> Path:
+        return self.run / "audit.lock"
+
     def document(self, name: str) -> Path:
         """Where a committed document stands for readers."""
         return {
