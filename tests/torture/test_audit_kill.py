@@ -130,8 +130,8 @@ def test_a_git_killed_anywhere_leaves_a_sound_repository(project, tmp_path):
     chosen = random.Random(SEED)
     for number in range(GITS_KILLED):
         call = chosen.choice((2, 4))  # unpack-objects, update-ref
-        if not relays(project):
-            call += 1
+        if not trail(project):
+            call += FIRST - LATER
         pause = chosen.uniform(0, 0.006)
         script = (
             f'[ $n = {call} ] || exec "$real" "$@"\n'

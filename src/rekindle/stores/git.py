@@ -9,15 +9,17 @@ doubles nothing.
 One branch belongs to one log. Whatever else is found in its place is left as it is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rekindle.documents import jsontext, revision
+from rekindle.documents.event import RelayCommitted
 from rekindle.errors import AuditError, RekindleError
 from rekindle.policy import audit
 from rekindle.policy.audit import Lag
@@ -66,8 +68,8 @@ class AuditTrail:
         self._clock = clock
         self._say = say
 
-    def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> bool:
-        """Add the relays that the trail lacks; True where some are left for the next time.
+    def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> int:
+        """Add relays that the trail lacks; the number that is left for the next time.
 
         Never fails, and says only once what stands in the way.
         """
@@ -75,20 +77,20 @@ class AuditTrail:
         if noted and noted.cause == "slow" and not is_asked_for:
             rests_until = noted.ts + timedelta(seconds=AUDIT_REST_SECONDS)
             if noted.ts <= self._clock() < rests_until:
-                return False
+                return 0
         try:
             # Commands of one agent take turns: who comes second finds its relay there already.
             with disk.locked(folder.audit_lock, LOCK_WAIT_SECONDS) as lock:
                 if lock is None:
-                    return False
-                is_left = self._catch_up(folder, confirmed)
+                    return 0
+                left = self._catch_up(folder, confirmed)
         except (RekindleError, OSError) as error:
             self._note(folder, noted, _as_audit_error(error))
-            return False
+            return 0
         if noted:
             with suppress(OSError):
                 folder.audit.unlink()
-        return is_left
+        return left
 
     def inspect(self, folder: AgentFolder, confirmed: int) -> list[Problem]:
         """Whether the trail lags, and what stands in its way. None of it is a fault."""
@@ -130,31 +132,26 @@ class AuditTrail:
 
         return Repository(self._project, timeout=AUDIT_CALL_SECONDS)
 
-    def _catch_up(self, folder: AgentFolder, confirmed: int) -> bool:
+    def _catch_up(self, folder: AgentFolder, confirmed: int) -> int:
         repository = self._repository()
         for _ in range(AUDIT_TRIES):
             tip, lag = self._standing(repository, folder, confirmed)
-            pack = repository.new_pack(like=tip.oid if tip else "")
+            batch = list(islice(_kept(folder, lag.missing), AUDIT_BATCH))
+            if not batch:
+                return 0
             newest = old = tip.oid if tip else ""
-            added = 0
-            for event in lag.missing:
-                data = disk.read(folder.path / event.path)
-                if data is None or jsontext.fingerprint(data) != event.sha256:
-                    continue  # the archive has lost it, and no other text will do
+            pack = repository.new_pack(like=old)
+            for event, data in batch:
                 tree = pack.tree({FILE: pack.blob(data)})
                 parents = [newest] if newest else []
                 message = revision.render(event)
                 newest = pack.commit(tree, parents, message, int(event.ts.timestamp()))
-                added += 1
-                if added == AUDIT_BATCH:
-                    break
-            if not added:
-                return False
             repository.add(pack)
             # Whoever knows of no lock of ours may have been here meanwhile: then this changes
             # nothing, and the next round finds what they did.
             if repository.move(f"refs/heads/{branch(folder.name)}", newest, old):
-                return lag.missing[-1] is not event
+                last, _ = batch[-1]
+                return sum(event.seq > last.seq for event in lag.missing)
         raise AuditError(
             "moved",
             f"somebody else keeps moving the branch {branch(folder.name)}",
@@ -202,6 +199,16 @@ class AuditTrail:
         with suppress(RekindleError):
             notice = Notice(error.cause, self._clock())
             disk.replace(folder.audit, jsontext.encode(notice, folder.audit.name))
+
+
+def _kept(
+    folder: AgentFolder, missing: Iterable[RelayCommitted]
+) -> Iterator[tuple[RelayCommitted, bytes]]:
+    """The relays with their bytes; one that the archive lost is left out: no other text will do."""
+    for event in missing:
+        data = disk.read(folder.path / event.path)
+        if data is not None and jsontext.fingerprint(data) == event.sha256:
+            yield event, data
 
 
 def _noted(folder: AgentFolder) -> Notice | None:

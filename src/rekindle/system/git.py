@@ -300,6 +300,8 @@ def _refused(command: str, complaint: str) -> AuditError:
         return AuditError(
             "locked", f"git {command}: {said}", hint=f"if no git is running: rm '{found[1]}'"
         )
+    if "not a git repository" in complaint:
+        return AuditError("outside", said, hint="to have one: git init")
     if "dubious ownership" in complaint:
         return AuditError(
             "unsafe",

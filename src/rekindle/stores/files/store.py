@@ -22,9 +22,7 @@ from rekindle.system import disk
 class Audit(Protocol):
     """Where committed relays are kept a second time, for whoever wants to check on us."""
 
-    def follow(
-        self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False
-    ) -> bool: ...
+    def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> int: ...
 
     def inspect(self, folder: AgentFolder, confirmed: int) -> list[inspection.Problem]: ...
 
@@ -193,14 +191,15 @@ class FileStore:
 
     def catch_up_audit(self, agent: str) -> None:
         """Bring the audit trail up to the log, however far it lags."""
-        folder = self.folder(agent)
-        confirmed = self.read(agent).committed
-        while (
-            self._audit
-            and _relay_of(confirmed)
-            and self._audit.follow(folder, confirmed.seq, is_asked_for=True)
-        ):
-            pass
+        committed = self.read(agent).committed
+        if self._audit is None or not _relay_of(committed):
+            return
+        left = None
+        while left != 0:
+            before = left
+            left = self._audit.follow(self.folder(agent), committed.seq, is_asked_for=True)
+            if before is not None and left >= before:
+                return  # it gets no further, whatever git says
 
     def archived(self, agent: str, path: str) -> bytes | None:
         """A document as the archive keeps it."""
