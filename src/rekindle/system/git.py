@@ -49,7 +49,6 @@ _OWN_ENVIRONMENT = {
 }
 _SETTINGS = {
     "core.hooksPath": "/dev/null",  # update-ref runs reference-transaction
-    "hook.reference-transaction.enabled": "false",
     "core.fsmonitor": "false",
     "core.sshCommand": "false",
     "core.askPass": "false",
@@ -93,7 +92,7 @@ class Repository:
         self._folder = folder
         self._timeout = timeout
         absolute = folder.absolute()
-        if not any((place / ".git").exists() for place in (absolute, *absolute.parents)):
+        if not any(_is_there(place / ".git") for place in (absolute, *absolute.parents)):
             raise AuditError(
                 "outside",
                 f"{folder} is in no git repository",
@@ -270,6 +269,15 @@ class Pack:
 
     def _digest(self, data: bytes) -> bytes:
         return hashlib.new(self._hash, data, usedforsecurity=False).digest()
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something; what we may not even look at is nothing to us."""
+    try:
+        path.lstat()
+    except OSError:
+        return False
+    return True
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
