@@ -9,6 +9,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     ├── DocumentError                 4
     │   └── NewerSchemaError          4
     ├── StoreError                    5
+    │   ├── AuditError                5
     │   ├── NotDurableError           5
     │   └── UnsafePathError           5
     ├── OwnershipError                6
@@ -33,6 +34,7 @@ from contextlib import contextmanager
 
 __all__ = [
     "AgentError",
+    "AuditError",
     "BusyError",
     "CheckFailedError",
     "DocumentError",
@@ -136,6 +138,15 @@ class StoreError(RekindleError):
         self.path = path
         self.reason = reason
         self.errno = errno
+
+
+class AuditError(StoreError):
+    """The git audit trail cannot be written or read; log and archive have everything."""
+
+    def __init__(self, cause: str, reason: str, *, hint: str) -> None:
+        super().__init__("git audit trail", reason, hint=hint)
+        self.cause = cause
+        """A word that stays the same as long as the obstacle does."""
 
 
 class NotDurableError(StoreError):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from throwaway import Repository, isolate
+
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(console|markdown) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -50,6 +52,27 @@ def test_the_readme_s_commands_print_what_it_shows(tmp_path):
                 assert fits(expected, actual), f"$ {line}\nshown:   {expected}\nprinted: {actual}"
             commands += 1
     assert commands >= 5
+
+
+def test_the_commands_of_the_audit_trail_s_page_work(tmp_path, monkeypatch):
+    """Each line of its first block, in a repository with three relays."""
+    isolate(monkeypatch, tmp_path / "home")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    repository = Repository(tmp_path / "project").init()
+    assert run(["rekindle", "init", "--yes", "--agent", "trades"], repository.path).returncode == 0
+    for number in range(3):
+        (repository.path / "relay.md").write_text(f"## Next Action\nDo thing {number}\n")
+        assert run(["rekindle", "relay", "set", "relay.md"], repository.path).returncode == 0
+    block = re.search(
+        r"^```\n(.*?)^```$", (ROOT / "docs/audit-trail.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert block is not None
+    some = repository.git("rev-parse", "--short=10", "rekindle/trades/relay~")
+    for line in block[1].splitlines():
+        words = shlex.split(line.replace("5c83fc622e", some))
+        ended = subprocess.run(words, cwd=repository.path, capture_output=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout
 
 
 def test_the_readme_is_short():

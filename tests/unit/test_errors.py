@@ -23,6 +23,7 @@ SAMPLES = [
     errors.DocumentError("relay", "a", hint="b"),
     errors.NewerSchemaError("relay", 2, 1),
     errors.StoreError("/a", "b", errno=5, hint="b"),
+    errors.AuditError("slow", "a", hint="b"),
     errors.NotDurableError("/a", "b", hint="b"),
     errors.UnsafePathError("/a", "b", hint="b"),
     errors.OwnershipError("a", hint="b"),

@@ -93,6 +93,7 @@ def _fix(*, take_over: bool) -> None:
 def _mend(store: FileStore, name: str, *, take_over: bool) -> None:
     with store.writer(name, take_over=take_over) as writer:
         writer.fold()
+    store.catch_up_audit(name)
 
 
 def _print(found: dict[str, list[Problem]], programs: dict[str, bool]) -> None:

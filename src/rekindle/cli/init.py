@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from rekindle import config
-from rekindle.cli.options import as_json, here, print_json
+from rekindle.cli.options import as_json, here, print_json, print_note
 from rekindle.documents import manifest
 from rekindle.documents.identity import AGENT_NAME, agent_name, one_line, slug
 from rekindle.errors import UsageError, storing
@@ -39,7 +39,7 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
         chosen = _harness(harness or _ask("Harness", HARNESSES[0], yes=yes))
         did = [_manifest(folder, name, chosen)]
     did += _prompt(folder)
-    store = open_store(config.load(folder))
+    store = open_store(config.load(folder), say=print_note)
     is_new = not store.exists(name)
     store.create(name)
     if is_new:

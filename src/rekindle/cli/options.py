@@ -10,7 +10,7 @@ import msgspec
 
 from rekindle import config
 from rekindle.config import Project
-from rekindle.errors import UsageError
+from rekindle.errors import AuditError, UsageError
 from rekindle.stores.files import FileStore
 from rekindle.wiring.store import open_store
 
@@ -50,7 +50,7 @@ def here() -> Path:
 
 def open_project() -> tuple[Project, FileStore]:
     project = config.load(here())
-    return project, open_store(project)
+    return project, open_store(project, say=print_note)
 
 
 def open_agent(agent: str | None) -> tuple[Project, FileStore, str]:
@@ -63,6 +63,11 @@ def open_agent(agent: str | None) -> tuple[Project, FileStore, str]:
     if not names:
         raise UsageError("there is no agent yet", hint="add one with `rekindle init --agent NAME`")
     raise UsageError("which agent?", hint=f"say --agent with one of: {', '.join(names[:20])}")
+
+
+def print_note(error: AuditError) -> None:
+    """What the user should know of, though the command did what it was asked."""
+    click.echo(f"Note: {error} (→ {error.hint})", err=True)
 
 
 def print_json(value: Any) -> None:

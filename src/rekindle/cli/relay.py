@@ -1,5 +1,6 @@
 """`rekindle relay`."""
 
+import re
 from difflib import unified_diff
 from itertools import islice
 from typing import Any
@@ -28,6 +29,9 @@ from rekindle.stores.files import FileStore
 from rekindle.system import clock
 
 _LARGEST = 8_000_000
+_REVISION = re.compile(r"[0-9]{1,18}|[0-9A-Fa-f]{4,64}")
+_SHORTEST_ID = 4
+_ID_CHARACTERS = 10
 
 
 @click.group()
@@ -131,9 +135,13 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
 @which_agent
 @as_json
 def history(agent: str | None, last: int, as_json: bool) -> None:
-    """The relays there were, newest first."""
+    """The relays there were, newest first.
+
+    Those that are in the git audit trail are shown with their commit.
+    """
     _, store, name = open_agent(agent)
     found = _commits(store, name, last or None)
+    in_git = store.audit_commits(name) if found else {}
     if as_json:
         print_json(
             [
@@ -145,6 +153,7 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
                     "sha256": one.sha256,
                     "next_action": one.headline,
                     "path": one.path,
+                    "commit": in_git.get((one.seq, one.sha256)),
                 }
                 for one in found
             ]
@@ -154,19 +163,21 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
         click.echo(f"{name} has no relay yet. Set one with `rekindle relay set FILE`.")
     for one in found:
         when = one.ts.strftime("%Y-%m-%d %H:%M")
-        click.echo(f"{one.seq:>7}  {when}  {one.by:<7} ~{one.tokens:>6,}  {one.headline}")
+        commit = in_git.get((one.seq, one.sha256), "")[:_ID_CHARACTERS]
+        column = f"{commit:<{_ID_CHARACTERS}}  " if in_git else ""
+        click.echo(f"{one.seq:>7}  {column}{when}  {one.by:<7} ~{one.tokens:>6,}  {one.headline}")
 
 
 @relay.command()
-@click.argument("older", required=False, type=int)
-@click.argument("newer", required=False, type=int)
+@click.argument("older", required=False)
+@click.argument("newer", required=False)
 @which_agent
 @as_json
-def diff(older: int | None, newer: int | None, agent: str | None, as_json: bool) -> None:
+def diff(older: str | None, newer: str | None, agent: str | None, as_json: bool) -> None:
     """What changed between two relays.
 
-    OLDER and NEWER are the numbers that `history` shows. Without numbers: the last two. With one:
-    from that one to the newest.
+    OLDER and NEWER are the numbers that `history` shows, or commits of the git audit trail. Without
+    them: the last two. With one: from that one to the newest.
     """
     _, store, name = open_agent(agent)
     commits = _commits(store, name, 2 if older is None else None)
@@ -175,8 +186,8 @@ def diff(older: int | None, newer: int | None, agent: str | None, as_json: bool)
             f"{name} has no two relays yet: nothing to compare",
             hint="see them with `rekindle relay history`",
         )
-    after = commits[0] if newer is None else _by_seq(commits, newer)
-    before = commits[1] if older is None else _by_seq(commits, older)
+    after = commits[0] if newer is None else _named(store, name, commits, newer)
+    before = commits[1] if older is None else _named(store, name, commits, older)
     lines = list(
         unified_diff(
             _archived(store, name, before).splitlines(),
@@ -235,17 +246,29 @@ def _commits(store: FileStore, name: str, last: int | None) -> list[RelayCommitt
     return list(islice(found, last))
 
 
-def _by_seq(commits: list[RelayCommitted], seq: int) -> RelayCommitted:
-    for one in commits:
-        if one.seq == seq:
-            return one
-    raise NotFoundError(
-        f"no relay has number {seq}", hint="see them with `rekindle relay history --last 0`"
-    )
+def _named(store: FileStore, name: str, commits: list[RelayCommitted], text: str) -> RelayCommitted:
+    """The relay that a number, or a commit of the audit trail, stands for: numbers come first."""
+    if not _REVISION.fullmatch(text):
+        raise UsageError(
+            f"{text!r} is neither a relay's number nor a git commit",
+            hint="see them with `rekindle relay history --last 0`",
+        )
+    found = [one for one in commits if text.isdecimal() and one.seq == int(text)]
+    if not found and len(text) >= _SHORTEST_ID:
+        in_git = store.audit_commits(name)
+        found = [
+            one for one in commits if in_git.get((one.seq, one.sha256), "").startswith(text.lower())
+        ]
+    if len(found) == 1:
+        return found[0]
+    what = f"{text} stands for several commits" if found else f"no relay has number {text}"
+    if not found and not text.isdecimal():
+        what = f"no relay is in the git audit trail as {text}"
+    raise NotFoundError(what, hint="see them with `rekindle relay history --last 0`")
 
 
 def _archived(store: FileStore, name: str, commit: RelayCommitted) -> str:
-    data = store.archived(name, commit.path)
+    data = store.committed_relay(name, commit)
     if data is None:
         raise NotFoundError(f"the archive has lost {commit.path}", hint="restore it from a backup")
     return data.decode("utf-8", "replace")

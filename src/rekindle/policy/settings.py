@@ -119,6 +119,14 @@ SNAPSHOT_EVERY_BYTES = 256 * 1024
 """Log written since the last snapshot that makes a new one: what a start has to read again."""
 LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
+AUDIT_CALL_SECONDS = 2.0
+"""How long one call of git may take: a file system that hangs must not stop a commit."""
+AUDIT_REST_SECONDS = 60.0
+"""How long git is left alone after it was too slow."""
+AUDIT_BATCH = 50
+"""The most relays that one command adds to the git audit trail, where it lags."""
+AUDIT_TRIES = 3
+"""How often a commit is tried again when somebody else moved the audit branch meanwhile."""
 HEADLINE_CHARACTERS = 200
 """How much of a directive a status shows."""
 RESUME_TRIES = 2
@@ -148,6 +156,22 @@ FIXED: dict[str, tuple[Any, str]] = {
     "store.lock_wait_seconds": (
         LOCK_WAIT_SECONDS,
         "How long a command waits for the agent's writer before it leaves its record to it.",
+    ),
+    "audit.call_seconds": (
+        AUDIT_CALL_SECONDS,
+        "How long one call of git may take for the audit trail, which then lags.",
+    ),
+    "audit.rest_seconds": (
+        AUDIT_REST_SECONDS,
+        "How long git is left alone after it was too slow.",
+    ),
+    "audit.batch": (
+        AUDIT_BATCH,
+        "The most relays that one command adds to the audit trail, where it lags.",
+    ),
+    "audit.tries": (
+        AUDIT_TRIES,
+        "How often a commit is tried when somebody else moves the audit branch meanwhile.",
     ),
     "status.headline_characters": (HEADLINE_CHARACTERS, "How much of a directive a status shows."),
     "run.resume_tries": (

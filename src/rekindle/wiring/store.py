@@ -1,17 +1,21 @@
 """The store, with everybody who reads hooks. Every command needs it: it imports little."""
 
+from collections.abc import Callable
+
 from rekindle.config import Project
-from rekindle.errors import ManifestError
+from rekindle.errors import AuditError, ManifestError
 from rekindle.harnesses import claude_code
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
+from rekindle.stores.git import AuditTrail
 from rekindle.system import clock, host
 
 HARNESSES: dict[str, Harness] = {claude_code.NAME: claude_code}
 
 
-def open_store(project: Project) -> FileStore:
+def open_store(project: Project, say: Callable[[AuditError], None] | None = None) -> FileStore:
+    """The project's store; `say` is told, once, what stands in the way of the audit trail."""
     return FileStore(
         project.path,
         host=host.identify(),
@@ -19,6 +23,7 @@ def open_store(project: Project) -> FileStore:
         clock=clock.now,
         redaction=Redaction(tuple(project.manifest.redact.allow)),
         harnesses={name: harness.read_hook for name, harness in HARNESSES.items()},
+        audit=AuditTrail(project.path, clock=clock.now, say=say or (lambda _: None)),
     )
 
 

@@ -16,6 +16,7 @@ from rekindle.documents import manifest
 from rekindle.errors import RekindleError
 from rekindle.policy import loops
 from rekindle.system import clock as real_clock
+from throwaway import Repository, isolate
 
 
 @pytest.fixture
@@ -398,7 +399,7 @@ def test_doctor_finds_damage_and_its_command_mends_it(rekindle, project, damage)
         (place / "run/inbox/1.seg").write_bytes(record)
     code, out, _ = rekindle("doctor", "--json")
     assert code == 8
-    (problem,) = msgspec.json.decode(out)["agents"]["trades"]
+    (problem,) = (one for one in msgspec.json.decode(out)["agents"]["trades"] if one["broken"])
     if damage == "mode":
         assert problem["mend"].startswith("chmod 600")
         (place / "ops.jsonl").chmod(0o600)
@@ -752,3 +753,94 @@ def test_leftovers_of_a_killed_init_are_swept(rekindle, project):
     litter.write_text("version")
     rekindle("init", "--yes", "--agent", "second")
     assert not litter.exists()
+
+
+@pytest.fixture
+def audited(rekindle, project, tmp_path_factory, monkeypatch):
+    """A project in a repository, with two relays."""
+    isolate(monkeypatch, tmp_path_factory.mktemp("home"))
+    repository = Repository(project).init()
+    for number in (1, 2):
+        (project / "relay.md").write_text(RELAY.replace("parser", f"part {number}"))
+        assert rekindle("relay", "set", "relay.md")[0] == 0
+    return repository
+
+
+def test_history_shows_the_commit_of_each_relay(rekindle, audited):
+    """What is in the git audit trail has its commit beside it; in JSON the whole id."""
+    ref = "refs/heads/rekindle/trades/relay"
+    tip, first = audited.git("rev-parse", ref, f"{ref}~").splitlines()
+    found = shown(rekindle("relay", "history", "--json"))
+    assert [one["commit"] for one in found] == [tip, first]
+    _, out, _ = rekindle("relay", "history")
+    assert [line.split()[1] for line in out.splitlines()] == [tip[:10], first[:10]]
+
+
+def test_history_without_a_trail_is_as_it_was(rekindle, project):
+    """No column and no commit where there is no repository."""
+    (project / "relay.md").write_text(RELAY)
+    rekindle("relay", "set", "relay.md")
+    assert shown(rekindle("relay", "history", "--json"))[0]["commit"] is None
+    _, out, _ = rekindle("relay", "history")
+    assert out.split()[1].startswith("20")
+
+
+def test_diff_takes_commits_of_the_trail(rekindle, audited):
+    """A short id, a whole one and a number name the same relay."""
+    ref = "refs/heads/rekindle/trades/relay"
+    tip, first = audited.git("rev-parse", ref, f"{ref}~").splitlines()
+    by_number = shown(rekindle("relay", "diff", "2", "3", "--json"))
+    assert shown(rekindle("relay", "diff", first[:7], tip, "--json")) == by_number
+    assert shown(rekindle("relay", "diff", first.upper(), "--json")) == by_number
+    assert "-Write the part 1" in by_number["diff"]
+
+
+@pytest.mark.parametrize(
+    ("revision", "code", "said"),
+    [
+        ("99", 7, "no relay has number 99"),
+        ("abcdef12", 7, "audit trail as abcdef12"),
+        ("HEAD", 2, "neither"),
+        ("--upload-pack=x", 2, ""),
+        ("-1", 2, ""),
+    ],
+)
+def test_diff_of_what_is_no_relay(rekindle, audited, revision, code, said):
+    """Only numbers and ids are taken, and none of it reaches git."""
+    ended, _, err = rekindle("relay", "diff", revision)
+    assert ended == code
+    assert said in err
+
+
+def test_diff_reads_from_git_what_the_archive_lost(rekindle, audited, project):
+    """The trail is a second copy, checked by hash."""
+    expected = shown(rekindle("relay", "diff", "--json"))
+    for path in (folder(project) / "memories/archive").glob("relay-*"):
+        path.unlink()
+    assert shown(rekindle("relay", "diff", "--json")) == expected
+
+
+def test_outside_a_repository_one_line_says_so_once(rekindle, project):
+    """On stderr, with what to do; the second relay is silent, and the doctor remembers."""
+    (project / "relay.md").write_text(RELAY)
+    code, out, err = rekindle("relay", "set", "relay.md")
+    assert code == 0
+    assert "✓ relay committed" in out
+    assert err.startswith("Note: git audit trail: ")
+    assert len(err.splitlines()) == 1
+    assert rekindle("relay", "set", "relay.md")[2] == ""
+    assert "in no git repository" in rekindle("doctor")[1]
+
+
+def test_doctor_fix_catches_the_trail_up(rekindle, project, tmp_path_factory, monkeypatch):
+    """After git init the doctor names the lag, and its command ends it."""
+    isolate(monkeypatch, tmp_path_factory.mktemp("home"))
+    (project / "relay.md").write_text(RELAY)
+    rekindle("relay", "set", "relay.md")
+    repository = Repository(project).init()
+    code, out, _ = rekindle("doctor")
+    assert code == 0
+    assert "not in the git audit trail yet: 1" in out
+    assert rekindle("doctor", "--fix")[0] == 0
+    assert [seq for seq, _ in repository.trail()] == [2]
+    assert "audit trail" not in rekindle("doctor")[1]

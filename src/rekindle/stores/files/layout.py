@@ -80,6 +80,15 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def inbox(self) -> Path:
         return self.run / "inbox"
 
+    @property
+    def audit(self) -> Path:
+        """What stands in the way of the git audit trail, if anything does."""
+        return self.run / "audit.json"
+
+    @property
+    def audit_lock(self) -> Path:
+        return self.run / "audit.lock"
+
     def document(self, name: str) -> Path:
         """Where a committed document stands for readers."""
         return {

@@ -84,9 +84,14 @@ def entries(path: Path, start: int) -> Iterator[Entry]:
             yield Entry(line.rstrip(b"\n"), events.parse(line), offset + len(line))
 
 
-def backwards(path: Path) -> Iterator[Entry]:
-    """Readable lines from the newest back, reading only as much as is asked for."""
+def backwards(path: Path, holding: Sequence[bytes] = ()) -> Iterator[Entry]:
+    """Readable lines from the newest back, reading only as much as is asked for.
+
+    `holding`: only lines with one of these in them; the others are not even parsed.
+    """
     for line in _lines_backwards(path):
+        if holding and not any(part in line for part in holding):
+            continue
         with suppress(DocumentError):
             yield Entry(line, events.parse(line), 0)
 

@@ -4,16 +4,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from rekindle.documents import event as events
-from rekindle.documents.event import AnyEvent, Event, Unrecognised
+from rekindle.documents import jsontext
+from rekindle.documents.event import AnyEvent, Event, RelayCommitted, Unrecognised
 from rekindle.errors import (
+    AuditError,
     BusyError,
     ForeignOwnerError,
     RekindleError,
     StoreError,
     SupervisedError,
 )
+from rekindle.policy.fold import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
 from rekindle.stores.files import inbox, inspection, log, ownership, recovery, view
@@ -21,6 +25,18 @@ from rekindle.stores.files.layout import AgentFolder, Root
 from rekindle.stores.files.view import View
 from rekindle.stores.files.writer import Writer
 from rekindle.system import disk
+
+
+class Audit(Protocol):
+    """Where committed relays are kept a second time, for whoever wants to check on us."""
+
+    def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> int: ...
+
+    def inspect(self, folder: AgentFolder, confirmed: int) -> list[inspection.Problem]: ...
+
+    def commits(self, folder: AgentFolder) -> dict[tuple[int, str], str]: ...
+
+    def read(self, oid: str) -> bytes: ...
 
 
 class FileStore:
@@ -35,6 +51,7 @@ class FileStore:
         clock: Callable[[], datetime],
         harnesses: inbox.Harnesses | None = None,
         redaction: Redaction | None = None,
+        audit: Audit | None = None,
     ) -> None:
         self.root = Root(project)
         self.redaction = redaction or Redaction()
@@ -42,6 +59,7 @@ class FileStore:
         self._host = host
         self._settings = settings
         self._clock = clock
+        self._audit = audit
 
     def folder(self, agent: str) -> AgentFolder:
         return self.root.agent(agent)
@@ -119,6 +137,9 @@ class FileStore:
             recovery.recover(writer)
             writer.project()
             yield writer
+        # The lock is free: a slow git keeps nobody else waiting.
+        if self._audit and _relay_of(writer.projection) != _relay_of(seen.committed):
+            self._audit.follow(folder, writer.projection.seq)
 
     @contextmanager
     def supervising(self, agent: str) -> Iterator[None]:
@@ -191,8 +212,51 @@ class FileStore:
 
     def inspect(self, agent: str) -> list[inspection.Problem]:
         """What is wrong with an agent's folder, and the command that mends it."""
-        return inspection.inspect(self.folder(agent), self._host, self._harnesses, self.redaction)
+        folder = self.folder(agent)
+        found = inspection.inspect(folder, self._host, self._harnesses, self.redaction)
+        with suppress(RekindleError):  # what cannot be read was found already
+            committed = self.read(agent).committed
+            if self._audit and _relay_of(committed):
+                found += self._audit.inspect(folder, committed.seq)
+        return found
+
+    def catch_up_audit(self, agent: str) -> None:
+        """Bring the audit trail up to the log, however far it lags."""
+        committed = self.read(agent).committed
+        if self._audit is None or not _relay_of(committed):
+            return
+        left = None
+        while left != 0:
+            before = left
+            left = self._audit.follow(self.folder(agent), committed.seq, is_asked_for=True)
+            if before is not None and left >= before:
+                return  # it gets no further, whatever git says
 
     def archived(self, agent: str, path: str) -> bytes | None:
         """A document as the archive keeps it."""
         return disk.read(self.folder(agent).path / path)
+
+    def committed_relay(self, agent: str, event: RelayCommitted) -> bytes | None:
+        """A relay of the past: from the archive, else from the audit trail."""
+        kept = self.archived(agent, event.path)
+        if kept is not None:
+            return kept
+        commit = self.audit_commits(agent).get((event.seq, event.sha256))
+        with suppress(AuditError):
+            kept = self._audit.read(commit) if self._audit and commit else None
+        return kept if kept and jsontext.fingerprint(kept) == event.sha256 else None
+
+    def audit_commits(self, agent: str) -> dict[tuple[int, str], str]:
+        """The git commit of each relay that has one, by the event's number and hash."""
+        if self._audit is None:
+            return {}
+        try:
+            return self._audit.commits(self.folder(agent))
+        except AuditError:
+            return {}
+
+
+def _relay_of(projection: Projection) -> int:
+    """The event that committed the relay; 0 where there is none."""
+    standing = projection.documents.get("relay")
+    return standing.seq if standing else 0
