@@ -16,7 +16,7 @@ from rekindle.policy.settings import RESUME_TRIES, Restart
 LOST = "lost"
 """How a launch ended whose supervisor had gone before it."""
 _CRASHES = {"crash", "resume-failed"}
-_STOPS = {"interrupted", "limit", "overload", "auth", "budget"}
+_STOPS = {"interrupted", "limit", "overload", "network", "auth", "billing", "budget"}
 """What no retry mends: a person, time or money must."""
 
 
