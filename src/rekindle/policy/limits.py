@@ -63,7 +63,7 @@ _RELATIVE = re.compile(
     r"|\bretrying in (?=\d{1,4} ?h)"  # shorter ones are the CLI's own pauses
     r"|\b(?P<counted>resets_in_seconds)\W{1,6})"
     rf"(?P<span>(?(counted)\d{{1,9}}\b|(?:{_COUNT} ?{_UNIT}(?:,| and)? ?){{1,6}}))"
-    r"(?! ?\d)",
+    r"(?![a-z ,]{0,12}\d|…)",  # more of it, torn by a line break, or cut off
     re.IGNORECASE,
 )
 _ANCHOR = re.compile(
@@ -83,11 +83,12 @@ _DAY = re.compile(
 _CLOCK = re.compile(
     r"(?P<word>midnight|noon)\b"
     r"|(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d)(?::[0-5]\d)?)?"
-    r"(?: ?(?P<half>[ap])(?:m\b|\. ?m\b\.?))?(?![\w:/%])",
+    r"(?: ?(?P<half>[ap])(?:m\b|\. ?m\b\.?))?(?![\w:/%…])",
     re.IGNORECASE,
 )
 _ZONE = re.compile(
-    r" ?(?:\((?!in )(?P<inside>[^()]{0,64})|(?P<bare>[A-Z]{2,5}(?:[+-][\d:]{1,5})?(?!\w)"
+    r" ?(?:\((?!in )(?P<inside>[^()]{0,64})"
+    r"|(?P<bare>[A-Z]{1,5}(?: ?[+-] ?\d{1,2}(?: ?: ?\d\d)?)?(?!\w)"
     r"|[A-Z][A-Za-z]{1,15}/[\w+/-]{1,40}))"
 )
 _OFFSET = re.compile(r"(?:UTC|GMT)([+-])(\d{1,2})(?::?([0-5]\d))?")
@@ -175,9 +176,9 @@ def _instant(day: re.Match[str], at: time, now: datetime, zone: tzinfo) -> Said:
         moments = [_moment(one, at, zone) for one in dates]
         return min(moments, key=lambda one: abs(one - now), default=None)
     weekday = day["weekday"] and _WEEKDAYS.index(day["weekday"].lower())
-    dates = [today + timedelta(days=number) for number in range(-1, 9)]
-    moments = [_moment(one, at, zone) for one in dates if weekday in {None, one.weekday()}]
-    return next((one for one in moments if one > now), None)
+    days = (today + timedelta(days=number) for number in range(-1, 9))
+    coming = (_moment(one, at, zone) for one in days if weekday in {None, one.weekday()})
+    return next((one for one in coming if one > now), None)
 
 
 def _date(year: int, month: int, day: int) -> date | None:
@@ -200,7 +201,7 @@ def _zone(text: str, start: int, default: tzinfo) -> tzinfo | None:
         return default
     if found["inside"] is not None and text[found.end() : found.end() + 1] != ")":
         return None  # cut off
-    return _zone_named(found["inside"] or found["bare"] or "")
+    return _zone_named("".join((found["inside"] or found["bare"] or "").split()))
 
 
 def _zone_named(name: str) -> tzinfo | None:
