@@ -35,7 +35,7 @@ _OUT_OF_MONEY = re.compile(
     r"|usage allocation|limit is set to \$0|usage is paused",
     re.IGNORECASE,
 )
-_SENTENCES = verdicts.sentences(
+_SENTENCES: verdicts.Sentences = (
     (verdicts.MISSING, r"no conversation found"),
     (FULL, r"prompt is too long|model token limit|exceed context limit"),
     (LOGIN, r"/login\b(?! to switch)|not logged in|authentication_error|failed to authenticate"),

@@ -7,7 +7,7 @@ before completion: …"), so what is said inside comes before what is said aroun
 from rekindle.harnesses import verdicts
 from rekindle.harnesses.verdicts import Verdict
 
-_SENTENCES = verdicts.sentences(
+_SENTENCES: verdicts.Sentences = (
     (verdicts.MISSING, r"no rollout found"),
     (verdicts.IN_USE, r"already has an active writer"),
     (verdicts.FULL, r"context_length_exceeded|exceeds the context window|ran out of room"),

@@ -8,7 +8,7 @@ before logins.
 from rekindle.harnesses import verdicts
 from rekindle.harnesses.verdicts import Verdict
 
-_SENTENCES = verdicts.sentences(
+_SENTENCES: verdicts.Sentences = (
     (verdicts.MISSING, r"no previous sessions found|invalid session identifier"),
     (verdicts.OUTAGE, r"no capacity available|model_capacity_exhausted|overloaded|high demand"),
     (verdicts.OUTAGE, r"\bunavailable\b|\binternal error\b"),

@@ -5,15 +5,14 @@ statuses of HTTP, and sentences that programs print whoever made them.
 """
 
 import re
-from collections.abc import Iterable
 
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import ExitKind
 
 Verdict = tuple[ExitKind, str]
 """The kind of an end, and what to call it."""
-Sentences = tuple[tuple[Verdict, re.Pattern[str]], ...]
-"""What a verdict is known by; the first that is found decides."""
+Sentences = tuple[tuple[Verdict, str], ...]
+"""What a verdict is known by, as a pattern; the first that is found decides."""
 
 FULL: Verdict = ("context-full", "its window is full")
 TURNS: Verdict = ("budget", "all turns that it had were used")
@@ -34,12 +33,10 @@ _STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
 _BROKEN = 500
 
 
-def sentences(*pairs: tuple[Verdict, str]) -> Sentences:
-    return tuple((verdict, re.compile(sign, re.IGNORECASE)) for verdict, sign in pairs)
-
-
-def by_sentence(text: str, known: Iterable[tuple[Verdict, re.Pattern[str]]]) -> Verdict | None:
-    return next((verdict for verdict, sign in known if sign.search(text)), None)
+def by_sentence(text: str, known: Sentences) -> Verdict | None:
+    # Compiled when first looked for: most commands never look.
+    found = (verdict for verdict, sign in known if re.search(sign, text, re.IGNORECASE))
+    return next(found, None)
 
 
 def by_status(status: int | None) -> Verdict | None:
@@ -55,7 +52,7 @@ def plain(text: str) -> str:
 
 SOCKETS = r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\b"
 
-_COMMON = sentences(
+_COMMON: Sentences = (
     (UNPAID, r"you have no quota|payment required|credit balance"),
     (LIMIT, r"(?<!of )usage limit|free usage exceeded|usagelimit|request allowance"),
     (LIMIT, r"quota (exceeded|limitation)|exceeded your (current )?quota|insufficient_quota"),
