@@ -18,7 +18,9 @@ _WIDTH = 96
 _HINTS = {
     "limit": "when the limit has passed, `rekindle run` goes on in the same session",
     "overload": "try again later: `rekindle run` goes on in the same session",
+    "network": "when the network is back, `rekindle run` goes on in the same session",
     "auth": "log the agent's CLI in, or mend its key, then `rekindle run` goes on",
+    "billing": "pay, or raise the spend limit, then `rekindle run` goes on",
     "budget": "raise what the CLI may spend, then `rekindle run` goes on",
     "context-full": "the work does not fit one window: make the task or the relay smaller",
     "crash": "`rekindle events` shows what happened; `rekindle run` tries again",

@@ -11,30 +11,16 @@ import signal
 
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Ended, Exit, ExitKind
-
-Verdict = tuple[ExitKind, str]
-"""The kind of an end, and what to call it."""
-
-_FULL: Verdict = ("context-full", "its window is full")
-_TURNS: Verdict = ("budget", "all turns that it had were used")
-_MONEY: Verdict = ("budget", "all money that it had was used")
-_LOGIN: Verdict = ("auth", "a person must log in")
-_ACCESS: Verdict = ("auth", "a person must give access")
-_UNPAID: Verdict = ("auth", "a person must pay")
-_LIMIT: Verdict = ("limit", "a limit was reached")
-_OUTAGE: Verdict = ("overload", "the API does not serve")
-_NETWORK: Verdict = ("overload", "the API could not be reached")
-"""There is no kind of its own for it: like an overload, it is outside and passes."""
-_MISSING: Verdict = ("resume-failed", "there is no such session any more")
-_POISONED: Verdict = ("resume-failed", "the API refuses what the session holds")
+from rekindle.harnesses import verdicts
+from rekindle.harnesses.verdicts import ACCESS, FULL, LIMIT, LOGIN, NETWORK, OUTAGE, Verdict
 
 _REASONS = {
-    "prompt_too_long": _FULL,
-    "blocking_limit": _FULL,
-    "max_turns": _TURNS,
-    "error_max_turns": _TURNS,
-    "budget_exhausted": _MONEY,
-    "error_max_budget_usd": _MONEY,
+    "prompt_too_long": FULL,
+    "blocking_limit": FULL,
+    "max_turns": verdicts.TURNS,
+    "error_max_turns": verdicts.TURNS,
+    "budget_exhausted": verdicts.MONEY,
+    "error_max_budget_usd": verdicts.MONEY,
 }
 _ABORTED = "aborted"
 """What its words for an interruption begin with: in a tool, while the model spoke."""
@@ -43,24 +29,22 @@ _BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
 
 _REFUSED = 400
-_BROKEN = 500
-_STATUSES = {401: _LOGIN, 402: _UNPAID, 403: _ACCESS, 413: _FULL, 429: _LIMIT}
 
 _OUT_OF_MONEY = re.compile(
     r"credit balance|out of (extra )?usage|usage credits?\b|shared budget|spend limit|add funds"
     r"|usage allocation|limit is set to \$0|usage is paused",
     re.IGNORECASE,
 )
-_SENTENCES = (
-    (_MISSING, r"no conversation found"),
-    (_FULL, r"prompt is too long|model token limit|exceed context limit"),
-    (_LOGIN, r"/login\b(?! to switch)|not logged in|authentication_error|failed to authenticate"),
-    (_LOGIN, r"invalid (x-)?api.key|\boauth\b|disabled api key"),
-    (_ACCESS, r"organization has (been )?disabled"),
-    (_LIMIT, r"limit reached|(hit|reached) your\b.*\blimit|rate.limit|\(429\)|100% used"),
-    (_OUTAGE, r"overloaded|api error:? \(?5\d\d\b|internal server error"),
-    (_NETWORK, r"unable to connect|connection error|fetch failed|timed out|socket hang up"),
-    (_NETWORK, r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\b"),
+_SENTENCES: verdicts.Sentences = (
+    (verdicts.MISSING, r"no conversation found"),
+    (FULL, r"prompt is too long|model token limit|exceed context limit"),
+    (LOGIN, r"/login\b(?! to switch)|not logged in|authentication_error|failed to authenticate"),
+    (LOGIN, r"invalid (x-)?api.key|\boauth\b|disabled api key"),
+    (ACCESS, r"organization has (been )?disabled"),
+    (LIMIT, r"limit reached|(hit|reached) your\b.*\blimit|rate.limit|\(429\)|100% used"),
+    (OUTAGE, r"overloaded|api error:? \(?5\d\d\b|internal server error"),
+    (NETWORK, r"unable to connect|connection error|fetch failed|timed out|socket hang up"),
+    (NETWORK, verdicts.SOCKETS),
 )
 
 
@@ -101,14 +85,12 @@ def _verdict(ended: Ended, said: str) -> Verdict:
         found = _REASONS[reason]
     elif unpaid := _by_money(said):
         found = unpaid
-    elif status in _STATUSES:
-        found = _STATUSES[status]
-    elif status and status >= _BROKEN:
-        found = _OUTAGE
+    elif refused := verdicts.by_status(status):
+        found = refused
     elif ended.refused:
-        found = _LIMIT
+        found = LIMIT
     else:
-        found = _by_sentence(said) or _unexplained(ended, status)
+        found = verdicts.by_sentence(said, _SENTENCES) or _unexplained(ended, status)
     return found
 
 
@@ -116,17 +98,12 @@ def _by_money(said: str) -> Verdict | None:
     if not _OUT_OF_MONEY.search(said):
         return None
     # A person is needed as much as for a login, unless it says that it ends by itself.
-    return _LIMIT if "reset" in said.lower() else _UNPAID
-
-
-def _by_sentence(said: str) -> Verdict | None:
-    found = (verdict for verdict, sign in _SENTENCES if re.search(sign, said, re.IGNORECASE))
-    return next(found, None)
+    return LIMIT if "reset" in said.lower() else verdicts.UNPAID
 
 
 def _unexplained(ended: Ended, status: int | None) -> Verdict:
     if ended.resumes and status == _REFUSED:
-        return _POISONED  # to go on with it again would be refused again
+        return verdicts.POISONED  # to go on with it again would be refused again
     return "crash", f"failed with exit code {ended.code}" if ended.code else "left no result"
 
 
@@ -139,7 +116,7 @@ def _own_words(ended: Ended) -> str:
     if finished and (told := " ".join((finished.text, *finished.errors)).strip()):
         return _plain(told)
     lines = [_plain(line) for line in ended.errors.splitlines() if line.strip()]
-    telling = (line for line in lines if _by_money(line) or _by_sentence(line))
+    telling = (line for line in lines if _by_money(line) or verdicts.by_sentence(line, _SENTENCES))
     return next(telling, lines[-1] if lines else "")
 
 

@@ -16,7 +16,7 @@ from rekindle.policy.settings import RESUME_TRIES, Restart
 LOST = "lost"
 """How a launch ended whose supervisor had gone before it."""
 _CRASHES = {"crash", "resume-failed"}
-_STOPS = {"interrupted", "limit", "overload", "auth", "budget"}
+_STOPS = {"interrupted", "limit", "overload", "network", "auth", "billing", "budget"}
 """What no retry mends: a person, time or money must."""
 
 
@@ -55,7 +55,10 @@ def next_step(tried: Sequence[Attempt], *, since: int, now: datetime, limits: Re
         return Over(outcome)
     if last.exit == "context-full" or _failed_resumes(tried) >= RESUME_TRIES:
         return Fresh(recovery=True)
-    return Resume(last.session) if _has_begun(tried, last.session) else Fresh(recovery=True)
+    if _has_begun(tried, last.session):
+        return Resume(last.session)
+    # A program that could not be started has interrupted nothing.
+    return Fresh(recovery=any(one.resumes or _has_begun(tried, one.session) for one in tried))
 
 
 def _stop(tried: Sequence[Attempt], since: int, now: datetime, limits: Restart) -> str:

@@ -147,6 +147,12 @@ REDACT_ROUNDS = 4
 """How often a text is looked through again after something in it was redacted."""
 REDACT_SHORTEST = 8
 """Texts shorter than this are not looked through: `name=value` needs more."""
+RESET_MINUTE_MARGIN_SECONDS = 60.0
+"""A reset told to the minute, "5pm", was cut to it: it may be as late as 17:00:59."""
+RESET_SECOND_MARGIN_SECONDS = 1.0
+"""The same for a wait told in seconds, "53s"."""
+RESET_SHORT_SECONDS = 3600.0
+"""A wait shorter than this beside a limit of a day or more is not believed."""
 
 FIXED: dict[str, tuple[Any, str]] = {
     "store.snapshot_every_bytes": (
@@ -189,6 +195,18 @@ FIXED: dict[str, tuple[Any, str]] = {
     "run.orphan_seconds": (
         ORPHAN_SECONDS,
         "How long a process that a launch left behind may take to end before it is killed.",
+    ),
+    "limits.minute_margin_seconds": (
+        RESET_MINUTE_MARGIN_SECONDS,
+        "Added to a reset told to the minute, which was cut: nobody is woken early.",
+    ),
+    "limits.second_margin_seconds": (
+        RESET_SECOND_MARGIN_SECONDS,
+        "Added to a wait told in seconds, for the same reason.",
+    ),
+    "limits.short_seconds": (
+        RESET_SHORT_SECONDS,
+        "A wait shorter than this beside a limit of a day or more is not believed.",
     ),
     "hooks.characters": (
         HOOK_CHARACTERS,

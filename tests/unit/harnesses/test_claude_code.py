@@ -59,9 +59,9 @@ ENDS = {
     "refused-429": ("limit", REFUSED),
     "refused-500": ("overload", REFUSED),
     "refused-529": ("overload", REFUSED),
-    "no-network": ("overload", REFUSED),
+    "no-network": ("network", REFUSED),
     "limit": ("limit", ["Opened", "Refused", "Finished"]),
-    "no-money": ("auth", ["Opened", "Finished"]),
+    "no-money": ("billing", ["Opened", "Finished"]),
     "no-key": ("auth", ["Opened", "Finished"]),
     "too-long": ("context-full", ["Opened", "Finished"]),
     "too-long-later": ("context-full", ["Opened", "Called", "Used", "Finished"]),
@@ -495,7 +495,7 @@ def test_the_telling_line_of_a_trace():
     ending = claude_code.classify(ended(errors=trace + "Session limit reached\n" + trace))
     assert (ending.kind, ending.hint) == ("limit", "Session limit reached")
     far = "word " * 150 + "credit balance"
-    assert claude_code.classify(ended(finished=failed(far))).kind == "auth"
+    assert claude_code.classify(ended(finished=failed(far))).kind == "billing"
 
 
 @pytest.mark.parametrize("usd", [2**60, -1, True, "1", None])
@@ -514,9 +514,9 @@ KINDS = {
     "quota": {"limit"},
     "rate": {"limit"},
     "overload": {"overload"},
-    "network": {"overload"},
+    "network": {"network"},
     "auth": {"auth"},
-    "billing": {"auth", "limit"},  # a limit, where it says when it ends
+    "billing": {"billing", "limit"},  # a limit, where it says when it ends
     "context_full": {"context-full"},
     "resume_failed": {"resume-failed"},
     "fatal": {"crash"},

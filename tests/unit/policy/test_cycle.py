@@ -18,7 +18,7 @@ NOW = SINCE + timedelta(minutes=5)
 BEFORE_RUN = 1_000
 """How long the log was when this run began."""
 CRASHES = ("crash", "resume-failed")
-STOPS = ("interrupted", "limit", "overload", "auth", "budget")
+STOPS = ("interrupted", "limit", "overload", "network", "auth", "billing", "budget")
 KINDS = ("clean", *CRASHES, *STOPS, "context-full", LOST)
 
 
@@ -55,7 +55,7 @@ def expected(kind, *, resumes, opened, earlier):
     if kind == "context-full":
         return Fresh(recovery=True)
     # After one attempt there is a session to go on with if it opened, or if nobody can tell.
-    return Resume("one") if opened or kind == LOST else Fresh(recovery=True)
+    return Resume("one") if opened or kind == LOST else Fresh(recovery=resumes)
 
 
 @pytest.mark.parametrize("earlier", [False, True])

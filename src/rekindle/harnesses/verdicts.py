@@ -1,0 +1,71 @@
+"""What an end can be called: the verdicts that every harness chooses from.
+
+The sentences of one CLI stand in its harness. Here is what they share: the verdicts themselves, the
+statuses of HTTP, and sentences that programs print whoever made them.
+"""
+
+import re
+
+from rekindle.documents.identity import one_line
+from rekindle.documents.launch import ExitKind
+
+Verdict = tuple[ExitKind, str]
+"""The kind of an end, and what to call it."""
+Sentences = tuple[tuple[Verdict, str], ...]
+"""What a verdict is known by, as a pattern; the first that is found decides."""
+
+FULL: Verdict = ("context-full", "its window is full")
+TURNS: Verdict = ("budget", "all turns that it had were used")
+MONEY: Verdict = ("budget", "all money that it had was used")
+TOKENS: Verdict = ("budget", "all tokens that it had were used")
+LOGIN: Verdict = ("auth", "a person must log in")
+ACCESS: Verdict = ("auth", "a person must give access")
+UNPAID: Verdict = ("billing", "a person must pay")
+LIMIT: Verdict = ("limit", "a limit was reached")
+OUTAGE: Verdict = ("overload", "the API does not serve")
+NETWORK: Verdict = ("network", "the API could not be reached")
+MISSING: Verdict = ("resume-failed", "there is no such session any more")
+IN_USE: Verdict = ("resume-failed", "another process works in the session")
+POISONED: Verdict = ("resume-failed", "the API refuses what the session holds")
+WITHHELD: Verdict = ("crash", "the answer was withheld")
+
+_STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
+_BROKEN = 500
+
+
+def by_sentence(text: str, known: Sentences) -> Verdict | None:
+    # Compiled when first looked for: most commands never look.
+    found = (verdict for verdict, sign in known if re.search(sign, text, re.IGNORECASE))
+    return next(found, None)
+
+
+def by_status(status: int | None) -> Verdict | None:
+    if status and status >= _BROKEN:
+        return OUTAGE
+    return _STATUSES.get(status or 0)
+
+
+def plain(text: str) -> str:
+    """Text as its sentences are looked for: on one line, with the plain apostrophe."""
+    return one_line(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"), len(text) + 1)
+
+
+SOCKETS = r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\b"
+
+_COMMON: Sentences = (
+    (UNPAID, r"you have no quota|payment required|credit balance"),
+    (LIMIT, r"(?<!of )usage limit|free usage exceeded|usagelimit|request allowance"),
+    (LIMIT, r"quota (exceeded|limitation)|exceeded your (current )?quota|insufficient_quota"),
+    (LIMIT, r"rate[ -]limited|rate_limited|rate limit (exceeded|reached|is)|hit a rate limit"),
+    (LIMIT, r"too many requests"),
+    (OUTAGE, r"overloaded|internal server error|service unavailable|high demand|at capacity"),
+    (OUTAGE, r"failed to get response"),
+    (LOGIN, r"not logged in|unauthorized|invalid api key"),
+    (NETWORK, r"connection (error|failed|refused|reset)|request timed out|fetch failed"),
+    (NETWORK, SOCKETS),
+)
+
+
+def verdict(text: str, status: int | None = None) -> Verdict | None:
+    """What any program's last words mean; None: they explain nothing."""
+    return by_sentence(plain(text), _COMMON) or by_status(status)

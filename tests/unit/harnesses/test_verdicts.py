@@ -1,0 +1,156 @@
+"""What the last words of each CLI are taken for."""
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.documents.launch import Ended, Finished, Refused, Said
+from rekindle.harnesses import claude_code, codex_exit, gemini_exit, verdicts
+
+MESSAGES = Path(__file__).parents[3].parent / "shared" / "facts" / "limit-messages/messages.jsonl"
+
+VERDICTS = {"codex": codex_exit.verdict, "gemini": gemini_exit.verdict}
+
+
+def kind(cli: str, text: str, status: int | None = None) -> str:
+    found = VERDICTS.get(cli, verdicts.verdict)(text, status)
+    return found[0] if found else ""
+
+
+@pytest.mark.parametrize(
+    ("cli", "text", "expected"),
+    [
+        ("codex", "no rollout found for thread id x", "resume-failed"),
+        ("codex", "thread x already has an active writer", "resume-failed"),
+        ("codex", "failed to record rollout items: thread x not found", ""),
+        ("codex", "the task failed: it ran out of room, it said", "context-full"),
+        ("codex", "the task failed: You\u2019ve hit your usage limit", "limit"),
+        ("codex", "stream disconnected before completion: it broke", "network"),
+        ("codex", "stream disconnected before completion: reason: content_filter", "crash"),
+        ("codex", "the workspace is out of credits", "billing"),
+        ("codex", "unexpected status 401 x", "auth"),
+        ("codex", "unexpected status 503 x", "overload"),
+        ("codex", "5 hour usage limit: 77% remaining, resets 5pm", ""),
+        ("codex", "thread limit reached", ""),
+        ("gemini", "429: no capacity available for model x", "overload"),
+        ("gemini", "429: your quota will reset after 5h", "limit"),
+        ("gemini", "quota limit; or switch to another authentication page", "limit"),
+        ("gemini", "Invalid session identifier", "resume-failed"),
+        ("gemini", "credentials are not valid", "auth"),
+        ("gemini", "connect ECONNREFUSED 127.0.0.1", "network"),
+        ("gemini", "model x  59.8% (Resets in 8h 6m)", ""),
+        ("any", "HTTP 429 Too Many\nRequests", "limit"),
+        ("any", "getaddrinfo ENOTFOUND x", "network"),
+        ("any", "it broke", ""),
+    ],
+)
+def test_sentences(cli, text, expected):
+    """What is said inside counts more than what stands around it."""
+    assert kind(cli, text) == expected
+
+
+@pytest.mark.parametrize("cli", ["codex", "gemini", "any"])
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        *((401, "auth"), (402, "billing"), (403, "auth"), (413, "context-full"), (429, "limit")),
+        *((500, "overload"), (529, "overload"), (400, ""), (200, ""), (None, "")),
+    ],
+)
+def test_statuses(cli, status, expected):
+    """Where no sentence explains an end, the API's status does."""
+    assert kind(cli, "it broke", status) == expected
+
+
+@given(st.text(), st.none() | st.integers())
+def test_any_words(text, status):
+    """Whatever a program says, it is taken for one of the kinds or for none."""
+    for cli in ("codex", "gemini", "any"):
+        assert isinstance(kind(cli, text, status), str)
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("piece", ["usage ", "reset ", "econn", "limite de uso ", " ", "quota\n"])
+def test_hostile_words_take_linear_time(piece):
+    """Eight times the text takes about eight times as long, up to 100 KB; not sixty-four."""
+
+    def seconds(size: int) -> float:
+        text = (piece * (size // len(piece) + 1))[:size]
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            for cli in ("codex", "gemini", "any"):
+                kind(cli, text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    assert seconds(100_000) / max(seconds(12_500), 0.002) < 24
+
+
+# The set of sentences that others have seen
+
+
+KINDS = {
+    "quota": {"limit"},
+    "rate": {"limit", "overload"},  # one that gave up tells no more than that it was not served
+    "overload": {"overload"},
+    "network": {"network"},
+    "auth": {"auth"},
+    "billing": {"billing", "limit"},  # a limit, where it says when it ends
+    "context_full": {"context-full"},
+    "resume_failed": {"resume-failed"},
+    "fatal": {"crash"},
+    "other": {"crash", "budget"},
+}
+
+
+def taken(row: dict) -> str:
+    """How a run ends whose last words are these, as far as they explain it."""
+    if row["cli"] != "claude":
+        return kind(row["cli"], row["text"]) or "crash"
+    seen = claude_code.read_stream(" ".join(row["text"].split("\n")).encode())
+    told = [each.text for each in seen if isinstance(each, Finished | Said)]
+    finished = Finished("x", ok=False, reason="api_error", text=told[0] if told else row["text"])
+    refused = next((each for each in seen if isinstance(each, Refused)), None)
+    ended = Ended(code=1, session="x", finished=finished, refused=refused)
+    return claude_code.classify(ended).kind
+
+
+def messages() -> list[dict]:
+    if not MESSAGES.exists():
+        pytest.skip(f"{MESSAGES} is not there")
+    return [json.loads(line) for line in MESSAGES.read_text().splitlines()]
+
+
+def test_every_collected_message_is_classified():
+    """No sentence of any CLI that was seen in the wild is taken for another kind of end."""
+    stops = [row for row in messages() if row["stop"]]
+    found = [(row, taken(row)) for row in stops]
+    wrong = [
+        (row["class"], one, row["text"]) for row, one in found if one not in KINDS[row["class"]]
+    ]
+    table = Counter((row["class"], one) for row, one in found)
+    print()
+    for (said, one), count in sorted(table.items()):
+        print(f"{said:14} taken for {one:14}{count:>4}")
+    print(f"{len(stops)} messages that stop, {len(wrong)} taken for another kind")
+    assert len(stops) > 300
+    assert wrong == []
+
+
+def test_what_stops_nothing_explains_nothing():
+    """Warnings, panels and prose end no run: Claude's where it ended well, the others' anywhere."""
+    others = [row for row in messages() if row["stop"] is False]
+    assert len(others) > 15
+    for row in others:
+        if row["cli"] == "claude":
+            finished = Finished("x", ok=True, text=row["text"])
+            ended = Ended(code=0, session="x", finished=finished, errors=row["text"])
+            assert claude_code.classify(ended).kind == "clean"
+        else:
+            assert kind(row["cli"], row["text"]) == ""
