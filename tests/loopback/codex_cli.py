@@ -76,9 +76,8 @@ class CodexSandbox(Sandbox[CodexRun]):
     def configure(self, text: str) -> None:
         (self.settings / "config.toml").write_text(text)
 
-    def resume(self, session: str, prompt: str, *arguments: str, **environment: str) -> CodexRun:
-        """Go on with a session, to the end."""
-        return self.run(prompt, *arguments, "resume", session, "-", **environment)
+    def resuming(self, session: str) -> tuple[str, ...]:
+        return ("resume", session, "-")
 
     def hooks(self, hooks: Mapping[str, Sequence[str]]) -> Path:
         path = self.settings / "hooks.json"

@@ -65,8 +65,8 @@ HELPER: Final = "helper"
 _SUMMARY: Final = Text(
     "<state_snapshot><overall_goal>the work so far</overall_goal></state_snapshot>"
 )
-_ADDED: Final = re.compile(r"<(hook_context|session_context)>.*?</\1>\s*", re.DOTALL)
-"""What the CLI puts before the user's words, or into a message of its own in the user's name."""
+_ADDED: Final = re.compile(r"<(hook_context|session_context|state_snapshot)>.*?</\1>\s*", re.DOTALL)
+"""What the CLI puts before the words of the user, or into messages of its own in their name."""
 _EXIT: Final = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 
 

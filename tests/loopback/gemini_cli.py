@@ -84,9 +84,11 @@ class GeminiSandbox(Sandbox[GeminiRun]):
             hooked.setdefault(event, []).append({"hooks": [command]})
         return self.configure(hooks=hooked)
 
-    def resume(self, session: str, prompt: str, *arguments: str, **environment: str) -> GeminiRun:
-        """Go on with a session, to the end."""
-        return self.run(prompt, "--resume", session, *arguments, **environment)
+    def beginning(self, session: str) -> tuple[str, ...]:
+        return ("--session-id", session)
+
+    def resuming(self, session: str) -> tuple[str, ...]:
+        return ("--resume", session)
 
     def transcript(self, session: str) -> Path:
         chats = (self.settings / "tmp").glob(f"*/chats/session-*-{session[:8]}.jsonl")

@@ -65,8 +65,14 @@ def program(package: Package) -> Path:
         UnavailableError: There is no npm, or it reaches no registry.
         InstallError: npm failed for another reason, such as a wrong hash.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rekindle-tests"
-    return install(cache, os.environ, package)
+    return install(_cache(), os.environ, package)
+
+
+def home(package: Package, cache: Path | None = None) -> Path:
+    """The folder of a program, with all that npm put there."""
+    lock_file = (package.pinned / "package-lock.json").read_bytes()
+    name = f"{package.name}-{hashlib.sha256(lock_file).hexdigest()[:16]}"
+    return (cache or _cache()) / name
 
 
 def claude() -> Path:
@@ -76,19 +82,22 @@ def claude() -> Path:
 
 def install(cache: Path, environ: Mapping[str, str], package: Package = CLAUDE) -> Path:
     """The program in this cache, for this environment."""
-    lock_file = (package.pinned / "package-lock.json").read_bytes()
-    home = cache / f"{package.name}-{hashlib.sha256(lock_file).hexdigest()[:16]}"
+    whole = home(package, cache)
     cache.mkdir(parents=True, exist_ok=True)
     # Workers of one run, and other runs, may come here at the same time: one installs, all wait.
-    with (cache / f"{home.name}.lock").open("w") as lock:
+    with (cache / f"{whole.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not home.exists():
-            _install(home, environ, package)
-    return _program(home, package)
+        if not whole.exists():
+            _install(whole, environ, package)
+    return _program(whole, package)
 
 
-def _install(home: Path, environ: Mapping[str, str], package: Package) -> None:
-    partial = home.with_name(f"{home.name}.partial")
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rekindle-tests"
+
+
+def _install(whole: Path, environ: Mapping[str, str], package: Package) -> None:
+    partial = whole.with_name(f"{whole.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed: the lock is ours
     shutil.copytree(package.pinned, partial, ignore=shutil.ignore_patterns("node_modules"))
     npm = shutil.which("npm", path=environ.get("PATH"))
@@ -113,11 +122,11 @@ def _install(home: Path, environ: Mapping[str, str], package: Package) -> None:
         kind = UnavailableError if _UNREACHABLE.search(done.stderr) else InstallError
         raise kind(f"npm ci failed ({done.returncode}): {done.stderr.strip()[-500:]}")
     _program(partial, package)  # a folder with the final name is a whole one
-    partial.rename(home)
+    partial.rename(whole)
 
 
-def _program(home: Path, package: Package) -> Path:
-    found = list((home / "node_modules").glob(package.program))
+def _program(whole: Path, package: Package) -> Path:
+    found = list((whole / "node_modules").glob(package.program))
     if len(found) != 1:
-        raise InstallError(f"one program was expected under {home}, not {len(found)}")
+        raise InstallError(f"one program was expected under {whole}, not {len(found)}")
     return found[0]

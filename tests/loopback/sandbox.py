@@ -108,6 +108,14 @@ class Sandbox(ABC, Folders, Generic[R]):
         """Have one more command run at each of these events; the file that says so."""
 
     @abstractmethod
+    def resuming(self, session: str) -> tuple[str, ...]:
+        """The arguments that go on with a session."""
+
+    def beginning(self, session: str) -> tuple[str, ...]:
+        """The arguments that give a new session this id, where the program lets us choose."""
+        return ()
+
+    @abstractmethod
     def transcript(self, session: str) -> Path:
         """Where the program keeps this session."""
 
@@ -128,6 +136,10 @@ class Sandbox(ABC, Folders, Generic[R]):
     def run(self, prompt: str, *arguments: str, timeout: float = 60, **environment: str) -> R:
         """Run to the end."""
         return self.start(prompt, *arguments, **environment).wait(timeout)
+
+    def resume(self, session: str, prompt: str, *arguments: str, **environment: str) -> R:
+        """Go on with a session, to the end."""
+        return self.run(prompt, *arguments, *self.resuming(session), **environment)
 
 
 _KEEP: Final = Path(__file__).parents[1] / "recordings" / "keep.py"
