@@ -171,6 +171,14 @@ def _add_resumes(cli: Cli, cases: Cases) -> None:
         return cli.launch(sandbox, "go on", resumes=begun(cli, sandbox, model)).recorded()
 
     @cases.add
+    def resume_after_refusal(sandbox: Sandbox[Any], model: Model) -> Tape:
+        """The first prompt of the session was never answered."""
+        model.play(Forever(next(iter(cli.refusals.values()))))
+        session = cli.launch(sandbox, "hello").recorded().session
+        model.play(Forever(DONE))
+        return cli.launch(sandbox, "go on", resumes=session).recorded()
+
+    @cases.add
     def resume_in_use(sandbox: Sandbox[Any], model: Model) -> Tape:
         """The process that began the session is still at work in it."""
         first = at_work(cli, sandbox, model)

@@ -38,6 +38,7 @@ GEMINI: Final = Cli(
         "refused-500": BROKEN,
         "refused-503": OVERLOADED,
         "limit": out_of_quota(10_800),
+        "limit-of-a-minute": out_of_quota(30, "GenerateRequestsPerMinutePerProject"),
     },
     too_long=too_long(),
     keyless={"GEMINI_API_KEY": ""},

@@ -12,7 +12,7 @@ from loopback.install import Package
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _TIME: Final = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
-_IN_NAMES: Final = re.compile(r"(?<=-)20\d\d-\d\d-\d\dT\d\d-\d\d(?P<seconds>-\d\d(?!\d))?")
+_IN_NAMES: Final = re.compile(r"(?<=-)20\d\d-\d\d-\d\dT\d\d-\d\d(-\d\d(?:-\d{3}Z)?(?![0-9a-f]))?")
 _DAY: Final = re.compile(r"(?<=sessions/)20\d\d/\d\d/\d\d")
 _SHORT: Final = re.compile(r"(?<=T00-00-)[0-9a-f]{8}(?=\.jsonl)")
 _HASH: Final = re.compile(r"\b[0-9a-f]{64}\b")
@@ -34,7 +34,7 @@ class Tape:
     """Its lines are objects, or text where they were torn."""
 
     characters: ClassVar[int] = 1000
-    """What is longer is the vendor's own text, and cut."""
+    """What is longer is the vendor's own text, and cut; standard error may be five times that."""
 
     session: str
     resumes: bool
@@ -71,12 +71,13 @@ class Tape:
 
     def without_traces(self, root: Path, programs: Path | None = None) -> Self:
         """Without this machine's paths, without what differs each time, and made short."""
-        clean = _cleaner(root, programs, self.characters)
+        ids: dict[str, str] = {}
+        clean = _cleaner(root, programs, self.characters, ids)
         return type(self)(
             session=clean(self.session),
             resumes=self.resumes,
             code=self.code,
-            stderr=clean(self.stderr),
+            stderr=_cleaner(root, programs, 5 * self.characters, ids)(self.stderr),
             stream=clean(self.stream, whole=True),
             hooks=[(event, clean(payload)) for event, payload in self.hooks],
             transcript=clean(list(map(self.bare, self.transcript)), whole=True),
@@ -101,9 +102,9 @@ def as_bytes(line: Any) -> bytes:
     return (line if isinstance(line, str) else json.dumps(line)).encode()
 
 
-def _cleaner(root: Path, programs: Path | None, characters: int) -> Callable[..., Any]:
-    ids: dict[str, str] = {}
-
+def _cleaner(
+    root: Path, programs: Path | None, characters: int, ids: dict[str, str]
+) -> Callable[..., Any]:
     def numbered(found: re.Match[str]) -> str:
         upper = found[0].isupper()
         name = ids.setdefault(found[0].lower(), f"{len(ids) + 1:08x}-0000-4000-8000-000000000000")
