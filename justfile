@@ -13,9 +13,9 @@ setup:
 test *args:
     {{python}} -m pytest -n 2 -m "not torture and not bench" {{args}}
 
-# Play the recorded launches of the real agent programs again, and keep them anew.
-record *cases:
-    {{python}} tests/recordings/record.py {{cases}}
+# Play the recorded launches again, and keep them anew: `just record [CLI] [CASE...]`.
+record *names:
+    {{python}} tests/recordings/record.py {{names}}
 
 # Timings, as ratios taken in one run; nothing else should run beside them.
 bench *args:

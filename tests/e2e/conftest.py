@@ -6,9 +6,33 @@ import shlex
 import pytest
 
 from e2e.sandbox import MANIFEST, RELAY, TASK, Rekindle
-from loopback.fixtures import claude, claude_program, model, network, place
+from loopback.fixtures import (
+    claude,
+    claude_program,
+    codex,
+    codex_program,
+    gemini,
+    gemini_model,
+    gemini_program,
+    model,
+    network,
+    openai_model,
+    place,
+)
 
-__all__ = ["claude", "claude_program", "model", "network", "place"]
+__all__ = [
+    "claude",
+    "claude_program",
+    "codex",
+    "codex_program",
+    "gemini",
+    "gemini_model",
+    "gemini_program",
+    "model",
+    "network",
+    "openai_model",
+    "place",
+]
 
 
 @pytest.fixture

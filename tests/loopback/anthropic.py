@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from loopback.log import MAIN, Part, Request
+from loopback.schema import fitting
 from loopback.script import DONE, Answer, Fail, Parallel, Step, Text, ToolCall, Usage
 from loopback.wire import Reply
 
@@ -60,7 +61,7 @@ class Anthropic:
         if kind == COMPACTION:
             return _SUMMARY
         if kind == STRUCTURED:
-            return Text(json.dumps(_fitting(body["output_config"]["format"]["schema"])))
+            return Text(json.dumps(fitting(body["output_config"]["format"]["schema"])))
         return DONE
 
     def plain(self, request: Request) -> Reply:
@@ -178,21 +179,3 @@ def _block_stream(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _event(data: dict[str, Any]) -> bytes:
     return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
-
-
-def _fitting(schema: Mapping[str, Any]) -> Any:
-    """The plainest value that a schema allows."""
-    if "enum" in schema:
-        return schema["enum"][0]
-    match schema.get("type"):
-        case "object":
-            properties = schema.get("properties", {})
-            return {name: _fitting(properties[name]) for name in schema.get("required", [])}
-        case "array":
-            return []
-        case "boolean":
-            return True
-        case "integer" | "number":
-            return 0
-        case _:
-            return "done."

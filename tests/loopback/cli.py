@@ -1,4 +1,4 @@
-"""Claude Code in a sandbox: no configuration of this machine, and no network but loopback."""
+"""Claude Code in a sandbox."""
 
 import contextlib
 import json
@@ -6,39 +6,17 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from loopback.model import Model
 from loopback.namespace import Namespace
+from loopback.sandbox import KEY, Folders, Run
 
 HEADLESS: Final = ("-p", "--output-format", "stream-json", "--verbose")
-KEY: Final = "sk-test-loopback"
 
 
-@dataclass(frozen=True)
-class Run:
-    """How a headless run ended, and what it said."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-    @cached_property
-    def events(self) -> list[dict[str, Any]]:
-        """The lines of the stream; the last may be torn if the program was killed."""
-        return [json.loads(line) for line in self.stdout.split("\n")[:-1]]
-
-    def of(self, kind: str, subtype: str | None = None) -> list[dict[str, Any]]:
-        """The events of a type, or of one of its subtypes."""
-        return [
-            event
-            for event in self.events
-            if event["type"] == kind and subtype in {None, event.get("subtype")}
-        ]
-
+class ClaudeRun(Run):
     @property
     def result(self) -> dict[str, Any]:
         """The last result; a run that was killed has none."""
@@ -69,14 +47,14 @@ class Running:
                 argv, stdin=stdin, stdout=stdout, stderr=stderr, env=dict(environment), cwd=cwd
             )
 
-    def wait(self, timeout: float) -> Run:
+    def wait(self, timeout: float) -> ClaudeRun:
         """The run at its end; it is ended, and the test fails, if that takes longer."""
         try:
             code = self.process.wait(timeout)
         finally:
             self.end()
         out, err = ((self._to / name).read_text(errors="replace") for name in ("stdout", "stderr"))
-        return Run(code, out, err)
+        return ClaudeRun(code, out, err)
 
     def end(self) -> None:
         """End it if it still runs: on SIGTERM it takes its tools along, on SIGKILL it does not."""
@@ -87,24 +65,18 @@ class Running:
                     self.process.wait(10)
 
 
-class ClaudeSandbox:
-    """A home, a place for temporary files and a project, all of them thrown away."""
-
+class ClaudeSandbox(Folders):
     def __init__(self, program: Path, *, model: Model, network: Namespace, root: Path) -> None:
+        super().__init__(root)
         self.program, self.model, self.network = program, model, network
-        self.home, self.tmp, self.project = root / "home", root / "tmp", root / "project"
-        self._bin, self._runs = root / "bin", root / "runs"
-        for folder in (self.home, self.tmp, self.project, self._bin):
-            folder.mkdir(parents=True)
-        (self._bin / "claude").symlink_to(program)
+        self._runs = root / "runs"
+        (self.bin / "claude").symlink_to(program)
         self._started: list[Running] = []
 
     def environment(self, **more: str) -> dict[str, str]:
-        """All that the program sees, and nothing of the tests' own environment."""
+        """All that the program sees."""
         return {
-            "PATH": f"{self._bin}:/usr/bin:/bin",
-            "HOME": str(self.home),
-            "TMPDIR": str(self.tmp),
+            **super().environment(),
             "IS_SANDBOX": "1",  # as root, it refuses to skip permissions without
             "ANTHROPIC_BASE_URL": self.model.url,
             "ANTHROPIC_API_KEY": KEY,
@@ -132,7 +104,9 @@ class ClaudeSandbox:
         self._started.append(running)
         return running
 
-    def run(self, prompt: str, *arguments: str, timeout: float = 60, **environment: str) -> Run:
+    def run(
+        self, prompt: str, *arguments: str, timeout: float = 60, **environment: str
+    ) -> ClaudeRun:
         """Run to the end."""
         return self.start(prompt, *arguments, **environment).wait(timeout)
 

@@ -10,8 +10,12 @@ import pytest
 from loopback import install
 from loopback.anthropic import Anthropic
 from loopback.cli import ClaudeSandbox
+from loopback.codex_cli import CodexSandbox
+from loopback.gemini import Gemini
+from loopback.gemini_cli import GeminiSandbox
 from loopback.model import Model
 from loopback.namespace import Namespace, obstacle
+from loopback.openai import OpenAI
 from loopback.place import Place
 
 
@@ -31,13 +35,36 @@ def model(network: Namespace) -> Iterator[Model]:
         yield served
 
 
+@pytest.fixture
+def openai_model(network: Namespace) -> Iterator[Model]:
+    """The same for Codex."""
+    with Model(OpenAI(), network.listener) as served:
+        yield served
+
+
+@pytest.fixture
+def gemini_model(network: Namespace) -> Iterator[Model]:
+    """The same for Gemini CLI."""
+    with Model(Gemini(), network.listener) as served:
+        yield served
+
+
 @pytest.fixture(scope="session")
 def claude_program() -> Path:
     """The pinned Claude Code."""
-    try:
-        return install.claude()
-    except install.UnavailableError as error:
-        _unavailable(str(error))
+    return _installed(install.CLAUDE)
+
+
+@pytest.fixture(scope="session")
+def codex_program() -> Path:
+    """The pinned Codex."""
+    return _installed(install.CODEX)
+
+
+@pytest.fixture(scope="session")
+def gemini_program() -> Path:
+    """The pinned Gemini CLI."""
+    return _installed(install.GEMINI)
 
 
 @pytest.fixture
@@ -51,10 +78,33 @@ def claude(
 
 
 @pytest.fixture
+def codex(codex_program: Path, openai_model: Model, place: Place, tmp_path: Path) -> CodexSandbox:
+    """Codex, with this test's `openai_model` and an empty home, in this test's `place`."""
+    root = tmp_path / "codex"
+    return CodexSandbox(codex_program, model=openai_model, place=place, root=root)
+
+
+@pytest.fixture
+def gemini(
+    gemini_program: Path, gemini_model: Model, place: Place, tmp_path: Path
+) -> GeminiSandbox:
+    """Gemini CLI, with this test's `gemini_model` and an empty home, in this test's `place`."""
+    root = tmp_path / "gemini"
+    return GeminiSandbox(gemini_program, model=gemini_model, place=place, root=root)
+
+
+@pytest.fixture
 def place(network: Namespace, tmp_path: Path) -> Iterator[Place]:
     """Processes of the test's own: nothing in there can see or signal any other."""
     with Place(network, tmp_path / "place") as made:
         yield made
+
+
+def _installed(package: install.Package) -> Path:
+    try:
+        return install.program(package)
+    except install.UnavailableError as error:
+        _unavailable(str(error))
 
 
 def _unavailable(reason: str) -> NoReturn:

@@ -1,16 +1,43 @@
-"""The real Claude Code, installed once for all tests, as pinned in `claude/package-lock.json`."""
+"""The real agent programs, installed once for all tests, each as its package-lock.json pins it."""
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-PINNED: Final = Path(__file__).parent / "claude"
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A program on npm: what its folder beside this file pins, and where npm puts the program."""
+
+    name: str
+    program: str
+    """A pattern under node_modules; npm takes the one optional package that is for this platform,
+    and its launcher is not needed."""
+
+    @property
+    def pinned(self) -> Path:
+        return Path(__file__).parent / self.name
+
+    @property
+    def version(self) -> str:
+        dependencies = json.loads((self.pinned / "package.json").read_text())["dependencies"]
+        (version,) = dependencies.values()
+        return str(version)
+
+
+CLAUDE: Final = Package("claude", "@anthropic-ai/claude-code-*/claude")
+CODEX: Final = Package("codex", "@openai/codex-*/vendor/*/bin/codex")
+GEMINI: Final = Package("gemini", "@google/gemini-cli/bundle/gemini.js")
+
+PINNED: Final = CLAUDE.pinned
 LIMIT_S: Final = 240.0
 """npm's, under the limit of a test; about ten seconds were seen."""
 
@@ -31,34 +58,48 @@ class UnavailableError(InstallError):
     """Nothing is wrong but this machine: no npm, or no way to a registry."""
 
 
-def claude() -> Path:
-    """The native program; installs it first where that has not been done.
+def program(package: Package) -> Path:
+    """The program itself; installs it first where that has not been done.
 
     Raises:
         UnavailableError: There is no npm, or it reaches no registry.
         InstallError: npm failed for another reason, such as a wrong hash.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rekindle-tests"
-    return install(cache, os.environ)
+    return install(_cache(), os.environ, package)
 
 
-def install(cache: Path, environ: Mapping[str, str]) -> Path:
+def home(package: Package, cache: Path | None = None) -> Path:
+    """The folder of a program, with all that npm put there."""
+    lock_file = (package.pinned / "package-lock.json").read_bytes()
+    name = f"{package.name}-{hashlib.sha256(lock_file).hexdigest()[:16]}"
+    return (cache or _cache()) / name
+
+
+def claude() -> Path:
+    """The native Claude Code."""
+    return program(CLAUDE)
+
+
+def install(cache: Path, environ: Mapping[str, str], package: Package = CLAUDE) -> Path:
     """The program in this cache, for this environment."""
-    digest = hashlib.sha256((PINNED / "package-lock.json").read_bytes()).hexdigest()[:16]
-    home = cache / f"claude-{digest}"
+    whole = home(package, cache)
     cache.mkdir(parents=True, exist_ok=True)
     # Workers of one run, and other runs, may come here at the same time: one installs, all wait.
-    with (cache / f"{home.name}.lock").open("w") as lock:
+    with (cache / f"{whole.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not home.exists():
-            _install(home, environ)
-    return _program(home)
+        if not whole.exists():
+            _install(whole, environ, package)
+    return _program(whole, package)
 
 
-def _install(home: Path, environ: Mapping[str, str]) -> None:
-    partial = home.with_name(f"{home.name}.partial")
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rekindle-tests"
+
+
+def _install(whole: Path, environ: Mapping[str, str], package: Package) -> None:
+    partial = whole.with_name(f"{whole.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed: the lock is ours
-    shutil.copytree(PINNED, partial, ignore=shutil.ignore_patterns("node_modules"))
+    shutil.copytree(package.pinned, partial, ignore=shutil.ignore_patterns("node_modules"))
     npm = shutil.which("npm", path=environ.get("PATH"))
     if npm is None:
         raise UnavailableError("npm is not installed; it comes with node, 20 or newer")
@@ -80,13 +121,12 @@ def _install(home: Path, environ: Mapping[str, str]) -> None:
     if done.returncode != 0:
         kind = UnavailableError if _UNREACHABLE.search(done.stderr) else InstallError
         raise kind(f"npm ci failed ({done.returncode}): {done.stderr.strip()[-500:]}")
-    _program(partial)  # a folder with the final name is a whole one
-    partial.rename(home)
+    _program(partial, package)  # a folder with the final name is a whole one
+    partial.rename(whole)
 
 
-def _program(home: Path) -> Path:
-    # npm takes the one optional package that is for this platform; its launcher is not needed.
-    found = list((home / "node_modules" / "@anthropic-ai").glob("claude-code-*/claude"))
+def _program(whole: Path, package: Package) -> Path:
+    found = list((whole / "node_modules").glob(package.program))
     if len(found) != 1:
-        raise InstallError(f"one native program was expected under {home}, not {len(found)}")
+        raise InstallError(f"one program was expected under {whole}, not {len(found)}")
     return found[0]

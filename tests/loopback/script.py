@@ -15,6 +15,7 @@ class Usage:
     """The tokens that an answer says it took."""
 
     input: int = 100
+    """Those that no cache had; an API that counts all together is told the sum."""
     cache_read: int = 0
     cache_write: int = 0
     output: int = 10
@@ -60,6 +61,8 @@ class Fail:
     type: str
     message: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else the API says about the error, in its own words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loopback.install import PINNED, InstallError, UnavailableError, install
+from loopback.install import CLAUDE, CODEX, GEMINI, InstallError, UnavailableError, install
 
 INSTALLS = """
 from pathlib import Path
@@ -84,9 +84,10 @@ def test_no_npm(tmp_path, environ):
         install(tmp_path / "cache", environ)
 
 
-def test_the_lock_names_no_registry():
+@pytest.mark.parametrize("package", [CLAUDE, CODEX, GEMINI], ids=lambda package: package.name)
+def test_the_lock_names_no_registry(package):
     """The lock file pins every package by its hash, and tells nothing of where it came from."""
-    lock = (PINNED / "package-lock.json").read_text()
+    lock = (package.pinned / "package-lock.json").read_text()
     assert '"resolved"' not in lock
     assert "://" not in lock
     assert lock.count('"integrity": "sha512-') == lock.count('"node_modules/')

@@ -1,8 +1,11 @@
-"""Make the recordings anew: `just record [CASE...]`; without a name, all of them."""
+"""Make the recordings anew: `just record [CLI] [CASE...]`; without a name, all of them."""
 
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
@@ -12,12 +15,15 @@ from loopback.anthropic import Anthropic  # noqa: E402
 from loopback.cli import ClaudeSandbox  # noqa: E402
 from loopback.model import Model  # noqa: E402
 from loopback.namespace import Namespace  # noqa: E402
-from recordings.cases import CASES  # noqa: E402
-from recordings.recording import KEPT, Recording, traces  # noqa: E402
+from loopback.place import Place  # noqa: E402
+from recordings import cases, codex_cases, gemini_cases  # noqa: E402
+from recordings.clis import Case, Cli  # noqa: E402
+from recordings.recording import KEPT  # noqa: E402
+from recordings.tape import Tape, traces  # noqa: E402
 
 
-def played(name: str) -> Recording:
-    """The case as it goes now, in a sandbox of its own."""
+def claude(name: str) -> Tape:
+    """A case as it goes now, in a sandbox of its own."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         Namespace() as network,
@@ -25,21 +31,53 @@ def played(name: str) -> Recording:
     ):
         root = Path(folder)
         sandbox = ClaudeSandbox(install.claude(), model=model, network=network, root=root)
-        try:
-            return CASES[name](sandbox, model).without_traces(root)
-        finally:
-            sandbox.close()
+        with closing(sandbox):
+            return cases.CASES[name](sandbox, model).without_traces(root)
+
+
+def other(cli: Cli, played: Mapping[str, Case]) -> Callable[[str], Tape]:
+    """The same for the CLIs that live in a place of their own."""
+
+    def play(name: str) -> Tape:
+        program = install.program(cli.package)
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+            Namespace() as network,
+            Model(cli.dialect(), network.listener) as model,
+            Place(network, Path(folder) / "place") as place,
+        ):
+            root = Path(folder) / "root"
+            sandbox = cli.sandbox(program, model=model, place=place, root=root)
+            return played[name](sandbox, model).without_traces(root, install.home(cli.package))
+
+    return play
+
+
+CLIS: Final = {
+    "claude-code": (KEPT, tuple(cases.CASES), claude),
+    **{
+        cli.name: (cli.kept, tuple(played), other(cli, played))
+        for cli, played in (
+            (codex_cases.CODEX, codex_cases.CASES),
+            (gemini_cases.GEMINI, gemini_cases.CASES),
+        )
+    },
+}
 
 
 def main(names: list[str]) -> None:
-    for name in names or CASES:
-        path = KEPT / f"{name}.jsonl"
-        recording = played(name)
-        recording.save(path)
-        if left := traces(path.read_text()):
-            path.unlink()
-            raise SystemExit(f"{name}: names places of this machine: {left[:5]}")
-        print(f"{name}: {recording.exit.kind}, {recording.exit.words}", recording.kinds)
+    clis = [names.pop(0)] if names and names[0] in CLIS else list(CLIS)
+    for cli in clis:
+        kept, known, play = CLIS[cli]
+        for name in [name for name in known if not names or name in names]:
+            path = kept / f"{name}.jsonl"
+            tape = play(name)
+            tape.save(path)
+            if left := traces(path.read_text()):
+                path.unlink()
+                raise SystemExit(f"{cli} {name}: names places of this machine: {left[:5]}")
+            shown = [line["type"] for line in tape.stream if isinstance(line, dict)]
+            print(f"{cli} {name}: {tape.code}", shown, [event for event, _ in tape.hooks])
 
 
 if __name__ == "__main__":

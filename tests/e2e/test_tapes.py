@@ -1,0 +1,54 @@
+"""Recordings of Codex and Gemini CLI that are still true."""
+
+import json
+
+import pytest
+
+from recordings import codex_cases, gemini_cases
+from recordings.codex_cases import CODEX
+from recordings.gemini_cases import GEMINI
+from recordings.tape import Tape, traces
+
+pytestmark = pytest.mark.timeout(180)
+
+RECORDED = ((CODEX, codex_cases.CASES), (GEMINI, gemini_cases.CASES))
+
+
+def shape(tape: Tape) -> list[str]:
+    """What the stream consists of, but for pieces of one message, which are as many as they are."""
+    kinds = [line["type"] if isinstance(line, dict) else "torn" for line in tape.stream]
+    return list(dict.fromkeys(kinds))
+
+
+def alike(now: Tape, kept: Tape) -> None:
+    assert now.code == kept.code
+    assert shape(now) == shape(kept)
+    # A session's end is sometimes told by nobody: the program does not always wait for its hook.
+    fired = [[event for event, _ in tape.hooks if event != "SessionEnd"] for tape in (now, kept)]
+    assert sorted(fired[0]) == sorted(fired[1])
+
+
+@pytest.mark.parametrize("case", ["limit", "compaction", "sigint", "resume-after-sigkill", "fork"])
+def test_a_recording_of_codex_is_still_true(case, codex, openai_model):
+    """The same launch shows the same, fires the same hooks, and ends as the same."""
+    now = codex_cases.CASES[case](codex, openai_model)
+    alike(now, Tape.read(CODEX.kept / f"{case}.jsonl"))
+
+
+@pytest.mark.parametrize("case", ["limit", "resume-after-sigkill"])
+def test_a_recording_of_gemini_cli_is_still_true(case, gemini, gemini_model):
+    """The same launch shows the same, fires the same hooks, and ends as the same."""
+    now = gemini_cases.CASES[case](gemini, gemini_model)
+    alike(now, Tape.read(GEMINI.kept / f"{case}.jsonl"))
+
+
+@pytest.mark.parametrize(("cli", "cases"), RECORDED, ids=lambda each: getattr(each, "name", ""))
+def test_every_case_is_recorded_and_tells_nothing_of_the_machine(cli, cases):
+    """There is a recording of each case and no other, with the program's version and no path."""
+    assert {path.stem for path in cli.kept.glob("*.jsonl")} == set(cases)
+    for path in cli.kept.glob("*.jsonl"):
+        assert traces(path.read_text()) == [], path.name
+        tape = Tape.read(path)
+        for _, payload in tape.hooks:
+            assert {"session_id", "transcript_path", "cwd", "hook_event_name"} <= payload.keys()
+        assert json.dumps(tape.stream).count("sk-test") == 0

@@ -1,0 +1,102 @@
+"""The launches of Codex that are kept."""
+
+import signal
+from typing import Any, Final
+
+from loopback import install
+from loopback.codex_cli import CodexSandbox
+from loopback.model import Model
+from loopback.openai import (
+    BROKEN,
+    OUT_OF_QUOTA,
+    OVERLOADED,
+    RATE_LIMITED,
+    UNAUTHORIZED,
+    OpenAI,
+    too_long,
+    usage_limit,
+)
+from loopback.sandbox import Sandbox
+from loopback.script import Forever, ToolCall, Usage
+from recordings.clis import DONE, Cli, begun, cases_of
+from recordings.tape import Tape
+
+RESETS_AT: Final = 4_102_444_800
+"""When the limit of the cases ends: with the year 2099."""
+_CONVERSATION: Final = frozenset({"session_meta", "event_msg", "response_item", "compacted"})
+_OURS: Final = frozenset({"user", "assistant"})
+
+
+class CodexTape(Tape):
+    @staticmethod
+    def bare(record: Any) -> Any:
+        if not isinstance(record, dict) or "payload" not in record:
+            return record
+        payload = record["payload"]
+        if record["type"] in {"token_usage_record", "turn_context"}:
+            return record
+        if record["type"] not in _CONVERSATION or payload.get("role", "user") not in _OURS:
+            return {**record, "payload": {"type": payload.get("type")}}
+        dropped = {"base_instructions", "replacement_history"}
+        return {**record, "payload": {key: payload[key] for key in payload if key not in dropped}}
+
+
+CODEX: Final = Cli(
+    name="codex",
+    package=install.CODEX,
+    dialect=OpenAI,
+    sandbox=CodexSandbox,
+    tape=CodexTape,
+    events=(
+        *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"),
+        *("PreCompact", "PostCompact", "Interrupt"),
+    ),
+    call=lambda command, usage: ToolCall(
+        "exec_command", {"cmd": command, "yield_time_ms": 30_000}, usage
+    ),
+    refusals={
+        "refused-401": UNAUTHORIZED,
+        "refused-429": RATE_LIMITED,
+        "refused-500": BROKEN,
+        "refused-503": OVERLOADED,
+        "no-money": OUT_OF_QUOTA,
+        "limit": usage_limit(RESETS_AT, 10_800),
+    },
+    too_long=too_long(),
+    keyless={"OPENAI_API_KEY": ""},
+    shown='"item.started"',
+    written='"function_call"',
+)
+CASES: Final = cases_of(CODEX)
+
+
+@CASES.add
+def no_network(sandbox: Sandbox[Any], model: Model) -> Tape:
+    assert isinstance(sandbox, CodexSandbox)
+    config = (sandbox.settings / "config.toml").read_text()
+    sandbox.configure(config.replace(model.url, "http://127.0.0.1:9"))
+    launch = CODEX.launch(sandbox, "hello")
+    # It waits for the network, however long that takes: only a signal ends it.
+    sandbox.place.wait_for(lambda: "waiting for network" in launch.launched.out)
+    launch.launched.signal(signal.SIGTERM)
+    return launch.recorded()
+
+
+@CASES.add
+def compaction(sandbox: Sandbox[Any], model: Model) -> Tape:
+    model.play(CODEX.bash("true", Usage(90_000)), DONE)
+    limit = ("-c", "model_auto_compact_token_limit=50000")
+    return CODEX.launch(sandbox, "hello", *limit).recorded()
+
+
+@CASES.add
+def resume_name(sandbox: Sandbox[Any], model: Model) -> Tape:
+    """What is no id is taken for a name, and what has no such name for a new session."""
+    model.play(Forever(DONE))
+    return CODEX.launch(sandbox, "go on", resumes="no-such-name").recorded()
+
+
+@CASES.add
+def fork(sandbox: Sandbox[Any], model: Model) -> Tape:
+    session = begun(CODEX, sandbox, model)
+    return CODEX.launch(sandbox, "go on", "fork", session, "-").recorded()

@@ -1,0 +1,77 @@
+"""The launches of Gemini CLI that are kept."""
+
+from typing import Any, Final
+
+from loopback import install
+from loopback.gemini import (
+    BROKEN,
+    OVERLOADED,
+    RATE_LIMITED,
+    UNAUTHORIZED,
+    WRONG_KEY,
+    Gemini,
+    out_of_quota,
+    too_long,
+)
+from loopback.gemini_cli import GeminiSandbox
+from loopback.model import Model
+from loopback.sandbox import Sandbox
+from loopback.script import Forever, ToolCall
+from recordings.clis import DONE, Cli, begun, cases_of
+from recordings.tape import Tape
+
+GEMINI: Final = Cli(
+    name="gemini-cli",
+    package=install.GEMINI,
+    dialect=Gemini,
+    sandbox=GeminiSandbox,
+    tape=Tape,
+    events=(
+        *("SessionStart", "BeforeAgent", "PreCompress", "BeforeModel", "AfterModel"),
+        *("BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"),
+    ),
+    call=lambda command, usage: ToolCall("run_shell_command", {"command": command}, usage),
+    refusals={
+        "refused-400": WRONG_KEY,
+        "refused-401": UNAUTHORIZED,
+        "refused-429": RATE_LIMITED,
+        "refused-500": BROKEN,
+        "refused-503": OVERLOADED,
+        "limit": out_of_quota(10_800),
+        "limit-of-a-minute": out_of_quota(30, "GenerateRequestsPerMinutePerProject"),
+    },
+    too_long=too_long(),
+    keyless={"GEMINI_API_KEY": ""},
+    shown='"tool_use"',
+    written='"type":"gemini"',
+)
+CASES: Final = cases_of(GEMINI)
+
+
+@CASES.add
+def no_network(sandbox: Sandbox[Any], model: Model) -> Tape:
+    address = {"GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:9"}
+    return GEMINI.launch(sandbox, "hello", **address).recorded()
+
+
+@CASES.add
+def max_turns(sandbox: Sandbox[Any], model: Model) -> Tape:
+    assert isinstance(sandbox, GeminiSandbox)
+    sandbox.configure(model={"maxSessionTurns": 2})
+    model.play(Forever(GEMINI.bash("true")))
+    return GEMINI.launch(sandbox, "hello").recorded()
+
+
+@CASES.add
+def compaction(sandbox: Sandbox[Any], model: Model) -> Tape:
+    assert isinstance(sandbox, GeminiSandbox)
+    model.play(Forever(DONE))
+    session = GEMINI.launch(sandbox, "word " * 3000).recorded().session
+    sandbox.configure(model={"compressionThreshold": 0.0001})
+    return GEMINI.launch(sandbox, "go on", resumes=session).recorded()
+
+
+@CASES.add
+def session_id_taken(sandbox: Sandbox[Any], model: Model) -> Tape:
+    session = begun(GEMINI, sandbox, model)
+    return GEMINI.launch(sandbox, "again", session=session).recorded()
