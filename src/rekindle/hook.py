@@ -33,6 +33,11 @@ SPOOL_BYTES = 4 * 1024 * 1024
 SPOOL = f"/tmp/rekindle-{os.getuid()}"  # noqa: S108 - used only where it is ours alone
 """Where records go while the inbox's disk is full, read-only or gone."""
 
+TOLD_AT = frozenset(
+    ("SessionStart:startup", "SessionStart:clear", "SessionStart:compact", "BeforeAgent")
+)
+"""Where a session is told where the work stands; a CLI has one or the other."""
+
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _NAME_LENGTH = 64
 _ATTEMPTS = 100
@@ -120,12 +125,22 @@ def identify() -> str:
     if not pid.isdecimal():
         pid = str(os.getppid())
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib costs a start
-            started = stat.read().rpartition(b")")[2].split()[19].decode()
+        name, facts = stat_of(pid)
+        if name.endswith(b"sh"):
+            pid = facts[1].decode()  # the shell that was started for us alone
+            name, facts = stat_of(pid)
+        started = facts[19].decode()
         with open("/proc/sys/kernel/random/boot_id", "rb") as boot:  # noqa: PTH123 - as above
             return f"{pid}.{started}.{boot.read(8).decode()}"
     except (OSError, IndexError):
         return pid  # no /proc, as on macOS
+
+
+def stat_of(pid: str) -> tuple[bytes, list[bytes]]:
+    """A process's name, and the facts behind it: its state, its parent, …, when it began."""
+    with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib costs a start
+        name, _, rest = stat.read().partition(b"(")[2].rpartition(b")")
+    return name, rest.split()
 
 
 def must_prime(event: str, launch: str) -> bool:
@@ -136,8 +151,9 @@ def must_prime(event: str, launch: str) -> bool:
     """
     if launch == "visitor":
         return False
-    sources = ("compact",) if launch else ("startup", "clear", "compact")
-    return event in {f"SessionStart:{source}" for source in sources}
+    if launch:
+        return event == "SessionStart:compact"
+    return event in TOLD_AT
 
 
 def prime(folder: str, record: bytes) -> None:

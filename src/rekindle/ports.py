@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.launch import Command, Ended, Exit, Seen, Start, Usage
+from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Seen, Start, Usage
 
 
 class Harness(Protocol):
@@ -23,6 +23,9 @@ class Harness(Protocol):
         """Those that would tell it that it runs inside another session."""
 
     @property
+    def CAN(self) -> Capabilities: ...  # noqa: N802 - as above
+
+    @property
     def INSTALL(self) -> str:  # noqa: N802 - as above
         """How a person gets the program."""
 
@@ -31,6 +34,9 @@ class Harness(Protocol):
     def hooks(
         self, program: Sequence[str], *, supervised: bool, folder: str = ""
     ) -> dict[str, Any]: ...
+
+    def told(self, event: str, text: str) -> str:
+        """What a hook of that event prints, so that the session is told a text."""
 
     def read_hook(self, line: HookLine) -> AnyEvent | None: ...
 

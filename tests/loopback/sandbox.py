@@ -148,8 +148,8 @@ _KEEP: Final = Path(__file__).parents[1] / "recordings" / "keep.py"
 def keeping(sandbox: Sandbox[Any], events: Iterable[str]) -> Path:
     """Have a hook keep what it is told of these events; the file that it keeps it in."""
     kept = sandbox.home / "hooked"
-    keep = (sys.executable, "-I", "-S", str(_KEEP), "-")
-    sandbox.hooks({event: (*keep, event, str(kept)) for event in events})
+    keep = (sys.executable, "-I", "-S", str(_KEEP), str(kept), "-")
+    sandbox.hooks({event: (*keep, event) for event in events})
     return kept
 
 

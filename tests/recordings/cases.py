@@ -45,18 +45,19 @@ class Launch:
     ) -> None:
         self.claude = claude
         self._hooked = claude.home / f"hooks-{uuid.uuid4()}"
-        keep = (sys.executable, "-I", "-S", str(Path(__file__).with_name("keep.py")))
-        hooks = claude_code.hooks(keep, supervised=True, folder=str(self._hooked))
-        settings = claude.home / f"{self._hooked.name}.json"
-        settings.write_text(json.dumps({"hooks": hooks}))
+        program = Path(__file__).with_name("keep.py")
+        keep = (sys.executable, "-I", "-S", str(program), str(self._hooked))
         self.start = Start(
             session=resumes or str(uuid.uuid4()),
             resumes=bool(resumes),
-            hooks=str(settings),
+            hook=keep,
+            scratch=str(claude.home),
             persona=TOOLS,
             program=(str(claude.program),),
         )
         command = claude_code.command(self.start)
+        for name, text in command.files.items():
+            (claude.home / name).write_text(text)
         self.running: Running = claude.launch(
             [*command.argv, *arguments],
             prompt,

@@ -1,11 +1,11 @@
 """A hook that keeps what it is told, in the file beside which it is to stand.
 
-python -I -S keep.py HARNESS EVENT[:SOURCE] FILE
+python -I -S keep.py FILE HARNESS EVENT[:SOURCE]
 """
 
 import os
 import sys
 
 payload = b"".join(iter(lambda: os.read(0, 1 << 20), b"")).replace(b"\n", b" ")
-kept = os.open(sys.argv[3], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-os.write(kept, sys.argv[2].encode() + b" " + payload + b"\n")
+kept = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+os.write(kept, sys.argv[3].encode() + b" " + payload + b"\n")

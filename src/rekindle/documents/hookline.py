@@ -17,6 +17,8 @@ from rekindle.errors import DocumentError
 
 _WORDS = 7
 _NONE = "-"
+PREFIX = b"1 hook "
+"""What a record of this kind begins with, and its version."""
 VISITOR = "visitor"
 """Stands in the place of a launch for a person's own session beside a supervised one."""
 

@@ -32,10 +32,12 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """What a launch is to be: a fresh session, or one that goes on."""
 
     session: str
-    """The id that the session is to have, or has."""
+    """The id that the session is to have, or has; empty where the CLI gives new ones theirs."""
     resumes: bool = False
-    hooks: str = ""
-    """The file that tells the CLI of our hooks; empty: none."""
+    hook: tuple[str, ...] = ()
+    """The program that the CLI's hooks are to start; empty: none."""
+    scratch: str = ""
+    """A folder for the files of this launch."""
     persona: Persona = Persona()
     program: tuple[str, ...] = ()
     """What is started in the place of the CLI's own program."""
@@ -47,6 +49,19 @@ class Command(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     environment: dict[str, str] = {}
     """What is added to the environment that it gets."""
+    files: dict[str, str] = {}
+    """What must stand in the scratch folder first, by name."""
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a CLI can do; what it cannot is done another way, or not at all."""
+
+    hooks: bool = True
+    """It tells us what happens while it happens."""
+    resumes: bool = True
+    """It can go on in a session that it had before."""
+    names_sessions: bool = True
+    """A new session can be given its id."""
 
 
 class Usage(msgspec.Struct, frozen=True):

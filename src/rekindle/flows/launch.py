@@ -7,7 +7,6 @@ from datetime import datetime
 
 import msgspec
 
-from rekindle.documents import jsontext
 from rekindle.documents.launch import (
     Called,
     Ended,
@@ -156,11 +155,11 @@ class Launch:
 
     def _begin(self, prompt: str) -> Child:
         folder = self._world.store.folder(self._agent.name)
-        hooks = {"hooks": self._agent.harness.hooks(self._agent.hook, supervised=True)}
-        disk.replace(folder.hooks, jsontext.encode_pretty(hooks, folder.hooks.name))
         command = self._agent.harness.command(
-            msgspec.structs.replace(self.start, hooks=str(folder.hooks))
+            msgspec.structs.replace(self.start, hook=self._agent.hook, scratch=str(folder.run))
         )
+        for name, text in command.files.items():
+            disk.replace(folder.run / name, text.encode())
         own = {
             MARK: self.mark,
             "REKINDLE_FOLDER": str(folder.path),

@@ -103,4 +103,6 @@ class PrimeSession(msgspec.Struct, frozen=True):
 
 def _is_given(seen: dict[str, datetime], start: SessionStarted, now: datetime) -> bool:
     given = seen.get(f"primer {start.session} {start.source}")
-    return given is not None and abs((now - given).total_seconds()) < SAME_START_SECONDS
+    if given is None or start.source == "startup":
+        return given is not None  # a session begins once
+    return abs((now - given).total_seconds()) < SAME_START_SECONDS

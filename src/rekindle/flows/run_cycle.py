@@ -48,6 +48,8 @@ class RunCycle:
                     return Outcome(number, step.outcome, self._last)
                 if self._world.interrupted():
                     return Outcome(number, "interrupted", self._last)
+                if isinstance(step, Resume) and not self._agent.harness.CAN.resumes:
+                    step = Fresh(recovery=True)
                 self._launch(number, step)
 
     def _known(self) -> Projection:
@@ -75,7 +77,7 @@ class RunCycle:
                     ts=self._world.clock(),
                     launch=mark,
                     cycle=one.cycle,
-                    session=one.session,
+                    session=one.session or sessions.of_launch(self._known().lives, mark),
                     exit=policy.LOST,
                     resumes=one.resumes,
                     words=found.words,
@@ -129,8 +131,9 @@ class RunCycle:
         self._world.tell(Fell(found, swept))
 
     def _plan(self, step: Fresh | Resume) -> Start:
+        own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""
         return Start(
-            session=step.session if isinstance(step, Resume) else str(uuid.uuid4()),
+            session=step.session if isinstance(step, Resume) else own,
             resumes=isinstance(step, Resume),
             persona=self._agent.persona,
             program=self._agent.program,
@@ -157,10 +160,10 @@ class RunCycle:
                 ts=self._world.clock(),
                 launch=launch.mark,
                 cycle=number,
-                session=start.session,
+                session=start.session or watched.opened,
                 exit=found.kind,
                 resumes=start.resumes,
-                opened=watched.opened == start.session,
+                opened=watched.opened == (start.session or watched.opened) != "",
                 words=found.words,
                 hint=found.hint,
                 resets_at=found.resets_at,

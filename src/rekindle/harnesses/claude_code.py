@@ -25,6 +25,7 @@ from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import STABLE_ID, one_line
 from rekindle.documents.launch import (
     Called,
+    Capabilities,
     Command,
     Compacted,
     Finished,
@@ -41,6 +42,7 @@ from rekindle.errors import DocumentError, UsageError
 from rekindle.harnesses.claude_code_exit import classify
 
 __all__ = [
+    "CAN",
     "INSTALL",
     "NAME",
     "NEVER_PASSED_ON",
@@ -50,10 +52,13 @@ __all__ = [
     "hooks",
     "read_hook",
     "read_stream",
+    "told",
     "usage",
 ]
 
 NAME = "claude-code"
+CAN = Capabilities()
+HOOKS_FILE = "hooks.json"
 INSTALL = "install it: npm install -g @anthropic-ai/claude-code"
 PASSED_ON = (
     "ANTHROPIC_",
@@ -105,14 +110,17 @@ def command(start: Start) -> Command:
         )
     argv = [*(start.program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
-    if start.hooks:
-        argv.append(f"--settings={start.hooks}")
+    files = {}
+    if start.hook:
+        settings = {"hooks": hooks(start.hook, supervised=True)}
+        files[HOOKS_FILE] = jsontext.encode_pretty(settings, HOOKS_FILE).decode()
+        argv.append(f"--settings={start.scratch}/{HOOKS_FILE}")
     if permissions := start.persona.permissions:
         argv.extend(f"--allowedTools={rule}" for rule in permissions.allowed_tools or () if rule)
         argv.extend(f"--disallowedTools={rule}" for rule in permissions.deny or () if rule)
     if start.persona.system_prompt_file and not start.resumes:
         argv.append(f"--append-system-prompt-file={start.persona.system_prompt_file}")
-    return Command(tuple(argv))
+    return Command(tuple(argv), files=files)
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
@@ -131,6 +139,11 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
         "SessionStart": [entry(f"SessionStart:{source}", matcher=source) for source in _SOURCES],
         **{event: [entry(event)] for event in plain},
     }
+
+
+def told(event: str, text: str) -> str:  # noqa: ARG001 - other CLIs want another form for some
+    """What a hook prints, so that the session is told a text: at a start, the plain text."""
+    return text
 
 
 def read_hook(line: HookLine) -> AnyEvent | None:

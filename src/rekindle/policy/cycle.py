@@ -55,7 +55,7 @@ def next_step(tried: Sequence[Attempt], *, since: int, now: datetime, limits: Re
         return Over(outcome)
     if last.exit == "context-full" or _failed_resumes(tried) >= RESUME_TRIES:
         return Fresh(recovery=True)
-    if _has_begun(tried, last.session):
+    if last.session and _has_begun(tried, last.session):
         return Resume(last.session)
     # A program that could not be started has interrupted nothing.
     return Fresh(recovery=any(one.resumes or _has_begun(tried, one.session) for one in tried))

@@ -101,7 +101,12 @@ def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
     known = attempts.get(event.launch) or Attempt(event.cycle, event.session, event.resumes)
     if known.ended is None or (event.ts, event.exit) > (known.ended, known.exit):
         attempts[event.launch] = msgspec.structs.replace(
-            known, exit=event.exit, ended=event.ts, opened=event.opened
+            known,
+            # A CLI that names its sessions itself says so only once it runs.
+            session=known.session or event.session,
+            exit=event.exit,
+            ended=event.ts,
+            opened=event.opened,
         )
 
 
@@ -113,6 +118,12 @@ def of_cycle(attempts: Attempts, cycle: int) -> dict[str, Attempt]:
 
 def newest(attempts: Attempts) -> Attempt | None:
     return max(attempts.values(), key=lambda one: one.seq, default=None)
+
+
+def of_launch(lives: Lives, launch: str) -> str:
+    """The session that a launch has opened, as its hooks told; empty: none that we know of."""
+    found = [(str(life.started), name) for name, life in lives.items() if life.launch == launch]
+    return min(found, default=("", ""))[1]
 
 
 def unended(lives: Lives) -> dict[str, Life]:

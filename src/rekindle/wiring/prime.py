@@ -11,22 +11,33 @@ from pathlib import Path
 
 from rekindle import config
 from rekindle.config import Project
-from rekindle.documents.event import SessionStarted
+from rekindle.documents import hookline
+from rekindle.documents.event import AnyEvent, PromptSubmitted, SessionStarted
 from rekindle.errors import ManifestError
 from rekindle.flows.prime_session import PrimeSession
 from rekindle.policy.settings import AgentDefaults
-from rekindle.stores.files.inbox import Record
 from rekindle.system import clock, orphans
 from rekindle.wiring.store import HARNESSES, open_store, text_of
 
 
 def main(folder: Path, record: bytes) -> str:
     """The text for the session whose start is the record; empty where it is told nothing."""
-    readers = {name: harness.read_hook for name, harness in HARNESSES.items()}
-    start = Record("", 0, record.strip(b"\n")).event(readers)
-    if not isinstance(start, SessionStarted):
+    line = hookline.parse(record.strip(b"\n").removeprefix(hookline.PREFIX))
+    harness = HARNESSES.get(line.harness)
+    start = _start(harness.read_hook(line)) if harness else None
+    if harness is None or start is None:
         return ""
-    return prime_session(config.load(folder.parents[2]), folder.name, start)
+    said = prime_session(config.load(folder.parents[2]), folder.name, start)
+    return harness.told(line.event, said) if said else ""
+
+
+def _start(event: AnyEvent | None) -> SessionStarted | None:
+    """The beginning that an event is: where a CLI can be told nothing then, its first prompt."""
+    if isinstance(event, PromptSubmitted):
+        return SessionStarted(
+            ts=event.ts, session=event.session, harness="", source="startup", process=""
+        )
+    return event if isinstance(event, SessionStarted) else None
 
 
 def prime_session(project: Project, name: str, start: SessionStarted) -> str:

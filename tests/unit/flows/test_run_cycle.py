@@ -11,6 +11,7 @@ from conftest import RELAY
 from rekindle.documents import event as events
 from rekindle.documents import primer, relay
 from rekindle.documents.launch import (
+    Capabilities,
     Command,
     Exit,
     Finished,
@@ -38,6 +39,7 @@ class FakeHarness:
     PASSED_ON = ()
     NEVER_PASSED_ON = ()
     INSTALL = "install it with `get fake`"
+    CAN = Capabilities()
 
     def __init__(self):
         self.seen = {}
@@ -47,10 +49,8 @@ class FakeHarness:
 
     def command(self, start):
         self.starts.append(start)
-        return Command(("fake", start.session), {"FROM_HARNESS": "1"})
-
-    def hooks(self, program, *, supervised, folder=""):
-        return {"told": [*program, supervised]}
+        files = {"hooks.json": " ".join(start.hook)}
+        return Command(("fake", start.session), {"FROM_HARNESS": "1"}, files)
 
     def read_hook(self, line):
         return None
@@ -578,14 +578,13 @@ def test_the_hooks_of_a_launch_are_written_before_it(scene):
     found = []
 
     def looks():
-        path = Path(scene.harness.starts[-1].hooks)
+        path = Path(scene.harness.starts[-1].scratch) / "hooks.json"
         found.append((disk.read(path), path.stat().st_mode & 0o777))
 
     scene.plays(("clean", looks))
     scene.run()
     ((text, mode),) = found
-    assert b'"hook.pyc"' in text
-    assert b"true" in text
+    assert b"hook.pyc" in text
     assert mode == 0o600
 
 

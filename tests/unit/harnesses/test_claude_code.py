@@ -267,9 +267,11 @@ def test_values_stay_values():
     """Nothing that a persona or a path says can become an option of its own."""
     permissions = Permissions(allowed_tools=["--danger", "Bash(echo a,b)", ""], deny=["-x y"])
     persona = Persona(permissions=permissions, system_prompt_file="-p.md")
-    argv = claude_code.command(Start(session=SESSION, hooks="-s.json", persona=persona)).argv
+    argv = claude_code.command(
+        Start(session=SESSION, hook=("-h",), scratch="-s", persona=persona)
+    ).argv
     assert argv[5:] == (
-        "--settings=-s.json",
+        "--settings=-s/hooks.json",
         "--allowedTools=--danger",
         "--allowedTools=Bash(echo a,b)",
         "--disallowedTools=-x y",

@@ -72,11 +72,6 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return self.run / "supervisor"
 
     @property
-    def hooks(self) -> Path:
-        """What a CLI that we start is told of our hooks."""
-        return self.run / "hooks.json"
-
-    @property
     def inbox(self) -> Path:
         return self.run / "inbox"
 
