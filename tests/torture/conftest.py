@@ -1,0 +1,5 @@
+"""What several sweeps share."""
+
+from torture.test_kill import prepared
+
+__all__ = ["prepared"]
