@@ -80,7 +80,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
         _drop_output()
         return OUTPUT_GONE
     except OSError as error:
-        # Ours are RekindleErrors: this is the output. What the command did is done.
+        # Those of our files are RekindleErrors: this is the output. What the command did is done.
         click.echo(f"Error: the output could not be written: {error.strerror}", err=True)
         _drop_output()
         return RekindleError.exit_code

@@ -114,7 +114,7 @@ def _lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
             fd = disk.open_plain(path, os.O_RDONLY)
         except FileNotFoundError:
             return
-    with os.fdopen(fd, "rb", buffering=_BLOCK) as file, storing(path):
+    with storing(path), os.fdopen(fd, "rb", buffering=_BLOCK) as file:
         file.seek(start)
         offset = start
         for line in file:
@@ -131,7 +131,7 @@ def _lines_backwards(path: Path) -> Iterator[bytes]:
             fd = disk.open_plain(path, os.O_RDONLY)
         except FileNotFoundError:
             return
-    with os.fdopen(fd, "rb") as file, storing(path):
+    with storing(path), os.fdopen(fd, "rb") as file:
         position = file.seek(0, os.SEEK_END)
         rest = None  # what stands behind the last newline is not complete
         while position > 0:

@@ -62,7 +62,7 @@ class FileStore:
         """
         folder = self.folder(agent)
         self._make(folder)
-        if not folder.log.exists():
+        if not disk.exists(folder.log):
             folder.confirm()
         owner = ownership.read(folder)
         if owner and owner.host != self._host and not take_over:

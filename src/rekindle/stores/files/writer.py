@@ -261,7 +261,7 @@ class Writer:
         """Move a file out of the way under a name that is not taken, and say so."""
         to = path.with_name(f"{path.name}.rejected")
         number = 1
-        while to.exists():
+        while disk.exists(to):
             number += 1
             to = path.with_name(f"{path.name}.{number}.rejected")
         disk.set_aside(path, to)
