@@ -88,7 +88,7 @@ def test_a_trace_holds_arguments_results_and_paths(replacement):
     assert opened.result == written.args[0] == synced.args[0] == closed.args[0]
     assert (written.args[2], written.result) == (3, 3)
     assert written.path == synced.path == closed.path == str(replacement.temporary)
-    assert (renamed.path, renamed.result) == (None, 0)
+    assert (renamed.path, renamed.result) == (str(replacement.temporary), 0)
     assert said.path is not None
     assert said.path.startswith("/memfd:said")
     replacement.reset()
