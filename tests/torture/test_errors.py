@@ -189,9 +189,10 @@ def attempt(name: str, original: Path, project: Path, trial: Trial) -> str:
     """Make one trial; what was wrong with it, or nothing."""
     restore(original, project)
     before = Before(open_store(config.load(project)))
-    outcome, calls = fail(running(name, project), fault_of(trial, project))
     where = f"{name}, {trial}"
+    calls: list[Call] = []
     try:
+        outcome, calls = fail(running(name, project), fault_of(trial, project))
         assert outcome.struck, "the fault did not happen"
         code, _, words = outcome.said.decode().partition(" ")
         ended = Ended(int(code or -1), words)

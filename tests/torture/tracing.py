@@ -394,7 +394,7 @@ class _Trial:
             return
         self.struck += 1
         if fault.errno is None:
-            _ptrace(_POKEUSER, self.child, _THIRD, call.args[2] // 2)
+            _ptrace(_POKEUSER, self.child, _THIRD, max(1, call.args[2] // 2))
         else:
             _ptrace(_POKEUSER, self.child, _NUMBER, _NO_CALL)
             self.answer = -fault.errno
