@@ -12,8 +12,7 @@ import contextlib
 import errno
 import os
 import random
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,11 +80,8 @@ class Ended(NamedTuple):
 
 
 @pytest.fixture
-def project(tmp_path) -> Iterator[Path]:
-    """In memory where there is such a place: every fsync is real, but need not wait for a disk."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
-        yield Path(folder) / "project"
+def project(in_memory) -> Path:
+    return in_memory / "project"
 
 
 @pytest.fixture(autouse=True)

@@ -71,10 +71,11 @@ def read(path: Path, start: int = 0, gen: int = 0) -> Tail:
     return Tail(found, bad, end, gen)
 
 
-def append(path: Path, new: Sequence[Event]) -> int:
-    """Append durably; returns where the log ends then."""
+def append(path: Path, new: Sequence[Event]) -> tuple[int, int]:
+    """Append durably; returns where the new lines begin and end."""
     data = b"".join(events.render(event) + b"\n" for event in new)
-    return disk.append(path, data) + len(data)
+    start = disk.append(path, data)
+    return start, start + len(data)
 
 
 def entries(path: Path, start: int) -> Iterator[Entry]:

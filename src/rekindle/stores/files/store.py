@@ -96,6 +96,9 @@ class FileStore:
             owner, previous = ownership.claim(
                 folder, self._host, seen.committed.gen, take_over=take_over
             )
+            if previous is not None:
+                # Until it was taken over, the old owner may have gone on writing.
+                seen = view.read(folder, self._harnesses)
             writer = Writer(
                 folder,
                 lock=lock,
