@@ -3,13 +3,15 @@
 import random
 import shutil
 import tempfile
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 import click
 
 from rekindle import config
 from rekindle.cli import options
-from rekindle.errors import CheckFailedError, storing
+from rekindle.errors import CheckFailedError, StoreError, storing
 from rekindle.flows.torture_folder import Finding
 from rekindle.flows.torture_folder import torture as try_out
 from rekindle.stores.files.layout import Root
@@ -41,16 +43,12 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
     chosen = random.randrange(_LARGEST_SEED) if seed is None else seed  # noqa: S311 - no secret
     if not as_json:
         click.echo(f"Trying {place} out, for about {minutes:g} min, with --seed {chosen}.\n")
-    with storing(place):
-        own = Path(tempfile.mkdtemp(prefix=".rekindle-torture-", dir=place)).resolve()
     found = []
-    try:
-        for finding in try_out(own, seconds=minutes * 60, seed=chosen):
+    with closing(_findings(place, minutes * 60, chosen)) as findings:
+        for finding in findings:
             found.append(finding)
             if not as_json:
                 _show(finding)
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
     held = not any(one.broken for one in found)
     if as_json:
         options.print_json({"folder": str(place), "seed": chosen, "held": held, "findings": found})
@@ -62,6 +60,19 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
     if not as_json:
         click.secho(f"\n✓ {place} keeps what Rekindle promises.", fg="green")
         click.echo(f"  {_CANNOT_TELL}")
+
+
+def _findings(place: Path, seconds: float, seed: int) -> Generator[Finding, None, None]:
+    try:
+        with storing(place):
+            own = Path(tempfile.mkdtemp(prefix=".rekindle-torture-", dir=place)).resolve()
+    except StoreError as refused:
+        yield Finding("a folder can be made", "", str(refused), "nothing can be kept here at all")
+        return
+    try:
+        yield from try_out(own, seconds=seconds, seed=seed)
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def _show(finding: Finding) -> None:

@@ -91,6 +91,12 @@ def test_a_file_system_without_locks_ends_with_8(tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_takes_no_files_ends_with_8(capsys):
+    """Where nothing can be made, nothing more is tried."""
+    assert main.run(["torture", "/proc", "--minutes", "0.01"]) == 8
+    assert "✗ a folder can be made: /proc" in capsys.readouterr().out
+
+
 def test_a_file_system_without_fsync_is_seen(tmp_path, monkeypatch):
     """Where the disk does not confirm, nothing can be promised."""
 
