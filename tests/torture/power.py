@@ -1,7 +1,7 @@
 """A file system of our own, whose power can be cut.
 
-Its image lies on a tmpfs and is mounted in a mount namespace of one thread: both end with the
-thread, whatever happens in it, and no other process ever sees a mount.
+Its image lies on a tmpfs, and both are mounted in a mount namespace of one thread: no other process
+ever sees them.
 
 A cut is the file system's own emergency stop (FS_IOC_SHUTDOWN, by which the kernel's file systems
 are crash-tested): from then on nothing reaches the image, and what was not written is gone. It
@@ -56,7 +56,7 @@ KINDS: Final = {
 
 
 class Image:
-    """A mounted file system; made and used inside `with_images` only."""
+    """A mounted file system; made and used inside `with_image` only."""
 
     def __init__(self, kind: Kind, below: Path) -> None:
         self._kind = kind
@@ -84,8 +84,11 @@ class Image:
             fcntl.ioctl(fd, _SHUTDOWN, struct.pack("I", cut))
         finally:
             os.close(fd)
-        _run("umount", str(self.folder))
+        self.unmount()
         self._mount()
+
+    def unmount(self) -> None:
+        _run("umount", str(self.folder))
 
     def _mount(self) -> None:
         _run("mount", "-o", self._kind.options, str(self._file), str(self.folder))
@@ -94,23 +97,25 @@ class Image:
 def with_image(kind: str, work: Callable[[Image], T]) -> T:
     """Run the work, with an image of its own, in a thread that alone sees it."""
 
-    def in_namespace() -> T:
+    def in_namespace(place: Path) -> T:
         _leave_the_mounts_of_others()
-        place = Path(tempfile.mkdtemp(prefix="rekindle-power-"))
+        _run("mount", "-t", "tmpfs", "-o", "size=256m", "none", str(place))
         try:
-            _run("mount", "-t", "tmpfs", "-o", "size=256m", "none", str(place))
-            return work(Image(KINDS[kind], place))
+            image = Image(KINDS[kind], place)
+            try:
+                return work(image)
+            finally:
+                # Without it the kernel may keep the loop device for good, even though the
+                # namespace is gone.
+                image.unmount()
         finally:
-            # The mounts on it end with the thread; in this namespace the folder is not empty yet.
-            left.append(place)
+            _run("umount", str(place))
 
-    left: list[Path] = []
-    try:
-        with ThreadPoolExecutor(max_workers=1) as threads:
-            return threads.submit(in_namespace).result()
-    finally:
-        for place in left:
-            place.rmdir()
+    with (
+        tempfile.TemporaryDirectory(prefix="rekindle-power-") as folder,
+        ThreadPoolExecutor(max_workers=1) as threads,
+    ):
+        return threads.submit(in_namespace, Path(folder)).result()
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +31,7 @@ from torture.tracing import Call, Fault, Say, fail, trace
 
 pytestmark = pytest.mark.torture
 
-SAMPLE = 60
+SAMPLE = 100
 """Trials of each command that CI makes."""
 SEED = 20260409
 FOR_GOOD = 1_000_000
@@ -100,6 +101,9 @@ def running(name: str, project: Path) -> Callable[[Say], None]:
         words = os.memfd_create("words")
         for descriptor in (1, 2):
             os.dup2(words, descriptor)
+        # Not the streams that we were forked with: the test runner keeps what they are told.
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         code = main.run(COMMANDS[name])
         say(b"%d " % code + os.pread(words, os.fstat(words).st_size, 0))
