@@ -32,8 +32,9 @@ class Project(msgspec.Struct, frozen=True):
 def find(start: Path) -> Path | None:
     """The nearest folder, from `start` upwards, that holds a manifest."""
     for folder in (start, *start.parents):
-        if (folder / FILE).is_file():
-            return folder
+        with storing(folder / FILE):
+            if (folder / FILE).is_file():
+                return folder
     return None
 
 

@@ -275,6 +275,8 @@ _HINTS = {
     errno.EMFILE: "too many open files: raise the limit (ulimit -n) and repeat the command",
     errno.ENFILE: "too many open files on this machine: close some and repeat the command",
     errno.EIO: "the disk reported an error: check it before you go on (dmesg, smartctl)",
+    errno.ENOLCK: "this file system cannot lock: move the project (`rekindle torture` tells where)",
+    errno.EOPNOTSUPP: "this file system cannot do it: move the project (see `rekindle torture`)",
     errno.ELOOP: "a symbolic link stands where a plain file should be: remove the link",
 }
 

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from torture import tracing
-from torture.tracing import Say, count, kill_before, obstacle, trace
+from torture.tracing import (
+    Fault,
+    Say,
+    count,
+    fail,
+    kill_before,
+    obstacle,
+    obstacle_to_faults,
+    trace,
+)
 
 pytestmark = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 
@@ -88,7 +97,7 @@ def test_a_trace_holds_arguments_results_and_paths(replacement):
     assert opened.result == written.args[0] == synced.args[0] == closed.args[0]
     assert (written.args[2], written.result) == (3, 3)
     assert written.path == synced.path == closed.path == str(replacement.temporary)
-    assert (renamed.path, renamed.result) == (None, 0)
+    assert (renamed.path, renamed.result) == (str(replacement.temporary), 0)
     assert said.path is not None
     assert said.path.startswith("/memfd:said")
     replacement.reset()
@@ -305,3 +314,56 @@ def test_a_trial_leaves_other_children_and_descriptors_alone(replacement):
         assert other.poll() is None
         other.kill()
     assert other.returncode == -signal.SIGKILL
+
+
+needs_faults = pytest.mark.skipif(
+    obstacle_to_faults() is not None, reason=str(obstacle_to_faults())
+)
+
+
+@needs_faults
+def test_a_call_that_is_struck_is_not_made_and_answers_the_error(tmp_path):
+    """The work sees the error, the folder is not there, and the calls before and after are real."""
+
+    def work(say: Say) -> None:
+        for name in ("before", "struck", "after"):
+            try:
+                (tmp_path / name).mkdir()
+            except OSError as error:
+                say(errno.errorcode[error.errno].encode())
+
+    fault = Fault(2, errno.ENOSPC, 1, lambda call: call.name == "mkdir")
+    outcome, calls = fail(work, fault)
+    assert (outcome.said, outcome.struck) == (b"ENOSPC", 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["after", "before"]
+    struck = [call for call in calls if call.result == -errno.ENOSPC]
+    assert [call.path for call in struck] == [str(tmp_path / "struck")]
+
+
+@needs_faults
+def test_a_fault_strikes_as_often_as_it_is_told(tmp_path):
+    """Persistent ones go on; an interrupted call is made again by Python until it goes through."""
+
+    def work(say: Say) -> None:
+        fd = os.open(tmp_path / "file", os.O_CREAT | os.O_WRONLY)
+        os.write(fd, b"text")
+        say(b"done")
+
+    fault = Fault(1, errno.EINTR, 5, lambda call: str(call.path).endswith("/file"))
+    outcome, _ = fail(work, fault)
+    assert (outcome.said, outcome.struck) == (b"done", 5)
+    assert (tmp_path / "file").read_bytes() == b"text"
+
+
+@needs_faults
+def test_a_short_write_takes_a_half(tmp_path):
+    """The write is made, and returns that it took only the half."""
+
+    def work(say: Say) -> None:
+        fd = os.open(tmp_path / "file", os.O_CREAT | os.O_WRONLY)
+        say(b"%d" % os.write(fd, b"12345678"))
+
+    fault = Fault(1, None, 1, lambda call: call.name == "write")
+    outcome, _ = fail(work, fault)
+    assert (outcome.said, outcome.struck) == (b"4", 1)
+    assert (tmp_path / "file").read_bytes() == b"1234"

@@ -1,4 +1,4 @@
-"""Run a callable in a forked child under ptrace: list its system calls, or kill it before one.
+"""Run a callable in a forked child under ptrace: list its system calls, or break it at some.
 
 A work is one process of one thread: its trial ends in an AssertionError where it would start
 another, or another program. What it needs should be imported beforehand: the child is a fork of
@@ -44,7 +44,7 @@ class Call:
         args: The six argument registers, unsigned, whether the call uses them or not.
         result: What it returned, a negative errno on failure; None if it never returned.
         path: What the descriptor in the first argument stood for at entry, for the calls that
-            take one there, and only when paths were asked for.
+            take one there; else the path that it names. Only when paths were asked for.
     """
 
     number: int
@@ -52,6 +52,23 @@ class Call:
     args: tuple[int, ...]
     result: int | None
     path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong, from the `at`-th call on.
+
+    Attributes:
+        at: Counted from 1, as for a kill.
+        errno: What the calls answer, without being made; None: writes that are cut to their half.
+        times: How many calls it strikes.
+        strikes: Which ones.
+    """
+
+    at: int
+    errno: int | None
+    times: int
+    strikes: Callable[[Call], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +81,7 @@ class Outcome:
         exit_code: None if a signal ended the work.
         signal: The one that ended the work; None if it exited.
         said: Every byte that the work reported before its end.
+        struck: The calls that a fault struck.
     """
 
     calls: int
@@ -71,6 +89,7 @@ class Outcome:
     exit_code: int | None
     signal: int | None
     said: bytes
+    struck: int = 0
 
 
 def trace(work: Work, *, paths: bool = False) -> tuple[Outcome, list[Call]]:
@@ -91,9 +110,22 @@ def kill_before(work: Work, n: int) -> Outcome:
     return _try(work, kill_at=n)
 
 
+def fail(work: Work, fault: Fault) -> tuple[Outcome, list[Call]]:
+    """Run the work to its end while some of its calls fail, and list them all with their paths."""
+    calls: list[Call] = []
+    return _try(work, log=calls, paths=True, fault=fault), calls
+
+
 def count(work: Work) -> int:
     """The number of system calls that the work makes when nothing stops it."""
     return _try(work).calls
+
+
+def obstacle_to_faults() -> str | None:
+    """Why no call can be made to fail here, or None if it can."""
+    if _MACHINE != "x86_64":
+        return f"calls are made to fail through the registers of x86_64, not of {_MACHINE}"
+    return obstacle()
 
 
 @functools.cache
@@ -113,6 +145,7 @@ def obstacle() -> str | None:
 # --- the kernel's side -----------------------------------------------------------------------
 
 _TRACEME: Final = 0
+_POKEUSER: Final = 6
 _CONT: Final = 7
 _SYSCALL: Final = 24
 _SETOPTIONS: Final = 0x4200
@@ -129,6 +162,12 @@ _INFO: Final = struct.Struct("=B23xq6Q")
 _info: Final = ctypes.create_string_buffer(_INFO.size)
 _ENTRY: Final = 1  # PTRACE_SYSCALL_INFO_ENTRY
 _MAP_ANONYMOUS: Final = 0x20
+# Where the registers stand in struct user of x86_64.
+_RESULT: Final = 10 * 8  # rax
+_THIRD: Final = 12 * 8  # rdx
+_NUMBER: Final = 15 * 8  # orig_rax
+_NO_CALL: Final = 2**64 - 1
+_PATH_LIMIT: Final = 4096
 
 # A number of no system call. The child makes it when the work is over: its entry is seen like any
 # other, on every architecture, and the kernel answers ENOSYS.
@@ -174,6 +213,11 @@ _OTHERS: Final = {
     "exit_group": (231, 94), "symlinkat": (266, 36), "getrandom": (318, 278),
 }
 # fmt: on
+_NAMING_SECOND: Final = {"openat", "mkdirat", "newfstatat", "unlinkat", "renameat", "statx"}
+_NAMING_FIRST: Final = {
+    *("open", "stat", "lstat", "access", "rename", "mkdir", "rmdir", "link", "unlink", "readlink"),
+    "chmod",
+}
 _MACHINE: Final = os.uname().machine
 _NAMES: Final = {
     numbers[_MACHINE == "aarch64"]: name
@@ -218,7 +262,12 @@ def _live(work: Work, report: int) -> NoReturn:
 
 
 def _try(
-    work: Work, *, kill_at: int | None = None, log: list[Call] | None = None, paths: bool = False
+    work: Work,
+    *,
+    kill_at: int | None = None,
+    log: list[Call] | None = None,
+    paths: bool = False,
+    fault: Fault | None = None,
 ) -> Outcome:
     processors = os.sched_getaffinity(0)
     report = os.memfd_create("said")  # unlike a pipe it holds all that the work may say
@@ -226,7 +275,7 @@ def _try(
         # Of tracer and child one always waits for the other; to wake it on another processor
         # doubles the time of every stop. The child inherits this.
         os.sched_setaffinity(0, {_libc.sched_getcpu()})
-        trial = _Trial(_fork(work, report), kill_at, log, paths)
+        trial = _Trial(_fork(work, report), kill_at, log, paths, fault)
         try:
             killed = trial.follow()
         finally:
@@ -239,6 +288,7 @@ def _try(
             exit_code=end if end >= 0 else None,
             signal=-end if end < 0 else None,
             said=os.pread(report, os.fstat(report).st_size, 0),
+            struck=trial.struck,
         )
     finally:
         os.close(report)
@@ -263,6 +313,9 @@ class _Trial:
     kill_at: int | None
     log: list[Call] | None
     paths: bool
+    fault: Fault | None = None
+    struck: int = 0
+    answer: int | None = None  # what the call that the child is in is to return instead
     calls: int = 0
     listed: bool = False  # whether the call that the child is in is the last of the log
     over: bool = False  # whether the work is: what the child does then is its own
@@ -306,6 +359,9 @@ class _Trial:
         kind, number_or_result, *args = _INFO.unpack(_info)
         if kind == _ENTRY:
             return self._enter(number_or_result, tuple(args))
+        if self.answer is not None:
+            _ptrace(_POKEUSER, self.child, _RESULT, self.answer % 2**64)
+            number_or_result, self.answer = self.answer, None
         if self.log and self.listed:
             self.log[-1] = replace(self.log[-1], result=number_or_result)
         return False
@@ -324,10 +380,39 @@ class _Trial:
             return True
         self.calls += 1
         if self.log is not None:
-            path = self._path(args[0]) if self.paths and name in _ON_DESCRIPTOR else None
-            self.log.append(Call(number, name, args, None, path))
+            call = Call(number, name, args, None, self._named(name, args) if self.paths else None)
+            self.log.append(call)
             self.listed = True
+            self._strike(call)
         return False
+
+    def _strike(self, call: Call) -> None:
+        fault = self.fault
+        if fault is None or self.calls < fault.at or self.struck >= fault.times:
+            return
+        if not fault.strikes(call):
+            return
+        self.struck += 1
+        if fault.errno is None:
+            _ptrace(_POKEUSER, self.child, _THIRD, max(1, call.args[2] // 2))
+        else:
+            _ptrace(_POKEUSER, self.child, _NUMBER, _NO_CALL)
+            self.answer = -fault.errno
+
+    def _named(self, name: str | None, args: tuple[int, ...]) -> str | None:
+        if name in _NAMING_FIRST:
+            return self._text(args[0])
+        found = self._path(args[0]) if name in _ON_DESCRIPTOR else None
+        return self._text(args[1]) if found is None and name in _NAMING_SECOND else found
+
+    def _text(self, address: int) -> str | None:
+        """The string at an address of the child's memory."""
+        with open(f"/proc/{self.child}/mem", "rb", buffering=0) as memory:  # noqa: PTH123 - no path
+            try:
+                memory.seek(address)
+                return memory.read(_PATH_LIMIT).partition(b"\0")[0].decode(errors="replace")
+            except (OSError, ValueError, OverflowError):  # a null pointer, or the end of a mapping
+                return None
 
     def _path(self, argument: int) -> str | None:
         descriptor = argument & 0xFFFFFFFF  # the register is wider than an int

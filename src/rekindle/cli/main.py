@@ -16,6 +16,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("rekindle.cli.run:run", "Run an agent, and keep it alive until it is done."),
     "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
     "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
+    "torture": (
+        "rekindle.cli.torture:torture",
+        "Whether this file system keeps what Rekindle promises.",
+    ),
     "demo": ("rekindle.cli.demo:demo", "Watch an agent being killed and coming back."),
     "hooks": ("rekindle.cli.hooks:hooks", "Have Claude Code report to Rekindle."),
     "relay": ("rekindle.cli.relay:relay", "The document between cycles: show, check, set."),
@@ -81,7 +85,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
         _drop_output()
         return OUTPUT_GONE
     except OSError as error:
-        # Ours are RekindleErrors: this is the output. What the command did is done.
+        # Those of our files are RekindleErrors: this is the output. What the command did is done.
         click.echo(f"Error: the output could not be written: {error.strerror}", err=True)
         _drop_output()
         return RekindleError.exit_code

@@ -52,7 +52,7 @@ def append(path: Path, data: bytes) -> int:
     is marked, so that it can never pass for a whole line, and the new data starts on the next.
     """
     with storing(path):
-        is_new = not path.exists()
+        is_new = not exists(path)
         fd = os.open(
             path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE
         )
@@ -96,6 +96,22 @@ def open_plain(path: Path, flags: int) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def close(fd: int) -> None:
+    """Let go of a descriptor that nothing depends on: what an fsync confirmed stays confirmed."""
+    with suppress(OSError):
+        os.close(fd)
+
+
+def exists(path: Path) -> bool:
+    """Whether anything stands there; a disk that cannot say is an error, not a no."""
+    with storing(path):
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+    return True
 
 
 def make_folder(path: Path) -> None:
@@ -179,26 +195,28 @@ class Lock:
     def acquire(self, wait: float) -> bool:
         deadline = time.monotonic() + wait
         while True:
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    return False
-                time.sleep(_POLL_SECONDS)
-            else:
-                return True
+            with storing(self.path):
+                try:
+                    fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() >= deadline:
+                        return False
+                else:
+                    return True
+            time.sleep(_POLL_SECONDS)
 
     def is_in_place(self) -> bool:
         """Whether the file is still the one that others would lock: somebody may remove it."""
-        try:
-            there = self.path.lstat()
-        except OSError:
-            return False
-        mine = os.fstat(self._fd)
+        with storing(self.path):
+            try:
+                there = self.path.lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            mine = os.fstat(self._fd)
         return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
 
     def close(self) -> None:
-        os.close(self._fd)
+        close(self._fd)
 
 
 @contextmanager

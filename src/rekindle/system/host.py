@@ -3,16 +3,20 @@
 import os
 from pathlib import Path
 
+from rekindle.errors import storing
+
 _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
 def identify() -> str:
     """A name that survives reboots and, where the system has a machine id, a new hostname."""
     for file in _MACHINE_IDS:
-        try:
-            found = file.read_text(encoding="ascii").strip()
-        except (OSError, UnicodeDecodeError):
-            continue
+        # Where the id is there but cannot be read now, another name would be another host.
+        with storing(file):
+            try:
+                found = file.read_text(encoding="ascii").strip()
+            except (FileNotFoundError, NotADirectoryError, PermissionError, UnicodeDecodeError):
+                continue
         if found:
             return found
     return os.uname().nodename

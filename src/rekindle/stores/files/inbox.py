@@ -97,7 +97,7 @@ def append(folder: Path, records: list[Event], *, durable: bool) -> None:
             # Whoever made the segment may not have made its name durable.
             disk.sync_folder(folder)
     finally:
-        os.close(fd)
+        disk.close(fd)
 
 
 def segments(folder: Path, prefix: str = "") -> list[Segment]:

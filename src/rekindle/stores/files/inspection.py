@@ -13,7 +13,7 @@ import msgspec
 
 from rekindle.documents import jsontext, state
 from rekindle.documents.event import Unrecognised
-from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
+from rekindle.errors import DocumentError, NewerSchemaError, RekindleError, storing
 from rekindle.policy.fold import Standing
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import ownership, recovery, view
@@ -67,10 +67,10 @@ def _owner(folder: AgentFolder, host: str) -> Iterator[Problem]:
 def _modes(folder: AgentFolder) -> Iterator[Problem]:
     documents = [folder.document(name) for name in ("relay", "checkpoint", "brief")]
     for path in (*folder.folders, folder.log, folder.state, *documents):
-        try:
-            mode = stat.S_IMODE(path.lstat().st_mode)
-        except FileNotFoundError:
+        if not disk.exists(path):
             continue
+        with storing(path):
+            mode = stat.S_IMODE(path.lstat().st_mode)
         if mode & 0o077:
             wanted = "700" if path in folder.folders else "600"
             yield Problem(f"other users can read {path}", f"chmod {wanted} {quote(str(path))}")
@@ -166,7 +166,9 @@ def _state(folder: AgentFolder) -> Iterator[Problem]:
 
 def _leftovers(folder: AgentFolder) -> Iterator[Problem]:
     for place in (folder.path, folder.memories):
-        for path in sorted(place.iterdir()):
+        with storing(place):
+            found = sorted(place.iterdir())
+        for path in found:
             if path.name.endswith(".rejected"):
                 yield Problem(
                     f"an edit could not be used and was set aside: {path}",

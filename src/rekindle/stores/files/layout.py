@@ -97,7 +97,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return (self.path, self.memories, self.archive, self.run, self.inbox)
 
     def exists(self) -> bool:
-        return self.path.is_dir()
+        return disk.exists(self.path)
 
     def make(self) -> None:
         """Make what is missing: `run` belongs to this host and may be gone."""
@@ -137,5 +137,5 @@ class Root(msgspec.Struct, frozen=True):
             disk.refuse_link(folder)
             disk.make_folder(folder)
         for name, text in (("README", _README), (".gitignore", "*\n")):
-            if not (self.path / name).exists():
+            if not disk.exists(self.path / name):
                 disk.replace(self.path / name, text.encode())

@@ -71,10 +71,11 @@ def read(path: Path, start: int = 0, gen: int = 0) -> Tail:
     return Tail(found, bad, end, gen)
 
 
-def append(path: Path, new: Sequence[Event]) -> int:
-    """Append durably; returns where the log ends then."""
+def append(path: Path, new: Sequence[Event]) -> tuple[int, int]:
+    """Append durably; returns where the new lines begin and end."""
     data = b"".join(events.render(event) + b"\n" for event in new)
-    return disk.append(path, data) + len(data)
+    start = disk.append(path, data)
+    return start, start + len(data)
 
 
 def entries(path: Path, start: int) -> Iterator[Entry]:
@@ -119,7 +120,7 @@ def _lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
             fd = disk.open_plain(path, os.O_RDONLY)
         except FileNotFoundError:
             return
-    with os.fdopen(fd, "rb", buffering=_BLOCK) as file, storing(path):
+    with storing(path), os.fdopen(fd, "rb", buffering=_BLOCK) as file:
         file.seek(start)
         offset = start
         for line in file:
@@ -136,7 +137,7 @@ def _lines_backwards(path: Path) -> Iterator[bytes]:
             fd = disk.open_plain(path, os.O_RDONLY)
         except FileNotFoundError:
             return
-    with os.fdopen(fd, "rb") as file, storing(path):
+    with storing(path), os.fdopen(fd, "rb") as file:
         position = file.seek(0, os.SEEK_END)
         rest = None  # what stands behind the last newline is not complete
         while position > 0:

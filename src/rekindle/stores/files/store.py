@@ -83,7 +83,7 @@ class FileStore:
         """
         folder = self.folder(agent)
         self._make(folder)
-        if not folder.log.exists():
+        if not disk.exists(folder.log):
             folder.confirm()
         owner = ownership.read(folder)
         if owner and owner.host != self._host and not take_over:
@@ -118,6 +118,9 @@ class FileStore:
             owner, previous = ownership.claim(
                 folder, self._host, seen.committed.gen, take_over=take_over
             )
+            if previous is not None:
+                # Until it was taken over, the old owner may have gone on writing.
+                seen = view.read(folder, self._harnesses, self.redaction)
             writer = Writer(
                 folder,
                 lock=lock,

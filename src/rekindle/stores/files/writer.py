@@ -74,6 +74,8 @@ class Writer:
         self._redaction = redaction
         self._clock = clock
         self._end = view.end
+        self._is_alone = True
+        """Whether we know every line of the log up to its end: another host may append too."""
         self._snapshot_end = view.snapshot_end
         self._start = view.start
         self._since: list[AnyEvent | events.Unrecognised] = list(view.tail)
@@ -98,7 +100,11 @@ class Writer:
             msgspec.structs.replace(self._redaction.event(event), seq=first + place, gen=gen)
             for place, event in enumerate(new)
         ]
-        self._end = log.append(self.folder.log, stamped)
+        start, end = log.append(self.folder.log, stamped)
+        # One that took over in this very moment does not count these lines: nor may we.
+        ownership.require(self.folder, self._owner)
+        self._is_alone = self._is_alone and start == self._end
+        self._end = end
         self.projection = fold(self.projection, stamped)
         self._since += stamped
 
@@ -164,6 +170,8 @@ class Writer:
     def snapshot(self) -> None:
         """Keep what the log adds up to; what the tail alone could still tell is written first."""
         resolutions.append(self.folder, resolutions.among(self._since), self.projection.seq)
+        if not self._is_alone:
+            return  # it would hide lines that it does not hold; the next writer reads them
         snapshot.save(self.folder, self.projection, self._end)
         self._snapshot_end = self._end
         self._start, self._since = self.projection, []
@@ -280,7 +288,7 @@ class Writer:
             disk.replace(path, cleaned)
         to = path.with_name(f"{path.name}.rejected")
         number = 1
-        while to.exists():
+        while disk.exists(to):
             number += 1
             to = path.with_name(f"{path.name}.{number}.rejected")
         disk.set_aside(path, to)

@@ -1,0 +1,90 @@
+"""`rekindle torture`."""
+
+import random
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from rekindle import config
+from rekindle.cli import options
+from rekindle.errors import CheckFailedError, StoreError, storing
+from rekindle.flows.torture_folder import Finding
+from rekindle.flows.torture_folder import torture as try_out
+from rekindle.stores.files.layout import Root
+
+_LARGEST_SEED = 2**32 - 1
+_CANNOT_TELL = (
+    "Whether the disk keeps what it confirms when the power goes, only a power loss tells."
+)
+
+
+@click.command()
+@click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False))
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0.01, 24 * 60),
+    default=0.5,
+    show_default=True,
+    help="How long to go on.",
+)
+@click.option("--seed", type=click.IntRange(0, _LARGEST_SEED), help="Repeat a run's moments.")
+@options.as_json
+def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool) -> None:
+    """Try out whether a file system keeps what Rekindle promises.
+
+    FOLDER: where your agents are to live; default: this project's .rekindle, or the current folder.
+    Everything happens in a temporary folder below it, which is removed at the end.
+    """
+    place = Path(folder) if folder is not None else _default()
+    chosen = random.randrange(_LARGEST_SEED) if seed is None else seed  # noqa: S311 - no secret
+    if not as_json:
+        click.echo(f"Trying {place} out, for about {minutes:g} min, with --seed {chosen}.\n")
+    found = []
+    with closing(_findings(place, minutes * 60, chosen)) as findings:
+        for finding in findings:
+            found.append(finding)
+            if not as_json:
+                _show(finding)
+    held = not any(one.broken for one in found)
+    if as_json:
+        options.print_json({"folder": str(place), "seed": chosen, "held": held, "findings": found})
+    if not held:
+        raise CheckFailedError(
+            f"{place} does not keep what Rekindle promises",
+            hint="do not put .rekindle here: move the project to a local disk, then try that out",
+        )
+    if not as_json:
+        click.secho(f"\n✓ {place} keeps what Rekindle promises.", fg="green")
+        click.echo(f"  {_CANNOT_TELL}")
+
+
+def _findings(place: Path, seconds: float, seed: int) -> Generator[Finding, None, None]:
+    try:
+        with storing(place):
+            own = Path(tempfile.mkdtemp(prefix=".rekindle-torture-", dir=place)).resolve()
+    except StoreError as refused:
+        yield Finding("a folder can be made", "", str(refused), "nothing can be kept here at all")
+        return
+    try:
+        yield from try_out(own, seconds=seconds, seed=seed)
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def _show(finding: Finding) -> None:
+    if finding.broken:
+        click.secho(f"✗ {finding.promise}: {finding.broken}", fg="red")
+        click.echo(f"  It means that {finding.means}.")
+    else:
+        click.echo(f"✓ {finding.promise}: {finding.tried}")
+
+
+def _default() -> Path:
+    here = options.here()
+    project = config.find(here)
+    kept = Root(project).path if project else here
+    return kept if kept.is_dir() else here

@@ -1,0 +1,140 @@
+"""`rekindle torture` on a file system that holds, and on file systems that do not."""
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from rekindle.cli import main
+from rekindle.cli.torture import torture as command
+from rekindle.flows import torture_folder
+from rekindle.flows.torture_folder import Finding, torture
+from rekindle.stores.files import FileStore
+from rekindle.system import disk
+
+# The children of a trial use nothing that a test runner's threads could hold.
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    for name, small in {
+        "_FILES": 3,
+        "_LOCKS": 2,
+        "_REPLACEMENTS": 30,
+        "_LINES": 30,
+        "_LOOPS": 2,
+        "_LEAST_KILLS": 3,
+        "_PATIENCE_SECONDS": 5.0,
+    }.items():
+        monkeypatch.setattr(torture_folder, name, small)
+
+
+def broken(folder: Path) -> dict[str, Finding]:
+    """What does not hold, by its promise."""
+    return {one.promise: one for one in torture(folder, seconds=0, seed=1) if one.broken}
+
+
+def test_a_folder_that_holds_is_told_so_and_left_as_it_was(tmp_path, monkeypatch):
+    """Six promises are tried; exit code 0, the seed is named, and nothing stays behind."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(command, ["--minutes", "0.01", "--seed", "7"])
+    assert result.exit_code == 0, result.output
+    assert result.output.count("✓") == 7
+    assert "--seed 7" in result.output
+    assert "writers killed" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_programs_get_json(tmp_path):
+    """`--json` prints one object: what was tried, and whether it held."""
+    result = CliRunner().invoke(command, [str(tmp_path), "--minutes", "0.01", "--json"])
+    told = msgspec.json.decode(result.output)
+    assert told["held"] is True
+    assert [one["broken"] for one in told["findings"]] == [""] * 6
+
+
+def test_a_project_is_tried_where_its_agents_live(tmp_path, monkeypatch):
+    """Without FOLDER the project's .rekindle is tried, from any folder below."""
+    (tmp_path / "rekindle.yaml").write_text("version: 1\n")
+    (tmp_path / ".rekindle").mkdir()
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    result = CliRunner().invoke(command, ["--minutes", "0.01"])
+    assert f"Trying {tmp_path / '.rekindle'} out" in result.output
+
+
+def test_locks_that_keep_nobody_out_are_seen(tmp_path, monkeypatch):
+    """As on a network file system that grants every lock."""
+    monkeypatch.setattr(fcntl, "flock", lambda _fd, _how: None)
+    found = broken(tmp_path)["a lock keeps others out"]
+    assert found.broken == "two processes held the same lock at once"
+    assert "two writers" in found.means
+
+
+def test_a_file_system_without_locks_ends_with_8(tmp_path, monkeypatch, capsys):
+    """As on a network file system that knows no locks: in words, and what to do."""
+
+    def refuse(_fd, _how):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert main.run(["torture", str(tmp_path), "--minutes", "0.01"]) == 8
+    said = capsys.readouterr()
+    assert "✗ a lock keeps others out" in said.out
+    assert "No locks available" in said.out
+    assert "do not put .rekindle here" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_takes_no_files_ends_with_8(capsys):
+    """Where nothing can be made, nothing more is tried."""
+    assert main.run(["torture", "/proc", "--minutes", "0.01"]) == 8
+    assert "✗ a folder can be made: /proc" in capsys.readouterr().out
+
+
+def test_a_file_system_without_fsync_is_seen(tmp_path, monkeypatch):
+    """Where the disk does not confirm, nothing can be promised."""
+
+    def refuse(_fd):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    assert "did not confirm" in broken(tmp_path)["writes are confirmed"].broken
+
+
+def test_files_that_are_replaced_in_two_steps_are_seen(tmp_path, monkeypatch):
+    """As where a rename is a copy."""
+
+    def copy(path: Path, data: bytes) -> None:
+        with path.open("wb", buffering=0) as file:
+            file.write(data[: len(data) // 2])
+            os.sched_yield()
+            file.write(data[len(data) // 2 :])
+
+    monkeypatch.setattr(disk, "replace", copy)
+    monkeypatch.setattr(torture_folder, "_REPLACEMENTS", 2_000)
+    assert "a file is replaced whole" in broken(tmp_path)
+
+
+def test_appends_that_overwrite_each_other_are_seen(tmp_path, monkeypatch):
+    """As where O_APPEND is not kept between clients."""
+    honest = disk.open_plain
+
+    def without_append(path: Path, flags: int) -> int:
+        return honest(path, flags & ~os.O_APPEND if path.name == "lines" else flags)
+
+    monkeypatch.setattr(disk, "open_plain", without_append)
+    assert "lines appended at once stay whole" in broken(tmp_path)
+
+
+def test_acknowledged_records_that_are_gone_are_seen(tmp_path, monkeypatch):
+    """A store whose promises are empty is caught by counting."""
+    monkeypatch.setattr(FileStore, "submit", lambda *_args, **_options: True)
+    found = broken(tmp_path)
+    assert "acknowledged records are lost" in found["many writers lose nothing"].broken
+    assert "acknowledged records are lost" in found[torture_folder._KEPT].broken
