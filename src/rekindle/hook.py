@@ -46,8 +46,7 @@ _ATTEMPTS = 100
 def main(arguments: list[str]) -> None:
     harness, event = arguments[1], arguments[2]
     payload, size = read_payload(0, *limits(event))
-    # Set before anything is started: given up in between, what was started would go on alone.
-    give_up_after(PRIMING_SECONDS if event.startswith("SessionStart") else PATIENCE_SECONDS)
+    after(PATIENCE_SECONDS, end)
     folder = find_folder(arguments[3] if len(arguments) > 3 else "")  # noqa: PLR2004 - argv
     if not folder:
         return
@@ -56,7 +55,11 @@ def main(arguments: list[str]) -> None:
         launch = "visitor" if is_supervised(folder) else ""
     process = identify() if event.startswith("SessionStart") else ""
     record = compose(harness, event, launch, payload, size, process=process)
-    if not append(f"{folder}/run/inbox", record):
+    # A disk that hangs counts as one that refuses: the record goes elsewhere.
+    after(PATIENCE_SECONDS, refuse)
+    is_kept = append(f"{folder}/run/inbox", record)
+    after(PATIENCE_SECONDS, end)
+    if not is_kept:
         spool(folder, record)
     brake(folder, event, launch, payload)
     if must_prime(event, launch):
@@ -130,8 +133,10 @@ def identify() -> str:
             pid = facts[1].decode()  # the shell that was started for us alone
             name, facts = stat_of(pid)
         started = facts[19].decode()
+        # A number says nothing to who is in another namespace, as in a container.
+        room = os.readlink("/proc/self/ns/pid")[5:-1]  # noqa: PTH115 - pathlib costs a start
         with open("/proc/sys/kernel/random/boot_id", "rb") as boot:  # noqa: PTH123 - as above
-            return f"{pid}.{started}.{boot.read(8).decode()}"
+            return f"{pid}.{started}.{boot.read(8).decode()}.{room}"
     except (OSError, IndexError):
         return pid  # no /proc, as on macOS
 
@@ -163,8 +168,15 @@ def prime(folder: str, record: bytes) -> None:
     dup = (os.POSIX_SPAWN_DUP2, reader, 0)
     close = (os.POSIX_SPAWN_CLOSE, writer)
     hush = (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)
+    # Set before it is started: given up in between, it would go on alone.
+    after(PRIMING_SECONDS, end)
     child = os.posix_spawn(sys.executable, argv, os.environ, file_actions=[dup, close, hush])
-    give_up_after(PRIMING_SECONDS, child)
+
+    def give_up(*_: object) -> None:
+        os.kill(child, 9)  # our own, not waited for yet: the number is still its
+        os._exit(0)
+
+    after(PRIMING_SECONDS, give_up)
     os.close(reader)
     os.write(writer, record)
     os.close(writer)
@@ -175,15 +187,34 @@ def find_folder(given: str) -> str:
     """The agent's folder: as its launch says, as installed, or the only one above here."""
     folder = os.environ.get("REKINDLE_FOLDER") or given
     if folder:
-        return folder if os.path.isdir(folder) else ""  # noqa: PTH112 - pathlib costs a start
+        return folder if has_no_links(folder) else ""
     place = os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()  # noqa: PTH109 - as above
     while place:
         agents = f"{place}/.rekindle/agents"
         if os.path.isdir(agents):  # noqa: PTH112 - as above
             names = [name for name in os.listdir(agents) if is_name(name)]  # noqa: PTH208
-            return f"{agents}/{names[0]}" if len(names) == 1 else ""
+            folder = f"{agents}/{names[0]}" if len(names) == 1 else ""
+            # Whoever else can make folders up here must not say what we are told.
+            is_ours = folder and os.lstat(folder).st_uid == os.getuid()
+            return folder if is_ours and has_no_links(folder) else ""
         place = place.rpartition("/")[0]
     return ""
+
+
+def has_no_links(folder: str) -> bool:
+    """Whether the agent's folders are folders: a link among them could lead anywhere.
+
+    What is missing is no link; whoever writes there finds out.
+    """
+    root = folder.rpartition("/")[0]
+    for place in (root.rpartition("/")[0], root, folder, f"{folder}/run", f"{folder}/run/inbox"):
+        try:
+            if os.lstat(place).st_mode & 0o170000 != 0o040000:  # noqa: PLR2004 - a folder
+                return False
+        except FileNotFoundError:
+            if place == folder:
+                return False
+    return True
 
 
 def append(place: str, record: bytes, prefix: str = "", limit: int = 0) -> bool:
@@ -245,7 +276,8 @@ def spool_is_ours() -> bool:
 
 def spool_prefix(folder: str) -> str:
     """The agent's folder as the beginning of a file's name."""
-    return "".join(c if c in _NAME else "%" for c in folder)[-150:] + "-"
+    # No name holds a plus: the spool of `trades` does not begin like that of `trades-eu`.
+    return "".join(c if c in _NAME else "%" for c in folder)[-150:] + "+"
 
 
 def brake(folder: str, event: str, launch: str, payload: bytes) -> None:
@@ -270,17 +302,20 @@ def is_name(text: str) -> bool:
     return 0 < len(text) <= _NAME_LENGTH and text[0] not in "._-" and _NAME.issuperset(text)
 
 
-def give_up_after(seconds: float, child: int = 0) -> None:
-    """End with 0 when it takes too long; Python's own handler would wait for a disk that hangs."""
+def after(seconds: float, then: object) -> None:
+    """Have `then` called when it takes too long; Python's own handler would wait for the disk."""
     import _signal  # type: ignore[import-not-found]  # noqa: PLC0415 - `signal` imports enum, which costs a start
 
-    def give_up(*_: object) -> None:
-        if child:
-            os.kill(child, 9)  # our own, not waited for yet: the number is still its
-        os._exit(0)
-
-    _signal.signal(_signal.SIGALRM, give_up)
+    _signal.signal(_signal.SIGALRM, then)
     _signal.setitimer(_signal.ITIMER_REAL, seconds)
+
+
+def refuse(*_: object) -> None:
+    raise TimeoutError  # an OSError, as any other that a disk answers with
+
+
+def end(*_: object) -> None:
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import os
 import py_compile
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from rekindle.system import clock, disk, host
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
 SEED = 20260409
+BIG = 10_000_000 if WHOLE else 100_000
 
 
 @pytest.fixture(scope="session")
@@ -272,6 +274,91 @@ def test_a_spool_that_somebody_else_could_write_is_not_read(agent, tmp_path, mon
     assert folded(agent, events.Heartbeat) == []
 
 
+def test_whatever_goes_wrong_it_ends_with_0(program, tmp_path):
+    """Without arguments, from a folder that is gone, with nothing to read: 0, and not a word."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.argv[1], sys.argv[1:])"
+    hook_argv = [sys.executable, "-I", "-S", str(program)]
+    for argv in (
+        hook_argv,
+        [*hook_argv, "x"],
+        [sys.executable, "-c", script, *hook_argv, "a", "b"],
+    ):
+        ended = subprocess.run(
+            argv,
+            cwd=gone if "-c" in argv else tmp_path,
+            input=b"",
+            capture_output=True,
+            check=False,
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def test_a_segment_that_is_folded_meanwhile_is_not_written(agent, monkeypatch):
+    """Between open and lock the fold may have removed it: the record goes into the next."""
+    place = agent.folder("trades").inbox
+    first = place / "00000000000000000001-00.seg"
+    first.touch(mode=0o600)
+    locks = []
+
+    def removed_meanwhile(fd, how):
+        if not locks:
+            first.unlink()
+        locks.append(how)
+
+    monkeypatch.setattr(hook.fcntl, "flock", removed_meanwhile)
+    assert hook.append(str(place), b"\nrecord\n")
+    (second,) = place.iterdir()
+    assert second.read_bytes() == b"\nrecord\n"
+
+
+def test_an_inbox_that_hangs_costs_no_record(program, agent):
+    """A lock that is never released: the record is spooled, and the next fold brings it in."""
+    segment = agent.folder("trades").inbox / "0.seg"
+    holder = os.open(segment, os.O_RDWR | os.O_CREAT, 0o600)
+    hook.fcntl.flock(holder, hook.fcntl.LOCK_EX)
+    place = agent.folder("trades").path
+    subprocess.run(
+        [sys.executable, "-I", "-S", str(program), "claude-code", "PostToolUse", str(place)],
+        input=json.dumps(payload("toolu_hung")).encode(),
+        check=True,
+    )
+    os.close(holder)
+    assert [beat.call for beat in folded(agent, events.Heartbeat)] == ["toolu_hung"]
+
+
+def test_a_spool_is_of_one_agent_alone(tmp_path, monkeypatch):
+    """An agent whose name begins like another's does not take its records."""
+    place = tmp_path / "spool"
+    monkeypatch.setattr(hook, "SPOOL", str(place))
+    hook.spool("/p/.rekindle/agents/trades-eu", b"\nrecord\n")
+    assert inbox.spooled(Path("/p/.rekindle/agents/trades")) == []
+    assert len(inbox.spooled(Path("/p/.rekindle/agents/trades-eu"))) == 1
+
+
+@pytest.mark.parametrize("linked", ["run", "run/inbox"])
+def test_a_link_among_the_folders_is_not_followed(agent, run, tmp_path, linked):
+    """A project that somebody else made must not have our prompts written elsewhere."""
+    outside = tmp_path / "outside"
+    (outside / "inbox").mkdir(parents=True)
+    there = agent.folder("trades").path / linked
+    shutil.rmtree(there)
+    there.symlink_to(outside if linked == "run" else outside / "inbox")
+    run(payload())
+    assert [path for path in outside.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
+def test_somebody_else_s_agent_above_is_not_ours(agent, run, tmp_path):
+    """Found from where the session works, it must be our own; named by us, it may be anybody's."""
+    os.chown(agent.folder("trades").path, 1234, -1)
+    run(payload("toolu_1"), folder="", cwd=tmp_path)
+    assert folded(agent, events.Heartbeat) == []
+    run(payload("toolu_2"))
+    assert len(folded(agent, events.Heartbeat)) == 1
+
+
 def hostile(rng: random.Random) -> bytes:
     """A payload that somebody means harm with."""
     whole = json.dumps(payload()).encode()
@@ -285,12 +372,14 @@ def hostile(rng: random.Random) -> bytes:
             lambda: json.dumps(payload(name, session_id=name, tool_name=name)).encode(),
             lambda: b"\n1 event {}\n" * rng.randrange(1, 50) + b'{"session_id":"ok"}',
             lambda: whole[: rng.randrange(len(whole))],
+            lambda: json.dumps(payload(tool_input="x" * rng.choice([9, 9_999, BIG]))).encode(),
             lambda: b'{"session_id":"a","session_id":["b"],"tool_use_id":NaN}',
             lambda: json.dumps(payload(rng.choice([None, 5, [], {}]), prompt=[1])).encode(),
         )
     )()
 
 
+@pytest.mark.torture
 def test_no_payload_breaks_whoever_reads_it(agent):
     """Composed by the hook and read by the harness: an event, nothing, or a reason; one record."""
     rng = random.Random(SEED)
@@ -324,8 +413,10 @@ def test_no_payload_breaks_whoever_reads_it(agent):
     assert refused > 100
 
 
+@pytest.mark.torture
 def test_no_payload_breaks_the_program(agent, run, tmp_path):
     """Through the program: always 0, never a word, never a file outside the agent's folder."""
+    (tmp_path / "rekindle.yaml").write_text("version: 1\nagents: {trades: {harness: claude-code}}")
     rng = random.Random(SEED)
     before = {path for path in tmp_path.rglob("*") if "inbox" not in path.parts}
     for _ in range(500 if WHOLE else 40):
@@ -379,7 +470,7 @@ def test_only_a_start_names_its_process(agent, run):
     words = [record.line.split(b" ", 8) for record in (first, second)]
     pid, _, rest = words[0][5].partition(b".")
     assert pid == str(os.getpid()).encode()
-    assert rest.count(b".") == 1
+    assert rest.count(b".") == 2
     assert words[1][5] == b"-"
     (started,) = folded(agent, events.SessionStarted)
     assert started.process.encode() == words[0][5]

@@ -103,6 +103,8 @@ def _for_people(name: str) -> Callable[[Report], None]:
                 click.echo("  the conversation was compacted")
             case Fell() if report.exit.kind != "clean":
                 _fell(report)
+            case Fell() if report.swept:
+                click.echo(f"  ended what it had left running ({report.swept})")
             case Trouble():
                 click.secho(f"  ! {report.words}", fg="yellow", err=True)
             case _:

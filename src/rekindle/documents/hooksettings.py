@@ -21,6 +21,7 @@ PROGRAM = "hook.pyc"
 NEW = "{}\n"
 """What a file that is not there, or empty, is taken for."""
 _DISABLED = "disableAllHooks"
+_LONG_NUMBER = 300
 
 Hooks = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -206,4 +207,9 @@ def _require(node: Node, kind: str, name: str, text: str, document: str) -> None
 
 
 def _value(text: str, node: Node) -> Any:
-    return json.loads(text[node.start : node.end])
+    # Numbers as they are written: one of 5,000 digits is nothing to us, and no reason to stop.
+    return json.loads(text[node.start : node.end], parse_int=_number)
+
+
+def _number(text: str) -> int | str:
+    return int(text) if len(text) < _LONG_NUMBER else text

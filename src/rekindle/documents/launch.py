@@ -12,6 +12,9 @@ import msgspec
 
 from rekindle.documents.manifest import Persona
 
+MARK = "REKINDLE_LAUNCH"
+"""The variable with which everything that a launch starts is marked; hook.py looks for it too."""
+
 Known = Literal["reported", "exact", "estimated", "unknown"]
 ExitKind = Literal[
     "clean",

@@ -14,6 +14,10 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 
 SOURCE_OF_TRUTH = "Source of truth: state.json > brief.md > conversation history."
+RULES_CHARACTERS = 4_000
+"""What a hook takes of the rules, where all of them do not fit beside the rest."""
+REQUEST_CHARACTERS = 3_000
+"""What a hook says again of a request, where it was longer."""
 _BANNER = "=== RECOVERY DETECTED ==="
 
 
@@ -57,7 +61,13 @@ def recovery_notice(recovery: Recovery) -> str:
 def render(primer: Primer, *, limit: int | None = None) -> str:
     """The primer as text of at most `limit` UTF-16 units, as far as what must stay allows."""
     shrunk = primer
-    for shrink in (_without_brief, _without_ledger, _without_decisions, _with_directive_only):
+    for shrink in (
+        _without_brief,
+        _without_ledger,
+        _without_decisions,
+        _with_directive_only,
+        _with_the_beginning_of_the_rules,
+    ):
         text = _join(shrunk)
         if limit is None or units(text) <= limit:
             return text
@@ -67,6 +77,8 @@ def render(primer: Primer, *, limit: int | None = None) -> str:
 
 def reminder(primer: Primer, request: str, closed: str = "") -> str:
     """What a session is told again after its conversation was compacted."""
+    primer = _with_the_beginning_of_the_rules(primer)
+    request = within(request.strip(), REQUEST_CHARACTERS, "the transcript of this session")
     parts = (
         "The conversation so far was compacted. This still holds, word for word.",
         f"Rules:\n{primer.rules.strip()}" if primer.rules.strip() else "",
@@ -149,6 +161,12 @@ def _with_directive_only(primer: Primer) -> Primer:
     head = relays.render(relays.compose(fields))
     pointer = f"(the whole relay: {primer.relay_path})"
     return _with_relay_if_shorter(primer, relays.parse(f"{head}\n{pointer}\n"))
+
+
+def _with_the_beginning_of_the_rules(primer: Primer) -> Primer:
+    """Rules of any length must not push out what there is to do."""
+    rules = within(primer.rules, RULES_CHARACTERS, "the file of your rules")
+    return msgspec.structs.replace(primer, rules=rules)
 
 
 def _with_relay_if_shorter(primer: Primer, relay: Relay) -> Primer:

@@ -324,11 +324,21 @@ def _read_record(place: Place) -> _Record | None:
         return None  # without it our entries are still found, one by one
 
 
+def _beside(place: Place) -> list[Place]:
+    """The other settings files that the same folder of ours serves."""
+    if place.level == "user":
+        return []
+    levels: tuple[Level, ...] = ("local", "project")
+    return [place_of(level, place.home.parent, {}) for level in levels if level != place.level]
+
+
 def _forget(place: Place) -> bool:
     """Remove the record, and the program where no other settings need it."""
     with storing(place.home):
         place.record.unlink(missing_ok=True)
         if any(place.home.glob("hooks-*.json")) or not place.program.exists():
             return False
+        if any(hooksettings.installed(_read(one)[0], one.shown) for one in _beside(place)):
+            return False  # its record is lost, and it needs the program all the same
         place.program.unlink()
     return True

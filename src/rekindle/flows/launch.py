@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents.launch import (
+    MARK,
     Called,
     Ended,
     Exit,
@@ -27,7 +28,6 @@ from rekindle.ports import Child, Harness, Processes
 from rekindle.stores.files import FileStore
 from rekindle.system import disk
 
-MARK = "REKINDLE_LAUNCH"
 _TICK_SECONDS = 0.25
 _TAIL_BYTES = 256 * 1024
 """How much of a transcript's end is read for its last usage."""

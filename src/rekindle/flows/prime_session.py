@@ -31,21 +31,24 @@ class PrimeSession(msgspec.Struct, frozen=True):
     rules: str = ""
     task: str = ""
 
-    def prime(self, start: SessionStarted) -> str:
-        """The text for the session's beginning; empty where it has been told already.
+    def prime(self, start: SessionStarted, say: Callable[[str], None]) -> None:
+        """Say what the session is to be told, unless it has been told already.
 
         Under the agent's lock, so that of two hooks that report one start only the first is
-        answered. Where the store cannot be written the session is told all the same: twice is
-        better than never.
+        answered. It counts as told only once it was said, and where the store cannot be written the
+        session is told all the same: twice is better than never.
         """
+        said = False
         try:
             with self.store.writer(self.agent, wait=_PATIENCE_SECONDS) as writer:
                 writer.fold()
                 if _is_given(writer.projection.seen, start, writer.now()):
-                    return ""
+                    return
                 seen = self.store.read(self.agent)
                 lost = self._lost(start, seen)
                 text = self._text(start, seen, lost)
+                said = True
+                say(text)
                 ts = writer.now()
                 given = events.PrimerGiven(
                     ts=ts,
@@ -58,9 +61,9 @@ class PrimeSession(msgspec.Struct, frozen=True):
                 writer.append(*(events.SessionLost(ts=ts, session=one) for one in lost), given)
                 writer.project()
         except RekindleError:
-            seen = self.store.read(self.agent)
-            return self._text(start, seen, self._lost(start, seen))
-        return text
+            if not said:
+                seen = self.store.read(self.agent)
+                say(self._text(start, seen, self._lost(start, seen)))
 
     def _lost(self, start: SessionStarted, seen: View) -> list[str]:
         """Sessions that began, never ended, and whose process is gone.

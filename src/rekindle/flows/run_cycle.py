@@ -2,13 +2,14 @@
 
 import secrets
 import uuid
+from contextlib import suppress
 
 import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents import primer
 from rekindle.documents.launch import Exit, Start
-from rekindle.errors import AgentError, ProgramMissingError
+from rekindle.errors import ProgramMissingError, RekindleError, StoreError
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Agent, Fell, Launch, Launching, World
 from rekindle.policy import cycle as policy
@@ -55,6 +56,10 @@ class RunCycle:
     def _known(self) -> Projection:
         return self._world.store.read(self._agent.name).committed
 
+    def _store_view(self) -> sessions.Lives:
+        """What sessions have reported, folded yet or not."""
+        return self._world.store.read(self._agent.name).projection.lives
+
     def _append(self, *new: events.AnyEvent) -> None:
         with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
@@ -72,14 +77,17 @@ class RunCycle:
                 mark, boot=one.boot, uptime=one.uptime, patience=STOP_SECONDS
             )
             found = Exit("crash", "its supervisor was gone before it ended")
+            reported = sessions.of_launch(self._store_view(), mark)
             self._append(
                 events.LaunchEnded(
                     ts=self._world.clock(),
                     launch=mark,
                     cycle=one.cycle,
-                    session=one.session or sessions.of_launch(self._known().lives, mark),
+                    session=one.session or reported,
                     exit=policy.LOST,
                     resumes=one.resumes,
+                    # Without hooks nobody knows how far it came.
+                    opened=bool(reported) or not self._agent.harness.CAN.hooks,
                     words=found.words,
                     swept=swept,
                 )
@@ -116,9 +124,10 @@ class RunCycle:
         self._world.tell(Launching(number, launch.start.session, launch.start.resumes, recovery))
         try:
             found = launch.run(prompt)
-        except AgentError as error:
+        except RekindleError as error:
             # Nothing was started: an open launch would be taken for a session to go on with.
-            self._ended(number, launch, Exit("crash", str(error)), swept=0)
+            with suppress(StoreError):  # then the next run finds it open, and settles it
+                self._ended(number, launch, Exit("crash", str(error)), swept=0)
             if isinstance(error, ProgramMissingError):
                 error.hint = error.hint or self._agent.harness.INSTALL
             raise
@@ -155,6 +164,8 @@ class RunCycle:
     def _ended(self, number: int, launch: Launch, found: Exit, *, swept: int) -> None:
         watched, start = launch.watched, launch.start
         usage = launch.usage()
+        if usage is not None and watched.finished is not None:
+            usage = usage.within(watched.finished.windows)
         self._append(
             events.LaunchEnded(
                 ts=self._world.clock(),

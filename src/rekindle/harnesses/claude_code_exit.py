@@ -25,6 +25,7 @@ _REASONS = {
 _ABORTED = "aborted"
 """What its words for an interruption begin with: in a tool, while the model spoke."""
 
+_BY_A_HOOK = Exit("interrupted", "stopped between two turns, by a hook")
 _BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
 
@@ -57,8 +58,8 @@ def classify(ended: Ended) -> Exit:
         return Exit("resume-failed", "another session was opened than the one to go on with")
     if finished and finished.ok:
         # Whatever its process did then: after its account, it has nothing more to do.
-        braked = finished.reason == "hook_stopped"
-        return Exit("clean", "stopped between two turns, by a hook" if braked else "finished")
+        stopped = finished.reason == "hook_stopped"
+        return _BY_A_HOOK if stopped else Exit("clean", "finished")
     if finished and finished.reason.startswith(_ABORTED):
         return Exit("interrupted", "interrupted, by SIGINT")
     if not finished and (number := _signal(ended.code)):

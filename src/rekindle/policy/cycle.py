@@ -89,15 +89,14 @@ def _failed_resumes(tried: Sequence[Attempt]) -> int:
     """How often in a row, up to now, a session could not be brought back."""
     count = 0
     for one in reversed(tried):
-        if not one.resumes or one.session != tried[-1].session or one.opened:
+        if not one.resumes or one.session != tried[-1].session:
             break
+        if one.opened and one.exit != "resume-failed":
+            break  # it was brought back, and then something else happened
         count += one.exit in _CRASHES
     return count
 
 
 def _has_begun(tried: Sequence[Attempt], session: str) -> bool:
-    """Whether there is a session to go on with: a program that never opened one left none.
-
-    Of a launch that was lost nobody knows how far it came.
-    """
-    return any(one.session == session and (one.opened or one.exit in {"", LOST}) for one in tried)
+    """Whether there is a session to go on with: a program that never opened one left none."""
+    return any(one.session == session and one.opened for one in tried)

@@ -15,15 +15,17 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from rekindle.documents.launch import MARK
 from rekindle.errors import AgentError
 
-MARK = "REKINDLE_LAUNCH"
 _PROC = Path("/proc")
 _ROUNDS = 100
 """How often to look again for what others fork while they are being ended."""
 _KILLED_SECONDS = 10.0
 _START_TIME = 19
 """The place of `starttime` in /proc/PID/stat, behind the name in brackets."""
+_FACTS_OF_BIRTH = 3
+"""When, in which boot, in which namespace: what makes a process's number its own."""
 
 
 def this_boot() -> str:
@@ -63,14 +65,20 @@ def end_marked(mark: str, *, boot: str, uptime: float, patience: float) -> int:
 
 
 def is_alive(process: str) -> bool:
-    """Whether a process is still there: its number, and, where known, its start and boot."""
-    pid, _, born = process.partition(".")
+    """Whether a process is still there: its number, and, where known, its start and boot.
+
+    Of one in another namespace, as in a container, nobody here knows: it is not said to be gone.
+    """
+    pid, *born = process.split(".")
     if not pid.isdecimal():
         return False
     if not born:
         return _exists(int(pid))
-    started = _started(int(pid))
-    return started is not None and born == f"{started}.{this_boot()}"
+    if len(born) != _FACTS_OF_BIRTH or born[1] != this_boot():
+        return False
+    if born[2] != _room():
+        return True
+    return born[0] == str(_started(int(pid)))
 
 
 def _marked(mark: str, uptime: float) -> dict[int, int]:
@@ -79,32 +87,33 @@ def _marked(mark: str, uptime: float) -> dict[int, int]:
     wanted = f"{MARK}={mark}".encode()
     if not _PROC.joinpath("self/environ").exists():
         return found  # no /proc: the group was all that could be reached
-    for entry in _PROC.iterdir():
-        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+    earliest = (uptime - 1) * os.sysconf("SC_CLK_TCK")
+    for name in os.listdir(_PROC):  # noqa: PTH208 - a thousand times in the way of a restart
+        if not name.isdecimal() or int(name) == os.getpid():
             continue
-        pid = int(entry.name)
-        if not _bears(pid, wanted, uptime):
+        pid = int(name)
+        if not _bears(pid, wanted, earliest):
             continue
         try:
             held = os.pidfd_open(pid)
         except OSError:
             continue
         # Looked at again now that the number cannot be given to another.
-        if _bears(pid, wanted, uptime):
+        if _bears(pid, wanted, earliest):
             found[pid] = held
         else:
             os.close(held)
     return found
 
 
-def _bears(pid: int, wanted: bytes, uptime: float) -> bool:
+def _bears(pid: int, wanted: bytes, earliest: float) -> bool:
     try:
-        if (_PROC / str(pid)).stat().st_uid != os.geteuid():
+        if os.stat(f"{_PROC}/{pid}").st_uid != os.geteuid():  # noqa: PTH116 - as above
             return False
         started = _started(pid)
-        if started is None or started / os.sysconf("SC_CLK_TCK") < uptime - 1:
+        if started is None or started < earliest:
             return False
-        return wanted in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        return wanted in _read(f"{_PROC}/{pid}/environ").split(b"\0")
     except OSError:
         return False
 
@@ -112,11 +121,27 @@ def _bears(pid: int, wanted: bytes, uptime: float) -> bool:
 def _started(pid: int) -> int | None:
     """When a process began, in ticks since the boot; None: it is gone, or a mere entry."""
     try:
-        stat = (_PROC / str(pid) / "stat").read_bytes()
+        stat = _read(f"{_PROC}/{pid}/stat")
     except OSError:
         return None
     fields = stat.rpartition(b")")[2].split()
     return None if fields[0] in {b"Z", b"X"} else int(fields[_START_TIME])
+
+
+def _room() -> str:
+    """The namespace in which numbers of processes mean what they mean to us."""
+    try:
+        return os.readlink(_PROC / "self/ns/pid")[5:-1]  # noqa: PTH115 - the text, not the place
+    except OSError:
+        return ""
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: os.read(fd, 1 << 17), b""))
+    finally:
+        os.close(fd)
 
 
 def _exists(pid: int) -> bool:

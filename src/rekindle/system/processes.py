@@ -72,6 +72,11 @@ class Child:
                 )
             except OSError as error:
                 raise _not_started(argv[0], folder, error) from error
+            except ValueError as error:  # a NUL in what was to be its words or its environment
+                raise AgentError(
+                    f"{argv[0]} could not be started: {error}",
+                    hint="look at `env:` and `command:` in rekindle.yaml",
+                ) from error
 
     @property
     def code(self) -> int:

@@ -7,28 +7,36 @@ imports only what it needs.
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents import hookline
 from rekindle.documents.event import AnyEvent, PromptSubmitted, SessionStarted
-from rekindle.errors import ManifestError
+from rekindle.errors import ManifestError, RekindleError
 from rekindle.flows.prime_session import PrimeSession
 from rekindle.policy.settings import AgentDefaults
 from rekindle.system import clock, orphans
 from rekindle.wiring.store import HARNESSES, open_store, text_of
 
 
-def main(folder: Path, record: bytes) -> str:
-    """The text for the session whose start is the record; empty where it is told nothing."""
+def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
+    """Tell the session whose start is the record; one that cannot be told is told why."""
     line = hookline.parse(record.strip(b"\n").removeprefix(hookline.PREFIX))
     harness = HARNESSES.get(line.harness)
     start = _start(harness.read_hook(line)) if harness else None
     if harness is None or start is None:
-        return ""
-    said = prime_session(config.load(folder.parents[2]), folder.name, start)
-    return harness.told(line.event, said) if said else ""
+        return
+
+    def tell(text: str) -> None:
+        if text:
+            say(harness.told(line.event, text))
+
+    try:
+        prime_session(config.load(folder.parents[2]), folder.name, start, tell)
+    except RekindleError as error:
+        tell(f"(Rekindle could not say where the work stands: {error}. Tell the person.)\n")
 
 
 def _start(event: AnyEvent | None) -> SessionStarted | None:
@@ -40,10 +48,12 @@ def _start(event: AnyEvent | None) -> SessionStarted | None:
     return event if isinstance(event, SessionStarted) else None
 
 
-def prime_session(project: Project, name: str, start: SessionStarted) -> str:
+def prime_session(
+    project: Project, name: str, start: SessionStarted, tell: Callable[[str], None]
+) -> None:
     entry = project.manifest.agents.get(name)
     prompt = entry.prompt or AgentDefaults().prompt if entry and start.launch else None
-    return PrimeSession(
+    PrimeSession(
         agent=name,
         store=open_store(project),
         settings=project.settings,
@@ -51,7 +61,7 @@ def prime_session(project: Project, name: str, start: SessionStarted) -> str:
         is_alive=orphans.is_alive,
         rules=_told_of(project, entry.rules if entry else None, "rules"),
         task=_told_of(project, prompt, "prompt"),
-    ).prime(start)
+    ).prime(start, tell)
 
 
 def _told_of(project: Project, file: str | None, key: str) -> str:
@@ -62,6 +72,10 @@ def _told_of(project: Project, file: str | None, key: str) -> str:
         return f"({error}; tell the person)"
 
 
+def _print(text: str) -> None:
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+
+
 if __name__ == "__main__":
-    said = main(Path(sys.argv[1]), sys.stdin.buffer.read())
-    sys.stdout.buffer.write(said.encode("utf-8", "replace"))
+    main(Path(sys.argv[1]), sys.stdin.buffer.read(), _print)

@@ -1,6 +1,7 @@
 """Agents that are run."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import msgspec
 from rekindle import hook
 from rekindle.config import Project
 from rekindle.documents import manifest
+from rekindle.documents.identity import one_line
 from rekindle.documents.manifest import PROMPT, Persona
 from rekindle.errors import ManifestError
 from rekindle.flows.launch import Agent, Report, World
@@ -22,6 +24,8 @@ from rekindle.system.processes import Interruption, Processes
 from rekindle.wiring.store import HARNESSES, text_of
 
 _ALIASES = {"claude": "claude-code"}
+_OURS = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
+"""A value that stands for a variable of ours."""
 
 
 def run_cycle(
@@ -75,7 +79,7 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         task=task,
         rules=text_of(project, entry.rules, "rules"),
         persona=_persona(project, name, entry),
-        environment={**passed_on, **(entry.env or {})},
+        environment={**passed_on, **_own_environment(project, name, entry.env or {})},
         hook=(sys.executable, "-I", "-S", str(hook_program)),
         program=program,
     )
@@ -96,6 +100,23 @@ def _refuse_unkept(project: Project, name: str, entry: manifest.Agent) -> None:
             line=project.marked.line(("agents", name, "mode")),
             hint="start the agent yourself, and have it primed by `rekindle hooks install`",
         )
+
+
+def _own_environment(project: Project, name: str, own: dict[str, str]) -> dict[str, str]:
+    """What the manifest adds; `$NAME` takes a variable of ours over, so that no secret is in it."""
+    found = {}
+    for key, value in own.items():
+        wanted = value.removeprefix("$") if _OURS.match(value) else None
+        unfit = "\0" in key + value or "=" in key or not key
+        if unfit or (wanted is not None and wanted not in os.environ):
+            raise ManifestError(
+                f"agent {name}: {one_line(key)!r} cannot be set"
+                + (f": ${wanted} is not there" if wanted and not unfit else ""),
+                line=project.marked.line(("agents", name, "env")),
+                hint=f"export {wanted} first, or remove it" if wanted else "correct it",
+            )
+        found[key] = os.environ[wanted] if wanted is not None else value
+    return found
 
 
 def _persona(project: Project, name: str, entry: manifest.Agent) -> Persona:

@@ -1,5 +1,6 @@
 """The primer: the order of its parts, the order in which they go, and what always stays."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -175,3 +176,20 @@ def test_a_relay_without_a_directive_is_not_given_one(phase):
     assert relay.parse(text).next_action is None
     assert text.endswith("\n(the whole relay: there)\n")
     assert ("Building" in text) == bool(phase)
+
+
+def test_long_rules_do_not_push_out_what_there_is_to_do():
+    """Their beginning stays, with where the rest stands; notice and directive stay whole."""
+    full = msgspec.structs.replace(FULL, rules="Never touch main. " + "r" * 20_000)
+    text = primer.within(primer.render(full, limit=10_000), 10_000, "memories/consensus.md")
+    assert primer.units(text) <= 10_000
+    for part in (*MUST_STAY, "Never touch main.", "read the rest in the file of your rules"):
+        assert part in text
+
+
+def test_a_long_request_does_not_push_out_the_open_loops():
+    """After a compaction its beginning is said again, and the loops after it."""
+    text = primer.reminder(FULL, "Do this. " + "x" * 20_000)
+    assert primer.units(text) <= 10_000
+    assert "Do this." in text
+    assert "loop-line" in text

@@ -58,7 +58,8 @@ class Scene:
         start = events.SessionStarted(
             ts=self.clock(), session=session, harness="claude-code", source=source, **more
         )
-        return PrimeSession(
+        said = []
+        PrimeSession(
             agent="trades",
             store=store or self.store,
             settings=Settings(),
@@ -66,7 +67,8 @@ class Scene:
             is_alive=self.alive.__contains__,
             rules="Never touch main.",
             task="Ship it.",
-        ).prime(start)
+        ).prime(start, said.append)
+        return "".join(said)
 
     def logged(self, kind):
         return [one for one in self.store.events_since("trades", 0).events if isinstance(one, kind)]
@@ -137,6 +139,29 @@ def test_a_store_of_another_host_is_read_all_the_same(scene, open_store):
     assert scene.logged(events.PrimerGiven) == []
 
 
+def test_what_could_not_be_said_is_said_to_the_next(scene):
+    """Killed between saying and keeping, the notice comes twice; it is never used up in silence."""
+    scene.began("one")
+
+    def broken(text):
+        raise BrokenPipeError
+
+    start = events.SessionStarted(
+        ts=scene.clock(), session="two", harness="claude-code", source="startup"
+    )
+    priming = PrimeSession(
+        agent="trades",
+        store=scene.store,
+        settings=Settings(),
+        clock=scene.clock,
+        is_alive=lambda _: False,
+    )
+    with pytest.raises(BrokenPipeError):
+        priming.prime(start, broken)
+    assert scene.logged(events.SessionLost) == scene.logged(events.PrimerGiven) == []
+    assert BANNER in scene.prime("three")
+
+
 ON_A_READ_ONLY_DISK = """
 import subprocess, sys
 from datetime import UTC, datetime
@@ -151,8 +176,8 @@ subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
 now = datetime.now(UTC)
 store = FileStore(Path(place), host="here", settings=Settings(), clock=lambda: now)
 start = SessionStarted(ts=now, session="new", harness="claude-code", source="startup")
-print(PrimeSession(agent="trades", store=store, settings=Settings(), clock=lambda: now,
-                   is_alive=lambda _: False).prime(start))
+PrimeSession(agent="trades", store=store, settings=Settings(), clock=lambda: now,
+             is_alive=lambda _: False).prime(start, print)
 """
 
 

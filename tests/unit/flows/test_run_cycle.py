@@ -137,6 +137,7 @@ class Scene:
         self.told = []
         self.interruptions = 0
         self.settings = Settings()
+        self.facts = {}
 
     def plays(self, *launches):
         """Each a kind of exit, and what its process shows."""
@@ -169,7 +170,7 @@ class Scene:
             "environment": {"PATH": "/bin"},
             "hook": ("python", "hook.pyc"),
         }
-        return Agent(**facts | more)
+        return Agent(**facts | self.facts | more)
 
     def run(self, store=None):
         world = World(
@@ -312,8 +313,9 @@ def test_while_an_agent_runs_commands_can_still_write(scene, open_store):
     assert "rate-limit" in scene.store.read("trades").committed.loops
 
 
-def lose(scene, *, boot="b00t", mark="lost-1", cycle=1, session=None):
+def lose(scene, *, boot="b00t", mark="lost-1", cycle=1, session=None, opened=True):
     """A supervisor began a launch and is gone."""
+    session = session or str(uuid.uuid4())
     with scene.store.writer("trades") as writer:
         writer.append(
             events.CycleStarted(ts=scene.clock(), cycle=cycle),
@@ -321,12 +323,44 @@ def lose(scene, *, boot="b00t", mark="lost-1", cycle=1, session=None):
                 ts=scene.clock(),
                 launch=mark,
                 cycle=cycle,
-                session=session or str(uuid.uuid4()),
+                session=session,
                 harness="fake",
                 boot=boot,
                 uptime=3.5,
             ),
         )
+        if opened:
+            hooked = {"session": session, "harness": "fake", "launch": mark}
+            writer.append(events.SessionStarted(ts=scene.clock(), source="startup", **hooked))
+
+
+def test_a_launch_that_was_lost_before_it_began_has_interrupted_nothing(scene):
+    """Killed between the log and the start: no session to go on with, and no notice."""
+    lose(scene, opened=False)
+    scene.plays(("clean", scene.opens()))
+    assert scene.run().kind == "clean"
+    started = scene.logged(events.LaunchStarted)[-1]
+    assert (started.resumes, started.recovery) == (False, False)
+
+
+def test_a_session_that_the_api_refuses_is_given_up_after_two_tries(scene):
+    """It opens each time, and what it holds is refused each time: a fresh one takes over."""
+    opens = scene.opens()
+    scene.plays(
+        ("crash", opens), ("resume-failed", opens), ("resume-failed", opens), ("clean", opens)
+    )
+    assert scene.run().kind == "clean"
+    started = scene.logged(events.LaunchStarted)
+    assert [one.resumes for one in started] == [False, True, True, False]
+    assert started[-1].recovery
+
+
+def test_a_prompt_that_begins_with_a_slash_is_no_command(scene):
+    """The CLI would run it instead of giving it to the model."""
+    scene.facts = {"task": "/clear the table", "rules": ""}
+    scene.plays(("clean", scene.opens()))
+    scene.run()
+    assert scene.processes.asked["prompt"].startswith("\n/clear")
 
 
 def test_what_a_lost_supervisor_left_is_ended_before_anything_is_started(scene):

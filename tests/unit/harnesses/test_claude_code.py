@@ -50,7 +50,7 @@ ENDS = {
     "cut-stream": ("clean", ["Opened", "Retried", "Said", "Used", "Finished"]),
     "compaction": ("clean", ["Opened", "Called", "Used", "Compacted", "Said", "Used", "Finished"]),
     "clear": ("clean", ["Opened", "Finished"]),
-    "braked": ("clean", ["Opened", "Called", "Used", "Finished"]),
+    "braked": ("interrupted", ["Opened", "Called", "Used", "Finished"]),
     "resume": ("clean", TEXT),
     "resume-after-sigkill": ("clean", TEXT),
     "resume-truncated": ("clean", TEXT),

@@ -54,8 +54,8 @@ def expected(kind, *, resumes, opened, earlier):
         return Over(kind)
     if kind == "context-full":
         return Fresh(recovery=True)
-    # After one attempt there is a session to go on with if it opened, or if nobody can tell.
-    return Resume("one") if opened or kind == LOST else Fresh(recovery=resumes)
+    # After one attempt there is a session to go on with if it opened.
+    return Resume("one") if opened else Fresh(recovery=resumes)
 
 
 @pytest.mark.parametrize("earlier", [False, True])

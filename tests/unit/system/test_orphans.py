@@ -183,20 +183,24 @@ tell(state=state, ended=sweep(), code=child.wait())
 
 
 def test_a_process_is_told_from_another_with_its_number(inside):
-    """Gone, a mere entry, the number given again, another boot: none of them is alive."""
+    """Gone, a mere entry, the number given again, another boot: none of them is alive.
+
+    Of one in another namespace nobody knows.
+    """
     found = inside(
         PRELUDE
         + """
 pid, child = spawn("sh", "-c", HERE)
 os.environ["CLAUDE_PID"] = str(pid)
 name = hook.identify()
-number, started, boot = name.split(".")
+number, started, boot, room = name.split(".")
 facts = {
     "as the hook names it": orphans.is_alive(name),
     "by its number": orphans.is_alive(number),
-    "number given again": orphans.is_alive(f"{number}.{int(started) + 1}.{boot}"),
-    "another boot": orphans.is_alive(f"{number}.{started}.00000000"),
+    "number given again": orphans.is_alive(f"{number}.{int(started) + 1}.{boot}.{room}"),
+    "another boot": orphans.is_alive(f"{number}.{started}.00000000.{room}"),
     "no boot": orphans.is_alive(f"{number}.{started}"),
+    "another namespace": orphans.is_alive(f"{number}.{int(started) + 1}.{boot}.1"),
 }
 child.kill()
 os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
@@ -208,7 +212,7 @@ tell(**facts)
 """
     )
     alive = {name for name, answer in found.items() if answer}
-    assert alive == {"as the hook names it", "by its number"}
+    assert alive == {"as the hook names it", "by its number", "another namespace"}
 
 
 @pytest.mark.parametrize(
