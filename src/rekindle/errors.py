@@ -22,6 +22,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   └── UnknownLoopError          7
     ├── CheckFailedError              8
     └── AgentError                    9
+        ├── PluginError               9
         └── ProgramMissingError       9
 
 An error says what happened (`str(error)`), carries its facts as attributes, and
@@ -46,6 +47,7 @@ __all__ = [
     "NotDurableError",
     "NotFoundError",
     "OwnershipError",
+    "PluginError",
     "ProgramMissingError",
     "RekindleError",
     "StoreError",
@@ -255,6 +257,18 @@ class AgentError(RekindleError):
 
     exit_code = 9
     meaning = "the agent could not be started, or stopped before its work was done"
+
+
+class PluginError(AgentError):
+    """A harness that another package brings does not work."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"the plugged-in harness {name!r} {reason}",
+            hint="upgrade or remove the package that brings it",
+        )
+        self.name = name
+        self.reason = reason
 
 
 class ProgramMissingError(AgentError):

@@ -36,6 +36,7 @@ SAMPLES = [
     errors.UnknownLoopError("a", "b"),
     errors.CheckFailedError("a", hint="b"),
     errors.AgentError("a", hint="b"),
+    errors.PluginError("a", "b"),
     errors.ProgramMissingError("a", "b", hint="b"),
 ]
 

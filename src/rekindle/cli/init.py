@@ -9,11 +9,11 @@ from rekindle.cli.options import as_json, here, print_json, print_note
 from rekindle.documents import manifest
 from rekindle.documents.identity import AGENT_NAME, agent_name, one_line, slug
 from rekindle.errors import UsageError, storing
+from rekindle.plugins import ALIASES
 from rekindle.policy.settings import AgentDefaults
 from rekindle.wiring.store import open_store
 
 HARNESSES = ("claude-code", "codex", "gemini", "command")
-_ALIASES = {"claude": "claude-code"}
 
 
 @click.command()
@@ -57,7 +57,7 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
 
 
 def _harness(name: str) -> str:
-    chosen = _ALIASES.get(name, name)
+    chosen = ALIASES.get(name, name)
     if not AGENT_NAME.match(chosen):
         raise UsageError(
             f"{chosen!r} cannot be a harness's name", hint=f"one of: {', '.join(HARNESSES)}"

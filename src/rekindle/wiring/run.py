@@ -23,7 +23,6 @@ from rekindle.system import bytecode, clock, disk
 from rekindle.system.processes import Interruption, Processes
 from rekindle.wiring.store import HARNESSES, text_of
 
-_ALIASES = {"claude": "claude-code"}
 _OURS = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
 """A value that stands for a variable of ours."""
 
@@ -52,13 +51,13 @@ def run_cycle(
 
 def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ...]) -> Agent:
     entry = project.manifest.agents[name]
-    harness = HARNESSES.get(_ALIASES.get(entry.harness, entry.harness))
-    if harness is None:
+    if entry.harness not in HARNESSES:
         raise ManifestError(
             f"agent {name}: there is no harness named {entry.harness!r}",
             line=project.marked.line(("agents", name, "harness")),
             hint=f"one of: {', '.join(HARNESSES)}",
         )
+    harness = HARNESSES[entry.harness]
     _refuse_unkept(project, name, entry)
     prompt = entry.prompt or AgentDefaults().prompt
     task = text_of(project, prompt, "prompt")

@@ -4,14 +4,13 @@ from collections.abc import Callable
 
 from rekindle.config import Project
 from rekindle.errors import AuditError, ManifestError
-from rekindle.harnesses import claude_code
+from rekindle.plugins import Harnesses, Readers
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.stores.git import AuditTrail
 from rekindle.system import clock, host
 
-HARNESSES: dict[str, Harness] = {claude_code.NAME: claude_code}
+HARNESSES = Harnesses()
 
 
 def open_store(project: Project, say: Callable[[AuditError], None] | None = None) -> FileStore:
@@ -22,7 +21,7 @@ def open_store(project: Project, say: Callable[[AuditError], None] | None = None
         settings=project.settings,
         clock=clock.now,
         redaction=Redaction(tuple(project.manifest.redact.allow)),
-        harnesses={name: harness.read_hook for name, harness in HARNESSES.items()},
+        harnesses=Readers(HARNESSES),
         audit=AuditTrail(project.path, clock=clock.now, say=say or (lambda _: None)),
     )
 

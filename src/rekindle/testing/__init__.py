@@ -1,0 +1,1 @@
+"""For authors of plugins: what a harness must keep, and recordings to hold it to."""

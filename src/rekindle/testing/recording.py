@@ -1,0 +1,87 @@
+"""A launch of an agent CLI that was kept: what it said, how it ended, what its hooks were told.
+
+One JSON object a line. The first holds `session`, `resumes`, `code` and `stderr`; then come
+`{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}` and `{"transcript": LINE}`, where a
+LINE is the object that stood there, or its text where it was none.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rekindle.documents.hookline import HookLine
+from rekindle.documents.launch import Ended, Exit, Finished, Opened, Refused, Seen
+from rekindle.ports import Harness
+
+_WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    session: str
+    resumes: bool
+    code: int
+    stderr: str
+    stream: tuple[bytes, ...]
+    hooks: tuple[tuple[str, Any], ...]
+    transcript: bytes
+
+    def seen(self, harness: Harness) -> list[Seen]:
+        """What a harness makes of its output."""
+        return [one for line in self.stream for one in harness.read_stream(line)]
+
+    def ended(self, harness: Harness, *, stopped: bool = False) -> Ended:
+        seen = self.seen(harness)
+        opened = _last(seen, Opened)
+        return Ended(
+            code=self.code,
+            session=self.session,
+            resumes=self.resumes,
+            opened=opened.session if opened else "",
+            finished=_last(seen, Finished),
+            refused=_last(seen, Refused),
+            errors=self.stderr,
+            stopped=stopped,
+        )
+
+    def exit(self, harness: Harness) -> Exit:
+        return harness.classify(self.ended(harness))
+
+    def hook_lines(self, harness: str) -> Iterator[HookLine]:
+        """What the hooks were told, as our inbox would hold it."""
+        for word, payload in self.hooks:
+            event, _, source = word.partition(":")
+            yield HookLine(
+                harness=harness,
+                event=event,
+                source=source,
+                ts=_WHEN,
+                payload=json.dumps(payload).encode(),
+            )
+
+
+def load(path: Path) -> Recording:
+    run, *rows = [json.loads(row) for row in path.read_text(encoding="utf-8").splitlines()]
+    return Recording(
+        name=path.stem,
+        **run,
+        stream=tuple(_line(row["stream"]) for row in rows if "stream" in row),
+        hooks=tuple((row["hook"], row["payload"]) for row in rows if "hook" in row),
+        transcript=b"\n".join(_line(row["transcript"]) for row in rows if "transcript" in row),
+    )
+
+
+def load_all(folder: Path) -> list[Recording]:
+    return [load(path) for path in sorted(folder.glob("*.jsonl"))]
+
+
+def _line(kept: Any) -> bytes:
+    return (kept if isinstance(kept, str) else json.dumps(kept)).encode()
+
+
+def _last(seen: list[Seen], kind: type[Any]) -> Any:
+    return next((one for one in reversed(seen) if isinstance(one, kind)), None)
