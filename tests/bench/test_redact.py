@@ -12,6 +12,7 @@ from rekindle.policy.redact.finding import find
 pytestmark = pytest.mark.bench
 
 HALF = 20_000
+TRIES = 4
 DOUBLING = 4.0
 """Twice the text may take this many times as long: twice, and room for a busy machine."""
 SLOWEST = 20.0
@@ -69,9 +70,9 @@ HOSTILE = [
 
 
 def seconds(text):
-    start = time.perf_counter()
+    start = time.process_time()
     find(text)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def ordinary(size):
@@ -97,9 +98,9 @@ def test_throughput_beside_reading_json():
     took = min(seconds(text) for _ in range(3))
     beside = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         json.loads(encoded)
-        beside.append(time.perf_counter() - start)
+        beside.append(time.process_time() - start)
     ratio = took / min(beside)
     print(f"\nredaction: {len(text) / took / 1e6:.1f} MB/s, {ratio:.0f} times json.loads")
     assert ratio < 1_000
@@ -109,7 +110,10 @@ def test_throughput_beside_reading_json():
 def test_hostile_text_takes_time_in_proportion(piece):
     """A text of one trigger alone, then twice as much: no rule looks at the same text again."""
     half = piece * (HALF // len(piece))
-    first = seconds(half)
-    second = seconds(half + half)
+    # The best of a few: what the machine does meanwhile is not the rules'.
+    for _ in range(TRIES):
+        first, second = seconds(half), seconds(half + half)
+        if second < max(first, 0.02) * DOUBLING:
+            break
     assert second < SLOWEST
     assert second < max(first, 0.02) * DOUBLING
