@@ -140,3 +140,10 @@ def test_the_project_speaks_of_itself_alone():
         if path.is_file() and path != Path(__file__):
             found = forbidden.search(path.read_text(encoding="utf-8", errors="replace"))
             assert found is None, f"{name}: {found[0] if found else ''}"
+
+
+def test_the_guide_for_harnesses_shows_the_plugin_that_is_tested():
+    """Its example is the very text of tests/plugin, which has tests of its own."""
+    guide = (ROOT / "docs/guides/write-a-harness.md").read_text()
+    for name in ("src/rekindle_echo/__init__.py", "pyproject.toml"):
+        assert f"\n{(ROOT / 'tests/plugin' / name).read_text()}```" in guide, name

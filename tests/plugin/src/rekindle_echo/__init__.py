@@ -1,0 +1,81 @@
+"""A harness for `echo-agent`, which reads a prompt and says each of its lines again.
+
+It keeps a session in a file of its own (`--session ID` begins or goes on with one), and has no
+hooks: Rekindle follows what it prints.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rekindle.documents.event import AnyEvent
+from rekindle.documents.hookline import HookLine
+from rekindle.documents.launch import (
+    Capabilities,
+    Command,
+    Ended,
+    Exit,
+    Finished,
+    Opened,
+    Said,
+    Seen,
+    Start,
+    Usage,
+)
+from rekindle.errors import UsageError
+
+NAME = "echo"
+INSTALL = "install it: it comes with this package"
+CAN = Capabilities(hooks=False)
+PASSED_ON = ("ECHO_",)
+NEVER_PASSED_ON = ()
+_SESSION = re.compile(r"[0-9a-f-]{36}\Z")
+
+
+def command(start: Start) -> Command:
+    if not _SESSION.match(start.session):
+        raise UsageError(f"{start.session!r} is no session of echo", hint="leave it to Rekindle")
+    return Command((*(start.program or ("echo-agent",)), f"--session={start.session}"))
+
+
+def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
+    return {}
+
+
+def told(event: str, text: str) -> str:
+    return text
+
+
+def read_hook(line: HookLine) -> AnyEvent | None:
+    return None
+
+
+def read_stream(line: bytes) -> tuple[Seen, ...]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return ()
+    match found:
+        case {"opened": str(session)}:
+            return (Opened(session),)
+        case {"said": str(text)}:
+            return (Said(text),)
+        case {"done": str(session)}:
+            return (Finished(session=session, ok=True, reason="done"),)
+        case _:
+            return ()
+
+
+def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
+    return None
+
+
+def classify(ended: Ended) -> Exit:
+    if ended.stopped:
+        return Exit("interrupted", "stopped, as the operator said")
+    if ended.resumes and ended.opened not in {"", ended.session}:
+        return Exit("resume-failed", "another session was opened")
+    if ended.finished is not None:
+        return Exit("clean", "finished")
+    return Exit("crash", f"ended with {ended.code}")

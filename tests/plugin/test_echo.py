@@ -1,0 +1,119 @@
+"""A harness that another package brings: it keeps the contract, and `rekindle run` finds it."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from e2e.sandbox import TASK
+from loopback.fixtures import network, place
+from rekindle.testing.harness_contract import HarnessContract
+
+__all__ = ["network", "place"]
+
+HERE = Path(__file__).parent
+MANIFEST = """\
+version: 1
+agents:
+  parrot: {harness: echo, prompt: PROMPT.md}
+"""
+PROGRAM = """\
+#!{python} -I
+import json, os, pathlib, sys
+session = sys.argv[-1].partition("=")[2]
+kept = pathlib.Path(f"session-{{session}}")
+print(json.dumps({{"opened": session}}), flush=True)
+if not kept.exists():
+    kept.touch()
+    os.kill(os.getpid(), 9)
+for line in sys.stdin:
+    print(json.dumps({{"said": line.strip()}}), flush=True)
+print(json.dumps({{"done": session}}), flush=True)
+"""
+
+
+def loaded():
+    spec = importlib.util.spec_from_file_location(
+        "rekindle_echo", HERE / "src/rekindle_echo/__init__.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class TestEcho(HarnessContract):
+    harness = loaded()
+    recordings = HERE / "recordings"
+    exits: ClassVar = {"text": "clean", "killed": "crash"}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """The plugin, as pip installs it, in an environment of its own beside the project's."""
+    place = tmp_path_factory.mktemp("plugged") / "venv"
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", str(place)],
+        check=True,
+    )
+    python = place / "bin/python"
+    where = subprocess.run(
+        [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    # The environment that the tests run in is one itself: what it has is not in the base.
+    ours = [path for path in sys.path if path.endswith("site-packages")]
+    source = [str(Path(importlib.util.find_spec("rekindle").origin).parents[1])]
+    (Path(where) / "beside.pth").write_text("\n".join([*ours, *source]) + "\n")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    subprocess.run([*pip, "--target", where, str(HERE)], check=True, env=environment)
+    return python
+
+
+@pytest.fixture
+def rekindle(installed, place, tmp_path):
+    """Our program in that environment, in a project whose agent is of the plugin's kind."""
+    project, programs = tmp_path / "project", tmp_path / "bin"
+    project.mkdir()
+    programs.mkdir()
+    (project / "rekindle.yaml").write_text(MANIFEST)
+    (project / "PROMPT.md").write_text(TASK)
+    program = programs / "echo-agent"
+    program.write_text(PROGRAM.format(python=sys.executable))
+    program.chmod(0o755)
+    environment = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+
+    def run(*words: str, code: int = 0) -> str:
+        argv = [str(installed), "-I", "-m", "rekindle", *words]
+        ended = place.start(argv, env=environment, cwd=project)
+        assert ended.wait() == code, ended.out + ended.err
+        return ended.out + ended.err
+
+    return run
+
+
+def test_an_agent_of_a_plugged_in_harness_is_kept_alive(rekindle):
+    """Killed in its first launch, it goes on in the same session, and is done."""
+    said = rekindle("run")
+    assert (
+        "Ship the parser, in small steps." not in said
+    )  # a session that goes on is not told again
+    assert "cycle 1 is done" in said
+    rows = [json.loads(line) for line in rekindle("events", "--json").splitlines()]
+    ended = [one for one in rows if one["kind"] == "launch.ended"]
+    assert [one["exit"] for one in ended] == ["crash", "clean"]
+    assert len({one["session"] for one in ended}) == 1
+
+
+def test_a_harness_that_nobody_brings_is_named(rekindle, tmp_path):
+    """The message lists what there is, the plugged-in one among it."""
+    manifest = tmp_path / "project/rekindle.yaml"
+    manifest.write_text(MANIFEST.replace("harness: echo", "harness: ecco"))
+    assert "echo" in rekindle("run", code=3)
