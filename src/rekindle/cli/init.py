@@ -1,5 +1,6 @@
 """`rekindle init`."""
 
+import shutil
 from pathlib import Path
 
 import click
@@ -13,7 +14,8 @@ from rekindle.plugins import ALIASES
 from rekindle.policy.settings import AgentDefaults
 from rekindle.wiring.store import open_store
 
-HARNESSES = ("claude-code", "codex", "gemini", "command")
+PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
+HARNESSES = (*PROGRAMS, "command")
 
 
 @click.command()
@@ -36,7 +38,7 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
         did = [f"{manifest.FILE} is there already, with {', '.join(known)}"]
     else:
         name = agent_name(agent or _ask("Agent's name", _default_name(folder), yes=yes))
-        chosen = _harness(harness or _ask("Harness", HARNESSES[0], yes=yes))
+        chosen = _harness(harness or _ask_for_harness(yes=yes))
         did = [_manifest(folder, name, chosen)]
     did += _prompt(folder)
     store = open_store(config.load(folder), say=print_note)
@@ -54,6 +56,13 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
     click.echo(
         f"Next: say in {AgentDefaults().prompt} what it is to do, then `rekindle run {name}`."
     )
+
+
+def _ask_for_harness(*, yes: bool) -> str:
+    """What is installed comes first, and is offered."""
+    found = [name for name, program in PROGRAMS.items() if shutil.which(program)]
+    there = f", installed: {', '.join(found)}" if found else ""
+    return _ask(f"Harness ({', '.join(HARNESSES)}{there})", [*found, *HARNESSES][0], yes=yes)
 
 
 def _harness(name: str) -> str:

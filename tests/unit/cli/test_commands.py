@@ -844,3 +844,18 @@ def test_doctor_fix_catches_the_trail_up(rekindle, project, tmp_path_factory, mo
     assert rekindle("doctor", "--fix")[0] == 0
     assert [seq for seq, _ in repository.trail()] == [2]
     assert "audit trail" not in rekindle("doctor")[1]
+
+
+def test_init_offers_what_is_installed(rekindle, tmp_path, monkeypatch):
+    """The first CLI that is there is the default; without any, Claude Code."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    assert rekindle("init", "--yes", "--agent", "one")[0] == 0
+    (programs / "codex").write_text("#!/bin/sh\n")
+    (programs / "codex").chmod(0o755)
+    assert rekindle("init", "--yes", "--agent", "two")[0] == 0
+    code, out, _ = rekindle("status", "--json")
+    assert code == 0
+    rows = msgspec.json.decode(out)["agents"]
+    assert {row["agent"]: row["harness"] for row in rows} == {"one": "claude-code", "two": "codex"}
