@@ -124,13 +124,12 @@ def is_supervised(folder: str) -> bool:
 
 def identify() -> str:
     """The CLI's process, told from any other that will ever have its number."""
-    pid = os.environ.get("CLAUDE_PID", "")
-    if not pid.isdecimal():
-        pid = str(os.getppid())
+    said = os.environ.get("CLAUDE_PID", "")
+    pid = said if said.isdecimal() else str(os.getppid())
     try:
         name, facts = stat_of(pid)
-        if name.endswith(b"sh"):
-            pid = facts[1].decode()  # the shell that was started for us alone
+        if pid != said and name.endswith(b"sh"):
+            pid = facts[1].decode()  # the shell was started for us alone
             name, facts = stat_of(pid)
         started = facts[19].decode()
         # A number says nothing to who is in another namespace, as in a container.

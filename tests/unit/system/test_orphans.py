@@ -58,7 +58,8 @@ ended = sweep()
 tell(before=before, after=[lives(pid) for pid in pids], ended=ended, again=sweep())
 """
     )
-    assert found == {"before": [True] * 5, "after": [False] * 5, "ended": 5, "again": 0}
+    assert found.pop("ended") >= 5  # a shell in between may still be there
+    assert found == {"before": [True] * 5, "after": [False] * 5, "again": 0}
 
 
 def test_what_does_not_bear_the_mark_survives(inside):
