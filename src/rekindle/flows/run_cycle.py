@@ -77,7 +77,7 @@ class RunCycle:
                     ts=self._world.clock(),
                     launch=mark,
                     cycle=one.cycle,
-                    session=one.session or sessions.of_launch(self._known().lives, mark),
+                    session=one.session or self._opened_by(mark),
                     exit=policy.LOST,
                     resumes=one.resumes,
                     words=found.words,
@@ -85,6 +85,11 @@ class RunCycle:
                 )
             )
             self._world.tell(Fell(found, swept))
+
+    def _opened_by(self, mark: str) -> str:
+        """The session that hooks told of, whether or not somebody has folded that yet."""
+        lives = self._world.store.read(self._agent.name).projection.lives
+        return sessions.of_launch(lives, mark)
 
     def _open(self) -> int:
         """Go on with the cycle that was begun, or begin the next."""
@@ -136,6 +141,7 @@ class RunCycle:
             session=step.session if isinstance(step, Resume) else own,
             resumes=isinstance(step, Resume),
             persona=self._agent.persona,
+            instructions=self._agent.instructions,
             program=self._agent.program,
         )
 

@@ -19,9 +19,7 @@ from rekindle.policy.settings import AgentDefaults
 from rekindle.stores.files import FileStore
 from rekindle.system import bytecode, clock, disk
 from rekindle.system.processes import Interruption, Processes
-from rekindle.wiring.store import HARNESSES, text_of
-
-_ALIASES = {"claude": "claude-code"}
+from rekindle.wiring.store import HARNESSES, harness_of, text_of
 
 
 def run_cycle(
@@ -48,7 +46,7 @@ def run_cycle(
 
 def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ...]) -> Agent:
     entry = project.manifest.agents[name]
-    harness = HARNESSES.get(_ALIASES.get(entry.harness, entry.harness))
+    harness = harness_of(entry.harness)
     if harness is None:
         raise ManifestError(
             f"agent {name}: there is no harness named {entry.harness!r}",
@@ -65,6 +63,7 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
             hint="say there, in your words, what the agent is to do",
         )
     store.create(name)
+    persona, instructions = _persona(project, name, entry)
     hook_program = store.folder(name).run / "hook.pyc"
     disk.replace(hook_program, bytecode.compiled(Path(hook.__file__)))
     passed_on = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
@@ -74,7 +73,8 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         folder=str((project.path / (entry.dir or AgentDefaults().dir)).resolve()),
         task=task,
         rules=text_of(project, entry.rules, "rules"),
-        persona=_persona(project, name, entry),
+        persona=persona,
+        instructions=instructions,
         environment={**passed_on, **(entry.env or {})},
         hook=(sys.executable, "-I", "-S", str(hook_program)),
         program=program,
@@ -98,8 +98,8 @@ def _refuse_unkept(project: Project, name: str, entry: manifest.Agent) -> None:
         )
 
 
-def _persona(project: Project, name: str, entry: manifest.Agent) -> Persona:
-    """The agent's persona, with its files where they are, wherever the agent works."""
+def _persona(project: Project, name: str, entry: manifest.Agent) -> tuple[Persona, str]:
+    """The agent's persona, its files where they are, wherever the agent works; and its words."""
     wanted = entry.persona or AgentDefaults().persona
     found = project.manifest.personas.get(wanted)
     if found is None and wanted != AgentDefaults().persona:
@@ -110,7 +110,7 @@ def _persona(project: Project, name: str, entry: manifest.Agent) -> Persona:
         )
     persona = found or Persona()
     if persona.system_prompt_file is None:
-        return persona
-    text_of(project, persona.system_prompt_file, "system_prompt_file")
+        return persona, ""
+    words = text_of(project, persona.system_prompt_file, "system_prompt_file")
     whole = str((project.path / persona.system_prompt_file).resolve())
-    return msgspec.structs.replace(persona, system_prompt_file=whole)
+    return msgspec.structs.replace(persona, system_prompt_file=whole), words

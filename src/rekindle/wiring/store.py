@@ -4,14 +4,20 @@ from collections.abc import Callable
 
 from rekindle.config import Project
 from rekindle.errors import AuditError, ManifestError
-from rekindle.harnesses import claude_code
+from rekindle.harnesses import claude_code, codex
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.stores.git import AuditTrail
 from rekindle.system import clock, host
 
-HARNESSES: dict[str, Harness] = {claude_code.NAME: claude_code}
+_ALIASES = {"claude": claude_code.NAME}
+HARNESSES: dict[str, Harness] = {each.NAME: each for each in (claude_code, codex)}
+
+
+def harness_of(name: str) -> Harness | None:
+    """The harness that a manifest or a person means."""
+    return HARNESSES.get(_ALIASES.get(name, name))
 
 
 def open_store(project: Project, say: Callable[[AuditError], None] | None = None) -> FileStore:

@@ -355,7 +355,9 @@ def test_a_link_in_a_circle_is_refused(rekindle, root):
     assert (code, "Traceback" in err) == (5, False)
 
 
-@pytest.mark.parametrize("refused", ["settings.local.json", "hook.pyc", "hooks-local.json"])
+@pytest.mark.parametrize(
+    "refused", ["settings.local.json", "hook.pyc", "hooks-claude-code-local.json"]
+)
 def test_a_disk_that_refuses_leaves_the_old_file(rekindle, root, monkeypatch, refused):
     """At whichever write it happens: a typed error, the settings as they were, no litter."""
     path = written(root, "local")
