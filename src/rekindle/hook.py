@@ -45,6 +45,10 @@ _ATTEMPTS = 100
 
 def main(arguments: list[str]) -> None:
     harness, event = arguments[1], arguments[2]
+    if harness != "claude-code":
+        # Of a Claude Code that the CLI may have been started from: another process, another place.
+        for name in ("CLAUDE_PID", "CLAUDE_PROJECT_DIR"):
+            os.environ.pop(name, None)
     payload, size = read_payload(0, *limits(event))
     # Set before anything is started: given up in between, what was started would go on alone.
     give_up_after(PRIMING_SECONDS if event.startswith("SessionStart") else PATIENCE_SECONDS)

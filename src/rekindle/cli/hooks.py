@@ -9,7 +9,6 @@ from click.core import ParameterSource
 
 from rekindle import config
 from rekindle.cli.options import as_json, here, open_agent, print_json, which_agent
-from rekindle.config import Project
 from rekindle.errors import CheckFailedError, RekindleError, UsageError
 from rekindle.flows import install_hooks
 from rekindle.flows.install_hooks import LEVELS, Level, Place, Report
@@ -51,7 +50,7 @@ def install(
     agent: str | None,
     as_json: bool,
 ) -> None:
-    r"""Add the hooks to a CLI's settings, or renew them.
+    """Add the hooks to a CLI's settings, or renew them.
 
     \b
     claude-code
@@ -62,7 +61,7 @@ def install(
     codex
       project  .codex/hooks.json
       user     hooks.json in $CODEX_HOME or ~/.codex
-    """
+    """  # noqa: D301 - what keeps the lines as they are is that very character
     folder: Path | None = None
     if level == "user":
         if agent and context.get_parameter_source("agent") is ParameterSource.COMMANDLINE:
@@ -72,7 +71,8 @@ def install(
         place = _place(level, harness)
     else:
         project, store, name = open_agent(agent)
-        cli = _harness(harness, project, name)
+        own = harness_of(project.manifest.agents[name].harness)
+        cli = _meant(harness, [own] if own else [])
         level = level or install_hooks.levels_of(cli)[0]
         place = install_hooks.place_of(cli, level, project.path, os.environ)
         if not store.exists(name):
@@ -158,32 +158,29 @@ def examine_all() -> list[Report]:
 
 
 def _used(folder: Path | None) -> list[Harness]:
+    """The CLIs of a project's agents; outside of one, the first that there is."""
     try:
         agents = config.load(folder).manifest.agents.values() if folder else ()
     except RekindleError:
         agents = ()  # a manifest that cannot be read is said by others
-    found = [harness_of(agent.harness) for agent in agents]
-    return [one for one in found if one] or [next(iter(HARNESSES.values()))]
+    found = {cli.NAME: cli for agent in agents if (cli := harness_of(agent.harness))}
+    return list(found.values()) or list(HARNESSES.values())[:1]
 
 
 def _place(level: Level | None, harness: str | None) -> Place:
-    """The place that is meant where no agent is named: of a project's only CLI, or the first."""
-    project = None if level == "user" else config.load(here())
-    cli = _harness(harness, project) if project else HARNESSES[harness or next(iter(HARNESSES))]
-    level = level or install_hooks.levels_of(cli)[0]
-    return install_hooks.place_of(cli, level, project.path if project else None, os.environ)
+    """The place that is meant where no agent is named."""
+    folder = config.find(here()) if level == "user" else config.load(here()).path
+    cli = _meant(harness, _used(folder))
+    return install_hooks.place_of(cli, level or install_hooks.levels_of(cli)[0], folder, os.environ)
 
 
-def _harness(given: str | None, project: Project, agent: str = "") -> Harness:
-    """The CLI that was named, or else that of the agent, or of all agents."""
+def _meant(given: str | None, used: list[Harness]) -> Harness:
     if given:
         return HARNESSES[given]
-    agents = project.manifest.agents
-    names = {agents[agent].harness} if agent else {one.harness for one in agents.values()}
-    found = {cli.NAME: cli for name in names if (cli := harness_of(name))}
-    if len(found) == 1:
-        return next(iter(found.values()))
-    raise UsageError("hooks of which CLI?", hint=f"say --harness: {', '.join(found or HARNESSES)}")
+    if len(used) == 1:
+        return used[0]
+    names = ", ".join(cli.NAME for cli in used) or ", ".join(HARNESSES)
+    raise UsageError("hooks of which CLI?", hint=f"say --harness with one of: {names}")
 
 
 def _as_json(one: Report) -> dict[str, Any]:

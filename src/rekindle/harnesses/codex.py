@@ -91,6 +91,8 @@ _TOOLS = {
     **dict.fromkeys(("Read", "Grep", "Glob", "LS"), "read"),
 }
 """What the tools of a persona are in Codex, which does nearly everything by its shell."""
+_TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
+"""What stands in the lines of a rollout that tell how full the window is."""
 _ITEMS = {
     "command_execution": "command",
     "mcp_tool_call": "tool",
@@ -198,7 +200,7 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
     tokens, window, model = None, None, ""
     for line in reversed(tail.split(b"\n")):
         # Most lines are large and hold none of it: looking at the bytes is cheaper than decoding.
-        if not any(sign in line for sign in (b"token", b'"compacted"', b'"turn_context"')):
+        if not any(sign in line for sign in _TELLING):
             continue
         record = parsed(line)
         payload = mapping(record.get("payload"))

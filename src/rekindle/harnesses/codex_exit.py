@@ -23,7 +23,7 @@ _SENTENCES: verdicts.Sentences = (
     (verdicts.LIMIT, r"atingiu o limite|l[ií]mite de uso (se|será) (restablece|redefinid)"),
     (verdicts.LIMIT, r"rate limit (reached|exceeded)|\b429 too many requests"),
     (verdicts.LOGIN, r"token could not be refreshed|failed to refresh token|not logged in"),
-    (verdicts.LOGIN, r"status:? 401\b|sign in again"),
+    (verdicts.LOGIN, r"status:? 401\b|sign in again|missing environment variable"),
     (verdicts.ACCESS, r"status:? 403\b"),
     (verdicts.OUTAGE, r"high demand|at capacity|server_is_overloaded|status:? 5\d\d\b"),
     (verdicts.NETWORK, r"stream disconnected|error sending request|connection failed"),
