@@ -99,6 +99,11 @@ def session_of(started) -> str:
 # Supervised
 
 
+def with_permissions(rekindle, permissions: dict) -> None:
+    persona = json.dumps({"default": {"permissions": permissions}})
+    (rekindle.project / "rekindle.yaml").write_text(f"{MANIFEST}personas: {persona}\n")
+
+
 def test_a_supervised_session_goes_on_after_kill_9(rekindle, openai_model):
     """The orphaned tool is ended before anything else starts, and the same session goes on."""
     resumed = Hang(Text("all done"))
@@ -121,6 +126,21 @@ def test_a_supervised_session_goes_on_after_kill_9(rekindle, openai_model):
     assert ended[0]["swept"] >= 1
     assert ended[1]["window"] > ended[1]["tokens"] > 0
     assert [one["source"] for one in rekindle.events("session.started")] == ["startup", "resume"]
+
+
+def test_what_runs_in_the_sandbox_of_codex_is_ended_too(rekindle, openai_model):
+    """A tool with processes of its own; then the session goes on, held as before."""
+    with_permissions(rekindle, {"allowed_tools": ["Bash"]})
+    resumed = Hang(shell("touch ~/outside"))
+    openai_model.play(long_call(), resumed, Text("all done"))
+    running = rekindle.start("run")
+    killed_in_a_tool_call(rekindle)
+    openai_model.log.wait_for(lambda request: request.step is resumed, timeout=60)
+    assert rekindle.tools() == []
+    resumed.release.set()
+    assert running.wait() == 0, running.err
+    assert not (rekindle.cli.home / "outside").exists()
+    assert "Read-only file system" in openai_model.log.main[-1].results[-1].text
 
 
 def test_a_wrapper_that_is_killed_leaves_nothing_behind(rekindle, openai_model, codex_program):
@@ -226,11 +246,6 @@ def test_only_hooks_that_somebody_trusts_run_beside_ours(rekindle, openai_model)
 
 
 PATCH = "*** Begin Patch\n*** Add File: patched\n+words\n*** End Patch\n"
-
-
-def with_permissions(rekindle, permissions: dict) -> None:
-    persona = json.dumps({"default": {"permissions": permissions}})
-    (rekindle.project / "rekindle.yaml").write_text(f"{MANIFEST}personas: {persona}\n")
 
 
 def test_a_read_only_persona_neither_writes_nor_runs_anything(rekindle, openai_model):

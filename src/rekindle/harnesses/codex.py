@@ -263,16 +263,22 @@ def trust(these: Hooks, file: str) -> dict[str, Any]:
 
     It knows a hook by its place, and by the hash of what it is.
     """
-    trusted = {}
-    for event, entries in these.items():
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
-        for place, entry in enumerate(entries):
-            handlers = [{**handler, "async": False} for handler in entry["hooks"]]
-            identity = {**entry, "hooks": handlers, "event_name": name}
-            form = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-            value = hashlib.sha256(form.encode("utf-8", "replace")).hexdigest()
-            trusted[f"{file}:{name}:{place}:0"] = {"trusted_hash": f"sha256:{value}"}
-    return trusted
+    return {
+        f"{file}:{_snake(event)}:{place}:{number}": {"trusted_hash": _hash(event, entry, handler)}
+        for event, entries in these.items()
+        for place, entry in enumerate(entries)
+        for number, handler in enumerate(entry["hooks"])
+    }
+
+
+def _hash(event: str, entry: Mapping[str, Any], handler: Mapping[str, Any]) -> str:
+    alone = {**entry, "hooks": [{"async": False, **handler}], "event_name": _snake(event)}
+    form = json.dumps(alone, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(form.encode('utf-8', 'replace')).hexdigest()}"
+
+
+def _snake(event: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
 
 
 def _setting(name: str, value: object) -> str:
