@@ -5,7 +5,8 @@ Our exception tree, with the exit code that each branch ends a command with:
     RekindleError                     1
     ├── UsageError                    2
     ├── ManifestError                 3
-    │   └── ManifestMissingError      3
+    │   ├── ManifestMissingError      3
+    │   └── UnenforceableError        3
     ├── DocumentError                 4
     │   └── NewerSchemaError          4
     ├── StoreError                    5
@@ -52,6 +53,7 @@ __all__ = [
     "RekindleError",
     "StoreError",
     "SupervisedError",
+    "UnenforceableError",
     "UnknownAgentError",
     "UnknownLoopError",
     "UnsafePathError",
@@ -102,6 +104,15 @@ class ManifestMissingError(ManifestError):
             hint="run `rekindle init` in the folder that your agent works in",
         )
         self.start = start
+
+
+class UnenforceableError(ManifestError):
+    """A persona has a permission that its CLI could not hold the agent to."""
+
+    def __init__(self, program: str, rule: str, *, hint: str) -> None:
+        super().__init__(f"{program} cannot hold an agent to the permission {rule!r}", hint=hint)
+        self.program = program
+        self.rule = rule
 
 
 class DocumentError(RekindleError):

@@ -45,6 +45,10 @@ _ATTEMPTS = 100
 
 def main(arguments: list[str]) -> None:
     harness, event = arguments[1], arguments[2]
+    if harness != "claude-code":
+        # Of a Claude Code that the CLI may have been started from: another process, another place.
+        for name in ("CLAUDE_PID", "CLAUDE_PROJECT_DIR"):
+            os.environ.pop(name, None)
     payload, size = read_payload(0, *limits(event))
     after(PATIENCE_SECONDS, end)
     folder = find_folder(arguments[3] if len(arguments) > 3 else "")  # noqa: PLR2004 - argv

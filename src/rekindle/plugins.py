@@ -17,8 +17,9 @@ GROUP = "rekindle.harnesses"
 ALIASES = {"claude": "claude-code"}
 BUILT_IN = {
     "claude-code": "rekindle.harnesses.claude_code",
+    "codex": "rekindle.harnesses.codex",
 }
-_WANTED = ("NAME", "CAN", "INSTALL", "command", "read_stream", "usage", "classify")
+_WANTED = ("NAME", "CAN", "INSTALL", "HOOK_FILES", "command", "read_stream", "usage", "classify")
 
 
 class Harnesses(Mapping[str, Harness]):

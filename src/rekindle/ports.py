@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import HookFiles
 from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Seen, Start, Usage
 
 
@@ -28,6 +29,10 @@ class Harness(Protocol):
     @property
     def INSTALL(self) -> str:  # noqa: N802 - as above
         """How a person gets the program."""
+
+    @property
+    def HOOK_FILES(self) -> HookFiles | None:  # noqa: N802 - as above
+        """Where its settings are; None for a CLI that has no hooks."""
 
     def command(self, start: Start) -> Command: ...
 

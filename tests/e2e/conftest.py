@@ -46,7 +46,8 @@ def unbriefed(claude, place):
     (claude.project / ".claude").mkdir()
     settings = claude.project / ".claude/settings.json"
     settings.write_text(json.dumps({"hooks": {"PreToolUse": entry}}))
-    return Rekindle(claude, place)
+    headless = ("-p", "--output-format", "stream-json", "--verbose", "--allowedTools=Bash")
+    return Rekindle(claude, place, headless)
 
 
 @pytest.fixture

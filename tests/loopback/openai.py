@@ -134,7 +134,10 @@ def _items(request: Request, answer: Answer) -> Iterator[dict[str, Any]]:
             for index, call in enumerate(calls):
                 number = f"{request.number:06}_{index}"
                 identity = {"id": f"fc_{number}", "call_id": f"call_{number}", "name": call.name}
-                yield {"type": "function_call", **identity, "arguments": json.dumps(call.input)}
+                if call.name == "apply_patch":  # the one tool that is given plain text
+                    yield {"type": "custom_tool_call", **identity, "input": call.input["input"]}
+                else:
+                    yield {"type": "function_call", **identity, "arguments": json.dumps(call.input)}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
@@ -165,6 +168,9 @@ def _events(
         if item["type"] == "message":
             whole, kind, empty = item["content"][0]["text"], "output_text", {"content": []}
             of = {**place, "item_id": item["id"], "content_index": 0}
+        elif item["type"] == "custom_tool_call":
+            whole, kind, empty = item["input"], "custom_tool_call_input", {"input": ""}
+            of = {**place, "item_id": item["id"]}
         else:
             whole, kind, empty = item["arguments"], "function_call_arguments", {"arguments": ""}
             of = {**place, "item_id": item["id"]}

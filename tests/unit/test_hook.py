@@ -17,7 +17,7 @@ from rekindle import hook
 from rekindle.documents import event as events
 from rekindle.documents import relay
 from rekindle.errors import RekindleError
-from rekindle.harnesses import claude_code
+from rekindle.harnesses import claude_code, codex
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore, inbox
 from rekindle.system import clock, disk, host
@@ -37,8 +37,8 @@ def program(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def agent(tmp_path) -> FileStore:
-    """A store that reads Claude Code's hooks."""
-    harnesses = {claude_code.NAME: claude_code.read_hook}
+    """A store that reads hooks."""
+    harnesses = {each.NAME: each.read_hook for each in (claude_code, codex)}
     made = FileStore(
         tmp_path, host="here", settings=Settings(), clock=clock.now, harnesses=harnesses
     )
@@ -50,7 +50,9 @@ def agent(tmp_path) -> FileStore:
 def run(program, agent):
     """Run the hook as the CLI does; gives what it printed."""
 
-    def started(payload, event="PostToolUse", *, folder=None, cwd="/", **environment):
+    def started(
+        payload, event="PostToolUse", *, harness="claude-code", folder=None, cwd="/", **environment
+    ):
         place = str(agent.folder("trades").path) if folder is None else folder
         data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
         ended = subprocess.run(
@@ -59,7 +61,7 @@ def run(program, agent):
                 "-I",
                 "-S",
                 str(program),
-                "claude-code",
+                harness,
                 event,
                 *([place] * bool(place)),
             ],
@@ -474,6 +476,16 @@ def test_only_a_start_names_its_process(agent, run):
     assert words[1][5] == b"-"
     (started,) = folded(agent, events.SessionStarted)
     assert started.process.encode() == words[0][5]
+
+
+def test_codex_started_from_claude_code_is_itself(agent, run, tmp_path):
+    """The process and the project that stand in its environment are another program's."""
+    below = agent.folder("trades").path.parents[2]
+    inherited = {"CLAUDE_PID": "1", "CLAUDE_PROJECT_DIR": str(tmp_path / "other")}
+    run(payload(), "SessionStart:resume", harness="codex", folder="", cwd=below, **inherited)
+    (started,) = folded(agent, events.SessionStarted)
+    assert started.process.partition(".")[0] == str(os.getpid())
+    assert started.harness == "codex"
 
 
 @pytest.mark.parametrize("size", [5_000, 6_143, 6_144, 8_191, 8_192, 8_193, 50_000, 3_000_000])

@@ -69,13 +69,12 @@ def _examine() -> dict[str, list[Problem]]:
         if agent.prompt and not (project.path / agent.prompt).is_file():
             problems.append(Problem(f"{agent.prompt} is missing", "write the agent's task there"))
         found[name] = problems
-    broken = [one for one in examine_all() if one.is_broken]
-    if broken:  # no agent's name begins with a dot
-        found[".claude"] = [
-            Problem(f"hooks for {one.place.level}: {what}", one.mend)
-            for one in broken
-            for what in one.problems
-        ]
+    for one in examine_all():
+        if one.is_broken:  # no agent's name begins with a dot
+            problems = [
+                Problem(f"hooks for {one.place.level}: {what}", one.mend) for what in one.problems
+            ]
+            found.setdefault(one.place.files.folder, []).extend(problems)
     return found
 
 

@@ -9,23 +9,29 @@ from click.core import ParameterSource
 
 from rekindle import config
 from rekindle.cli.options import as_json, here, open_agent, print_json, which_agent
-from rekindle.errors import CheckFailedError, UsageError
+from rekindle.errors import CheckFailedError, RekindleError, UsageError
 from rekindle.flows import install_hooks
 from rekindle.flows.install_hooks import LEVELS, Level, Place, Report
+from rekindle.ports import Harness
+from rekindle.wiring.store import HARNESSES
 
 which_level = click.option(
     "--for",
     "level",
     type=click.Choice(LEVELS),
-    default="local",
-    show_default=True,
-    help="local: you, in this project; project: all who share it; user: you, in every project.",
+    help="local: you, in this project; project: all who share it; user: you, in every project. "
+    "Default: the first of them that the CLI has.",
+)
+which_harness = click.option(
+    "--harness",
+    type=click.Choice(tuple(HARNESSES)),
+    help="The CLI; default: the agent's own.",
 )
 
 
 @click.group()
 def hooks() -> None:
-    """Have Claude Code report to Rekindle: starts, prompts, tool calls, ends.
+    """Have an agent CLI report to Rekindle: starts, prompts, tool calls, ends.
 
     They are added to its settings: every other key, and every other hook, stays as it is.
     """
@@ -33,35 +39,50 @@ def hooks() -> None:
 
 @hooks.command()
 @which_level
+@which_harness
 @which_agent
 @as_json
 @click.pass_context
-def install(context: click.Context, level: Level, agent: str | None, as_json: bool) -> None:
-    r"""Add the hooks to Claude Code's settings, or renew them.
+def install(
+    context: click.Context,
+    level: Level | None,
+    harness: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """Add the hooks to a CLI's settings, or renew them.
 
     \b
-    local    .claude/settings.local.json
-    project  .claude/settings.json; it then names this machine's Python
-    user     settings.json in $CLAUDE_CONFIG_DIR or ~/.claude; the agent is the only one
-             of the project that Claude Code works in
-    """
+    claude-code
+      local    .claude/settings.local.json
+      project  .claude/settings.json; it then names this machine's Python
+      user     settings.json in $CLAUDE_CONFIG_DIR or ~/.claude; the agent is the only one
+               of the project that the CLI works in
+    codex
+      project  .codex/hooks.json
+      user     hooks.json in $CODEX_HOME or ~/.codex
+    """  # noqa: D301 - what keeps the lines as they are is that very character
     folder: Path | None = None
     if level == "user":
         if agent and context.get_parameter_source("agent") is ParameterSource.COMMANDLINE:
             raise UsageError(
                 "hooks for every project cannot name an agent", hint="leave --agent out"
             )
-        place = _place(level)
+        place = _place(level, harness)
     else:
         project, store, name = open_agent(agent)
+        own = HARNESSES.get(project.manifest.agents[name].harness)
+        cli = _meant(harness, [own] if own else [])
+        level = level or install_hooks.levels_of(cli)[0]
+        place = install_hooks.place_of(cli, level, project.path, os.environ)
         if not store.exists(name):
             store.create(name)
         folder = store.folder(name).path
-        place = install_hooks.place_of(level, project.path, os.environ)
     done = install_hooks.install(place, folder)
     if as_json:
         changed = done.settings_changed or done.program_changed
-        print_json({"level": level, "settings": place.shown, "changed": changed})
+        told = {"harness": place.harness.NAME, "level": level, "settings": place.shown}
+        print_json({**told, "changed": changed})
         return
     if done.settings_changed:
         click.echo(f"✓ hooks installed in {place.shown}")
@@ -73,19 +94,26 @@ def install(context: click.Context, level: Level, agent: str | None, as_json: bo
         click.echo("· it names this machine's Python: keep it out of git")
     if level == "project" and done.settings_changed:
         click.echo("· it names this machine's Python: whoever shares it elsewhere installs again")
+    files = place.files
+    if files.trust and done.settings_changed:
+        click.echo(f"· {files.trust}")
     where = "in any project with an agent" if level == "user" else "here"
-    click.echo(f"Next: start `claude` {where}; `rekindle status` shows when it was last active.")
+    click.echo(
+        f"Next: start `{files.program}` {where}; `rekindle status` shows when it was last active."
+    )
 
 
 @hooks.command()
 @which_level
+@which_harness
 @as_json
-def uninstall(level: Level, as_json: bool) -> None:
+def uninstall(level: Level | None, harness: str | None, as_json: bool) -> None:
     """Take the hooks out again: the settings are as they were before."""
-    place = _place(level)
+    place = _place(level, harness)
     done = install_hooks.uninstall(place)
     if as_json:
-        print_json({"level": level, "settings": place.shown, "changed": done.settings_changed})
+        changed = {"settings": place.shown, "changed": done.settings_changed}
+        print_json({"harness": place.harness.NAME, "level": place.level, **changed})
     elif done.settings_removed:
         click.echo(f"✓ hooks removed, and with them {place.shown}, which held nothing else")
     elif done.settings_changed:
@@ -114,22 +142,50 @@ def status(as_json: bool) -> None:
 
 
 def examine_all() -> list[Report]:
-    """Every level that there is here: outside of a project, only the user's."""
-    project = config.find(here())
-    levels = LEVELS if project else ("user",)
-    return [
-        install_hooks.examine(install_hooks.place_of(level, project, os.environ))
-        for level in levels
+    """Every level that there is here: outside of a project, only the user's.
+
+    Of a CLI that no agent uses, only where something is installed.
+    """
+    folder = config.find(here())
+    found = [
+        install_hooks.examine(install_hooks.place_of(cli, level, folder, os.environ))
+        for cli in HARNESSES.values()
+        for level in install_hooks.levels_of(cli)
+        if folder or level == "user"
     ]
+    used = _used(folder)
+    return [one for one in found if one.place.harness in used or one.state != "not installed"]
 
 
-def _place(level: Level) -> Place:
-    project = None if level == "user" else config.load(here()).path
-    return install_hooks.place_of(level, project, os.environ)
+def _used(folder: Path | None) -> list[Harness]:
+    """The CLIs of a project's agents; outside of one, the first that there is."""
+    try:
+        agents = config.load(folder).manifest.agents.values() if folder else ()
+    except RekindleError:
+        agents = ()  # a manifest that cannot be read is said by others
+    found = {cli.NAME: cli for agent in agents if (cli := HARNESSES.get(agent.harness))}
+    return list(found.values()) or list(HARNESSES.values())[:1]
+
+
+def _place(level: Level | None, harness: str | None) -> Place:
+    """The place that is meant where no agent is named."""
+    folder = config.find(here()) if level == "user" else config.load(here()).path
+    cli = _meant(harness, _used(folder))
+    return install_hooks.place_of(cli, level or install_hooks.levels_of(cli)[0], folder, os.environ)
+
+
+def _meant(given: str | None, used: list[Harness]) -> Harness:
+    if given:
+        return HARNESSES[given]
+    if len(used) == 1:
+        return used[0]
+    names = ", ".join(cli.NAME for cli in used) or ", ".join(HARNESSES)
+    raise UsageError("hooks of which CLI?", hint=f"say --harness with one of: {names}")
 
 
 def _as_json(one: Report) -> dict[str, Any]:
     return {
+        "harness": one.place.harness.NAME,
         "level": one.place.level,
         "settings": one.place.shown,
         "state": one.state,

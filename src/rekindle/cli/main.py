@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Whether this file system keeps what Rekindle promises.",
     ),
     "demo": ("rekindle.cli.demo:demo", "Watch an agent being killed and coming back."),
-    "hooks": ("rekindle.cli.hooks:hooks", "Have Claude Code report to Rekindle."),
+    "hooks": ("rekindle.cli.hooks:hooks", "Have an agent CLI report to Rekindle."),
     "relay": ("rekindle.cli.relay:relay", "The document between cycles: show, check, set."),
     "loops": ("rekindle.cli.loops:loops", "What is open, and what was resolved."),
     "resolve": ("rekindle.cli.loops:resolve", "Take an open loop off the list."),

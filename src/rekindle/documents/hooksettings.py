@@ -1,8 +1,9 @@
-"""Our hooks in Claude Code's settings: put in, found again, taken out. Text in, text out.
+"""Our hooks in a CLI's settings: put in, found again, taken out. Text in, text out.
 
     {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "…", "timeout": 10}]}]}}
 
-The file is somebody else's: everything but our own entries keeps its bytes and its place.
+Claude Code has them in its settings, Codex in a file of their own; the form is the same. The file
+is somebody else's: everything but our own entries keeps its bytes and its place.
 """
 
 import json
@@ -13,10 +14,10 @@ from typing import Any
 import msgspec
 
 from rekindle.documents import jsonedit
+from rekindle.documents.identity import STABLE_ID
 from rekindle.documents.jsonedit import Edit, Node
 from rekindle.errors import DocumentError
 
-HARNESS = "claude-code"
 PROGRAM = "hook.pyc"
 NEW = "{}\n"
 """What a file that is not there, or empty, is taken for."""
@@ -26,11 +27,29 @@ _LONG_NUMBER = 300
 Hooks = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
+class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a CLI looks for hooks."""
+
+    program: str
+    """What a person starts it by."""
+    folder: str
+    """Its folder in a project and in a home."""
+    moved_by: str = ""
+    """The variable that puts another folder in the place of the one in the home."""
+    local: str = ""
+    """The file of one person in one project; empty where the CLI has no such."""
+    project: str
+    user: str
+    trust: str = ""
+    """What a person must do before the CLI runs them; empty: nothing."""
+
+
 class Command(msgspec.Struct, frozen=True):
     """A command line of ours, whichever version and place it was installed from."""
 
     python: str
     program: str
+    harness: str
     event: str
     folder: str
     """The agent's; empty where the hook finds it by itself."""
@@ -55,10 +74,11 @@ def read_command(line: object) -> Command | None:
         return None
     words = words[: words.index("||")] if "||" in words else words
     for place in range(1, len(words) - 2):
-        is_ours = words[place].rpartition("/")[2] == PROGRAM and words[place + 1] == HARNESS
+        harness, event = words[place + 1], words[place + 2]
+        is_ours = words[place].rpartition("/")[2] == PROGRAM and STABLE_ID.match(harness)
         if is_ours and len(words) <= place + 4:
             folder = words[place + 3] if len(words) > place + 3 else ""
-            return Command(words[0], words[place], words[place + 2], folder)
+            return Command(words[0], words[place], harness, event, folder)
     return None
 
 

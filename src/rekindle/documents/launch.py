@@ -42,6 +42,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     scratch: str = ""
     """A folder for the files of this launch."""
     persona: Persona = Persona()
+    instructions: str = ""
+    """The text of the persona's system prompt."""
     program: tuple[str, ...] = ()
     """What is started in the place of the CLI's own program."""
 

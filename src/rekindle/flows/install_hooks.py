@@ -1,4 +1,4 @@
-"""Our hooks in Claude Code's settings files: installed, examined, taken out again.
+"""Our hooks in a CLI's settings files: installed, examined, taken out again.
 
 Beside the compiled hook lies a record of each file: the text from before, and the hash of what we
 wrote. As long as the file has that hash, uninstalling puts the old bytes back; where somebody
@@ -17,11 +17,11 @@ import msgspec
 
 from rekindle import hook
 from rekindle.documents import hooksettings, jsontext
-from rekindle.documents.hooksettings import Hooks, Installed
+from rekindle.documents.hooksettings import HookFiles, Hooks, Installed
 from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, RekindleError, StoreError, UsageError, storing
-from rekindle.harnesses import claude_code
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
+from rekindle.ports import Harness
 from rekindle.stores.files import layout
 from rekindle.system import bytecode, disk
 
@@ -38,7 +38,9 @@ _SOURCE = Path(hook.__file__)
 class Place(msgspec.Struct, frozen=True):
     """One settings file, and the folder of ours that serves it."""
 
+    harness: Harness
     level: Level
+    files: HookFiles
     settings: Path
     home: Path
 
@@ -49,8 +51,11 @@ class Place(msgspec.Struct, frozen=True):
     @property
     def record(self) -> Path:
         # A user may have several configuration folders; a project may be moved.
-        name = jsontext.fingerprint(os.fsencode(self.settings))[:12]
-        return self.home / f"hooks-{name if self.level == 'user' else self.level}.json"
+        if self.level == "user":
+            name = jsontext.fingerprint(os.fsencode(self.settings))[:12]
+        else:
+            name = f"{self.harness.NAME}-{self.level}"
+        return self.home / f"hooks-{name}.json"
 
     @property
     def shown(self) -> str:
@@ -84,18 +89,33 @@ class Report(msgspec.Struct, frozen=True):
         return self.state in {"partly", "outdated", "unreadable"}
 
 
-def place_of(level: Level, project: Path | None, environment: Mapping[str, str]) -> Place:
+def levels_of(harness: Harness) -> tuple[Level, ...]:
+    """The levels that a CLI has; the first is the one that touches the fewest people."""
+    return tuple(level for level in LEVELS if getattr(harness.HOOK_FILES, level, None))
+
+
+def place_of(
+    harness: Harness, level: Level, project: Path | None, environment: Mapping[str, str]
+) -> Place:
+    files = harness.HOOK_FILES
+    if files is None:
+        raise UsageError(
+            f"{harness.NAME} has no hooks", hint="`rekindle run` follows what it prints instead"
+        )
+    name = getattr(files, level)
+    if not name:
+        hint = f"say --for with one of: {', '.join(levels_of(harness))}"
+        raise UsageError(f"{harness.NAME} has no {level} hooks", hint=hint)
     if level == "user":
-        config = environment.get("CLAUDE_CONFIG_DIR")
-        settings = Path(config).absolute() if config else Path.home() / ".claude"
+        moved = environment.get(files.moved_by)
+        settings = Path(moved).absolute() if moved else Path.home() / files.folder
         data = environment.get("XDG_DATA_HOME", "")
         # The XDG specification has relative paths ignored.
         home = Path(data) if data.startswith("/") else Path.home() / ".local/share"
-        return Place(level, settings / "settings.json", home / "rekindle")
+        return Place(harness, level, files, settings / name, home / "rekindle")
     if project is None:
         raise UsageError("there is no project here", hint="run `rekindle init`, or say --for user")
-    name = "settings.local.json" if level == "local" else "settings.json"
-    return Place(level, project / ".claude" / name, project / layout.FOLDER)
+    return Place(harness, level, files, project / files.folder / name, project / layout.FOLDER)
 
 
 def install(place: Place, folder: Path | None) -> Done:
@@ -160,12 +180,13 @@ def examine(place: Place) -> Report:
         return Report(place, "unreadable", (str(error),), error.hint)
     if not found:
         return Report(place, "not installed")
-    mend = shlex.join(["rekindle", "hooks", "install", "--for", place.level, *_agent(found)])
+    how = ["--harness", place.harness.NAME, "--for", place.level]
+    mend = shlex.join(["rekindle", "hooks", "install", *how, *_agent(found)])
     if disabled:
         what = f"{place.shown} says disableAllHooks: no hook runs"
         return Report(place, "outdated", (what,), "remove that line")
     problems = tuple(dict.fromkeys(_problems(found)))
-    wanted = hooksettings.wanted(claude_code.hooks([], supervised=False))
+    wanted = hooksettings.wanted(place.harness.hooks([], supervised=False))
     there = [(one.event, one.matcher) for one in found]
     missing = [event for event, matcher, _ in wanted if (event, matcher) not in there]
     if missing:
@@ -190,7 +211,7 @@ def _hooks(place: Place, folder: Path | None) -> Hooks:
             hint="rename the folder",
         ) from error
     program = [str(python), "-I", "-S", str(place.program)]
-    return claude_code.hooks(program, supervised=False, folder=str(folder or ""))
+    return place.harness.hooks(program, supervised=False, folder=str(folder or ""))
 
 
 def _stand(found: list[Installed], hooks: Hooks) -> bool:
@@ -329,7 +350,11 @@ def _beside(place: Place) -> list[Place]:
     if place.level == "user":
         return []
     levels: tuple[Level, ...] = ("local", "project")
-    return [place_of(level, place.home.parent, {}) for level in levels if level != place.level]
+    return [
+        place_of(place.harness, level, place.home.parent, {})
+        for level in levels
+        if level != place.level and level in levels_of(place.harness)
+    ]
 
 
 def _forget(place: Place) -> bool:

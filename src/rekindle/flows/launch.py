@@ -48,6 +48,8 @@ class Agent(msgspec.Struct, frozen=True):
     """The hook program."""
     program: tuple[str, ...] = ()
     """What is started in the place of the CLI's own program."""
+    instructions: str = ""
+    """The text of the persona's system prompt."""
 
 
 class Launching(msgspec.Struct, frozen=True):
@@ -119,6 +121,11 @@ class Launch:
         self._agent = agent
         self._world = world
         self.start = start
+        self._folder = world.store.folder(agent.name)
+        # Here, and not when it is started: what a harness refuses is no launch yet.
+        self._command = agent.harness.command(
+            msgspec.structs.replace(start, hook=agent.hook, scratch=str(self._folder.run))
+        )
         self.watched = Watched()
         self.code: int | None = None
 
@@ -154,10 +161,7 @@ class Launch:
         return self._agent.harness.usage(tail, {}) if tail else None
 
     def _begin(self, prompt: str) -> Child:
-        folder = self._world.store.folder(self._agent.name)
-        command = self._agent.harness.command(
-            msgspec.structs.replace(self.start, hook=self._agent.hook, scratch=str(folder.run))
-        )
+        folder, command = self._folder, self._command
         for name, text in command.files.items():
             disk.replace(folder.run / name, text.encode())
         own = {

@@ -56,10 +56,6 @@ class RunCycle:
     def _known(self) -> Projection:
         return self._world.store.read(self._agent.name).committed
 
-    def _store_view(self) -> sessions.Lives:
-        """What sessions have reported, folded yet or not."""
-        return self._world.store.read(self._agent.name).projection.lives
-
     def _append(self, *new: events.AnyEvent) -> None:
         with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
@@ -77,7 +73,7 @@ class RunCycle:
                 mark, boot=one.boot, uptime=one.uptime, patience=STOP_SECONDS
             )
             found = Exit("crash", "its supervisor was gone before it ended")
-            reported = sessions.of_launch(self._store_view(), mark)
+            reported = self._opened_by(mark)
             self._append(
                 events.LaunchEnded(
                     ts=self._world.clock(),
@@ -93,6 +89,11 @@ class RunCycle:
                 )
             )
             self._world.tell(Fell(found, swept))
+
+    def _opened_by(self, mark: str) -> str:
+        """The session that hooks told of, whether or not somebody has folded that yet."""
+        lives = self._world.store.read(self._agent.name).projection.lives
+        return sessions.of_launch(lives, mark)
 
     def _open(self) -> int:
         """Go on with the cycle that was begun, or begin the next."""
@@ -145,6 +146,7 @@ class RunCycle:
             session=step.session if isinstance(step, Resume) else own,
             resumes=isinstance(step, Resume),
             persona=self._agent.persona,
+            instructions=self._agent.instructions,
             program=self._agent.program,
         )
 

@@ -1,28 +1,18 @@
 """Claude Code: how it is started, what it says, how it ends; all in our words.
 
-Seen with 2.1.325, and held to it by the recordings in tests/recordings. All hook payloads carry
-session_id, transcript_path, cwd and hook_event_name; a tool's own id stands behind its input, so
-that it survives when a large payload is cut.
+Seen with 2.1.325, and held to it by the recordings in tests/recordings.
 """
 
-import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from rekindle.documents import jsontext
-from rekindle.documents.event import (
-    AnyEvent,
-    Heartbeat,
-    PromptSubmitted,
-    SessionCompacted,
-    SessionEnded,
-    SessionStarted,
-)
+from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.identity import STABLE_ID, one_line
+from rekindle.documents.hooksettings import HookFiles
+from rekindle.documents.identity import one_line
 from rekindle.documents.launch import (
     Called,
     Capabilities,
@@ -38,11 +28,14 @@ from rekindle.documents.launch import (
     Usage,
     Used,
 )
-from rekindle.errors import DocumentError, UsageError
+from rekindle.errors import UsageError
+from rekindle.harnesses import hookwords
 from rekindle.harnesses.claude_code_exit import classify
+from rekindle.harnesses.foreign import count, mapping, parsed, text, uuid, word
 
 __all__ = [
     "CAN",
+    "HOOK_FILES",
     "INSTALL",
     "NAME",
     "NEVER_PASSED_ON",
@@ -59,6 +52,14 @@ __all__ = [
 NAME = "claude-code"
 CAN = Capabilities()
 HOOKS_FILE = "hooks.json"
+HOOK_FILES = HookFiles(
+    program="claude",
+    folder=".claude",
+    moved_by="CLAUDE_CONFIG_DIR",
+    local="settings.local.json",
+    project="settings.json",
+    user="settings.json",
+)
 INSTALL = "install it: npm install -g @anthropic-ai/claude-code"
 PASSED_ON = (
     "ANTHROPIC_",
@@ -77,21 +78,13 @@ PASSED_ON = (
 """How the variables begin that Claude Code is set up with."""
 NEVER_PASSED_ON = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_PROJECT_DIR")
 """Those of a session that we may have been started from ourselves."""
-PROMPT_CHARACTERS = 8_000
-"""What is kept of a prompt: enough to say again after a compaction what was asked."""
-LINE_BYTES = 32 * 1024 * 1024
-"""A longer line of the stream is not read: nothing that we look for is as large."""
 HOOK_SECONDS = 10
 """When the CLI gives a hook up. Ours gives itself up long before; without a number of its own,
 SessionEnd's was cancelled while the program was ending."""
 
-_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-"""In lower case: the id is also the name of the transcript, and the CLI looks for it by letter."""
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 _BRAKE = "PostToolBatch"
-_MOST = 2**53
-"""Beyond it, the CLI's own language has no whole numbers."""
 _SYNTHETIC = "<synthetic>"
 """The model of a message that the CLI wrote itself."""
 
@@ -103,7 +96,7 @@ def command(start: Start) -> Command:
     for a fresh session only: a session keeps the one that it began with, whatever a later launch
     says.
     """
-    if not _SESSION.match(start.session):
+    if not uuid(start.session):
         raise UsageError(
             f"{start.session[:80]!r} cannot be a session of Claude Code",
             hint="its sessions are named by a UUID, in lower case",
@@ -130,9 +123,8 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
     """
 
     def entry(event: str, **matcher: str) -> dict[str, Any]:
-        # Python ends with 2 where its program is gone, and 2 would block prompts and compactions.
-        line = f"{shlex.join([*program, NAME, event, *([folder] if folder else [])])} || true"
-        return {**matcher, "hooks": [{"type": "command", "command": line, "timeout": HOOK_SECONDS}]}
+        line = hookwords.command_line(program, NAME, event, folder)
+        return {**matcher, "hooks": [hookwords.handler(line, HOOK_SECONDS)]}
 
     plain = (*_EVENTS, _BRAKE) if supervised else _EVENTS
     return {
@@ -148,49 +140,7 @@ def told(event: str, text: str) -> str:  # noqa: ARG001 - other CLIs want anothe
 
 def read_hook(line: HookLine) -> AnyEvent | None:
     """The fact that a hook reports; None where it reports nothing that we keep."""
-    fields = line.fields()
-    session = _text(fields.get("session_id"))
-    if not STABLE_ID.match(session):
-        raise DocumentError("hook payload", "names no session")
-    match line.event:
-        case "SessionStart":
-            return SessionStarted(
-                ts=line.ts,
-                session=session,
-                harness=NAME,
-                source=line.source or one_line(_text(fields.get("source")), 40),
-                launch=line.launch,
-                process=line.process,
-                transcript=one_line(_text(fields.get("transcript_path"))),
-                visitor=line.visitor,
-            )
-        case "SessionEnd":
-            reason = one_line(_text(fields.get("reason")), 80)
-            return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
-        case "UserPromptSubmit":
-            prompt = _text(fields.get("prompt"))[:PROMPT_CHARACTERS]
-            return PromptSubmitted(
-                ts=line.ts,
-                session=session,
-                text=prompt,
-                call=one_line(_text(fields.get("prompt_id")), 80),
-                visitor=line.visitor,
-            )
-        case "PreCompact":
-            trigger = one_line(_text(fields.get("trigger")), 40)
-            return SessionCompacted(
-                ts=line.ts, session=session, trigger=trigger, visitor=line.visitor
-            )
-        case "PostToolUse" | "PostToolUseFailure":
-            return Heartbeat(
-                ts=line.ts,
-                session=session,
-                tool=one_line(_text(fields.get("tool_name")), 80),
-                call=one_line(_text(fields.get("tool_use_id")), 80),
-                visitor=line.visitor,
-            )
-        case _:
-            return None
+    return hookwords.read(line, NAME, prompt_id="prompt_id")
 
 
 def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for each kind of line
@@ -198,25 +148,25 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
 
     A sub-agent's own messages are left out: they fill another window.
     """
-    record = _record(line)
+    record = parsed(line)
     match record.get("type"), record.get("subtype"):
         case "system", "init":
-            session = _session(record.get("session_id"))
-            model, version = _word(record.get("model")), _word(record.get("claude_code_version"))
+            session = uuid(record.get("session_id"))
+            model, version = word(record.get("model")), word(record.get("claude_code_version"))
             return (Opened(session, model, version),) if session else ()
         case "system", "api_retry":
-            seconds = (_count(record.get("retry_delay_ms")) or 0) / 1000
-            return (Retried(_count(record.get("error_status")), seconds),)
+            seconds = (count(record.get("retry_delay_ms")) or 0) / 1000
+            return (Retried(count(record.get("error_status")), seconds),)
         case "system", "compact_boundary":
-            sizes = _object(record.get("compact_metadata"))
-            return (Compacted(_count(sizes.get("pre_tokens")), _count(sizes.get("post_tokens"))),)
+            sizes = mapping(record.get("compact_metadata"))
+            return (Compacted(count(sizes.get("pre_tokens")), count(sizes.get("post_tokens"))),)
         case "rate_limit_event", _:
-            limit = _object(record.get("rate_limit_info"))
+            limit = mapping(record.get("rate_limit_info"))
             # The other statuses come on ordinary turns, also beside a rejected `overageStatus`.
             refused = limit.get("status") == "rejected"
-            return (Refused(_count(limit.get("resetsAt"))),) if refused else ()
+            return (Refused(count(limit.get("resetsAt"))),) if refused else ()
         case "assistant", _ if record.get("parent_tool_use_id") is None:
-            return tuple(_message(_object(record.get("message"))))
+            return tuple(_message(mapping(record.get("message"))))
         case "result", _:
             return (_finished(record),)
         case _:
@@ -234,18 +184,18 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
         # Most lines are large and of no interest; looking at the bytes is cheaper than decoding.
         if b'"usage"' not in line and b'"compact_boundary"' not in line:
             continue
-        record = _record(line)
+        record = parsed(line)
         if record.get("isSidechain") is True:
             continue
         if record.get("subtype") == "compact_boundary" and compacted is None:
             # The turns before it filled a window that has been emptied since.
-            compacted = _count(_object(record.get("compactMetadata")).get("postTokens"))
+            compacted = count(mapping(record.get("compactMetadata")).get("postTokens"))
             if compacted is None:
                 return None
         if record.get("type") == "assistant":
             # The message names its model without what widens its window, as in `sonnet[1m]`.
-            asked = _word(record.get("requestedModel"))
-            if found := _usage(_object(record.get("message")), asked):
+            asked = word(record.get("requestedModel"))
+            if found := _usage(mapping(record.get("message")), asked):
                 tokens = found.tokens if compacted is None else compacted
                 return msgspec.structs.replace(found, tokens=tokens).within(windows)
     return None
@@ -255,13 +205,13 @@ def _message(message: dict[str, Any]) -> Iterator[Seen]:
     if message.get("model") == _SYNTHETIC:
         return
     content = message.get("content")
-    for block in map(_object, content if isinstance(content, list) else ()):
+    for block in map(mapping, content if isinstance(content, list) else ()):
         match block.get("type"):
             case "text":
-                yield Said(_text(block.get("text")))
+                yield Said(text(block.get("text")))
             case "tool_use":
-                name, call = _word(block.get("name")), _word(block.get("id"))
-                yield Called(name, call, _about(_object(block.get("input"))))
+                name, call = word(block.get("name")), word(block.get("id"))
+                yield Called(name, call, _about(mapping(block.get("input"))))
     if used := _usage(message):
         yield Used(used)
 
@@ -274,61 +224,28 @@ def _about(given: dict[str, Any]) -> str:
 
 
 def _usage(message: dict[str, Any], asked: str = "") -> Usage | None:
-    model, counts = _word(message.get("model")), _object(message.get("usage"))
+    model, counts = word(message.get("model")), mapping(message.get("usage"))
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    if model == _SYNTHETIC or _count(counts.get("input_tokens")) is None:
+    if model == _SYNTHETIC or count(counts.get("input_tokens")) is None:
         return None
-    tokens = sum(_count(counts.get(name)) or 0 for name in names)
+    tokens = sum(count(counts.get(name)) or 0 for name in names)
     return Usage(tokens, None, "unknown", asked or model)
 
 
 def _finished(record: dict[str, Any]) -> Finished:
     errors, usd = record.get("errors"), record.get("total_cost_usd")
     windows = {
-        _word(model): size
-        for model, used in _object(record.get("modelUsage")).items()
-        if (size := _count(_object(used).get("contextWindow")))
+        word(model): size
+        for model, used in mapping(record.get("modelUsage")).items()
+        if (size := count(mapping(used).get("contextWindow")))
     }
     return Finished(
-        session=_session(record.get("session_id")),
+        session=uuid(record.get("session_id")),
         ok=record.get("subtype") == "success" and record.get("is_error") is False,
-        reason=_word(record.get("terminal_reason")) or _word(record.get("subtype")),
-        text=_text(record.get("result")),
-        errors=tuple(map(_text, errors)) if isinstance(errors, list) else (),
-        status=_count(record.get("api_error_status")),
-        usd=usd if isinstance(usd, float) else _count(usd),
+        reason=word(record.get("terminal_reason")) or word(record.get("subtype")),
+        text=text(record.get("result")),
+        errors=tuple(map(text, errors)) if isinstance(errors, list) else (),
+        status=count(record.get("api_error_status")),
+        usd=usd if isinstance(usd, float) else count(usd),
         windows=windows,
     )
-
-
-def _record(line: bytes) -> dict[str, Any]:
-    """A line as an object; empty, where it is none: torn, damaged, or not JSON at all."""
-    if len(line) > LINE_BYTES:
-        return {}
-    try:
-        return _object(jsontext.decode_foreign(line, "line of Claude Code"))
-    except DocumentError:
-        return {}
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
-        return value
-    return None
-
-
-def _word(value: object) -> str:
-    return one_line(_text(value), 200)
-
-
-def _session(value: object) -> str:
-    return value if isinstance(value, str) and _SESSION.match(value) else ""
-
-
-def _text(value: object) -> str:
-    """A payload's text; a lone surrogate that JSON let through could not be written again."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""

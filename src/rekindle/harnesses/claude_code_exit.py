@@ -7,10 +7,9 @@ an agent may well talk about limits.
 """
 
 import re
-import signal
 
 from rekindle.documents.identity import one_line
-from rekindle.documents.launch import Ended, Exit, ExitKind
+from rekindle.documents.launch import Ended, Exit
 from rekindle.harnesses import verdicts
 from rekindle.harnesses.verdicts import ACCESS, FULL, LIMIT, LOGIN, NETWORK, OUTAGE, Verdict
 
@@ -26,8 +25,6 @@ _ABORTED = "aborted"
 """What its words for an interruption begin with: in a tool, while the model spoke."""
 
 _BY_A_HOOK = Exit("interrupted", "stopped between two turns, by a hook")
-_BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
 
 _REFUSED = 400
 
@@ -52,31 +49,23 @@ _SENTENCES: verdicts.Sentences = (
 def classify(ended: Ended) -> Exit:
     """How it ended, for who decides what is to be done about it."""
     finished = ended.finished
-    if ended.stopped:
-        return Exit("interrupted", "stopped, as the operator said")
-    if ended.resumes and ended.opened and ended.opened != ended.session:
-        return Exit("resume-failed", "another session was opened than the one to go on with")
+    if found := verdicts.beforehand(ended):
+        return found
     if finished and finished.ok:
         # Whatever its process did then: after its account, it has nothing more to do.
         stopped = finished.reason == "hook_stopped"
         return _BY_A_HOOK if stopped else Exit("clean", "finished")
     if finished and finished.reason.startswith(_ABORTED):
         return Exit("interrupted", "interrupted, by SIGINT")
-    if not finished and (number := _signal(ended.code)):
-        kind: ExitKind = "interrupted" if number in _BY_A_PERSON else "crash"
-        return Exit(kind, f"ended by {_signal_name(number)}")
+    if not finished and (ending := verdicts.by_signal(ended.code)):
+        return ending
     return _failed(ended)
 
 
 def _failed(ended: Ended) -> Exit:
     said = _own_words(ended)
-    kind, name = _verdict(ended, said)
-    hint = one_line(said, 300)
-    words = one_line(f"{name}: {said}" if said else name, 240)
-    if kind != "limit":
-        return Exit(kind, words)
     resets_at = ended.refused.resets_at if ended.refused else None
-    return Exit(kind, words, hint, resets_at or _epoch(said))
+    return verdicts.failed(_verdict(ended, said), said, resets_at or _epoch(said))
 
 
 def _verdict(ended: Ended, said: str) -> Verdict:
@@ -129,18 +118,3 @@ def _epoch(said: str) -> int | None:
     """The time that older versions put behind a bar, at the end of their sentence."""
     found = re.search(r"\|(\d{10})\b", said)
     return int(found[1]) if found else None
-
-
-def _signal(code: int) -> int:
-    """The signal that ended a process, or that it ended itself for, as a shell tells it; else 0."""
-    offset, last = 128, 64
-    if code < 0:
-        return -code
-    return code - offset if offset < code <= offset + last else 0
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

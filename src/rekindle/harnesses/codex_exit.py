@@ -1,15 +1,19 @@
-"""Codex: what its last words mean.
+"""Codex: how a launch of it ended.
 
-It puts a failure into another's words ("Error running remote compact task: …", "stream disconnected
-before completion: …"), so what is said inside comes before what is said around it.
+Its exit code tells only that something failed, and a run that SIGINT ended fails without a word;
+every other failure says why, on the stream or on standard error. It puts a failure into another's
+words ("Error running remote compact task: …", "stream disconnected before completion: …"), so what
+is said inside comes before what is said around it.
 """
 
+from rekindle.documents.launch import Ended, Exit
 from rekindle.harnesses import verdicts
 from rekindle.harnesses.verdicts import Verdict
 
 _SENTENCES: verdicts.Sentences = (
     (verdicts.MISSING, r"no rollout found"),
     (verdicts.IN_USE, r"already has an active writer"),
+    (verdicts.UNREADABLE, r"thread/resume failed"),
     (verdicts.FULL, r"context_length_exceeded|exceeds the context window|ran out of room"),
     (verdicts.WITHHELD, r"reason: content_filter"),
     (verdicts.TOKENS, r"token budget exhausted"),
@@ -19,7 +23,7 @@ _SENTENCES: verdicts.Sentences = (
     (verdicts.LIMIT, r"atingiu o limite|l[ií]mite de uso (se|será) (restablece|redefinid)"),
     (verdicts.LIMIT, r"rate limit (reached|exceeded)|\b429 too many requests"),
     (verdicts.LOGIN, r"token could not be refreshed|failed to refresh token|not logged in"),
-    (verdicts.LOGIN, r"status:? 401\b|sign in again"),
+    (verdicts.LOGIN, r"status:? 401\b|sign in again|missing environment variable"),
     (verdicts.ACCESS, r"status:? 403\b"),
     (verdicts.OUTAGE, r"high demand|at capacity|server_is_overloaded|status:? 5\d\d\b"),
     (verdicts.NETWORK, r"stream disconnected|error sending request|connection failed"),
@@ -31,3 +35,34 @@ _SENTENCES: verdicts.Sentences = (
 def verdict(text: str, status: int | None = None) -> Verdict | None:
     """What it means; None: it explains nothing, as a warning or a panel of usage does not."""
     return verdicts.by_sentence(verdicts.plain(text), _SENTENCES) or verdicts.by_status(status)
+
+
+_GREETING = "Reading prompt from stdin"
+"""What it writes to its standard error before anything else; no failure."""
+
+
+def classify(ended: Ended) -> Exit:
+    """How it ended, for who decides what is to be done about it."""
+    if found := verdicts.beforehand(ended):
+        return found
+    if ended.finished and ended.finished.ok:
+        return Exit("clean", "finished")
+    if found := verdicts.by_signal(ended.code):
+        return found
+    said = _own_words(ended)
+    if ended.code == 1 and ended.opened and not said:
+        return Exit("interrupted", "interrupted, by SIGINT")
+    name = f"failed with exit code {ended.code}" if ended.code else "left no result"
+    return verdicts.failed(verdict(said) or ("crash", name), said)
+
+
+def _own_words(ended: Ended) -> str:
+    """What the program says went wrong: on the stream, or else on its standard error.
+
+    There it may stand in the middle of a trace; where no line tells more, the last one is taken.
+    """
+    if ended.finished and (told := " ".join(ended.finished.errors).strip()):
+        return verdicts.plain(told)
+    lines = [verdicts.plain(line) for line in ended.errors.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(_GREETING)]
+    return next((line for line in lines if verdict(line)), lines[-1] if lines else "")

@@ -5,9 +5,10 @@ statuses of HTTP, and sentences that programs print whoever made them.
 """
 
 import re
+import signal
 
 from rekindle.documents.identity import one_line
-from rekindle.documents.launch import ExitKind
+from rekindle.documents.launch import Ended, Exit, ExitKind
 
 Verdict = tuple[ExitKind, str]
 """The kind of an end, and what to call it."""
@@ -26,11 +27,45 @@ OUTAGE: Verdict = ("overload", "the API does not serve")
 NETWORK: Verdict = ("network", "the API could not be reached")
 MISSING: Verdict = ("resume-failed", "there is no such session any more")
 IN_USE: Verdict = ("resume-failed", "another process works in the session")
+UNREADABLE: Verdict = ("resume-failed", "the session cannot be read any more")
 POISONED: Verdict = ("resume-failed", "the API refuses what the session holds")
 WITHHELD: Verdict = ("crash", "the answer was withheld")
 
+_BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+"""What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
 _STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
 _BROKEN = 500
+
+
+def beforehand(ended: Ended) -> Exit | None:
+    """What counts whatever the program says: the operator's word, and the wrong session."""
+    if ended.stopped:
+        return Exit("interrupted", "stopped, as the operator said")
+    if ended.resumes and ended.opened and ended.opened != ended.session:
+        return Exit("resume-failed", "another session was opened than the one to go on with")
+    return None
+
+
+def by_signal(code: int) -> Exit | None:
+    """A process that a signal ended, or that ended itself for one, as a shell tells it."""
+    offset, last = 128, 64
+    number = -code if code < 0 else code - offset if offset < code <= offset + last else 0
+    if not number:
+        return None
+    kind: ExitKind = "interrupted" if number in _BY_A_PERSON else "crash"
+    try:
+        return Exit(kind, f"ended by {signal.Signals(number).name}")
+    except ValueError:
+        return Exit(kind, f"ended by signal {number}")
+
+
+def failed(found: Verdict, said: str, resets_at: int | None = None) -> Exit:
+    """An end with the program's own words, which also say when a limit ends."""
+    kind, name = found
+    words = one_line(f"{name}: {said}" if said else name, 240)
+    return (
+        Exit(kind, words, one_line(said, 300), resets_at) if kind == "limit" else Exit(kind, words)
+    )
 
 
 def by_sentence(text: str, known: Sentences) -> Verdict | None:

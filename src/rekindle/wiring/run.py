@@ -68,6 +68,7 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
             hint="say there, in your words, what the agent is to do",
         )
     store.create(name)
+    persona, instructions = _persona(project, name, entry)
     hook_program = store.folder(name).run / "hook.pyc"
     disk.replace(hook_program, bytecode.compiled(Path(hook.__file__)))
     passed_on = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
@@ -77,7 +78,8 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         folder=str((project.path / (entry.dir or AgentDefaults().dir)).resolve()),
         task=task,
         rules=text_of(project, entry.rules, "rules"),
-        persona=_persona(project, name, entry),
+        persona=persona,
+        instructions=instructions,
         environment={**passed_on, **_own_environment(project, name, entry.env or {})},
         hook=(sys.executable, "-I", "-S", str(hook_program)),
         program=program,
@@ -118,8 +120,8 @@ def _own_environment(project: Project, name: str, own: dict[str, str]) -> dict[s
     return found
 
 
-def _persona(project: Project, name: str, entry: manifest.Agent) -> Persona:
-    """The agent's persona, with its files where they are, wherever the agent works."""
+def _persona(project: Project, name: str, entry: manifest.Agent) -> tuple[Persona, str]:
+    """The agent's persona, its files where they are, wherever the agent works; and its words."""
     wanted = entry.persona or AgentDefaults().persona
     found = project.manifest.personas.get(wanted)
     if found is None and wanted != AgentDefaults().persona:
@@ -130,7 +132,7 @@ def _persona(project: Project, name: str, entry: manifest.Agent) -> Persona:
         )
     persona = found or Persona()
     if persona.system_prompt_file is None:
-        return persona
-    text_of(project, persona.system_prompt_file, "system_prompt_file")
+        return persona, ""
+    words = text_of(project, persona.system_prompt_file, "system_prompt_file")
     whole = str((project.path / persona.system_prompt_file).resolve())
-    return msgspec.structs.replace(persona, system_prompt_file=whole)
+    return msgspec.structs.replace(persona, system_prompt_file=whole), words

@@ -47,7 +47,7 @@ def root(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "REKINDLE_AGENT"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "REKINDLE_AGENT"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
@@ -355,7 +355,9 @@ def test_a_link_in_a_circle_is_refused(rekindle, root):
     assert (code, "Traceback" in err) == (5, False)
 
 
-@pytest.mark.parametrize("refused", ["settings.local.json", "hook.pyc", "hooks-local.json"])
+@pytest.mark.parametrize(
+    "refused", ["settings.local.json", "hook.pyc", "hooks-claude-code-local.json"]
+)
 def test_a_disk_that_refuses_leaves_the_old_file(rekindle, root, monkeypatch, refused):
     """At whichever write it happens: a typed error, the settings as they were, no litter."""
     path = written(root, "local")
@@ -444,3 +446,69 @@ def test_no_source_is_looked_at(rekindle, root):
     rekindle("hooks", "install")
     data = (root / PROGRAMS["local"]).read_bytes()
     assert data[:8] == importlib.util.MAGIC_NUMBER + b"\x01\x00\x00\x00"
+
+
+# Codex
+
+ITS_FILES = {"project": "project/.codex/hooks.json", "user": "home/.codex/hooks.json"}
+
+
+@pytest.fixture
+def with_codex(rekindle, root):
+    """The project's only agent works with Codex."""
+    manifest = root / "project/rekindle.yaml"
+    manifest.write_text(manifest.read_text().replace("claude-code", "codex"))
+    return rekindle
+
+
+@pytest.mark.parametrize("level", ITS_FILES)
+def test_hooks_of_codex_stand_in_a_file_of_their_own(with_codex, root, level):
+    """Installed behind the person's own, with how to trust them; uninstalled, all is back."""
+    path = root / ITS_FILES[level]
+    path.parent.mkdir()
+    path.write_text(MINE)
+    how = ("--for", level)
+    code, out, _ = with_codex("hooks", "install", *how)
+    assert (code, "trust them when it asks" in out, "Next: start `codex`" in out) == (0, True, True)
+    assert {one.harness for one in commands(path)} == {"codex"}
+    assert states(with_codex)[1][level] == "installed"
+    assert with_codex("hooks", "install", *how)[1].startswith("✓ already installed")
+    assert with_codex("hooks", "uninstall", *how)[0] == 0
+    assert path.read_text() == MINE
+    assert not list(root.glob("*/.claude"))
+
+
+def test_the_agent_s_own_cli_is_the_default(with_codex, root):
+    """Its file for the project, for it has none for one person alone."""
+    assert with_codex("hooks", "install")[0] == 0
+    path = root / ITS_FILES["project"]
+    assert len(commands(path)) == 9
+    assert states(with_codex) == (0, {"project": "installed", "user": "not installed"})
+    assert with_codex("hooks", "uninstall")[0] == 0
+    assert not path.parent.exists()
+    code, _, err = with_codex("hooks", "install", "--for", "local")
+    assert (code, "codex has no local hooks" in err) == (2, True)
+
+
+def test_a_moved_home_of_codex(with_codex, root, monkeypatch):
+    """$CODEX_HOME is where its user's hooks are looked for."""
+    monkeypatch.setenv("CODEX_HOME", str(root / "elsewhere"))
+    assert with_codex("hooks", "install", "--for", "user")[0] == 0
+    assert commands(root / "elsewhere/hooks.json")
+
+
+def test_agents_of_two_clis(with_codex, root):
+    """Where the project has two, somebody must say which; what is broken is mended for its own."""
+    assert with_codex("init", "--agent", "other", "--harness", "claude-code")[0] == 0
+    code, _, err = with_codex("hooks", "uninstall")
+    assert (code, "of which CLI?" in err) == (2, True)
+    for name in ("trades", "other"):
+        assert with_codex("hooks", "install", "--for", "project", "--agent", name)[0] == 0
+    assert (root / "project/.claude/settings.json").exists()
+    path = root / ITS_FILES["project"]
+    path.write_text(path.read_text().replace("SessionEnd", "SessionOver"))
+    code, out, _ = with_codex("doctor", "--json")
+    (problem,) = json.loads(out)["agents"][".codex"]
+    assert (code, problem["broken"]) == (8, True)
+    assert with_codex(*shlex.split(problem["mend"])[1:])[0] == 0
+    assert with_codex("doctor")[0] == 0

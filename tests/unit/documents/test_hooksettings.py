@@ -181,7 +181,7 @@ def test_what_cannot_be_merged_is_refused_by_place(text, said):
     "line",
     [
         "notify 'hook.pyc' claude-code",
-        "python hook.pyc codex PostToolUse",
+        "python hook.pyc --verbose PostToolUse",
         "python /x/my-hook.pyc claude-code PostToolUse",
         "'unclosed hook.pyc claude-code PostToolUse",
         "python /x/hook.pyc claude-code A b c d",

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import ClassVar
 
-from rekindle.harnesses import claude_code
+from rekindle.harnesses import claude_code, codex
 from rekindle.testing.harness_contract import HarnessContract
-from unit.harnesses.test_claude_code import ENDS
+from unit.harnesses import test_claude_code, test_codex
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 
@@ -13,4 +13,10 @@ RECORDINGS = Path(__file__).parents[2] / "recordings"
 class TestClaudeCode(HarnessContract):
     harness = claude_code
     recordings = RECORDINGS / "claude-code/2.1.325"
-    exits: ClassVar = {case: kind for case, (kind, _) in ENDS.items()}
+    exits: ClassVar = {case: kind for case, (kind, _) in test_claude_code.ENDS.items()}
+
+
+class TestCodex(HarnessContract):
+    harness = codex
+    recordings = RECORDINGS / "codex/0.166.0"
+    exits: ClassVar = {case: kind for case, (kind, *_) in test_codex.ENDS.items()}

@@ -28,6 +28,7 @@ from rekindle.errors import UsageError
 NAME = "echo"
 INSTALL = "install it: it comes with this package"
 CAN = Capabilities(hooks=False)
+HOOK_FILES = None
 PASSED_ON = ("ECHO_",)
 NEVER_PASSED_ON = ()
 _SESSION = re.compile(r"[0-9a-f-]{36}\Z")

@@ -1,0 +1,309 @@
+"""Codex: how it is started, what it says, how it ends; all in our words.
+
+Seen with 0.166.0, and held to it by the recordings in tests/recordings.
+
+What npm puts on the PATH is a wrapper. It passes TERM, INT and HUP on; killed, it leaves the real
+program alive, but in its own process group, which is ended with it before anything else is started.
+So whatever `codex` is found is run.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rekindle.documents.event import AnyEvent
+from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import HookFiles, Hooks
+from rekindle.documents.launch import (
+    Called,
+    Capabilities,
+    Command,
+    Finished,
+    Opened,
+    Retried,
+    Said,
+    Seen,
+    Start,
+    Usage,
+)
+from rekindle.documents.manifest import Permissions
+from rekindle.errors import ManifestError, UnenforceableError, UsageError
+from rekindle.harnesses import hookwords
+from rekindle.harnesses.codex_exit import classify
+from rekindle.harnesses.foreign import count, mapping, parsed, text, uuid, word
+
+__all__ = [
+    "CAN",
+    "HOOK_FILES",
+    "INSTALL",
+    "NAME",
+    "NEVER_PASSED_ON",
+    "PASSED_ON",
+    "classify",
+    "command",
+    "hooks",
+    "read_hook",
+    "read_stream",
+    "told",
+    "trust",
+    "usage",
+]
+
+NAME = "codex"
+CAN = Capabilities(names_sessions=False)
+INSTALL = "install it: npm install -g @openai/codex"
+PASSED_ON = ("OPENAI_", "AZURE_OPENAI_", "CODEX_")
+NEVER_PASSED_ON = (
+    *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_VERSION"),
+    *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_PERMISSION_PROFILE"),
+)
+"""Those of a session that we may have been started from ourselves."""
+HOOK_FILES = HookFiles(
+    program="codex",
+    folder=".codex",
+    moved_by="CODEX_HOME",
+    project="hooks.json",
+    user="hooks.json",
+    trust="Codex runs no hooks that nobody has looked at: start `codex` here and trust them when "
+    "it asks, or by /hooks; a project's also need the project itself to be trusted",
+)
+HOOK_SECONDS = 10
+ENDING_SECONDS = 3
+"""What it cuts the time of a hook to at a session's end."""
+CONTEXT_TOKENS = 10_000
+"""What a hook may tell a session, at four bytes each. Without it Codex cuts 10,000 bytes in their
+middle; the longest that we tell, 10,000 UTF-16 units, has up to 30,000."""
+INSTRUCTIONS_BYTES = 120_000
+"""The system takes no longer argument than 128 KiB."""
+
+_SOURCES = ("startup", "resume", "clear", "compact", "fork")
+_EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse")
+_BY_THE_LAUNCH = "/<session-flags>/config.toml"
+"""Where Codex says that hooks stand that its command line told it of."""
+_WHOLE_TOOL = re.compile(r"(\w+)(?:\(\*?\*?\))?")
+"""A permission for all that a tool does; Codex has none for a part of it."""
+_TOOLS = {
+    "Bash": "shell",
+    **dict.fromkeys(("Write", "Edit", "MultiEdit", "NotebookEdit"), "write"),
+    **dict.fromkeys(("WebSearch", "WebFetch"), "web"),
+    **dict.fromkeys(("Read", "Grep", "Glob", "LS"), "read"),
+}
+"""What the tools of a persona are in Codex, which does nearly everything by its shell."""
+_TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
+"""What stands in the lines of a rollout that tell how full the window is."""
+_ITEMS = {
+    "command_execution": "command",
+    "mcp_tool_call": "tool",
+    "web_search": "query",
+    "file_change": "changes",
+    "collab_tool_call": "tool",
+}
+"""The calls that the stream tells of, and what says most about each."""
+
+
+def command(start: Start) -> Command:
+    """What is to be started; every option is joined to its value, so that none passes for another.
+
+    Codex names its sessions itself. It would take what is no id for a name, and where nothing has
+    that name open a new session without a word: only ids are passed on. Nobody can be asked for an
+    approval. A persona's temperature has no effect; its system prompt counts for a fresh session
+    only, which keeps it.
+    """
+    if start.resumes and not uuid(start.session):
+        raise UsageError(
+            f"{start.session[:80]!r} cannot be a session of Codex",
+            hint="its sessions are named by a UUID, in lower case",
+        )
+    argv = [*(start.program or ("codex",)), "exec", "--json", "--skip-git-repo-check"]
+    argv.append(_setting("approval_policy", "never"))
+    if start.hook:
+        ours = hooks(start.hook, supervised=True)
+        argv += [_setting(f"hooks.{event}", entries) for event, entries in ours.items()]
+        argv.append(_setting("hooks.state", trust(ours, _BY_THE_LAUNCH)))
+    if start.persona.permissions:
+        argv += _limits(start.persona.permissions, start.scratch)
+    if start.instructions and not start.resumes:
+        argv.append(_setting("developer_instructions", start.instructions))
+        if len(argv[-1].encode()) > INSTRUCTIONS_BYTES:
+            raise ManifestError(
+                f"the system prompt is too long for Codex: more than {INSTRUCTIONS_BYTES:,} bytes",
+                hint="shorten it, or put the rest into the agent's `rules:`",
+            )
+    return Command((*argv, *(("resume", start.session) if start.resumes else ()), "-"))
+
+
+def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:  # noqa: ARG001 - no hook can stop it between two turns
+    """The `hooks` of a hooks file: `program` is told of each event that we keep."""
+
+    def entry(event: str, seconds: int, **more: Any) -> dict[str, Any]:
+        line = hookwords.command_line(program, NAME, event, folder)
+        return {"hooks": [hookwords.handler(line, seconds, **more)]}
+
+    starts = [
+        {
+            "matcher": source,
+            **entry(f"SessionStart:{source}", HOOK_SECONDS, additionalContextLimit=CONTEXT_TOKENS),
+        }
+        for source in _SOURCES
+    ]
+    seconds = {"SessionEnd": ENDING_SECONDS}
+    plain = {event: [entry(event, seconds.get(event, HOOK_SECONDS))] for event in _EVENTS}
+    return {"SessionStart": starts, **plain}
+
+
+def told(event: str, text: str) -> str:
+    """What a hook prints, so that the session is told a text.
+
+    As JSON: a plain text that begins with a bracket would be taken for JSON, and lost.
+    """
+    said = {"hookEventName": event, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": said})
+
+
+def read_hook(line: HookLine) -> AnyEvent | None:
+    """The fact that a hook reports; None where it reports nothing that we keep."""
+    return hookwords.read(line, NAME, prompt_id="turn_id")
+
+
+def read_stream(line: bytes) -> tuple[Seen, ...]:
+    """What a line of the program's output shows; nothing, where it cannot be read or is not known.
+
+    How full the window is it does not tell: what a turn has used is the sum of its requests.
+    """
+    record = parsed(line)
+    item = mapping(record.get("item"))
+    seen: Seen | None = None
+    match record.get("type"), item.get("type"):
+        case "thread.started", _:
+            session = uuid(record.get("thread_id"))
+            seen = Opened(session) if session else None
+        case "item.started", str(kind) if kind in _ITEMS:
+            seen = Called(kind, word(item.get("id")), _about(item.get(_ITEMS[kind])))
+        case "item.completed", "agent_message":
+            seen = Said(text(item.get("text")))
+        case "turn.completed", _:
+            seen = Finished("", ok=True)
+        case "turn.failed", _:
+            seen = _failure(text(mapping(record.get("error")).get("message")))
+        case "error", _:
+            seen = _failure(text(record.get("message")))
+    return (seen,) if seen else ()
+
+
+def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
+    """How full the window was at the end of a rollout, whose lines may be torn.
+
+    What the API counted is written before a tool begins, with the window when the tool has ended.
+    """
+    tokens, window, model = None, None, ""
+    for line in reversed(tail.split(b"\n")):
+        # Most lines are large and hold none of it: looking at the bytes is cheaper than decoding.
+        if not any(sign in line for sign in _TELLING):
+            continue
+        record = parsed(line)
+        payload = mapping(record.get("payload"))
+        info = mapping(payload.get("info"))
+        if record.get("type") == "compacted" and tokens is None:
+            return None  # what was counted before filled a window that has been emptied since
+        if tokens is None:
+            counted = mapping(info.get("last_token_usage")) or mapping(payload.get("usage"))
+            tokens = count(counted.get("total_tokens"))
+        window = window or count((info or payload).get("model_context_window"))
+        model = model or word(payload.get("model"))
+        if tokens is not None and window and model:
+            break
+    if tokens is None:
+        return None
+    if window:
+        return Usage(tokens, window, "reported", model)
+    return Usage(tokens, None, "unknown", model).within(windows)
+
+
+def _limits(permissions: Permissions, scratch: str) -> list[str]:
+    """A persona's permissions as Codex can keep them: for whole tools, by taking them away.
+
+    What writes is held by the sandbox, which also holds what the shell starts; a shell that may
+    write may write in the agent's folder and in its memory. Where the persona says nothing, the
+    person's own settings for Codex count, and without any it may read only.
+    """
+    allowed = _kinds(permissions.allowed_tools or ())
+    denied = _kinds(permissions.deny or (), refused="read")
+    off = denied | ({"shell", "write", "web"} - allowed if allowed else set())
+    argv = []
+    if "write" in denied or (allowed and not allowed & {"shell", "write"}):
+        argv.append("--sandbox=read-only")
+    elif allowed:
+        argv.append("--sandbox=workspace-write")
+        if scratch:
+            argv.append(f"--add-dir={scratch.rpartition('/')[0]}")
+    if "shell" in off:
+        argv += ["--disable=shell_tool", "--disable=unified_exec"]
+    if "web" in off:
+        argv.append(_setting("web_search", "disabled"))
+    return argv
+
+
+def _kinds(rules: Iterable[str], refused: str = "") -> set[str]:
+    kinds = set()
+    for rule in filter(None, rules):
+        whole = _WHOLE_TOOL.fullmatch(rule)
+        kind = _TOOLS.get(whole[1]) if whole else None
+        if kind is None or kind == refused:
+            raise UnenforceableError(
+                "Codex", rule, hint=f"for Codex, name whole tools of: {', '.join(_TOOLS)}"
+            )
+        kinds.add(kind)
+    return kinds
+
+
+def trust(these: Hooks, file: str) -> dict[str, Any]:
+    """The `hooks.state` by which Codex runs these hooks of a file, and nobody else's.
+
+    It knows a hook by its place, and by the hash of what it is.
+    """
+    return {
+        f"{file}:{_snake(event)}:{place}:{number}": {"trusted_hash": _hash(event, entry, handler)}
+        for event, entries in these.items()
+        for place, entry in enumerate(entries)
+        for number, handler in enumerate(entry["hooks"])
+    }
+
+
+def _hash(event: str, entry: Mapping[str, Any], handler: Mapping[str, Any]) -> str:
+    alone = {**entry, "hooks": [{"async": False, **handler}], "event_name": _snake(event)}
+    form = json.dumps(alone, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(form.encode('utf-8', 'replace')).hexdigest()}"
+
+
+def _snake(event: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
+
+
+def _setting(name: str, value: object) -> str:
+    return f"--config={name}={_toml(value)}"
+
+
+def _toml(value: object) -> str:
+    match value:
+        case dict():
+            return f"{{{','.join(f'{_toml(key)}={_toml(each)}' for key, each in value.items())}}}"
+        case list():
+            return f"[{','.join(map(_toml, value))}]"
+        case _:
+            # A string of JSON is one of TOML, but for this character.
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _failure(message: str) -> Seen:
+    if message.startswith("Reconnecting"):
+        status = re.search(r"\bstatus:? (\d{3})\b", message)
+        return Retried(int(status[1]) if status else None, 0.0)
+    return Finished("", ok=False, reason="failed", errors=(message,))
+
+
+def _about(value: object) -> str:
+    if isinstance(value, list):  # of a patch, the files that it changes
+        return word(" ".join(text(mapping(each).get("path")) for each in value[:20]))
+    return word(value)

@@ -1,0 +1,49 @@
+"""What a CLI prints or writes, read without trust: any value may be missing or of another kind."""
+
+import re
+from typing import Any
+
+from rekindle.documents import jsontext
+from rekindle.documents.identity import one_line
+from rekindle.errors import DocumentError
+
+LINE_BYTES = 32 * 1024 * 1024
+"""A longer line is not read: nothing that we look for is as large."""
+_MOST = 2**53
+"""Beyond it, the language that most CLIs are written in has no whole numbers."""
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+"""In lower case: the id is also in the name of the transcript, and is looked for by letter."""
+
+
+def parsed(line: bytes) -> dict[str, Any]:
+    """A line as an object; empty, where it is none: torn, damaged, or not JSON at all."""
+    if len(line) > LINE_BYTES:
+        return {}
+    try:
+        return mapping(jsontext.decode_foreign(line, "line of a CLI"))
+    except DocumentError:
+        return {}
+
+
+def mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def count(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
+        return value
+    return None
+
+
+def text(value: object) -> str:
+    """A text; a lone surrogate that JSON let through could not be written again."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def word(value: object) -> str:
+    return one_line(text(value), 200)
+
+
+def uuid(value: object) -> str:
+    """The id of a session; empty, where it cannot be one."""
+    return value if isinstance(value, str) and _UUID.match(value) else ""

@@ -1,0 +1,87 @@
+"""The words of hooks that Claude Code began and Codex took over: one dialect, read once.
+
+All payloads carry session_id, transcript_path, cwd and hook_event_name; a tool's own id stands
+behind its input, so that it survives when a large payload is cut.
+"""
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from rekindle.documents.event import (
+    AnyEvent,
+    Heartbeat,
+    PromptSubmitted,
+    SessionCompacted,
+    SessionEnded,
+    SessionStarted,
+)
+from rekindle.documents.hookline import HookLine
+from rekindle.documents.identity import STABLE_ID, one_line
+from rekindle.errors import DocumentError
+from rekindle.harnesses.foreign import text
+
+PROMPT_CHARACTERS = 8_000
+"""What is kept of a prompt: enough to say again after a compaction what was asked."""
+
+
+def command_line(program: Sequence[str], harness: str, event: str, folder: str) -> str:
+    """What a shell is to start at an event."""
+    # Python ends with 2 where its program is gone, and 2 would block prompts and compactions.
+    return f"{shlex.join([*program, harness, event, *([folder] if folder else [])])} || true"
+
+
+def handler(command: str, seconds: int, **more: Any) -> dict[str, Any]:
+    return {"type": "command", "command": command, "timeout": seconds, **more}
+
+
+def read(line: HookLine, harness: str, *, prompt_id: str) -> AnyEvent | None:
+    """The fact that a hook reports; None where it reports nothing that we keep.
+
+    `prompt_id` is the field by which two hooks that report one prompt are known.
+    """
+    fields = line.fields()
+    session = text(fields.get("session_id"))
+    if not STABLE_ID.match(session):
+        raise DocumentError("hook payload", "names no session")
+
+    def word(field: str, most: int) -> str:
+        return one_line(text(fields.get(field)), most)
+
+    match line.event:
+        case "SessionStart":
+            return SessionStarted(
+                ts=line.ts,
+                session=session,
+                harness=harness,
+                source=line.source or word("source", 40),
+                launch=line.launch,
+                process=line.process,
+                transcript=one_line(text(fields.get("transcript_path"))),
+                visitor=line.visitor,
+            )
+        case "SessionEnd":
+            reason = word("reason", 80)
+            return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
+        case "UserPromptSubmit":
+            return PromptSubmitted(
+                ts=line.ts,
+                session=session,
+                text=text(fields.get("prompt"))[:PROMPT_CHARACTERS],
+                call=word(prompt_id, 80),
+                visitor=line.visitor,
+            )
+        case "PreCompact":
+            return SessionCompacted(
+                ts=line.ts, session=session, trigger=word("trigger", 40), visitor=line.visitor
+            )
+        case "PostToolUse" | "PostToolUseFailure":
+            return Heartbeat(
+                ts=line.ts,
+                session=session,
+                tool=word("tool_name", 80),
+                call=word("tool_use_id", 80),
+                visitor=line.visitor,
+            )
+        case _:
+            return None
