@@ -155,6 +155,9 @@ class RunCycle:
     def _ended(self, number: int, launch: Launch, found: Exit, *, swept: int) -> None:
         watched, start = launch.watched, launch.start
         usage = launch.usage()
+        opened = watched.opened == (start.session or watched.opened) != ""
+        # Who has nothing to go on with opens nothing, and yet was interrupted once it ran.
+        ran = launch.code is not None and not self._agent.harness.CAN.resumes
         self._append(
             events.LaunchEnded(
                 ts=self._world.clock(),
@@ -163,7 +166,7 @@ class RunCycle:
                 session=start.session or watched.opened,
                 exit=found.kind,
                 resumes=start.resumes,
-                opened=watched.opened == (start.session or watched.opened) != "",
+                opened=opened or ran,
                 words=found.words,
                 hint=found.hint,
                 resets_at=found.resets_at,

@@ -13,16 +13,8 @@ from typing import Any
 import msgspec
 
 from rekindle.documents import jsontext
-from rekindle.documents.event import (
-    AnyEvent,
-    Heartbeat,
-    PromptSubmitted,
-    SessionCompacted,
-    SessionEnded,
-    SessionStarted,
-)
+from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.identity import STABLE_ID, one_line
 from rekindle.documents.launch import (
     Called,
     Capabilities,
@@ -38,7 +30,8 @@ from rekindle.documents.launch import (
     Usage,
     Used,
 )
-from rekindle.errors import DocumentError, UsageError
+from rekindle.errors import UsageError
+from rekindle.harnesses import fields, hookwords
 from rekindle.harnesses.claude_code_exit import classify
 
 __all__ = [
@@ -77,10 +70,6 @@ PASSED_ON = (
 """How the variables begin that Claude Code is set up with."""
 NEVER_PASSED_ON = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_PROJECT_DIR")
 """Those of a session that we may have been started from ourselves."""
-PROMPT_CHARACTERS = 8_000
-"""What is kept of a prompt: enough to say again after a compaction what was asked."""
-LINE_BYTES = 32 * 1024 * 1024
-"""A longer line of the stream is not read: nothing that we look for is as large."""
 HOOK_SECONDS = 10
 """When the CLI gives a hook up. Ours gives itself up long before; without a number of its own,
 SessionEnd's was cancelled while the program was ending."""
@@ -90,8 +79,14 @@ _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 _BRAKE = "PostToolBatch"
-_MOST = 2**53
-"""Beyond it, the CLI's own language has no whole numbers."""
+_FACTS: dict[str, hookwords.Fact] = {
+    "SessionStart": "started",
+    "SessionEnd": "ended",
+    "UserPromptSubmit": "asked",
+    "PreCompact": "compacted",
+    "PostToolUse": "worked",
+    "PostToolUseFailure": "worked",
+}
 _SYNTHETIC = "<synthetic>"
 """The model of a message that the CLI wrote itself."""
 
@@ -148,49 +143,7 @@ def told(event: str, text: str) -> str:  # noqa: ARG001 - other CLIs want anothe
 
 def read_hook(line: HookLine) -> AnyEvent | None:
     """The fact that a hook reports; None where it reports nothing that we keep."""
-    fields = line.fields()
-    session = _text(fields.get("session_id"))
-    if not STABLE_ID.match(session):
-        raise DocumentError("hook payload", "names no session")
-    match line.event:
-        case "SessionStart":
-            return SessionStarted(
-                ts=line.ts,
-                session=session,
-                harness=NAME,
-                source=line.source or one_line(_text(fields.get("source")), 40),
-                launch=line.launch,
-                process=line.process,
-                transcript=one_line(_text(fields.get("transcript_path"))),
-                visitor=line.visitor,
-            )
-        case "SessionEnd":
-            reason = one_line(_text(fields.get("reason")), 80)
-            return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
-        case "UserPromptSubmit":
-            prompt = _text(fields.get("prompt"))[:PROMPT_CHARACTERS]
-            return PromptSubmitted(
-                ts=line.ts,
-                session=session,
-                text=prompt,
-                call=one_line(_text(fields.get("prompt_id")), 80),
-                visitor=line.visitor,
-            )
-        case "PreCompact":
-            trigger = one_line(_text(fields.get("trigger")), 40)
-            return SessionCompacted(
-                ts=line.ts, session=session, trigger=trigger, visitor=line.visitor
-            )
-        case "PostToolUse" | "PostToolUseFailure":
-            return Heartbeat(
-                ts=line.ts,
-                session=session,
-                tool=one_line(_text(fields.get("tool_name")), 80),
-                call=one_line(_text(fields.get("tool_use_id")), 80),
-                visitor=line.visitor,
-            )
-        case _:
-            return None
+    return hookwords.read(line, NAME, _FACTS)
 
 
 def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for each kind of line
@@ -198,25 +151,32 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
 
     A sub-agent's own messages are left out: they fill another window.
     """
-    record = _record(line)
+    record = fields.record(line)
     match record.get("type"), record.get("subtype"):
         case "system", "init":
             session = _session(record.get("session_id"))
-            model, version = _word(record.get("model")), _word(record.get("claude_code_version"))
+            model, version = (
+                fields.word(record.get("model")),
+                fields.word(record.get("claude_code_version")),
+            )
             return (Opened(session, model, version),) if session else ()
         case "system", "api_retry":
-            seconds = (_count(record.get("retry_delay_ms")) or 0) / 1000
-            return (Retried(_count(record.get("error_status")), seconds),)
+            seconds = (fields.count(record.get("retry_delay_ms")) or 0) / 1000
+            return (Retried(fields.count(record.get("error_status")), seconds),)
         case "system", "compact_boundary":
-            sizes = _object(record.get("compact_metadata"))
-            return (Compacted(_count(sizes.get("pre_tokens")), _count(sizes.get("post_tokens"))),)
+            sizes = fields.as_object(record.get("compact_metadata"))
+            return (
+                Compacted(
+                    fields.count(sizes.get("pre_tokens")), fields.count(sizes.get("post_tokens"))
+                ),
+            )
         case "rate_limit_event", _:
-            limit = _object(record.get("rate_limit_info"))
+            limit = fields.as_object(record.get("rate_limit_info"))
             # The other statuses come on ordinary turns, also beside a rejected `overageStatus`.
             refused = limit.get("status") == "rejected"
-            return (Refused(_count(limit.get("resetsAt"))),) if refused else ()
+            return (Refused(fields.count(limit.get("resetsAt"))),) if refused else ()
         case "assistant", _ if record.get("parent_tool_use_id") is None:
-            return tuple(_message(_object(record.get("message"))))
+            return tuple(_message(fields.as_object(record.get("message"))))
         case "result", _:
             return (_finished(record),)
         case _:
@@ -234,18 +194,20 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
         # Most lines are large and of no interest; looking at the bytes is cheaper than decoding.
         if b'"usage"' not in line and b'"compact_boundary"' not in line:
             continue
-        record = _record(line)
+        record = fields.record(line)
         if record.get("isSidechain") is True:
             continue
         if record.get("subtype") == "compact_boundary" and compacted is None:
             # The turns before it filled a window that has been emptied since.
-            compacted = _count(_object(record.get("compactMetadata")).get("postTokens"))
+            compacted = fields.count(
+                fields.as_object(record.get("compactMetadata")).get("postTokens")
+            )
             if compacted is None:
                 return None
         if record.get("type") == "assistant":
             # The message names its model without what widens its window, as in `sonnet[1m]`.
-            asked = _word(record.get("requestedModel"))
-            if found := _usage(_object(record.get("message")), asked):
+            asked = fields.word(record.get("requestedModel"))
+            if found := _usage(fields.as_object(record.get("message")), asked):
                 tokens = found.tokens if compacted is None else compacted
                 return msgspec.structs.replace(found, tokens=tokens).within(windows)
     return None
@@ -255,80 +217,44 @@ def _message(message: dict[str, Any]) -> Iterator[Seen]:
     if message.get("model") == _SYNTHETIC:
         return
     content = message.get("content")
-    for block in map(_object, content if isinstance(content, list) else ()):
+    for block in map(fields.as_object, content if isinstance(content, list) else ()):
         match block.get("type"):
             case "text":
-                yield Said(_text(block.get("text")))
+                yield Said(fields.text(block.get("text")))
             case "tool_use":
-                name, call = _word(block.get("name")), _word(block.get("id"))
-                yield Called(name, call, _about(_object(block.get("input"))))
+                name, call = fields.word(block.get("name")), fields.word(block.get("id"))
+                yield Called(name, call, fields.about(fields.as_object(block.get("input"))))
     if used := _usage(message):
         yield Used(used)
 
 
-def _about(given: dict[str, Any]) -> str:
-    """What says most about a call: its command, file or pattern; else the first text in it."""
-    telling = ("command", "file_path", "pattern", "url", "query", "description")
-    values = (given.get(key) for key in (*telling, *given))
-    return next((one_line(value, 200) for value in values if isinstance(value, str)), "")
-
-
 def _usage(message: dict[str, Any], asked: str = "") -> Usage | None:
-    model, counts = _word(message.get("model")), _object(message.get("usage"))
+    model, counts = fields.word(message.get("model")), fields.as_object(message.get("usage"))
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    if model == _SYNTHETIC or _count(counts.get("input_tokens")) is None:
+    if model == _SYNTHETIC or fields.count(counts.get("input_tokens")) is None:
         return None
-    tokens = sum(_count(counts.get(name)) or 0 for name in names)
+    tokens = sum(fields.count(counts.get(name)) or 0 for name in names)
     return Usage(tokens, None, "unknown", asked or model)
 
 
 def _finished(record: dict[str, Any]) -> Finished:
     errors, usd = record.get("errors"), record.get("total_cost_usd")
     windows = {
-        _word(model): size
-        for model, used in _object(record.get("modelUsage")).items()
-        if (size := _count(_object(used).get("contextWindow")))
+        fields.word(model): size
+        for model, used in fields.as_object(record.get("modelUsage")).items()
+        if (size := fields.count(fields.as_object(used).get("contextWindow")))
     }
     return Finished(
         session=_session(record.get("session_id")),
         ok=record.get("subtype") == "success" and record.get("is_error") is False,
-        reason=_word(record.get("terminal_reason")) or _word(record.get("subtype")),
-        text=_text(record.get("result")),
-        errors=tuple(map(_text, errors)) if isinstance(errors, list) else (),
-        status=_count(record.get("api_error_status")),
-        usd=usd if isinstance(usd, float) else _count(usd),
+        reason=fields.word(record.get("terminal_reason")) or fields.word(record.get("subtype")),
+        text=fields.text(record.get("result")),
+        errors=tuple(map(fields.text, errors)) if isinstance(errors, list) else (),
+        status=fields.count(record.get("api_error_status")),
+        usd=usd if isinstance(usd, float) else fields.count(usd),
         windows=windows,
     )
 
 
-def _record(line: bytes) -> dict[str, Any]:
-    """A line as an object; empty, where it is none: torn, damaged, or not JSON at all."""
-    if len(line) > LINE_BYTES:
-        return {}
-    try:
-        return _object(jsontext.decode_foreign(line, "line of Claude Code"))
-    except DocumentError:
-        return {}
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
-        return value
-    return None
-
-
-def _word(value: object) -> str:
-    return one_line(_text(value), 200)
-
-
 def _session(value: object) -> str:
     return value if isinstance(value, str) and _SESSION.match(value) else ""
-
-
-def _text(value: object) -> str:
-    """A payload's text; a lone surrogate that JSON let through could not be written again."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""

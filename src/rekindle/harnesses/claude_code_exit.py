@@ -7,10 +7,9 @@ an agent may well talk about limits.
 """
 
 import re
-import signal
 
 from rekindle.documents.identity import one_line
-from rekindle.documents.launch import Ended, Exit, ExitKind
+from rekindle.documents.launch import Ended, Exit
 from rekindle.harnesses import verdicts
 from rekindle.harnesses.verdicts import ACCESS, FULL, LIMIT, LOGIN, NETWORK, OUTAGE, Verdict
 
@@ -24,9 +23,6 @@ _REASONS = {
 }
 _ABORTED = "aborted"
 """What its words for an interruption begin with: in a tool, while the model spoke."""
-
-_BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
 
 _REFUSED = 400
 
@@ -61,9 +57,8 @@ def classify(ended: Ended) -> Exit:
         return Exit("clean", "stopped between two turns, by a hook" if braked else "finished")
     if finished and finished.reason.startswith(_ABORTED):
         return Exit("interrupted", "interrupted, by SIGINT")
-    if not finished and (number := _signal(ended.code)):
-        kind: ExitKind = "interrupted" if number in _BY_A_PERSON else "crash"
-        return Exit(kind, f"ended by {_signal_name(number)}")
+    if not finished and (signalled := verdicts.by_signal(ended.code)):
+        return Exit(*signalled)
     return _failed(ended)
 
 
@@ -128,18 +123,3 @@ def _epoch(said: str) -> int | None:
     """The time that older versions put behind a bar, at the end of their sentence."""
     found = re.search(r"\|(\d{10})\b", said)
     return int(found[1]) if found else None
-
-
-def _signal(code: int) -> int:
-    """The signal that ended a process, or that it ended itself for, as a shell tells it; else 0."""
-    offset, last = 128, 64
-    if code < 0:
-        return -code
-    return code - offset if offset < code <= offset + last else 0
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -5,6 +5,7 @@ statuses of HTTP, and sentences that programs print whoever made them.
 """
 
 import re
+import signal
 
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import ExitKind
@@ -31,6 +32,8 @@ WITHHELD: Verdict = ("crash", "the answer was withheld")
 
 _STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
 _BROKEN = 500
+_BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+"""What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
 
 
 def by_sentence(text: str, known: Sentences) -> Verdict | None:
@@ -43,6 +46,19 @@ def by_status(status: int | None) -> Verdict | None:
     if status and status >= _BROKEN:
         return OUTAGE
     return _STATUSES.get(status or 0)
+
+
+def by_signal(code: int) -> Verdict | None:
+    """The end by a signal, or of a program that ended itself for one, as a shell tells it."""
+    offset, last = 128, 64
+    number = -code if code < 0 else code - offset
+    if number <= 0 or code > offset + last:
+        return None
+    kind: ExitKind = "interrupted" if number in _BY_A_PERSON else "crash"
+    try:
+        return kind, f"ended by {signal.Signals(number).name}"
+    except ValueError:
+        return kind, f"ended by signal {number}"
 
 
 def plain(text: str) -> str:

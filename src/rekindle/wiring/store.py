@@ -4,14 +4,18 @@ from collections.abc import Callable
 
 from rekindle.config import Project
 from rekindle.errors import AuditError, ManifestError
-from rekindle.harnesses import claude_code
+from rekindle.harnesses import claude_code, command, gemini
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.stores.git import AuditTrail
 from rekindle.system import clock, host
 
-HARNESSES: dict[str, Harness] = {claude_code.NAME: claude_code}
+HARNESSES: dict[str, Harness] = {
+    claude_code.NAME: claude_code,
+    gemini.NAME: gemini,
+    command.NAME: command,
+}
 
 
 def open_store(project: Project, say: Callable[[AuditError], None] | None = None) -> FileStore:

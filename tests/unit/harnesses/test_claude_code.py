@@ -29,7 +29,7 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import UsageError
-from rekindle.harnesses import claude_code
+from rekindle.harnesses import claude_code, fields
 
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
 OTHER = "6f1c2a34-0000-4000-8000-00000000dcba"
@@ -360,7 +360,7 @@ def test_torn_lines_show_nothing(case):
         b'{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","overageStatus":"rejected"}}',
         b'["type"]',
         b"null",
-        b'{"type":"result"' + b" " * claude_code.LINE_BYTES + b"}",
+        b'{"type":"result"' + b" " * fields.LINE_BYTES + b"}",
     ],
     ids=["nested", "no session", "allowed", "list", "null", "huge"],
 )
