@@ -46,7 +46,8 @@ def unbriefed(claude, place):
     (claude.project / ".claude").mkdir()
     settings = claude.project / ".claude/settings.json"
     settings.write_text(json.dumps({"hooks": {"PreToolUse": entry}}))
-    return Rekindle(claude, place)
+    headless = [str(claude.program), "-p", "--output-format", "stream-json", "--verbose"]
+    return Rekindle(claude, place, [*headless, "--allowedTools=Bash"])
 
 
 @pytest.fixture

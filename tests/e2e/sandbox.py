@@ -1,9 +1,10 @@
-"""Our own program beside the real Claude Code, in a place where nothing else lives."""
+"""Our own program beside a real agent CLI, in a place where nothing else lives."""
 
 import json
 import shlex
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from loopback.script import ToolCall
@@ -42,15 +43,16 @@ def long_call() -> ToolCall:
 
 
 class Rekindle:
-    """Our own program, in the place and the home of the sandboxed Claude Code."""
+    """Our own program, in the place and the home of a sandboxed CLI."""
 
-    def __init__(self, claude, place):
-        self.claude, self.place, self.project = claude, place, claude.project
+    def __init__(self, cli, place, headless: Sequence[str] = ()):
+        self.cli, self.place, self.project = cli, place, cli.project
+        self._headless = headless
 
     def start(self, *arguments: str):
         return self.place.start(
             [sys.executable, "-I", "-m", "rekindle", *arguments],
-            env=self.claude.environment(LC_ALL="C.UTF-8"),
+            env=self.cli.environment(LC_ALL="C.UTF-8"),
             cwd=self.project,
         )
 
@@ -64,12 +66,11 @@ class Rekindle:
         found = [json.loads(line) for line in lines]
         return [one for one in found if kind in {"", one["kind"]}]
 
-    def claude_by_hand(self, prompt: str, *arguments: str):
+    def by_hand(self, prompt: str, *arguments: str):
         """What a person types, who knows nothing of a supervisor."""
-        argv = [str(self.claude.program), "-p", "--output-format", "stream-json", "--verbose"]
         return self.place.start(
-            [*argv, "--allowedTools=Bash", *arguments],
-            env=self.claude.environment(),
+            [*self._headless, *arguments],
+            env=self.cli.environment(),
             cwd=self.project,
             stdin=prompt,
         )
@@ -83,18 +84,20 @@ class Rekindle:
         return [argv for argv in self.place.processes() if WORK in argv]
 
     def agents(self) -> list[list[str]]:
-        names = {"claude", str(self.claude.program)}
+        """The CLI's processes, as it is named on the PATH or by its whole path."""
+        names = {str(self.cli.program), *map(str, self.cli.bin.iterdir())}
+        names |= {path.name for path in self.cli.bin.iterdir()}
         return [argv for argv in self.place.processes() if names & set(argv[:1])]
 
     def wait_until_hooked(self) -> int:
-        """Claude Code's own process number, as its hook was told it when the tool call began."""
+        """The CLI's own process number, as its hook was told it when the tool call began."""
         hooked = self.project / "hooked"
         self.place.wait_for(lambda: (self.at_work.exists() and hooked.exists()) or None)
         return int(hooked.read_text())
 
 
 def killed_in_a_tool_call(rekindle) -> int:
-    """Kill Claude Code, and it alone, while its tool runs."""
+    """Kill the CLI, and it alone, while its tool runs."""
     pid = rekindle.wait_until_hooked()
     assert len(rekindle.tools()) == 1
     rekindle.place.signal(pid, signal.SIGKILL)

@@ -22,7 +22,7 @@ def test_hooks_at_two_levels_count_every_call_once(rekindle, model):
         *(bash("false" if number % 10 == 9 else f"echo {number}") for number in range(CALLS)),
         Text("all done"),
     )
-    run = rekindle.claude_by_hand("hello")
+    run = rekindle.by_hand("hello")
     assert run.wait(200) == 0
     rekindle("doctor", "--fix")
     beats = rekindle.events("heartbeat")
@@ -40,5 +40,5 @@ def test_a_removed_rekindle_folder_blocks_no_prompt(rekindle, model):
     rekindle("hooks", "install")
     shutil.rmtree(rekindle.project / ".rekindle")
     model.play(bash("echo from the tool"), Text("all done"))
-    assert rekindle.claude_by_hand("hello").wait() == 0
+    assert rekindle.by_hand("hello").wait() == 0
     assert [part.text for part in model.log.main[1].results] == ["from the tool"]

@@ -31,15 +31,15 @@ def session_of(started) -> str:
 def test_the_next_session_after_kill_9_is_told(hooked, model):
     """It receives the notice, once; the one after it, and one that ended well, do not."""
     model.play(long_call(), Text("begun again"), Text("and again"))
-    first = hooked.claude_by_hand("count the stars")
+    first = hooked.by_hand("count the stars")
     killed_in_a_tool_call(hooked)
     assert first.wait() == -9
-    assert hooked.claude_by_hand("hello").wait() == 0
+    assert hooked.by_hand("hello").wait() == 0
     text = model.log.main[1].text
     assert text.count(BANNER) == 1
     assert "  Task: Write the parser's tests\n  Open loops: 1\n" in text
     assert text.count(RELAY.strip()) == 1
-    assert hooked.claude_by_hand("hello again").wait() == 0
+    assert hooked.by_hand("hello again").wait() == 0
     assert BANNER not in model.log.main[2].text
     assert model.log.main[2].text.count(RELAY.strip()) == 1
     assert [one["session"] for one in hooked.events("session.lost")] == [
@@ -51,9 +51,9 @@ def test_without_a_relay_the_task_is_what_was_asked_for(unbriefed, model):
     """The last prompt of the session that was killed stands in the notice."""
     unbriefed("hooks", "install")
     model.play(long_call(), Text("begun again"))
-    unbriefed.claude_by_hand("count the stars")
+    unbriefed.by_hand("count the stars")
     killed_in_a_tool_call(unbriefed)
-    assert unbriefed.claude_by_hand("hello").wait() == 0
+    assert unbriefed.by_hand("hello").wait() == 0
     assert "  Task: count the stars\n" in model.log.main[1].text
 
 
@@ -61,7 +61,7 @@ def test_two_levels_of_hooks_tell_it_once(hooked, model):
     """Installed for the user and for the project, the primer is in the request once and whole."""
     hooked("hooks", "install", "--for", "user")
     model.play(Text("all done"))
-    assert hooked.claude_by_hand("hello").wait() == 0
+    assert hooked.by_hand("hello").wait() == 0
     (request,) = model.log.main
     assert request.text.count(RELAY.strip()) == 1
     assert request.text.count("rate-limit: How many an hour?") == 1
@@ -70,18 +70,18 @@ def test_two_levels_of_hooks_tell_it_once(hooked, model):
 def test_a_session_that_goes_on_is_not_told_that_it_was_interrupted(hooked, model):
     """A resume, a fork, a clear: no banner, though a session was killed and nobody told of yet."""
     model.play(Text("all done"), long_call(), Text("resumed"), Text("forked"), Text("cleared"))
-    first = hooked.claude_by_hand("hello")
+    first = hooked.by_hand("hello")
     assert first.wait() == 0
     session = session_of(first)
-    hooked.claude_by_hand("work")
+    hooked.by_hand("work")
     killed_in_a_tool_call(hooked)
-    assert hooked.claude_by_hand("go on", "--resume", session).wait() == 0
-    assert hooked.claude_by_hand("go on", "--resume", session, "--fork-session").wait() == 0
+    assert hooked.by_hand("go on", "--resume", session).wait() == 0
+    assert hooked.by_hand("go on", "--resume", session, "--fork-session").wait() == 0
     lines = [
         {"type": "user", "message": {"role": "user", "content": text}} for text in ("/clear", "hi")
     ]
     stdin = "".join(json.dumps(line) + "\n" for line in lines)
-    cleared = hooked.claude_by_hand(stdin, "--input-format", "stream-json", "--resume", session)
+    cleared = hooked.by_hand(stdin, "--input-format", "stream-json", "--resume", session)
     assert cleared.wait() == 0, cleared.err
     sources = [one["source"] for one in hooked.events("session.started")]
     assert {"resume", "fork", "clear"} <= set(sources), sources
@@ -99,7 +99,7 @@ def test_a_compacted_session_is_told_again_what_must_not_be_lost(hooked, model):
     (hooked.project / "RULES.md").write_text("Never touch main.\n")
     model.play(bash("true"), too_long(), Text("all done"))
     model.play(Text("<summary>the gist</summary>"), to=COMPACTION)
-    assert hooked.claude_by_hand("count the stars").wait() == 0
+    assert hooked.by_hand("count the stars").wait() == 0
     assert model.log.side[-1].kind == COMPACTION
     after = model.log.main[-1]
     assert "the gist" in after.text
@@ -117,7 +117,7 @@ def test_a_relay_that_is_too_long_for_a_hook_is_shortened_by_us(hooked, model):
     (hooked.project / "relay.md").write_text(relay)
     hooked("relay", "set", "relay.md")
     model.play(Text("all done"))
-    assert hooked.claude_by_hand("hello").wait() == 0
+    assert hooked.by_hand("hello").wait() == 0
     (request,) = model.log.main
     (given,) = [part for part in request.injected if "Do this." in part]
     assert "step 0:" in given
@@ -133,7 +133,7 @@ def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, mo
     model.play(waits, Text("hello person"))
     running = hooked.start("run")
     model.log.wait_for(lambda request: request.step is waits, timeout=60)
-    visit = hooked.claude_by_hand("what is this?")
+    visit = hooked.by_hand("what is this?")
     assert visit.wait() == 0
     request = model.log.main[1]
     assert "Write the parser's tests" not in request.text

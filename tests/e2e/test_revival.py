@@ -61,7 +61,7 @@ def test_a_session_whose_transcript_is_gone_is_taken_over_by_a_fresh_one(rekindl
     running = rekindle.start("run")
     rekindle.wait_until_hooked()
     (session,) = {one["session"] for one in rekindle.events("launch.started")}
-    rekindle.claude.transcript(session).unlink()
+    rekindle.cli.transcript(session).unlink()
     killed_in_a_tool_call(rekindle)
     assert running.wait() == 0, running.err
     assert [one["exit"] for one in rekindle.events("launch.ended")] == [

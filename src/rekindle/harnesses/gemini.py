@@ -2,6 +2,9 @@
 
 Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it cannot do:
 
+- A launch cannot be given hooks: they stand in the settings of the user or of the project, or in
+  files that only root can change. Those that are installed there report a launch too; without
+  them its stream must do, which does not tell how full its window is.
 - Its PreCompress hook comes before every request, whether anything is compacted or not, and nothing
   else tells of a compaction: none is known of, and nobody is told anything again after one.
 - What a SessionStart hook says takes the user's prompts along when the session is resumed, so a
@@ -53,13 +56,13 @@ __all__ = [
 NAME = "gemini"
 CAN = Capabilities()
 INSTALL = "install it: npm install -g @google/gemini-cli"
-SETTINGS_FILE = "gemini-hooks.json"
+SETTINGS = ".gemini/settings.json"
+"""In the project, or in the user's home; one person's own for a project there are not."""
 POLICY_FILE = "gemini-policy.toml"
 PASSED_ON = ("GEMINI_", "GOOGLE_", "CLOUDSDK_", "SANDBOX_", "SEATBELT_PROFILE")
 """How the variables begin that Gemini CLI is set up with."""
 NEVER_PASSED_ON = (
     "GEMINI_CLI",
-    "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
     "GEMINI_CWD",
     "GEMINI_PLANS_DIR",
     "GEMINI_PROJECT_DIR",
@@ -108,11 +111,6 @@ def command(start: Start) -> Command:
     # It would start itself anew, and the first of the two processes hears no SIGTERM.
     environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}
     files = {}
-    if start.hook:
-        # The lowest of its settings: all others, the administrator's too, stay what they are.
-        settings = {"hooks": hooks(start.hook, supervised=True)}
-        files[SETTINGS_FILE] = jsontext.encode_pretty(settings, SETTINGS_FILE).decode()
-        environment["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"] = f"{start.scratch}/{SETTINGS_FILE}"
     if rules := policy(start.persona.permissions):
         files[POLICY_FILE] = rules
         argv.append(f"--policy={start.scratch}/{POLICY_FILE}")

@@ -24,6 +24,7 @@ _SENTENCES: verdicts.Sentences = (
     (verdicts.FULL, r"exceeds the maximum number of tokens"),
     (verdicts.LOGIN, r"login required|authentication (cancelled|page|type is)|invalid_grant"),
     (verdicts.LOGIN, r"credentials are not valid|set an auth method|api key not valid"),
+    (verdicts.LOGIN, r"must specify the \w{1,40} environment variable"),
     (verdicts.NETWORK, r"fetch failed|socket hang up|connection error|timed out"),
     (verdicts.NETWORK, verdicts.SOCKETS),
 )
@@ -62,8 +63,7 @@ def classify(ended: Ended) -> Exit:
 
 def _failed(ended: Ended) -> Exit:
     said, when = _own_words(ended)
-    found = verdict(said) or _CODES.get(ended.code) or verdicts.by_status(_status(ended.code))
-    kind, name = found or ("crash", _unexplained(ended))
+    kind, name = verdict(said, _status(ended.code)) or _CODES.get(ended.code) or _unexplained(ended)
     words = one_line(f"{name}: {said}" if said else name, 240)
     return Exit(kind, words, one_line(f"{said} {when}", 600) if kind == "limit" else "")
 
@@ -73,8 +73,10 @@ def _status(code: int) -> int | None:
     return code + _BYTE if _FIRST_STATUS <= code < _BYTE else None
 
 
-def _unexplained(ended: Ended) -> str:
-    return f"failed with exit code {ended.code}" if ended.code else "left no result"
+def _unexplained(ended: Ended) -> Verdict:
+    if ended.resumes and ended.code == _FIRST_STATUS:
+        return verdicts.POISONED  # to go on with it again would be refused again
+    return "crash", f"failed with exit code {ended.code}" if ended.code else "left no result"
 
 
 def _own_words(ended: Ended) -> tuple[str, str]:
@@ -87,7 +89,7 @@ def _own_words(ended: Ended) -> tuple[str, str]:
         for line in ended.errors.splitlines()
         if line.strip() and not _USUAL.match(line)
     ]
-    when = next((line for line in lines if _WHEN.search(line)), "")
+    when = next((line for line in reversed(lines) if _WHEN.search(line)), "")
     if ended.finished and (told := verdicts.plain(ended.finished.text).strip()):
-        return told, when
+        return told, "" if _WHEN.search(told) else when
     return next((line for line in lines if verdict(line)), lines[-1] if lines else ""), when
