@@ -92,4 +92,7 @@ def _own_words(ended: Ended) -> tuple[str, str]:
     when = next((line for line in reversed(lines) if _WHEN.search(line)), "")
     if ended.finished and (told := verdicts.plain(ended.finished.text).strip()):
         return told, "" if _WHEN.search(told) else when
-    return next((line for line in lines if verdict(line)), lines[-1] if lines else ""), when
+    # All of them together tell what it was; a line by itself may say no more than its status.
+    whole = verdict(" ".join(lines))
+    telling = (line for line in lines if whole and verdict(line) == whole)
+    return next(telling, lines[-1] if lines else ""), when

@@ -385,6 +385,11 @@ def test_how_full_the_window_is():
         ({"code": 41}, "auth", "a person must log in"),
         ({"code": 53}, "budget", "all turns"),
         ({"errors": "YOLO mode is enabled.\n    at x (y)\n}\n"}, "crash", "exit code 1"),
+        (
+            {"errors": '{\n"code": 429,\n"message": "No capacity available for model x"\n}'},
+            "overload",
+            "No capacity available",
+        ),
         ({"errors": "Warning: x\nError: fetch failed\nbye\n"}, "network", "Error: fetch failed"),
     ],
 )
