@@ -18,6 +18,8 @@ ALIASES = {"claude": "claude-code"}
 BUILT_IN = {
     "claude-code": "rekindle.harnesses.claude_code",
     "codex": "rekindle.harnesses.codex",
+    "gemini": "rekindle.harnesses.gemini",
+    "command": "rekindle.harnesses.command",
 }
 _WANTED = ("NAME", "CAN", "INSTALL", "HOOK_FILES", "command", "read_stream", "usage", "classify")
 

@@ -47,7 +47,7 @@ def unbriefed(claude, place):
     settings = claude.project / ".claude/settings.json"
     settings.write_text(json.dumps({"hooks": {"PreToolUse": entry}}))
     headless = ("-p", "--output-format", "stream-json", "--verbose", "--allowedTools=Bash")
-    return Rekindle(claude, place, headless)
+    return Rekindle(claude, place, [str(claude.program), *headless])
 
 
 @pytest.fixture

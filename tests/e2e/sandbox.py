@@ -4,6 +4,7 @@ import json
 import shlex
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from loopback.script import ToolCall
@@ -44,9 +45,9 @@ def long_call() -> ToolCall:
 class Rekindle:
     """Our own program, in the place and the home of a sandboxed CLI."""
 
-    def __init__(self, cli, place, by_hand):
+    def __init__(self, cli, place, by_hand: Sequence[str] = ()):
         self.cli, self.place, self.project = cli, place, cli.project
-        self._by_hand = [str(cli.program), *by_hand]
+        self._by_hand = list(by_hand)
 
     def start(self, *arguments: str):
         return self.place.start(
@@ -83,7 +84,9 @@ class Rekindle:
         return [argv for argv in self.place.processes() if argv[1:] == ["-c", WORK]]
 
     def agents(self) -> list[list[str]]:
-        names = {str(self.cli.program), *(program.name for program in self.cli.bin.iterdir())}
+        """The CLI's processes, as it is named on the PATH or by its whole path."""
+        names = {str(self.cli.program), *map(str, self.cli.bin.iterdir())}
+        names |= {path.name for path in self.cli.bin.iterdir()}
         return [argv for argv in self.place.processes() if names & set(argv[:1])]
 
     def parent_of(self, pid: int) -> int:

@@ -73,7 +73,7 @@ def unbriefed(codex, place):
     told = 'echo "$PPID" > hooked.tmp; mv hooked.tmp hooked'
     entry = [{"hooks": [{"type": "command", "command": told, "timeout": 5}]}]
     (codex.settings / "hooks.json").write_text(json.dumps({"hooks": {"PreToolUse": entry}}))
-    return trusting(Rekindle(codex, place, HEADLESS))
+    return trusting(Rekindle(codex, place, [str(codex.program), *HEADLESS]))
 
 
 @pytest.fixture

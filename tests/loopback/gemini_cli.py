@@ -51,6 +51,8 @@ class GeminiSandbox(Sandbox[GeminiRun]):
         node = shutil.which("node")
         assert node is not None, "npm installed it, and comes with node"
         self._node = node
+        (self.bin / "gemini").symlink_to(program)
+        (self.bin / "node").symlink_to(node)  # as its first line says
         self.settings = self.home / ".gemini"
         self.settings.mkdir()
         self.configure()

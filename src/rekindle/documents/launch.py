@@ -63,6 +63,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     hooks: bool = True
     """It tells us what happens while it happens."""
+    launch_hooks: bool = True
+    """A launch can be given hooks of its own, whatever its settings say."""
     resumes: bool = True
     """It can go on in a session that it had before."""
     names_sessions: bool = True

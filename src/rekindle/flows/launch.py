@@ -23,6 +23,7 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.manifest import Persona
 from rekindle.errors import RekindleError
+from rekindle.policy import tokens
 from rekindle.policy.settings import FOLD_EVERY_SECONDS, STOP_SECONDS, Settings
 from rekindle.ports import Child, Harness, Processes
 from rekindle.stores.files import FileStore
@@ -97,12 +98,16 @@ class Watched:
         self.finished: Finished | None = None
         self.refused: Refused | None = None
         self.usage: Usage | None = None
+        self.read_and_said = 0
+        """In tokens, by our own estimate; for who tells nothing else."""
         self.trouble = ""
 
     def take(self, seen: Seen) -> None:
         match seen:
             case Opened():
                 self.opened = seen.session
+            case Said():
+                self.read_and_said += tokens.estimate(seen.text)
             case Used():
                 self.usage = seen.usage
             case Refused():
@@ -132,6 +137,7 @@ class Launch:
     def run(self, prompt: str) -> Exit:
         """Start it, follow it, and say how it ended."""
         child = self._begin(prompt)
+        self.watched.read_and_said = tokens.estimate(prompt)
         self._follow(child)
         self.code = child.code
         found = self._agent.harness.classify(
@@ -152,9 +158,14 @@ class Launch:
         )
 
     def usage(self) -> Usage | None:
-        """The last that is known: from the stream, else from the end of the transcript."""
+        """The last that is known: from the stream, else from the end of the transcript.
+
+        Of a program that tells nothing at all, what it was given and said is estimated.
+        """
         if self.watched.usage is not None:
             return self.watched.usage
+        if not self._agent.harness.CAN.hooks:
+            return Usage(self.watched.read_and_said, None, "estimated")
         seen = self._world.store.read(self._agent.name)
         life = seen.projection.lives.get(self.start.session)
         tail = _tail_of(life.transcript) if life is not None and life.transcript else b""

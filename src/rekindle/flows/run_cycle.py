@@ -82,8 +82,8 @@ class RunCycle:
                     session=one.session or reported,
                     exit=policy.LOST,
                     resumes=one.resumes,
-                    # Without hooks nobody knows how far it came.
-                    opened=bool(reported) or not self._agent.harness.CAN.hooks,
+                    # Without hooks of its own nobody knows how far it came.
+                    opened=bool(reported) or not self._agent.harness.CAN.launch_hooks,
                     words=found.words,
                     swept=swept,
                 )
@@ -168,6 +168,9 @@ class RunCycle:
         usage = launch.usage()
         if usage is not None and watched.finished is not None:
             usage = usage.within(watched.finished.windows)
+        opened = watched.opened == (start.session or watched.opened) != ""
+        # Who has nothing to go on with opens nothing, and yet was interrupted once it ran.
+        ran = launch.code is not None and not self._agent.harness.CAN.resumes
         self._append(
             events.LaunchEnded(
                 ts=self._world.clock(),
@@ -176,7 +179,7 @@ class RunCycle:
                 session=start.session or watched.opened,
                 exit=found.kind,
                 resumes=start.resumes,
-                opened=watched.opened == (start.session or watched.opened) != "",
+                opened=opened or ran,
                 words=found.words,
                 hint=found.hint,
                 resets_at=found.resets_at,

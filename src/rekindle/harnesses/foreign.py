@@ -47,3 +47,10 @@ def word(value: object) -> str:
 def uuid(value: object) -> str:
     """The id of a session; empty, where it cannot be one."""
     return value if isinstance(value, str) and _UUID.match(value) else ""
+
+
+def about(given: dict[str, Any]) -> str:
+    """What says most about a call: its command, file or pattern; else the first text in it."""
+    telling = ("command", "file_path", "pattern", "url", "query", "description")
+    values = (given.get(key) for key in (*telling, *given))
+    return next((one_line(value, 200) for value in values if isinstance(value, str)), "")

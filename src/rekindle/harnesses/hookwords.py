@@ -5,9 +5,10 @@ behind its input, so that it survives when a large payload is cut.
 """
 
 import shlex
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
+from rekindle.documents import jsontext
 from rekindle.documents.event import (
     AnyEvent,
     Heartbeat,
@@ -21,6 +22,16 @@ from rekindle.documents.identity import STABLE_ID, one_line
 from rekindle.errors import DocumentError
 from rekindle.harnesses.foreign import text
 
+Fact = Literal["started", "ended", "asked", "compacted", "worked"]
+WORDS: dict[str, Fact] = {
+    "SessionStart": "started",
+    "SessionEnd": "ended",
+    "UserPromptSubmit": "asked",
+    "PreCompact": "compacted",
+    "PostToolUse": "worked",
+    "PostToolUseFailure": "worked",
+}
+"""What the words mean that most CLIs share."""
 PROMPT_CHARACTERS = 8_000
 """What is kept of a prompt: enough to say again after a compaction what was asked."""
 
@@ -35,10 +46,13 @@ def handler(command: str, seconds: int, **more: Any) -> dict[str, Any]:
     return {"type": "command", "command": command, "timeout": seconds, **more}
 
 
-def read(line: HookLine, harness: str, *, prompt_id: str) -> AnyEvent | None:
+def read(
+    line: HookLine, harness: str, facts: Mapping[str, Fact] = WORDS, *, prompt_id: str = "prompt_id"
+) -> AnyEvent | None:
     """The fact that a hook reports; None where it reports nothing that we keep.
 
-    `prompt_id` is the field by which two hooks that report one prompt are known.
+    `facts` says what the words mean that stand in its hooks' commands; `prompt_id` is the field by
+    which two hooks that report one prompt are known.
     """
     fields = line.fields()
     session = text(fields.get("session_id"))
@@ -48,8 +62,8 @@ def read(line: HookLine, harness: str, *, prompt_id: str) -> AnyEvent | None:
     def word(field: str, most: int) -> str:
         return one_line(text(fields.get(field)), most)
 
-    match line.event:
-        case "SessionStart":
+    match facts.get(line.event):
+        case "started":
             return SessionStarted(
                 ts=line.ts,
                 session=session,
@@ -60,28 +74,36 @@ def read(line: HookLine, harness: str, *, prompt_id: str) -> AnyEvent | None:
                 transcript=one_line(text(fields.get("transcript_path"))),
                 visitor=line.visitor,
             )
-        case "SessionEnd":
+        case "ended":
             reason = word("reason", 80)
             return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
-        case "UserPromptSubmit":
+        case "asked":
             return PromptSubmitted(
                 ts=line.ts,
                 session=session,
                 text=text(fields.get("prompt"))[:PROMPT_CHARACTERS],
-                call=word(prompt_id, 80),
+                call=word(prompt_id, 80) or _identity(line, fields),
                 visitor=line.visitor,
             )
-        case "PreCompact":
+        case "compacted":
             return SessionCompacted(
                 ts=line.ts, session=session, trigger=word("trigger", 40), visitor=line.visitor
             )
-        case "PostToolUse" | "PostToolUseFailure":
+        case "worked":
             return Heartbeat(
                 ts=line.ts,
                 session=session,
                 tool=word("tool_name", 80),
-                call=word("tool_use_id", 80),
+                call=word("tool_use_id", 80) or _identity(line, fields),
                 visitor=line.visitor,
             )
         case _:
             return None
+
+
+def _identity(line: HookLine, told: dict[str, Any]) -> str:
+    """What two hooks that report the same thing have in common, where the CLI gives it no id.
+
+    The payload, if it says when: all hooks of one event are told in the same bytes.
+    """
+    return jsontext.fingerprint(line.payload)[:16] if told.get("timestamp") else ""

@@ -27,6 +27,7 @@ from rekindle.testing.recording import Recording, load_all
 _SESSION = "0a1b2c3d-0000-4000-8000-00000000000f"
 _KINDS = frozenset(get_args(ExitKind))
 _NO_SESSIONS = ("--help", "-c", "latest", "../up", "", "a b", "x\0y")
+_TOLD_AT = ("SessionStart", "BeforeAgent")
 _SEED = 20260409
 _DAMAGED_EACH = 20
 
@@ -103,7 +104,8 @@ class HarnessContract:
             assert "'/a b/hook.pyc'" in text, "a path with a space is quoted"
             assert f" {self.harness.NAME} " in text
             assert text.count('"timeout"') == text.count('"command":')
-        assert "what it is told" in self.harness.told("SessionStart", "what it is told")
+        said = [self.harness.told(event, "what it is told") for event in _TOLD_AT]
+        assert any("what it is told" in text for text in said)
 
     def test_every_recording_is_read(self) -> None:
         """It ends as what it was, and says so in a line."""

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +13,15 @@ from rekindle import hook
 from rekindle.config import Project
 from rekindle.documents import manifest
 from rekindle.documents.identity import one_line
+from rekindle.documents.launch import Start
 from rekindle.documents.manifest import PROMPT, Persona
-from rekindle.errors import ManifestError
+from rekindle.errors import ManifestError, UsageError
 from rekindle.flows.launch import Agent, Report, World
 from rekindle.flows.run_cycle import Outcome, RunCycle
+from rekindle.harnesses import command
 from rekindle.policy import environment
 from rekindle.policy.settings import AgentDefaults
+from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.system import bytecode, clock, disk
 from rekindle.system.processes import Interruption, Processes
@@ -59,6 +63,7 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         )
     harness = HARNESSES[entry.harness]
     _refuse_unkept(project, name, entry)
+    program = program or tuple(_program(project, name, entry, harness))
     prompt = entry.prompt or AgentDefaults().prompt
     task = text_of(project, prompt, "prompt")
     if not task.strip() or task == PROMPT:
@@ -72,7 +77,7 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
     hook_program = store.folder(name).run / "hook.pyc"
     disk.replace(hook_program, bytecode.compiled(Path(hook.__file__)))
     passed_on = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
-    return Agent(
+    agent = Agent(
         name=name,
         harness=harness,
         folder=str((project.path / (entry.dir or AgentDefaults().dir)).resolve()),
@@ -84,6 +89,8 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         hook=(sys.executable, "-I", "-S", str(hook_program)),
         program=program,
     )
+    _refuse_unenforced(project, agent, entry.persona or AgentDefaults().persona)
+    return agent
 
 
 def _refuse_unkept(project: Project, name: str, entry: manifest.Agent) -> None:
@@ -118,6 +125,31 @@ def _own_environment(project: Project, name: str, own: dict[str, str]) -> dict[s
             )
         found[key] = os.environ[wanted] if wanted is not None else value
     return found
+
+
+def _program(project: Project, name: str, entry: manifest.Agent, harness: Harness) -> list[str]:
+    """What is started in the place of the CLI's own program; for `command`, the only one."""
+    if not entry.command and harness.NAME == command.NAME:
+        raise ManifestError(
+            f"agent {name}: there is no `command:` to start",
+            line=project.marked.line(("agents", name, "command")),
+            hint='say the program and its arguments, as in `command: ["./agent", "--once"]`',
+        )
+    return entry.command or []
+
+
+def _refuse_unenforced(project: Project, agent: Agent, persona: str) -> None:
+    """Ask for a command before anything is begun: what a CLI cannot be held to is refused."""
+    session = str(uuid.uuid4()) if agent.harness.CAN.names_sessions else ""
+    start = Start(session=session, persona=agent.persona, program=agent.program)
+    try:
+        agent.harness.command(start)
+    except UsageError as error:
+        raise ManifestError(
+            f"agent {agent.name}: {error}",
+            line=project.marked.line(("personas", persona, "permissions")),
+            hint=error.hint,
+        ) from error
 
 
 def _persona(project: Project, name: str, entry: manifest.Agent) -> tuple[Persona, str]:

@@ -127,6 +127,26 @@ def test_a_limit_ends_with_what_to_do(project):
     assert project.exits() == ["limit"]
 
 
+def test_a_program_in_the_place_of_the_cli_s_own(project):
+    """`command:` names it, for any harness."""
+    project.claude("done('by another name')")
+    program = project.programs / "claude"
+    other = program.rename(project.path / "other")
+    manifest = project.path / "rekindle.yaml"
+    manifest.write_text(f"{MANIFEST}    command: [{other}]\n")
+    assert "is done" in project("run").out
+
+
+def test_a_pattern_that_cannot_be_enforced_is_refused_by_its_line(project):
+    """Before anything is begun, and naming it."""
+    manifest = project.path / "rekindle.yaml"
+    persona = "personas:\n  default:\n    permissions:\n      allowed_tools: ['Read(src/**)']\n"
+    manifest.write_text(MANIFEST.replace("claude-code", "gemini") + persona)
+    ended = project("run", code=3)
+    assert "rekindle.yaml:7: agent trades: Gemini CLI cannot be held to 'Read(src/**)'" in ended.err
+    assert project.exits() == []
+
+
 def test_without_the_program_it_is_said_how_to_get_it(project):
     """Exit 9, and how a person installs it."""
     ended = project("run", code=9)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents.launch import Ended, Finished, Refused, Said
-from rekindle.harnesses import claude_code, codex_exit, gemini_exit, verdicts
+from rekindle.harnesses import claude_code, codex_exit, gemini, gemini_exit, verdicts
 
 MESSAGES = Path(__file__).parents[3].parent / "shared" / "facts" / "limit-messages/messages.jsonl"
 
@@ -111,6 +111,9 @@ KINDS = {
 
 def taken(row: dict) -> str:
     """How a run ends whose last words are these, as far as they explain it."""
+    if row["cli"] == "gemini":
+        finished = Finished("", ok=False, text=row["text"])
+        return gemini.classify(Ended(code=1, session="x", finished=finished)).kind
     if row["cli"] != "claude":
         return kind(row["cli"], row["text"]) or "crash"
     seen = claude_code.read_stream(" ".join(row["text"].split("\n")).encode())

@@ -27,7 +27,7 @@ from rekindle.errors import UsageError
 
 NAME = "echo"
 INSTALL = "install it: it comes with this package"
-CAN = Capabilities(hooks=False)
+CAN = Capabilities(hooks=False, launch_hooks=False)
 HOOK_FILES = None
 PASSED_ON = ("ECHO_",)
 NEVER_PASSED_ON = ()

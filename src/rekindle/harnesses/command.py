@@ -1,0 +1,92 @@
+"""Any program: started with the prompt on its standard input, and done when it ends with 0.
+
+It has no hooks, and no session to go on with: one that was interrupted is taken over by a fresh
+one, which is told so. Every line that it writes is something said; how full its window is nobody
+knows, and what was read and said is estimated.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rekindle.documents.event import AnyEvent
+from rekindle.documents.hookline import HookLine
+from rekindle.documents.identity import one_line
+from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Said, Seen, Start, Usage
+from rekindle.errors import UsageError
+from rekindle.harnesses import verdicts
+
+NAME = "command"
+CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
+HOOK_FILES = None
+INSTALL = "correct `command:` in rekindle.yaml"
+PASSED_ON: Sequence[str] = ()
+"""Nothing is known of it: what it needs stands in the manifest, under `env:`."""
+NEVER_PASSED_ON: Sequence[str] = ()
+LINE_CHARACTERS = 2_000
+"""What is kept of a line that it writes."""
+
+_CODES = {126: "its program cannot be executed", 127: "its program was not found"}
+"""What a shell ends with that it is started by."""
+
+
+def command(start: Start) -> Command:
+    """The program as the manifest names it; nothing is added to it."""
+    if not start.program:
+        raise UsageError("there is no program to start", hint="say it, as in `command: [./agent]`")
+    persona = start.persona
+    for name, value in (
+        ("permissions", persona.permissions),
+        ("system_prompt_file", persona.system_prompt_file),
+        ("temperature", persona.temperature),
+    ):
+        if value is not None:
+            raise UsageError(
+                f"a program that we know nothing of cannot be held to a persona's `{name}:`",
+                hint=f"remove `{name}:`, or give the program an option of its own in `command:`",
+            )
+    return Command(start.program)
+
+
+def hooks(
+    program: Sequence[str],  # noqa: ARG001 - it has none
+    *,
+    supervised: bool,  # noqa: ARG001 - as above
+    folder: str = "",  # noqa: ARG001 - as above
+) -> dict[str, Any]:
+    return {}
+
+
+def told(event: str, text: str) -> str:  # noqa: ARG001 - no hook of it is ever called
+    return ""
+
+
+def read_hook(line: HookLine) -> AnyEvent | None:  # noqa: ARG001 - as above
+    return None
+
+
+def read_stream(line: bytes) -> tuple[Seen, ...]:
+    """A line that it wrote, as something said."""
+    # No character has more than four bytes: what lies behind them is not looked at.
+    said = one_line(line[: 4 * LINE_CHARACTERS].decode("utf-8", "replace"), LINE_CHARACTERS)
+    return (Said(said),) if said else ()
+
+
+def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:  # noqa: ARG001 - it keeps none
+    return None
+
+
+def classify(ended: Ended) -> Exit:
+    """How it ended; its last words are read only where it failed."""
+    if ended.stopped:
+        return Exit("interrupted", "stopped, as the operator said")
+    if ended.code == 0:
+        return Exit("clean", "finished")
+    if by := verdicts.by_signal(ended.code):
+        return by
+    lines = [verdicts.plain(line) for line in ended.errors.splitlines() if line.strip()]
+    telling = (line for line in reversed(lines) if verdicts.verdict(line))
+    said = next(telling, lines[-1] if lines else "")
+    unexplained = _CODES.get(ended.code, f"failed with exit code {ended.code}")
+    kind, name = verdicts.verdict(said) or ("crash", unexplained)
+    words = one_line(f"{name}: {said}" if said else name, 240)
+    return Exit(kind, words, one_line(said, 300) if kind == "limit" else "")

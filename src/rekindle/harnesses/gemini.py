@@ -1,0 +1,197 @@
+"""Gemini CLI: how it is started, what it says, how it ends; all in our words.
+
+Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it cannot do:
+
+- A launch cannot be given hooks: they stand in the settings of the user or of the project, or in
+  files that only root can change. Those that are installed there report a launch too; without
+  them its stream must do, which does not tell how full its window is.
+- Its PreCompress hook comes before every request, whether anything is compacted or not, and nothing
+  else tells of a compaction: none is known of, and nobody is told anything again after one.
+- What a SessionStart hook says takes the user's prompts along when the session is resumed, so a
+  session is told at its first prompt, by BeforeAgent, and by that only.
+- A tool call that failed is told as a success, and has no id: its hooks' payload is its identity.
+- Nothing keeps two processes out of one session: whoever resumes must know that nobody works in it.
+- A refused request, or the last of its turns, ends it without a SessionEnd hook.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rekindle.documents import jsontext
+from rekindle.documents.event import AnyEvent
+from rekindle.documents.hookline import HookLine
+from rekindle.documents.launch import (
+    Called,
+    Capabilities,
+    Command,
+    Finished,
+    Opened,
+    Said,
+    Seen,
+    Start,
+    Usage,
+)
+from rekindle.errors import UsageError
+from rekindle.harnesses import foreign, hookwords
+from rekindle.harnesses.gemini_exit import classify
+from rekindle.harnesses.gemini_policy import policy
+
+__all__ = [
+    "CAN",
+    "HOOK_FILES",
+    "INSTALL",
+    "NAME",
+    "NEVER_PASSED_ON",
+    "PASSED_ON",
+    "classify",
+    "command",
+    "hooks",
+    "read_hook",
+    "read_stream",
+    "told",
+    "usage",
+]
+
+NAME = "gemini"
+CAN = Capabilities(launch_hooks=False)
+HOOK_FILES = None  # not installed by us yet: SETTINGS and hooks() say what to write where
+INSTALL = "install it: npm install -g @google/gemini-cli"
+SETTINGS = ".gemini/settings.json"
+"""In the project, or in the user's home; one person's own for a project there are not."""
+POLICY_FILE = "gemini-policy.toml"
+PASSED_ON = ("GEMINI_", "GOOGLE_", "CLOUDSDK_", "SANDBOX_", "SEATBELT_PROFILE")
+"""How the variables begin that Gemini CLI is set up with."""
+NEVER_PASSED_ON = (
+    "GEMINI_CLI",
+    "GEMINI_CWD",
+    "GEMINI_PLANS_DIR",
+    "GEMINI_PROJECT_DIR",
+    "GEMINI_SESSION_ID",
+)
+"""Those of a session that we may have been started from ourselves."""
+HOOK_MILLISECONDS = 10_000
+"""When the CLI gives a hook up, in its own unit. Ours gives itself up long before."""
+TOLD_AT = "BeforeAgent"
+
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_HOOKS = {
+    "SessionStart": "SessionStart",
+    "SessionEnd": "SessionEnd",
+    "BeforeAgent": TOLD_AT,
+    # By our own name for it, so that the hook keeps no more of it than that it was.
+    "AfterTool": "PostToolUse",
+}
+"""The events that we keep, and what our hook is told that they are."""
+_FACTS: dict[str, hookwords.Fact] = {
+    "SessionStart": "started",
+    "SessionEnd": "ended",
+    TOLD_AT: "asked",
+    "PostToolUse": "worked",
+}
+_WINDOWS = {"gemini-": 1_048_576, "gemma-4": 256_000}
+"""The windows of the models whose names begin so: nothing that the CLI says or writes tells them,
+and these are the numbers that it compacts by itself."""
+
+
+def command(start: Start) -> Command:
+    """What is to be started; every option is joined to its value, so that none passes for another.
+
+    Without a terminal it asks nobody: what its user would be asked is denied. So an agent may do
+    what its persona, or the user's own settings, allow, and never waits. A persona's system prompt
+    stands in the place of the CLI's own, which can only be replaced; its temperature has no effect.
+    """
+    if not _SESSION.match(start.session):
+        raise UsageError(
+            f"{start.session[:80]!r} cannot be a session of Gemini CLI",
+            hint="its sessions are named by a UUID, in lower case",
+        )
+    # The folder is trusted because somebody has said `run` in it: untrusted, it would not start.
+    argv = [*(start.program or ("gemini",)), "--output-format=stream-json", "--skip-trust"]
+    argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
+    # It would start itself anew, and the first of the two processes hears no SIGTERM.
+    environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}
+    files = {}
+    if rules := policy(start.persona.permissions):
+        files[POLICY_FILE] = rules
+        argv.append(f"--policy={start.scratch}/{POLICY_FILE}")
+    if start.persona.system_prompt_file:
+        environment["GEMINI_SYSTEM_MD"] = start.persona.system_prompt_file
+    return Command(tuple(argv), environment, files)
+
+
+def hooks(
+    program: Sequence[str],
+    *,
+    supervised: bool,  # noqa: ARG001 - there is nothing more to hook for one
+    folder: str = "",
+) -> dict[str, Any]:
+    """The `hooks` of a settings file: `program` is told of each event that we keep."""
+
+    def entry(word: str) -> dict[str, Any]:
+        # Python ends with 2 where its program is gone, and 2 would block prompts.
+        line = f"{shlex.join([*program, NAME, word, *([folder] if folder else [])])} || true"
+        return {"hooks": [{"type": "command", "command": line, "timeout": HOOK_MILLISECONDS}]}
+
+    return {event: [entry(word)] for event, word in _HOOKS.items()}
+
+
+def told(event: str, text: str) -> str:
+    """What a hook prints, so that the session is told a text; nothing, where it must not be."""
+    if event != TOLD_AT:
+        return ""
+    said = {"hookSpecificOutput": {"hookEventName": TOLD_AT, "additionalContext": text}}
+    return jsontext.encode(said, "what a hook says").decode()
+
+
+def read_hook(line: HookLine) -> AnyEvent | None:
+    """The fact that a hook reports; None where it reports nothing that we keep."""
+    return hookwords.read(line, NAME, _FACTS)
+
+
+def read_stream(line: bytes) -> tuple[Seen, ...]:
+    """What a line of the program's output shows; nothing, where it cannot be read or is not known.
+
+    Its model's words come in pieces, as they were sent.
+    """
+    record = foreign.parsed(line)
+    match record.get("type"):
+        case "init":
+            session = record.get("session_id")
+            known = isinstance(session, str) and _SESSION.match(session)
+            return (Opened(str(session), foreign.word(record.get("model"))),) if known else ()
+        case "message" if record.get("role") == "assistant":
+            said = foreign.text(record.get("content"))
+            return (Said(said),) if said.strip() else ()
+        case "tool_use":
+            tool, call = foreign.word(record.get("tool_name")), foreign.word(record.get("tool_id"))
+            return (Called(tool, call, foreign.about(foreign.mapping(record.get("parameters")))),)
+        case "result":
+            error = foreign.mapping(record.get("error"))
+            return (
+                Finished(
+                    session="",
+                    ok=record.get("status") == "success",
+                    reason=foreign.word(error.get("type")),
+                    text=foreign.text(error.get("message")),
+                ),
+            )
+        case _:
+            return ()
+
+
+def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
+    """How full the window is, by the last turn that a transcript's end tells of."""
+    for line in reversed(tail.split(b"\n")):
+        # Most lines are large and of no interest; looking at the bytes is cheaper than decoding.
+        if b'"tokens"' not in line:
+            continue
+        record = foreign.parsed(line)
+        tokens = foreign.count(foreign.mapping(record.get("tokens")).get("input"))
+        if record.get("type") == "gemini" and tokens is not None:
+            model = foreign.word(record.get("model"))
+            window = next((size for name, size in _WINDOWS.items() if model.startswith(name)), None)
+            found = Usage(tokens, window, "estimated" if window else "unknown", model)
+            return found.within(windows)
+    return None

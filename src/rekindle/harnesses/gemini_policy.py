@@ -1,0 +1,88 @@
+"""Gemini CLI: what a persona may do, as the rules of a policy file.
+
+Where a persona allows tools, all others are denied. The rules stand above whatever the user's
+settings allow; only an administrator's stand above them. They are read in the place of the user's
+own policy files, of which the CLI reads none once it is given one.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from rekindle.documents.manifest import Permissions
+from rekindle.errors import UsageError
+
+SHELL = "run_shell_command"
+TOOLS = frozenset(
+    """
+    activate_skill ask_user enter_plan_mode exit_plan_mode get_internal_docs glob google_web_search
+    grep_search invoke_agent list_directory list_mcp_resources read_file read_many_files
+    read_mcp_resource replace run_shell_command update_topic web_fetch write_file write_todos
+    """.split()  # noqa: SIM905 - twenty lines of one word each would say no more
+)
+_ELSEWHERE = {
+    "Bash": (SHELL,),
+    "Edit": ("replace",),
+    "Glob": ("glob",),
+    "Grep": ("grep_search",),
+    "LS": ("list_directory",),
+    "Read": ("read_file", "read_many_files"),
+    "Task": ("invoke_agent",),
+    "TodoWrite": ("write_todos",),
+    "WebFetch": ("web_fetch",),
+    "WebSearch": ("google_web_search",),
+    "Write": ("write_file",),
+}
+"""What other CLIs call the same tools, so that a persona serves them all."""
+
+_ALL = "*"
+_OF_A_SERVER = re.compile(r"mcp_(\*|[A-Za-z0-9-]+_\*|(\*|[A-Za-z0-9-]+)_[A-Za-z0-9_-]+)\Z")
+"""The stars that it knows; a server's name ends for it at the first underscore."""
+_COMMAND = re.compile(rf"(?:Bash|{SHELL})\((?P<prefix>[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\)\Z")
+_REST = re.compile(r":\*\Z| \*\Z")
+"""How a pattern says that anything may follow."""
+
+_DENIED, _ALLOWED, _OTHERS = 999, 998, 997
+
+
+def policy(permissions: Permissions | None) -> str:
+    """The policy file's text; empty, where the persona says nothing.
+
+    Raises:
+        UsageError: A pattern cannot be enforced.
+    """
+    if permissions is None or (permissions.allowed_tools is None and not permissions.deny):
+        return ""
+    rules = [rule for one in permissions.deny or () for rule in _rules(one, "deny", _DENIED)]
+    if permissions.allowed_tools is not None:
+        rules += [rule for one in permissions.allowed_tools for rule in _rules(one)]
+        rules.append(_rule("deny", _OTHERS, toolName=_ALL))
+    return "\n".join(rules)
+
+
+def _rules(pattern: str, decision: str = "allow", priority: int = _ALLOWED) -> Iterator[str]:
+    if pattern == _ALL or pattern in TOOLS or _OF_A_SERVER.match(pattern):
+        yield _rule(decision, priority, toolName=pattern)
+    elif pattern in _ELSEWHERE:
+        for tool in _ELSEWHERE[pattern]:
+            yield _rule(decision, priority, toolName=tool)
+    elif (found := _COMMAND.match(pattern)) and (prefix := _prefix(found["prefix"])):
+        yield _rule(decision, priority, toolName=SHELL, commandPrefix=prefix)
+    else:
+        raise UsageError(
+            f"Gemini CLI cannot be held to {pattern!r}",
+            hint="say a tool's name, a command's beginning as in Bash(git log:*), or mcp_SERVER_*",
+        )
+
+
+def _prefix(text: str) -> str:
+    """A command's beginning; empty where it is more than that: nothing else can be enforced."""
+    prefix, count = _REST.subn("", text)
+    return prefix if count and "*" not in prefix else ""
+
+
+def _rule(decision: str, priority: int, **conditions: str) -> str:
+    # A JSON text of printable characters is a text of TOML too.
+    lines = [f"{key} = {msgspec.json.encode(value).decode()}" for key, value in conditions.items()]
+    return "\n".join(["[[rule]]", *lines, f'decision = "{decision}"', f"priority = {priority}", ""])

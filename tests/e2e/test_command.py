@@ -1,0 +1,118 @@
+"""Any program as an agent: no hooks, no resume, and yet its work goes on."""
+
+import signal
+import sys
+
+import pytest
+
+from e2e.sandbox import BANNER, RELAY, TASK, WORK, Rekindle
+from loopback.sandbox import Folders
+
+pytestmark = pytest.mark.timeout(60)
+
+AGENT = f"""\
+import os, pathlib, subprocess, sys
+prompt = sys.stdin.read()
+number = len(list(pathlib.Path(".").glob("prompt-*")))
+pathlib.Path(f"prompt-{{number}}").write_text(prompt)
+print("working on it", flush=True)
+if number == 0:
+    subprocess.Popen([sys.executable, "-c", {WORK!r}], start_new_session=True)
+    while not os.path.exists("working"):
+        pass
+    pathlib.Path("hooked.tmp").write_text(str(os.getpid()))
+    os.rename("hooked.tmp", "hooked")
+    import time; time.sleep(600)
+print("all done")
+"""
+
+
+class Program(Folders):
+    """A home and a project, and nothing that is set up anywhere."""
+
+    program = sys.executable
+
+    def environment(self, **more):
+        return super().environment() | more
+
+
+@pytest.fixture
+def rekindle(place, tmp_path):
+    """A project with a program as its agent, its task and its relay."""
+    found = Rekindle(Program(tmp_path / "command"), place)
+    (found.project / "agent.py").write_text(AGENT)
+    command = f"[{sys.executable}, agent.py]"
+    manifest = f"version: 1\nagents:\n  trades:\n    harness: command\n    command: {command}\n"
+    (found.project / "rekindle.yaml").write_text(manifest)
+    (found.project / "PROMPT.md").write_text(TASK)
+    (found.project / "relay.md").write_text(RELAY)
+    found("relay", "set", "relay.md")
+    return found
+
+
+def test_a_program_that_is_killed_is_taken_over_by_a_fresh_one(rekindle):
+    """What it left running is ended, and the next one opens with the recovery notice."""
+    running = rekindle.start("run")
+    pid = rekindle.wait_until_hooked()
+    assert len(rekindle.tools()) == 1
+    rekindle.place.signal(pid, signal.SIGKILL)
+    assert running.wait() == 0, running.err
+    assert rekindle.tools() == []
+    first, second = (rekindle.project / f"prompt-{number}" for number in range(2))
+    assert BANNER not in first.read_text()
+    assert second.read_text().startswith(BANNER)
+    assert RELAY.strip() in second.read_text()
+    crashed, ended = rekindle.events("launch.ended")
+    assert (crashed["exit"], crashed["words"]) == ("crash", "ended by SIGKILL")
+    assert crashed["swept"] == 1
+    assert (ended["exit"], ended["tokens"] > 20, "window" in ended) == ("clean", True, False)
+    assert "working on it" in running.out
+
+
+def test_a_supervisor_that_is_killed_takes_the_program_along(rekindle):
+    """The next run ends what was left behind, and says that the work was interrupted."""
+    running = rekindle.start("run")
+    rekindle.wait_until_hooked()
+    running.signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL
+    rekindle("run")
+    assert rekindle.tools() == []
+    assert (rekindle.project / "prompt-1").read_text().startswith(BANNER)
+    assert [one["exit"] for one in rekindle.events("launch.ended")] == ["lost", "clean"]
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        ("echo 'error: you exceeded your current quota' >&2; exit 1", "limit"),
+        ("kill -TERM $$", "interrupted"),
+        ("exit 0", "clean"),
+    ],
+    ids=["limit", "interrupted", "clean"],
+)
+def test_how_a_program_ends(rekindle, script, kind):
+    """Its exit code decides, and its last words where it failed."""
+    manifest = rekindle.project / "rekindle.yaml"
+    text = manifest.read_text().replace(f"{sys.executable}, agent.py", f'sh, -c, "{script}"')
+    manifest.write_text(text)
+    assert (rekindle.start("run").wait() == 0) is (kind == "clean")
+    assert [one["exit"] for one in rekindle.events("launch.ended")] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("    command: [", "    # command: ["), "rekindle.yaml:3: agent trades: there is no"),
+        (("version: 1\n", "version: 1\npersonas: {default: {temperature: 0}}\n"), "`temperature:`"),
+    ],
+    ids=["no-command", "persona"],
+)
+def test_what_cannot_be_done_is_refused(rekindle, change, told):
+    """An entry without a program, or with a persona that nobody can enforce: nothing is begun."""
+    manifest = rekindle.project / "rekindle.yaml"
+    manifest.write_text(manifest.read_text().replace(*change))
+    started = rekindle.start("run")
+    assert started.wait() != 0
+    assert told in started.err
+    manifest.write_text(manifest.read_text().replace(*reversed(change)))
+    assert rekindle.events("launch.started") == []

@@ -1,0 +1,187 @@
+"""The real Gemini CLI beside our own program: what is shown with Claude Code, as far as it can."""
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.sandbox import BANNER, RELAY, TASK, WORK, Rekindle, killed_in_a_tool_call
+from loopback.gemini_cli import MODEL
+from loopback.script import Hang, Parallel, Text, ToolCall
+from rekindle import hook
+from rekindle.harnesses import gemini as harness
+from rekindle.system import bytecode
+
+pytestmark = pytest.mark.timeout(180)
+
+MANIFEST = """\
+version: 1
+agents:
+  trades:
+    harness: gemini
+    prompt: PROMPT.md
+personas:
+  default: {permissions: {allowed_tools: [Bash]}}
+"""
+TOLD = {"type": "command", "command": "echo $PPID >hooked.tmp; mv hooked.tmp hooked"}
+"""A hook of the test's own: it says when a tool call begins, and in which process."""
+
+
+def shell(command: str) -> ToolCall:
+    return ToolCall("run_shell_command", {"command": command})
+
+
+def long_call() -> ToolCall:
+    return shell(shlex.join([sys.executable, "-c", WORK]))
+
+
+@pytest.fixture
+def rekindle(gemini, place):
+    """A project with an agent, its task and its relay."""
+    (gemini.project / "rekindle.yaml").write_text(MANIFEST)
+    (gemini.project / "PROMPT.md").write_text(TASK)
+    gemini.configure(
+        model={"name": MODEL}, hooks={"BeforeTool": [{"hooks": [{**TOLD, "timeout": 5000}]}]}
+    )
+    found = Rekindle(gemini, place, gemini.headless)
+    (found.project / "relay.md").write_text(RELAY)
+    found("relay", "set", "relay.md")
+    return found
+
+
+@pytest.fixture
+def hooked(rekindle):
+    """The same, with our hooks in the user's settings, twice over."""
+    compiled = rekindle.project / ".rekindle/hook.pyc"
+    compiled.write_bytes(bytecode.compiled(Path(hook.__file__)))
+    program = [sys.executable, "-I", "-S", str(compiled)]
+    for folder in ("", str(rekindle.project / ".rekindle/agents/trades")):
+        # With and without the folder: the CLI would start the same command only once.
+        for event, entries in harness.hooks(program, supervised=False, folder=folder).items():
+            (entry,) = entries[0]["hooks"]
+            rekindle.cli.hooks({event: ["sh", "-c", entry["command"]]})
+    return rekindle
+
+
+def test_a_supervised_session_goes_on_after_kill_9(hooked, gemini_model):
+    """The orphaned tool is ended before anything else starts, and the same session goes on."""
+    rekindle = hooked
+    resumed = Hang(Text("all done"))
+    gemini_model.play(long_call(), resumed)
+    running = rekindle.start("run")
+    killed_in_a_tool_call(rekindle)
+    request = gemini_model.log.wait_for(lambda request: request.step is resumed, timeout=60)
+    assert rekindle.tools() == []  # it would have gone on for ten minutes
+    assert len(rekindle.agents()) == 1
+    resumed.release.set()
+    assert running.wait() == 0, running.err
+    first = gemini_model.log.main[0]
+    assert request.prompts[0] == first.prompts[0]  # the same conversation
+    assert "process was interrupted" in request.prompts[-1]
+    assert BANNER not in request.text
+    started = rekindle.events("launch.started")
+    assert [one.get("resumes", False) for one in started] == [False, True]
+    assert len({one["session"] for one in started}) == 1
+    ended = rekindle.events("launch.ended")
+    assert [one["exit"] for one in ended] == ["crash", "clean"]
+    assert ended[0]["swept"] >= 1
+    assert ended[1]["window"] == 1_048_576
+    # Our hooks came by settings of the launch's own.
+    assert {one["session"] for one in rekindle.events("session.started")} == {started[0]["session"]}
+
+
+def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, gemini_model):
+    """The next run ends what the CLI left behind, and goes on in the same session."""
+    resumed = Hang(Text("all done"))
+    gemini_model.play(long_call(), resumed)
+    running = rekindle.start("run")
+    rekindle.wait_until_hooked()
+    running.signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL
+    rekindle.place.wait_for(lambda: not rekindle.agents(), timeout=20)
+    assert rekindle.tools()  # asked to end, it leaves its tools alive
+    again = rekindle.start("run")
+    gemini_model.log.wait_for(lambda request: request.step is resumed, timeout=60)
+    assert rekindle.tools() == []
+    resumed.release.set()
+    assert again.wait() == 0, again.err
+    assert len({one["session"] for one in rekindle.events("launch.started")}) == 1
+    assert [one["exit"] for one in rekindle.events("launch.ended")] == ["lost", "clean"]
+
+
+def test_a_session_whose_transcript_is_gone_is_taken_over_by_a_fresh_one(rekindle, gemini_model):
+    """Resuming fails, and once more; then a fresh session opens with the recovery notice."""
+    gemini_model.play(long_call(), Text("all done"))
+    running = rekindle.start("run")
+    rekindle.wait_until_hooked()
+    (session,) = {one["session"] for one in rekindle.events("launch.started")}
+    rekindle.cli.transcript(session).unlink()
+    killed_in_a_tool_call(rekindle)
+    assert running.wait() == 0, running.err
+    assert [one["exit"] for one in rekindle.events("launch.ended")] == [
+        "crash",
+        "resume-failed",
+        "resume-failed",
+        "clean",
+    ]
+    (prompt,) = gemini_model.log.main[-1].prompts
+    assert prompt.startswith(BANNER)
+    assert RELAY.strip() in prompt
+    assert prompt.rstrip().endswith(TASK.strip())
+
+
+def test_a_signal_from_the_operator_is_not_a_crash(rekindle, gemini_model):
+    """It stops the agent, and the tool that the CLI leaves alive."""
+    gemini_model.play(long_call())
+    running = rekindle.start("run")
+    rekindle.wait_until_hooked()
+    running.signal(signal.SIGTERM)
+    assert running.wait() == 130, running.err
+    assert rekindle.agents() == rekindle.tools() == []
+    (ended,) = rekindle.events("launch.ended")
+    assert (ended["exit"], ended["swept"] >= 1) == ("interrupted", True)
+
+
+def test_the_next_session_after_kill_9_is_told_once(hooked, gemini_model):
+    """By its first prompt's hook, though two are installed; a tool call counts once as well."""
+    gemini_model.play(
+        long_call(), Parallel((shell("echo 1"), shell("echo 2"))), Text("a"), Text("b")
+    )
+    first = hooked.by_hand("count the stars")
+    killed_in_a_tool_call(hooked)
+    assert first.wait() == -9
+    session = "6f1c2a34-0000-4000-8000-00000000abcd"
+    second = hooked.by_hand("hello", "--session-id", session)
+    assert second.wait() == 0, second.err
+    (asked,) = [
+        one for one in gemini_model.log.main if one.prompts == ["hello"] and not one.results
+    ]
+    assert asked.text.count(BANNER) == 1
+    assert asked.text.count(RELAY.strip()) == 1
+    hooked("doctor", "--fix")
+    worked = [one["call"] for one in hooked.events("heartbeat")]
+    assert len(worked) == len(set(worked)) == 2
+    assert hooked.by_hand("go on", "--resume", session).wait() == 0
+    request = gemini_model.log.main[-1]
+    assert request.prompts == ["hello", "go on"]  # none was lost
+    assert request.text.count(BANNER) == 1
+    assert len(hooked.events("primer.given")) == 2  # one for each session
+
+
+def test_a_read_only_persona_can_neither_write_nor_run(rekindle, gemini_model):
+    """The tools are not offered, and a call of them comes to nothing; reading works."""
+    manifest = rekindle.project / "rekindle.yaml"
+    manifest.write_text(MANIFEST.replace("[Bash]", "[Read, Grep, Glob]"))
+    written = ToolCall("write_file", {"file_path": "made", "content": "x"})
+    read = ToolCall("read_file", {"file_path": "PROMPT.md"})
+    gemini_model.play(Parallel((shell("touch made"), written, read)), Text("all done"))
+    rekindle("run")
+    assert not (rekindle.project / "made").exists()
+    first, second = gemini_model.log.main
+    (tools,) = first.body["tools"]
+    offered = {one["name"] for one in tools["functionDeclarations"]}
+    assert {"read_file", "grep_search", "glob"} <= offered
+    assert not {"write_file", "replace", "run_shell_command"} & offered
+    assert any("Ship the parser" in result.text for result in second.results)

@@ -1,0 +1,84 @@
+"""Any program in our words."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.documents.launch import Ended, Said, Start
+from rekindle.documents.manifest import Permissions, Persona
+from rekindle.errors import UsageError
+from rekindle.harnesses import command
+
+SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
+
+
+def test_the_program_as_it_stands_in_the_manifest():
+    """Nothing is added to it, and it is told nothing but its prompt."""
+    made = command.command(Start(session=SESSION, program=("./agent", "--once"), hook=("hook",)))
+    assert (made.argv, made.environment, made.files) == (("./agent", "--once"), {}, {})
+    assert command.hooks(("hook",), supervised=True) == {}
+    assert command.told("BeforeAgent", "text") == ""
+    assert command.usage(b"anything", {}) is None
+
+
+@pytest.mark.parametrize(
+    "persona",
+    [
+        Persona(permissions=Permissions(deny=["Bash"])),
+        Persona(system_prompt_file="persona.md"),
+        Persona(temperature=0),
+    ],
+)
+def test_a_persona_that_nobody_would_enforce(persona):
+    """It is refused: what is trusted and not kept must not pass in silence."""
+    with pytest.raises(UsageError, match="cannot be held to"):
+        command.command(Start(session=SESSION, program=("./agent",), persona=persona))
+
+
+def test_no_program():
+    """There is nothing to start."""
+    with pytest.raises(UsageError, match="no program"):
+        command.command(Start(session=SESSION))
+
+
+@given(st.binary())
+def test_any_line_is_something_said(line):
+    """On one line, without what a terminal would obey, and never too long."""
+    for said in command.read_stream(line):
+        assert isinstance(said, Said)
+        assert 0 < len(said.text) <= command.LINE_CHARACTERS
+        assert not re.search(r"[\x00-\x1f\x7f-\x9f]", said.text)
+    assert command.read_stream(b"") == command.read_stream(b"  \t") == ()
+    assert len(command.read_stream(b"x" * 10_000_000)[0].text) <= command.LINE_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("code", "errors", "kind", "told"),
+    [
+        (0, "429 too many requests", "clean", "finished"),
+        (1, "", "crash", "failed with exit code 1"),
+        (1, "error: too many requests\nbye\n", "limit", "error: too many requests"),
+        (2, "the model is overloaded", "overload", "overloaded"),
+        (1, "connect ECONNREFUSED", "network", "could not be reached"),
+        (3, "Traceback\nValueError: x\n", "crash", "ValueError: x"),
+        (126, "", "crash", "cannot be executed"),
+        (127, "sh: agent: not found", "crash", "was not found: sh: agent: not found"),
+        (-2, "", "interrupted", "SIGINT"),
+        (143, "too many requests", "interrupted", "SIGTERM"),
+        (-9, "", "crash", "SIGKILL"),
+    ],
+)
+def test_how_it_ended(code, errors, kind, told):
+    """By its code first, then by what it said last of all that tells anything."""
+    found = command.classify(Ended(code=code, session=SESSION, errors=errors))
+    assert found.kind == kind
+    assert told in found.words
+    assert bool(found.hint) is (kind == "limit")
+
+
+def test_a_stop_by_the_operator():
+    """Whatever it ends with then."""
+    found = command.classify(Ended(code=1, session=SESSION, stopped=True))
+    assert found.kind == "interrupted"

@@ -1,0 +1,407 @@
+"""Gemini CLI in our words, on recordings of the real one and on bytes that nobody should send."""
+
+import json
+import re
+import shlex
+import tomllib
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordings.gemini_cases import GEMINI
+from recordings.tape import Tape, as_bytes, traces
+from rekindle import hook
+from rekindle.documents.event import Heartbeat, PromptSubmitted, SessionEnded, SessionStarted
+from rekindle.documents.hookline import HookLine
+from rekindle.documents.launch import Called, Ended, Exit, Finished, Opened, Said, Start, Usage
+from rekindle.documents.manifest import Permissions, Persona
+from rekindle.errors import DocumentError, UsageError
+from rekindle.harnesses import gemini
+from rekindle.harnesses.gemini_policy import TOOLS, policy
+from rekindle.policy import limits
+
+SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
+OTHER = "6f1c2a34-0000-4000-8000-00000000dcba"
+NOW = datetime(2026, 4, 9, tzinfo=UTC)
+WINDOW = 1_048_576
+TEXT = ["Opened", "Said", "Said", "Finished"]
+TOOL = ["Opened", "Called", "Said", "Said", "Finished"]
+REFUSED = ["Opened", "Finished"]
+
+ENDS = {
+    "text": ("clean", TEXT),
+    "tool": ("clean", TOOL),
+    "failing-tool": ("clean", TOOL),
+    "parallel": ("clean", ["Opened", "Called", "Called", "Said", "Said", "Finished"]),
+    "compaction": ("clean", TEXT),
+    "resume": ("clean", TEXT),
+    "resume-after-sigkill": ("clean", TEXT),
+    "resume-truncated": ("clean", TEXT),
+    "resume-in-use": ("clean", TEXT),
+    "cut-stream": ("crash", ["Opened", "Said", "Finished"]),
+    "refused-400": ("auth", REFUSED),
+    "refused-401": ("auth", REFUSED),
+    "refused-429": ("limit", REFUSED),
+    "refused-500": ("overload", REFUSED),
+    "refused-503": ("overload", REFUSED),
+    "limit": ("limit", REFUSED),
+    "limit-of-a-minute": ("limit", REFUSED),
+    "no-network": ("network", REFUSED),
+    "no-key": ("auth", []),
+    "too-long": ("context-full", REFUSED),
+    "too-long-later": ("context-full", ["Opened", "Called", "Finished"]),
+    "max-turns": ("budget", ["Opened", "Called", "Called", "Finished"]),
+    "sigint": ("interrupted", ["Opened", "Called"]),
+    "sigint-while-speaking": ("interrupted", ["Opened"]),
+    "sigterm": ("interrupted", ["Opened", "Called"]),
+    "sigkill": ("crash", ["Opened", "Called"]),
+    "session-id-taken": ("crash", []),
+    "resume-after-refusal": ("resume-failed", []),
+    "resume-missing": ("resume-failed", []),
+    "resume-corrupt": ("resume-failed", []),
+    "resume-foreign": ("resume-failed", []),
+}
+
+
+def tape(case: str) -> Tape:
+    return Tape.read(GEMINI.kept / f"{case}.jsonl")
+
+
+def seen(case: str) -> list:
+    return [one for line in tape(case).stream for one in gemini.read_stream(as_bytes(line))]
+
+
+def ending(case: str) -> Exit:
+    run, shown = tape(case), seen(case)
+    return gemini.classify(
+        Ended(
+            code=run.code,
+            session=run.session,
+            resumes=run.resumes,
+            opened=next((one.session for one in shown if isinstance(one, Opened)), ""),
+            finished=next((one for one in shown if isinstance(one, Finished)), None),
+            errors=run.stderr,
+        )
+    )
+
+
+def ended(**facts) -> Ended:
+    return Ended(**{"code": 1, "session": SESSION, **facts})
+
+
+def hooked(word: str, payload: bytes, **facts) -> HookLine:
+    return HookLine(harness="gemini", event=word, ts=NOW, payload=payload, **facts)
+
+
+def words() -> dict[str, str]:
+    """What our hook is told that each event is."""
+    made = gemini.hooks(("hook",), supervised=True)
+    return {event: shlex.split(made[event][0]["hooks"][0]["command"])[2] for event in made}
+
+
+# Recordings
+
+
+def test_every_recording_has_its_expectation():
+    """A case that is recorded is looked at, and the other way round."""
+    assert {path.stem for path in GEMINI.kept.glob("*.jsonl")} == set(ENDS)
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_a_recording(case):
+    """Each launch of the real program shows what it showed, and ends as what it was."""
+    kind, kinds = ENDS[case]
+    found = ending(case)
+    assert [type(one).__name__ for one in seen(case)] == kinds
+    assert found.kind == kind
+    assert 0 < len(found.words) <= 240
+    assert "\n" not in found.words
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_recordings_tell_nothing_of_the_machine(case):
+    """No path of the machine that recorded them, and no key."""
+    text = (GEMINI.kept / f"{case}.jsonl").read_text()
+    assert traces(text) == []
+    assert not re.search(r"sk-\w|Bearer", text)
+
+
+def test_a_tool_call_in_detail():
+    """The session, the call with what it is about, the words in pieces, the account of it."""
+    opened, called, *said, finished = seen("tool")
+    assert opened == Opened(tape("tool").session, "gemini-2.5-flash")
+    assert called == Called("run_shell_command", called.call, "echo from the tool")
+    assert said == [Said("all "), Said("done")]
+    assert finished.ok
+
+
+@pytest.mark.parametrize(
+    ("case", "wait"), [("limit", 10_800), ("limit-of-a-minute", 30), ("refused-429", None)]
+)
+def test_when_a_limit_ends(case, wait):
+    """Told in its sentence, or in the trace below it, and never guessed."""
+    until = limits.resets_at(ending(case).hint, now=NOW, zone=UTC)
+    if wait is None:
+        assert until is None
+    else:
+        assert NOW + timedelta(seconds=wait) <= until <= NOW + timedelta(seconds=wait + 60)
+
+
+def test_what_hooks_were_told_becomes_events():
+    """Each payload is read as the fact that its word says, of the session that it is about."""
+    facts = {
+        "SessionStart": SessionStarted,
+        "BeforeAgent": PromptSubmitted,
+        "AfterTool": Heartbeat,
+        "SessionEnd": SessionEnded,
+    }
+    assert set(words()) == set(facts)
+    read = set()
+    for case in ENDS:
+        for event, payload in tape(case).hooks:
+            if event in facts:
+                fact = gemini.read_hook(hooked(words()[event], json.dumps(payload).encode()))
+                assert type(fact) is facts[event]
+                assert fact.session == payload["session_id"]
+                read.add(event)
+    assert read == set(facts)
+
+
+def test_a_call_without_an_id_counts_once():
+    """Two hooks are told the same in the same bytes; another call is another."""
+    payload = b'{"session_id":"%s","tool_name":"x","timestamp":"%s"}'
+    one, same, other = (
+        gemini.read_hook(hooked("PostToolUse", payload % (SESSION.encode(), when))).call
+        for when in (b"1", b"1", b"2")
+    )
+    assert one == same != other
+    undated = b'{"session_id":"%s","tool_name":"x"}' % SESSION.encode()
+    assert gemini.read_hook(hooked("PostToolUse", undated)).call == ""
+
+
+def test_a_payload_that_was_cut():
+    """Of a large tool call its session and its tool are still known, and that it was one."""
+    head = b'{"session_id":"%s","timestamp":"1","tool_name":"x","tool_input":{"a":"' % (
+        SESSION.encode()
+    )
+    fact = gemini.read_hook(hooked("PostToolUse", head + b"aaaa", cut=9_000_000))
+    assert (fact.session, fact.tool, len(fact.call)) == (SESSION, "x", 16)
+
+
+def test_a_payload_without_a_session():
+    """It is refused by name, and not made up."""
+    with pytest.raises(DocumentError, match="names no session"):
+        gemini.read_hook(hooked("PostToolUse", b"{}"))
+
+
+# Starting
+
+
+def test_a_fresh_session():
+    """The whole command, with nothing in it that was not asked for."""
+    command = gemini.command(Start(session=SESSION, hook=("hook",), scratch="/scratch"))
+    assert command.argv == (
+        *("gemini", "--output-format=stream-json", "--skip-trust"),
+        f"--session-id={SESSION}",
+    )
+    assert command.environment == {"GEMINI_CLI_NO_RELAUNCH": "true"}
+    assert command.files == {}
+
+
+def test_a_session_that_goes_on_with_a_persona():
+    """Its rules stand in a file of the launch's own, its prompt in the place of the CLI's."""
+    persona = Persona(
+        permissions=Permissions(allowed_tools=["Read"]), system_prompt_file="/p/persona.md"
+    )
+    start = Start(
+        session=SESSION, resumes=True, persona=persona, program=("nice", "gemini"), scratch="/s"
+    )
+    command = gemini.command(start)
+    assert command.argv[:2] == ("nice", "gemini")
+    assert command.argv[4:] == (f"--resume={SESSION}", "--policy=/s/gemini-policy.toml")
+    assert list(command.files) == ["gemini-policy.toml"]
+    assert command.environment["GEMINI_SYSTEM_MD"] == "/p/persona.md"
+
+
+@pytest.mark.parametrize("session", ["", "latest", "1", f"{SESSION}\n", SESSION.upper()])
+def test_a_session_that_is_none(session):
+    """Least of all `latest`, which may be anybody's."""
+    with pytest.raises(UsageError, match="cannot be a session"):
+        gemini.command(Start(session=session))
+
+
+def test_hooks_are_commands_of_a_shell():
+    """Spaces and quotes in a path stay in it; the time limit is in milliseconds."""
+    made = gemini.hooks(("/a b/py", "it's.pyc"), supervised=False, folder="/$HOME/x")
+    for (entry,) in made.values():
+        (one,) = entry["hooks"]
+        parts = shlex.split(one["command"])
+        assert parts[:3] == ["/a b/py", "it's.pyc", "gemini"]
+        assert parts[4:] == ["/$HOME/x", "||", "true"]
+        assert one["timeout"] == 10_000
+
+
+def test_a_session_is_told_at_its_first_prompt_only():
+    """At its start, what a hook says would cost it its prompts when it is resumed."""
+    assert {word for word in words().values() if hook.must_prime(word, "")} == {"BeforeAgent"}
+    told = json.loads(gemini.told("BeforeAgent", 'say "hello"\n'))["hookSpecificOutput"]
+    assert told == {"hookEventName": "BeforeAgent", "additionalContext": 'say "hello"\n'}
+    assert gemini.told("SessionStart", "hello") == ""
+
+
+# What a persona may do
+
+
+def rules(allowed: list[str] | None = None, deny: list[str] | None = None) -> list[dict]:
+    return tomllib.loads(policy(Permissions(allowed_tools=allowed, deny=deny))).get("rule", [])
+
+
+def test_a_read_only_persona():
+    """What it allows, and nothing else; whatever the user's own settings say."""
+    found = rules(["Read", "grep_search"])
+    allowed = {rule["toolName"] for rule in found if rule["decision"] == "allow"}
+    assert allowed == {"read_file", "read_many_files", "grep_search"}
+    (denied,) = [rule for rule in found if rule["decision"] == "deny"]
+    assert denied["toolName"] == "*"
+    assert 900 < denied["priority"] < min(r["priority"] for r in found if r is not denied)
+
+
+def test_denials_come_first():
+    """A tool that is both allowed and denied is denied; denying alone allows what it did."""
+    shell, command = rules(deny=["Bash", "Bash(rm -rf:*)"])
+    assert shell == {"toolName": "run_shell_command", "decision": "deny", "priority": 999}
+    assert command["commandPrefix"] == "rm -rf"
+    found = {rule["decision"]: rule["priority"] for rule in rules(["Bash"], ["Bash"])[:2]}
+    assert found["deny"] > found["allow"]
+
+
+def test_no_permissions_no_rules():
+    """Nothing said is nothing changed; an empty list of what is allowed allows nothing."""
+    assert policy(None) == policy(Permissions()) == policy(Permissions(deny=[])) == ""
+    assert [rule["decision"] for rule in rules([])] == ["deny"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "prefix"),
+    [("Bash(git log:*)", "git log"), ("run_shell_command(npm *)", "npm"), ('Bash(a"b:*)', 'a"b')],
+)
+def test_a_command_by_its_beginning(pattern, prefix):
+    """As other CLIs write it too; quotes stay in it."""
+    assert rules([pattern])[0]["commandPrefix"] == prefix
+
+
+@pytest.mark.parametrize("pattern", [*sorted(TOOLS), "*", "mcp_*", "mcp_web_*", "mcp_*_search"])
+def test_tools_by_name(pattern):
+    """All that it has, and those of servers."""
+    assert rules([pattern])[0]["toolName"] == pattern
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(
+            "Read(src/**)",
+            "Edit(./a)",
+            "Bash(npm test)",
+            "Bash(git * main:*)",
+            "Bash(:*)",
+            "Bash()",
+        ),
+        *("read_flie", "", "mcp__web__search", "mcp_a*b", "Bash(git:*)\n", "Bash(é:*)", "-x"),
+    ],
+)
+def test_what_cannot_be_enforced_is_refused(pattern):
+    """By its name: a rule that does nothing would be trusted."""
+    for permissions in (Permissions(allowed_tools=[pattern]), Permissions(deny=[pattern])):
+        with pytest.raises(UsageError, match=re.escape(repr(pattern))):
+            policy(permissions)
+
+
+@given(st.text())
+def test_any_pattern(pattern):
+    """Whatever stands in the manifest is refused, or is one rule and no more."""
+    try:
+        made = policy(Permissions(deny=[f"Bash({pattern}:*)"]))
+    except UsageError:
+        return
+    (rule,) = tomllib.loads(made)["rule"]
+    assert rule["commandPrefix"] == pattern
+
+
+# The stream, the transcript, the end
+
+
+@given(st.binary())
+def test_any_bytes_are_read(data):
+    """Nothing that a program prints or keeps can raise."""
+    assert isinstance(gemini.read_stream(data), tuple)
+    assert gemini.usage(b'{"tokens"' + data, {}) is None
+
+
+SMALL = st.none() | st.booleans() | st.integers() | st.sampled_from(["", "x", "\ud800x"])
+VALUES = SMALL | st.lists(SMALL, max_size=2) | st.dictionaries(st.sampled_from("ab"), SMALL)
+NAMES = ("session_id", "model", "role", "content", "tool_name", "tool_id", "parameters", "error")
+
+
+@given(
+    st.sampled_from(["init", "message", "tool_use", "result", "error"]),
+    st.dictionaries(st.sampled_from(NAMES), VALUES),
+)
+def test_any_fields_are_read(kind, told):
+    """A field that is missing, or of another kind, is nothing rather than an error."""
+    for one in gemini.read_stream(json.dumps({**told, "type": kind}).encode()):
+        assert isinstance(one, Opened | Said | Called | Finished)
+        json.dumps(repr(one)).encode()
+
+
+def test_how_full_the_window_is():
+    """The last turn counts; the window is the CLI's own number, or what was learnt, or unknown."""
+    assert gemini.usage(tape("tool").tail, {}) == Usage(
+        3230, WINDOW, "estimated", "gemini-2.5-flash"
+    )
+    learnt = gemini.usage(tape("tool").tail, {"gemini-2.5-flash": 5})
+    assert (learnt.window, learnt.known) == (5, "reported")
+    other = b'{"type":"gemini","tokens":{"input":7},"model":"llama"}'
+    assert gemini.usage(other, {}) == Usage(7, None, "unknown", "llama")
+    assert gemini.usage(b"", {}) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind", "told"),
+    [
+        ({"code": 0, "stopped": True}, "interrupted", "stopped, as the operator said"),
+        ({"code": 0, "opened": SESSION}, "interrupted", "by SIGINT or SIGTERM"),
+        ({"code": 0}, "crash", "left no result"),
+        ({"code": -1}, "interrupted", "ended by SIGHUP"),
+        ({"code": -11}, "crash", "ended by SIGSEGV"),
+        ({"code": 137}, "crash", "ended by SIGKILL"),
+        ({"code": 173}, "limit", "a limit was reached"),
+        ({"code": 247}, "overload", "the API does not serve"),
+        ({"code": 144}, "crash", "failed with exit code 144"),
+        ({"code": 144, "resumes": True, "opened": SESSION}, "resume-failed", "the API refuses"),
+        ({"code": 0, "resumes": True, "opened": OTHER}, "resume-failed", "another session"),
+        ({"code": 41}, "auth", "a person must log in"),
+        ({"code": 53}, "budget", "all turns"),
+        ({"errors": "YOLO mode is enabled.\n    at x (y)\n}\n"}, "crash", "exit code 1"),
+        (
+            {"errors": '{\n"code": 429,\n"message": "No capacity available for model x"\n}'},
+            "overload",
+            "No capacity available",
+        ),
+        ({"errors": "Warning: x\nError: fetch failed\nbye\n"}, "network", "Error: fetch failed"),
+    ],
+)
+def test_an_end(facts, kind, told):
+    """Its own numbers, the statuses of HTTP, the signals, and its words where they tell more."""
+    found = gemini.classify(ended(**facts))
+    assert found.kind == kind
+    assert told in found.words
+
+
+def test_an_agent_that_talks_about_limits():
+    """Only of a run that has failed are the words looked at."""
+    finished = Finished("", ok=True)
+    found = gemini.classify(ended(code=0, finished=finished, errors="quota exceeded, 429"))
+    assert found.kind == "clean"
