@@ -3,16 +3,12 @@
 import shlex
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
 from e2e.sandbox import BANNER, RELAY, TASK, WORK, Rekindle, killed_in_a_tool_call
 from loopback.gemini_cli import MODEL
 from loopback.script import Hang, Parallel, Text, ToolCall
-from rekindle import hook
-from rekindle.harnesses import gemini as harness
-from rekindle.system import bytecode
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -53,15 +49,9 @@ def rekindle(gemini, place):
 
 @pytest.fixture
 def hooked(rekindle):
-    """The same, with our hooks in the user's settings, twice over."""
-    compiled = rekindle.project / ".rekindle/hook.pyc"
-    compiled.write_bytes(bytecode.compiled(Path(hook.__file__)))
-    program = [sys.executable, "-I", "-S", str(compiled)]
-    for folder in ("", str(rekindle.project / ".rekindle/agents/trades")):
-        # With and without the folder: the CLI would start the same command only once.
-        for event, entries in harness.hooks(program, supervised=False, folder=folder).items():
-            (entry,) = entries[0]["hooks"]
-            rekindle.cli.hooks({event: ["sh", "-c", entry["command"]]})
+    """The same, with our hooks for the project and for the user."""
+    rekindle("hooks", "install", "--for", "project")
+    rekindle("hooks", "install", "--for", "user")
     return rekindle
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from rekindle.documents import jsontext
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import HookFiles
 from rekindle.documents.launch import (
     Called,
     Capabilities,
@@ -56,10 +57,10 @@ __all__ = [
 
 NAME = "gemini"
 CAN = Capabilities(launch_hooks=False)
-HOOK_FILES = None  # not installed by us yet: SETTINGS and hooks() say what to write where
+HOOK_FILES = HookFiles(
+    program="gemini", folder=".gemini", project="settings.json", user="settings.json"
+)
 INSTALL = "install it: npm install -g @google/gemini-cli"
-SETTINGS = ".gemini/settings.json"
-"""In the project, or in the user's home; one person's own for a project there are not."""
 POLICY_FILE = "gemini-policy.toml"
 PASSED_ON = ("GEMINI_", "GOOGLE_", "CLOUDSDK_", "SANDBOX_", "SEATBELT_PROFILE")
 """How the variables begin that Gemini CLI is set up with."""
