@@ -1,5 +1,6 @@
 """The real Claude Code is killed in the middle of a tool call, and the work goes on."""
 
+import json
 import signal
 
 import pytest
@@ -76,6 +77,25 @@ def test_a_session_whose_transcript_is_gone_is_taken_over_by_a_fresh_one(rekindl
     assert "rate-limit: How many an hour?" in prompt
     assert RELAY.strip() in prompt
     assert prompt.rstrip().endswith(TASK.strip())
+
+
+def test_a_transcript_that_is_another_session_s_is_not_gone_on_with(rekindle, model):
+    """The CLI goes by the file's name alone; a fresh session takes over instead."""
+    model.play(Text("a secret of another session"))
+    other = rekindle.by_hand("remember this")
+    assert other.wait() == 0
+    theirs = rekindle.cli.transcript(json.loads(other.out.splitlines()[-1])["session_id"])
+    model.play(long_call(), Text("all done"))
+    running = rekindle.start("run")
+    pid = rekindle.wait_until_hooked()
+    (session,) = {one["session"] for one in rekindle.events("launch.started")}
+    theirs.replace(rekindle.cli.transcript(session))
+    rekindle.place.signal(pid, signal.SIGKILL)
+    assert running.wait() == 0, running.err
+    assert [one["exit"] for one in rekindle.events("launch.ended")] == ["crash", "clean"]
+    last = model.log.main[-1]
+    assert "a secret of another session" not in last.text
+    assert last.prompts[0].startswith(BANNER)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -11,7 +11,7 @@ from rekindle.documents import primer
 from rekindle.documents.launch import Exit, Start
 from rekindle.errors import ProgramMissingError, RekindleError, StoreError
 from rekindle.flows.compose_primer import compose_primer
-from rekindle.flows.launch import Agent, Fell, Launch, Launching, World
+from rekindle.flows.launch import Agent, Fell, Launch, Launching, World, ends_of
 from rekindle.policy import cycle as policy
 from rekindle.policy import sessions
 from rekindle.policy.cycle import Fresh, Over, Resume
@@ -49,9 +49,19 @@ class RunCycle:
                     return Outcome(number, step.outcome, self._last)
                 if self._world.interrupted():
                     return Outcome(number, "interrupted", self._last)
-                if isinstance(step, Resume) and not self._agent.harness.CAN.resumes:
+                if isinstance(step, Resume) and not self._can_go_on(step.session):
                     step = Fresh(recovery=True)
                 self._launch(number, step)
+
+    def _can_go_on(self, session: str) -> bool:
+        """Whether a session is there to go on with.
+
+        A file that somebody put in the place of its transcript would be taken for it by a CLI that
+        goes by names alone.
+        """
+        life = self._world.store.read(self._agent.name).projection.lives.get(session)
+        kept = ends_of(life.transcript) if life is not None and life.transcript else b""
+        return self._agent.harness.CAN.resumes and (not kept or session.encode() in kept)
 
     def _known(self) -> Projection:
         return self._world.store.read(self._agent.name).committed
