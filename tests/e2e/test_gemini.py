@@ -175,3 +175,13 @@ def test_a_read_only_persona_can_neither_write_nor_run(rekindle, gemini_model):
     assert {"read_file", "grep_search", "glob"} <= offered
     assert not {"write_file", "replace", "run_shell_command"} & offered
     assert any("Ship the parser" in result.text for result in second.results)
+
+
+def test_an_extension_that_the_cli_takes_in_by_itself(rekindle, gemini_model):
+    """No settings are touched; the session is told at its first prompt."""
+    folder = rekindle.cli.home / ".gemini/extensions/rekindle"
+    rekindle("hooks", "export", str(folder), "--harness", "gemini")
+    gemini_model.play(Text("all done"))
+    run = rekindle.by_hand("hello")
+    assert run.wait() == 0, run.err
+    assert RELAY.strip() in gemini_model.log.main[0].text

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from e2e.sandbox import bash
+from e2e.sandbox import RELAY, bash
 from loopback.script import Text
 
 pytestmark = pytest.mark.timeout(300)
@@ -33,6 +33,20 @@ def test_hooks_at_two_levels_count_every_call_once(rekindle, model):
     assert rekindle.events("session.ended")
     rekindle("hooks", "uninstall", "--for", "project")
     assert settings.read_text() == before
+
+
+def test_a_plugin_that_the_cli_takes_in_by_itself(rekindle, model, tmp_path):
+    """No settings are touched; the session is told, and its tool call counts."""
+    before = (rekindle.project / ".claude/settings.json").read_text()
+    folder = tmp_path / "a plugin"
+    rekindle("hooks", "export", str(folder), "--harness", "claude-code")
+    model.play(bash("echo from the tool"), Text("all done"))
+    run = rekindle.by_hand("hello", "--plugin-dir", str(folder))
+    assert run.wait() == 0, run.err
+    assert RELAY.strip() in model.log.main[0].text
+    rekindle("doctor", "--fix")
+    assert len(rekindle.events("heartbeat")) == 1
+    assert (rekindle.project / ".claude/settings.json").read_text() == before
 
 
 def test_a_removed_rekindle_folder_blocks_no_prompt(rekindle, model):

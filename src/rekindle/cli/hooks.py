@@ -11,6 +11,7 @@ from rekindle import config
 from rekindle.cli.options import as_json, here, open_agent, print_json, which_agent
 from rekindle.errors import CheckFailedError, RekindleError, UsageError
 from rekindle.flows import install_hooks
+from rekindle.flows.export_hooks import export_hooks
 from rekindle.flows.install_hooks import LEVELS, Level, Place, Report
 from rekindle.ports import Harness
 from rekindle.wiring.store import HARNESSES
@@ -120,6 +121,25 @@ def uninstall(level: Level | None, harness: str | None, as_json: bool) -> None:
         click.echo(f"✓ hooks removed from {place.shown}")
     else:
         click.echo(f"No hooks of ours in {place.shown}: nothing to do.")
+
+
+@hooks.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--harness", type=click.Choice(tuple(HARNESSES)), required=True, help="The CLI it is for."
+)
+def export(folder: Path, harness: str) -> None:
+    """Write the hooks into FOLDER as a package that the CLI itself installs.
+
+    A plugin of Claude Code, an extension of Gemini CLI, a hooks file of Codex: nothing of yours is
+    changed, and the agent is the only one of the project that the CLI works in.
+    """
+    made = export_hooks(HARNESSES[harness], folder)
+    for path in made:
+        click.echo(f"✓ wrote {path}")
+    files = HARNESSES[harness].HOOK_FILES
+    if files and files.taken_in:
+        click.echo(f"Next: {files.taken_in.format(folder=made[0].parent)}")
 
 
 @hooks.command()

@@ -42,6 +42,12 @@ class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     trust: str = ""
     """What a person must do before the CLI runs them; empty: nothing."""
+    packed: str = "hooks/hooks.json"
+    """Where the hooks stand in a package that the CLI can install."""
+    package: str = ""
+    """The file that makes a folder such a package; empty where the hooks' file is all of it."""
+    taken_in: str = ""
+    """How a person has the CLI take the package in."""
 
 
 class Command(msgspec.Struct, frozen=True):

@@ -59,6 +59,8 @@ HOOK_FILES = HookFiles(
     local="settings.local.json",
     project="settings.json",
     user="settings.json",
+    package=".claude-plugin/plugin.json",
+    taken_in="claude --plugin-dir {folder}",
 )
 INSTALL = "install it: npm install -g @anthropic-ai/claude-code"
 PASSED_ON = (

@@ -66,6 +66,8 @@ HOOK_FILES = HookFiles(
     moved_by="CODEX_HOME",
     project="hooks.json",
     user="hooks.json",
+    packed="hooks.json",
+    taken_in="put {folder}/hooks.json into .codex of the project, or into ~/.codex",
     trust="Codex runs no hooks that nobody has looked at: start `codex` here and trust them when "
     "it asks, or by /hooks; a project's also need the project itself to be trusted",
 )

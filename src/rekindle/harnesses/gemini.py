@@ -58,7 +58,12 @@ __all__ = [
 NAME = "gemini"
 CAN = Capabilities(launch_hooks=False)
 HOOK_FILES = HookFiles(
-    program="gemini", folder=".gemini", project="settings.json", user="settings.json"
+    program="gemini",
+    folder=".gemini",
+    project="settings.json",
+    user="settings.json",
+    package="gemini-extension.json",
+    taken_in="gemini extensions link {folder}",
 )
 INSTALL = "install it: npm install -g @google/gemini-cli"
 POLICY_FILE = "gemini-policy.toml"

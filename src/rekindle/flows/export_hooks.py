@@ -1,0 +1,36 @@
+"""Our hooks as a package of the CLI's own kind, which a person installs: no settings change."""
+
+import sys
+from pathlib import Path
+
+from rekindle import __version__, hook
+from rekindle.documents import hooksettings, jsontext
+from rekindle.errors import UsageError, storing
+from rekindle.ports import Harness
+from rekindle.system import bytecode, disk
+
+_MODE = 0o644
+_DESCRIPTION = "Tells Rekindle what happens in a session, and the session where the work stands."
+
+
+def export_hooks(harness: Harness, folder: Path) -> list[Path]:
+    """Write the package; gives the files. Which agent is meant, the hooks find by themselves."""
+    files = harness.HOOK_FILES
+    if files is None:
+        raise UsageError(f"{harness.NAME} has no hooks", hint="`rekindle run` needs none")
+    folder = folder.absolute()
+    program = folder / hooksettings.PROGRAM
+    python = str(Path(sys.executable).absolute())
+    hooks = harness.hooks([python, "-I", "-S", str(program)], supervised=False)
+    wanted: dict[Path, bytes] = {
+        program: bytecode.compiled(Path(hook.__file__)),
+        folder / files.packed: jsontext.encode_pretty({"hooks": hooks}, "hooks.json"),
+    }
+    if files.package:
+        about = {"name": "rekindle", "version": __version__, "description": _DESCRIPTION}
+        wanted[folder / files.package] = jsontext.encode_pretty(about, files.package)
+    for path, data in wanted.items():
+        with storing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        disk.replace(path, data, mode=_MODE)
+    return list(wanted)
