@@ -485,6 +485,7 @@ def test_a_lock_that_a_killed_git_left_is_named(store, repository, said):
     commit(store, "printer")
     (notice,) = said
     assert str(lock) in notice.hint
+    assert str(notice).endswith(f"Unable to create '{lock}': File exists.")
     lock.unlink()
     commit(store, "manual")
     assert numbers(repository) == committed(store)
@@ -560,6 +561,21 @@ def test_a_git_that_fails_fails_no_command(store, tmp_path, monkeypatch, said, s
     assert len(said) == 1
 
 
+@pytest.mark.parametrize(
+    ("complaint", "said"),
+    [
+        ("fatal: no.\n\nAnother git process\nseems to be running.", "fatal: no."),
+        ("warning: odd\nhint: look\nerror: bad file\nfatal: over", "error: bad file"),
+        ("\n  something else\nmore", "something else"),
+        ("", "it did not say why"),
+        (f"fatal: {'x' * 5000}", f"fatal: {'x' * 992}…"),
+    ],
+)
+def test_of_what_git_says_the_line_that_tells_why_is_shown(complaint, said):
+    """Its advice, which follows, is for people who called git themselves."""
+    assert system._refused("gc", complaint).reason == f"git gc: {said}"
+
+
 def test_a_git_that_cannot_be_started_fails_no_command(store, tmp_path, monkeypatch, said):
     """A program that the kernel refuses is one more notice."""
     fake = fake_git(tmp_path / "fake", "")
@@ -574,7 +590,7 @@ def test_a_git_that_cannot_be_started_fails_no_command(store, tmp_path, monkeypa
 def test_somebody_who_moves_the_branch_meanwhile_is_not_overwritten(
     store, repository, monkeypatch, said, is_there
 ):
-    """Between our look and our write the branch became another commit's, or came to be: it stays."""
+    """Between our look and our write the branch was moved, or made: it stays where it is."""
     foreign = repository.commit()
     if is_there:
         commit(store)
