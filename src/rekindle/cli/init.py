@@ -112,6 +112,9 @@ def _ask(question: str, default: str, *, yes: bool) -> str:
     try:
         answer: str = click.prompt(question, default=default)
     except click.Abort as gone:
+        if isinstance(gone.__context__, KeyboardInterrupt):
+            click.echo(err=True)  # the question's line is still open
+            raise
         raise UsageError(
             "no answer", hint="answer the question, or take the defaults with --yes"
         ) from gone

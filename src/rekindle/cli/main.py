@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from importlib import import_module
 from typing import NoReturn
@@ -34,6 +35,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 INTERRUPTED = 130
 CRASHED = 70
 OUTPUT_GONE = 141
+_MAY_BE_SECRET = re.compile(r"\S*\d\S*|\S{20,}")
+"""Where redaction itself is not to be had: better too much than too little."""
 
 
 class LazyGroup(click.Group):
@@ -74,7 +77,9 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
         code = app.main(arguments, prog_name="rekindle", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        words = io.StringIO()
+        error.show(words)
+        click.echo(_without_secrets(words.getvalue().removesuffix("\n")), err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
@@ -90,9 +95,9 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
         _drop_output()
         return RekindleError.exit_code
     except RekindleError as error:
-        click.secho(f"Error: {error}", fg="red", err=True)
+        click.secho(f"Error: {_without_secrets(str(error))}", fg="red", err=True)
         if error.hint:
-            click.echo(f"  → {error.hint}", err=True)
+            click.echo(f"  → {_without_secrets(error.hint)}", err=True)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the one place that turns a bug into a report
         return _crashed(error)
@@ -112,15 +117,40 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _without_secrets(text: str) -> str:
+    """An error repeats what was typed or read, and is kept in logs and pasted into reports."""
+    try:
+        return _redacted(text)
+    except Exception:  # noqa: BLE001 - as when no file can be opened, and so nothing imported
+        return _MAY_BE_SECRET.sub("…", text)
+
+
+def _redacted(text: str) -> str:
+    from rekindle.policy.redact.redaction import Redaction  # noqa: PLC0415 - only errors need it
+
+    return Redaction().text(text)
+
+
 def _crashed(error: Exception) -> int:
     import tempfile  # noqa: PLC0415 - only a crash needs it, and every start would pay for it
-    from traceback import format_exception  # noqa: PLC0415 - as above
+    from traceback import format_exception, format_tb  # noqa: PLC0415 - as above
 
-    report = f"rekindle {__version__}, Python {sys.version}\n{''.join(format_exception(error))}"
-    click.secho(f"Error: a bug in Rekindle: {type(error).__name__}: {error}", fg="red", err=True)
+    try:
+        said = _redacted(f"{type(error).__name__}: {error}")
+        trace = _redacted("".join(format_exception(error)))
+    except Exception:  # noqa: BLE001 - the bug may be in redaction: then only lines of our own code
+        said = type(error).__name__
+        trace = "".join(format_tb(error.__traceback__)) + said
+    report = f"rekindle {__version__}, Python {sys.version}\n{trace}"
+    click.secho(f"Error: a bug in Rekindle: {said}", fg="red", err=True)
     try:
         with tempfile.NamedTemporaryFile(
-            "w", prefix="rekindle-crash-", suffix=".txt", delete=False, encoding="utf-8"
+            "w",
+            prefix="rekindle-crash-",
+            suffix=".txt",
+            delete=False,
+            encoding="utf-8",
+            errors="backslashreplace",
         ) as file:
             file.write(report)
         click.echo(f"  → please report it with {file.name}; what was kept is safe", err=True)

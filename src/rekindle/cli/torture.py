@@ -1,8 +1,8 @@
 """`rekindle torture`."""
 
 import random
+import secrets
 import shutil
-import tempfile
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
@@ -12,9 +12,10 @@ import click
 from rekindle import config
 from rekindle.cli import options
 from rekindle.errors import CheckFailedError, StoreError, storing
-from rekindle.flows.torture_folder import Finding
+from rekindle.flows.torture_folder import DISK_FULL, Finding
 from rekindle.flows.torture_folder import torture as try_out
 from rekindle.stores.files.layout import Root
+from rekindle.system import signals
 
 _LARGEST_SEED = 2**32 - 1
 _CANNOT_TELL = (
@@ -44,11 +45,19 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
     if not as_json:
         click.echo(f"Trying {place} out, for about {minutes:g} min, with --seed {chosen}.\n")
     found = []
-    with closing(_findings(place, minutes * 60, chosen)) as findings:
-        for finding in findings:
-            found.append(finding)
-            if not as_json:
-                _show(finding)
+    try:
+        with signals.as_ctrl_c(), closing(_findings(place, minutes * 60, chosen)) as findings:
+            for finding in findings:
+                found.append(finding)
+                if not as_json:
+                    _show(finding)
+    except StoreError as full:
+        raise StoreError(
+            str(place),
+            f"could not be tried out: {full.reason}",
+            errno=full.errno,
+            hint="free some space, then try again",
+        ) from full
     held = not any(one.broken for one in found)
     if as_json:
         options.print_json({"folder": str(place), "seed": chosen, "held": held, "findings": found})
@@ -63,16 +72,19 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
 
 
 def _findings(place: Path, seconds: float, seed: int) -> Generator[Finding, None, None]:
+    own = place / f".rekindle-torture-{secrets.token_hex(8)}"
     try:
         with storing(place):
-            own = Path(tempfile.mkdtemp(prefix=".rekindle-torture-", dir=place)).resolve()
+            own.mkdir(0o700)
+        yield from try_out(own.resolve(), seconds=seconds, seed=seed)
     except StoreError as refused:
+        # Of what the trials meet, only a full disk comes here.
+        if refused.errno in DISK_FULL:
+            raise
         yield Finding("a folder can be made", "", str(refused), "nothing can be kept here at all")
-        return
-    try:
-        yield from try_out(own, seconds=seconds, seed=seed)
     finally:
-        shutil.rmtree(own, ignore_errors=True)
+        with signals.held_back():
+            shutil.rmtree(own, ignore_errors=True)
 
 
 def _show(finding: Finding) -> None:

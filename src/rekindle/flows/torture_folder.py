@@ -5,6 +5,7 @@ are started here and killed by their number. A power loss cannot be tried from h
 has kept what it confirmed is seen only afterwards.
 """
 
+import errno
 import os
 import random
 import time
@@ -15,13 +16,14 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents import event as events
-from rekindle.errors import RekindleError, storing
+from rekindle.errors import RekindleError, StoreError, storing
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
-from rekindle.system import clock, disk
+from rekindle.system import clock, disk, signals
 from rekindle.system.children import Child, Say
 
 AGENT = "tortured"
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _WRITERS = 4
 _FILES = 20
 _LOCKS = 10
@@ -58,7 +60,10 @@ class _Trial(msgspec.Struct, frozen=True):
 
 
 def torture(folder: Path, *, seconds: float, seed: int) -> Iterator[Finding]:
-    """Try one promise after another; the last, by killing, takes what is left of the time."""
+    """Try one promise after another; the last, by killing, takes what is left of the time.
+
+    A full disk breaks no promise, and lets none be tried: it ends the whole with a StoreError.
+    """
     deadline = time.monotonic() + seconds
     rng = random.Random(seed)  # noqa: S311 - a moment to kill at is no secret
 
@@ -71,6 +76,8 @@ def torture(folder: Path, *, seconds: float, seed: int) -> Iterator[Finding]:
             disk.make_folder(place)
             tried = trial.attempt(place)
         except (_BrokenError, RekindleError) as broken:
+            if isinstance(broken, StoreError) and broken.errno in DISK_FULL:
+                raise
             yield Finding(trial.promise, "", str(broken), trial.means)
         else:
             yield Finding(trial.promise, tried)
@@ -133,7 +140,9 @@ def _whole_appends(place: Path) -> str:
             with storing(path):
                 fd = disk.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
                 for number in range(_LINES):
-                    os.write(fd, b"%d-%d %s\n" % (name, number, b"." * 200))
+                    line = b"%d-%d %s\n" % (name, number, b"." * 200)
+                    while line:  # a disk that is full takes a part, and refuses only the rest
+                        line = line[os.write(fd, line) :]
 
         return work
 
@@ -211,6 +220,8 @@ def _examine(store: FileStore, acknowledged: set[str]) -> None:
 
 def _hear(child: Child, lines: int) -> list[str]:
     said = child.hear(lines, _PATIENCE_SECONDS)
+    if child.errno in DISK_FULL:
+        raise StoreError("a process", os.strerror(child.errno), errno=child.errno)
     if child.error:
         raise _BrokenError(child.error)
     return said
@@ -226,12 +237,14 @@ def _children(works: list[Callable[[Say], None]]) -> Iterator[list[Child]]:
     """Children that do not outlive the trial, however it ends."""
     begun: list[Child] = []
     try:
-        for work in works:
-            begun.append(Child(work))  # noqa: PERF401 - those begun are ended if the next fails
+        with signals.held_back():  # between a child's begin and our knowing of it
+            for work in works:
+                begun.append(Child(work))  # noqa: PERF401 - those begun are ended if the next fails
         yield begun
     finally:
-        for child in begun:
-            child.close()
+        with signals.held_back():
+            for child in begun:
+                child.close()
 
 
 _KEPT = "what was acknowledged survives kill -9"

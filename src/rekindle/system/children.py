@@ -10,6 +10,8 @@ import signal
 import time
 from collections.abc import Callable
 
+from rekindle.system import signals
+
 Say = Callable[[str], None]
 _ERROR = "!"
 
@@ -41,8 +43,18 @@ class Child:
     @property
     def error(self) -> str:
         """What stopped it, in its own words; empty where nothing did."""
-        said = self._heard.decode(errors="replace").split("\n")
-        return next((line[1:] for line in said if line.startswith(_ERROR)), "")
+        return self._stopped_by()[1]
+
+    @property
+    def errno(self) -> int:
+        """The number of what stopped it, where the system refused something; else 0."""
+        return self._stopped_by()[0]
+
+    def _stopped_by(self) -> tuple[int, str]:
+        said = self._heard.decode(errors="replace").split("\n")[:-1]
+        found = next((line[1:] for line in said if line.startswith(_ERROR)), "0 ")
+        number, _, words = found.partition(" ")
+        return int(number), words
 
     def kill(self) -> None:
         """End it at once, if it has not ended; it says nothing more."""
@@ -68,8 +80,10 @@ def _live(work: Callable[[Say], None], report: int) -> None:
         os.write(report, f"{line}\n".encode())
 
     try:
+        signals.end_at_once()
         work(say)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the parent tells it
-        say(f"{_ERROR}{' '.join(str(error).split()) or type(error).__name__}")
+        words = " ".join(str(error).split()) or type(error).__name__
+        say(f"{_ERROR}{getattr(error, 'errno', None) or 0} {words}")
     finally:
         os._exit(0)

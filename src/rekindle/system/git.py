@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from rekindle.documents.identity import one_line
 from rekindle.errors import AuditError
 
 _ENVIRONMENT = (
@@ -63,6 +64,7 @@ _SETTINGS = {
 }
 _UPGRADE = "pip install --upgrade rekindle"
 _SECONDS_TO_DIE = 0.5
+_COMPLAINT_CHARACTERS = 1000
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 _LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")
@@ -296,7 +298,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 def _refused(command: str, complaint: str) -> AuditError:
     """What git said, with the command that mends it where we know one."""
-    said = " ".join(complaint.split())[:300] or "it did not say why"
+    said = _reason(complaint) or "it did not say why"
     if found := _IN_THE_WAY.search(complaint):
         there = found[1]
         return AuditError(
@@ -317,3 +319,10 @@ def _refused(command: str, complaint: str) -> AuditError:
             hint="git status says how to allow it",
         )
     return AuditError("refused", f"git {command}: {said}", hint="git status; git fsck")
+
+
+def _reason(complaint: str) -> str:
+    """The first line that says what failed, without warnings before it and advice after it."""
+    lines = [line for line in complaint.splitlines() if line.strip()]
+    failed = [line for line in lines if line.startswith(("error: ", "fatal: "))]
+    return one_line([*failed, *lines, ""][0], _COMPLAINT_CHARACTERS)

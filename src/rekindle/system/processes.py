@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from rekindle.errors import AgentError, ProgramMissingError
-from rekindle.system import orphans
+from rekindle.system import orphans, signals
 
 _ERRORS_KEPT = 16 * 1024
 _LINE_LIMIT = 64 * 1024 * 1024
@@ -26,7 +26,7 @@ _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 class Interruption:
     """Notices that somebody wants us to stop: Ctrl-C, a terminal that closes, a `kill`."""
 
-    SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    SIGNALS = signals.ENDING
 
     def __init__(self) -> None:
         self.count = 0

@@ -3,6 +3,8 @@
 import errno
 import fcntl
 import os
+import signal
+import sys
 from pathlib import Path
 
 import msgspec
@@ -11,6 +13,7 @@ from click.testing import CliRunner
 
 from rekindle.cli import main
 from rekindle.cli.torture import torture as command
+from rekindle.errors import storing
 from rekindle.flows import torture_folder
 from rekindle.flows.torture_folder import Finding, torture
 from rekindle.stores.files import FileStore
@@ -95,6 +98,51 @@ def test_a_folder_that_takes_no_files_ends_with_8(capsys):
     """Where nothing can be made, nothing more is tried."""
     assert main.run(["torture", "/proc", "--minutes", "0.01"]) == 8
     assert "✗ a folder can be made: /proc" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("where", ["mkdir", "first trial", "a child"])
+def test_a_full_disk_is_no_verdict_on_it(tmp_path, monkeypatch, capsys, number, where):
+    """Nobody is told to move away from a disk that only needs some space."""
+    full = OSError(number, os.strerror(number))
+    parent, replaced = os.getpid(), disk.replace
+
+    def refuse(path: Path, *data: bytes | int) -> None:
+        if where == "a child" and os.getpid() == parent:
+            return replaced(path, *data)
+        with storing(path):
+            raise full
+
+    if where == "mkdir":
+        monkeypatch.setattr(Path, "mkdir", lambda *_: (_ for _ in ()).throw(full))
+    else:
+        monkeypatch.setattr(disk, "replace", refuse)
+    assert main.run(["torture", str(tmp_path), "--minutes", "0.01"]) == 5
+    said = capsys.readouterr()
+    assert f"Error: {tmp_path}: could not be tried out: {os.strerror(number)}\n" in said.err
+    assert "→ free some space, then try again\n" in said.err
+    assert "✗" not in said.out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("trial", ["0", "1", "5"])
+def test_whoever_stops_it_finds_nothing_left_behind(place, tmp_path, number, trial):
+    """A `kill` or a terminal that closes ends it as Ctrl-C does: no folder, no process."""
+    tried = tmp_path / "tried"
+    tried.mkdir()
+    started = place.start(
+        [sys.executable, "-I", "-m", "rekindle", "torture", str(tried)],
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
+        cwd=tmp_path,
+    )
+    place.wait_for(lambda: bool(list(tried.glob(f".rekindle-torture-*/{trial}/*"))))
+    started.signal(number)
+    assert started.wait() == main.INTERRUPTED, started.err
+    assert started.err == "\nStopped.\n"
+    assert "✗" not in started.out
+    assert list(tried.iterdir()) == []
+    assert place.processes() == []
 
 
 def test_a_file_system_without_fsync_is_seen(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import subprocess
 import time
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from conftest import RELAY
@@ -484,6 +485,7 @@ def test_a_lock_that_a_killed_git_left_is_named(store, repository, said):
     commit(store, "printer")
     (notice,) = said
     assert str(lock) in notice.hint
+    assert str(notice).endswith(f"Unable to create '{lock}': File exists.")
     lock.unlink()
     commit(store, "manual")
     assert numbers(repository) == committed(store)
@@ -559,6 +561,21 @@ def test_a_git_that_fails_fails_no_command(store, tmp_path, monkeypatch, said, s
     assert len(said) == 1
 
 
+@pytest.mark.parametrize(
+    ("complaint", "said"),
+    [
+        ("fatal: no.\n\nAnother git process\nseems to be running.", "fatal: no."),
+        ("warning: odd\nhint: look\nerror: bad file\nfatal: over", "error: bad file"),
+        ("\n  something else\nmore", "something else"),
+        ("", "it did not say why"),
+        (f"fatal: {'x' * 5000}", f"fatal: {'x' * 992}…"),
+    ],
+)
+def test_of_what_git_says_the_line_that_tells_why_is_shown(complaint, said):
+    """Its advice, which follows, is for people who called git themselves."""
+    assert system._refused("gc", complaint).reason == f"git gc: {said}"
+
+
 def test_a_git_that_cannot_be_started_fails_no_command(store, tmp_path, monkeypatch, said):
     """A program that the kernel refuses is one more notice."""
     fake = fake_git(tmp_path / "fake", "")
@@ -569,7 +586,27 @@ def test_a_git_that_cannot_be_started_fails_no_command(store, tmp_path, monkeypa
     assert committed(store) == [2]
 
 
+@pytest.mark.parametrize("is_there", [True, False])
 def test_somebody_who_moves_the_branch_meanwhile_is_not_overwritten(
+    store, repository, monkeypatch, said, is_there
+):
+    """Between our look and our write the branch was moved, or made: it stays where it is."""
+    foreign = repository.commit()
+    if is_there:
+        commit(store)
+    moved = system.Repository.move
+
+    def after_somebody_else(self, ref, new, old):
+        repository.git("update-ref", ref, foreign)
+        return moved(self, ref, new, old)
+
+    monkeypatch.setattr(system.Repository, "move", after_somebody_else)
+    commit(store, "printer")
+    assert repository.git("rev-parse", REF) == foreign
+    assert [one.cause for one in said] == ["foreign"]
+
+
+def test_a_relay_that_somebody_else_wrote_meanwhile_is_not_written_twice(
     store, repository, monkeypatch, said
 ):
     """Between our look and our write somebody else wrote the same relay: nothing twice."""
@@ -596,6 +633,24 @@ def test_a_branch_that_never_stands_still_is_given_up_on(store, repository, monk
     commit(store)
     assert [one.cause for one in said] == ["moved"]
     assert committed(store) == [2]
+
+
+def test_git_is_told_to_flush_what_it_writes(store, repository, tmp_path, monkeypatch):
+    """After a power loss no ref may name objects that are gone: both are flushed, by git's count.
+
+    A person's own settings, which flush nothing, do not change that.
+    """
+    repository.git("config", "core.fsync", "none")
+    trace = tmp_path / "trace"
+    monkeypatch.setitem(system._OWN_ENVIRONMENT, "GIT_TRACE2_EVENT", str(trace))
+    commit(store)
+    running, flushed = {}, dict.fromkeys(("unpack-objects", "update-ref"), 0)
+    for event in map(msgspec.json.decode, trace.read_bytes().splitlines()):
+        if event["event"] == "cmd_name":
+            running[event["sid"]] = event["name"]
+        elif event.get("key") == "fsync/hardware-flush":
+            flushed[running[event["sid"]]] += int(event["value"])
+    assert flushed == {"unpack-objects": 3, "update-ref": 1}  # a blob, a tree and a commit; the ref
 
 
 def test_a_full_disk_under_the_marker_fails_no_command(audited, tmp_path, said):

@@ -9,7 +9,9 @@ from fakes import Fake, fakes
 from rekindle import config, hook
 from rekindle.cli import main
 from rekindle.documents import brief, checkpoint
+from rekindle.documents.event import DocumentRejected, LoopAdded
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.system import clock, disk
 from rekindle.wiring.store import open_store
 
 COUNT = 1_000
@@ -158,6 +160,33 @@ def test_a_record_that_is_seen_twice_is_one(say, store):
     assert "[redacted:" in loop.text
     assert Redaction().text(loop.text) == loop.text
     assert say("loops", "add", "rotate", fake.line).startswith("rotate: nothing to do")
+
+
+def test_what_waits_for_a_busy_writer_holds_no_secret(say, store):
+    """A command's records lie in the inbox until the writer folds them: already without secrets."""
+    made = list(fakes(7, 20))
+    folder = store.folder("trades")
+    with disk.locked(folder.lock, 0) as lock:
+        assert lock is not None
+        records = [LoopAdded(ts=clock.now(), id=f"{n}", text=f.line) for n, f in enumerate(made)]
+        assert store.submit("trades", *records) is False
+        waiting = kept_below(folder.inbox)
+    assert waiting.count("[redacted:") >= len(made)
+    assert [fake for fake in made if fake.secret in waiting] == []
+
+
+def test_what_the_writer_itself_appends_holds_no_secret(say, store):
+    """An event that never was in the inbox is redacted on its way into the log."""
+    made = list(fakes(8, 20))
+    folder = store.folder("trades")
+    with store.writer("trades") as writer:
+        for fake in made:
+            writer.append(
+                DocumentRejected(ts=writer.now(), document="relay", path="p", reason=fake.line)
+            )
+    log = folder.log.read_text()
+    assert log.count("[redacted:") >= len(made)
+    assert [fake for fake in made if fake.secret in log] == []
 
 
 def test_the_manifest_s_allow_list_holds_in_the_store(say, tmp_path):
