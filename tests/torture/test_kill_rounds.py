@@ -18,7 +18,7 @@ from e2e.sandbox import BANNER, Rekindle
 from loopback.script import Hang, Text
 from torture.clis import NAMES, Cli
 
-pytestmark = [pytest.mark.torture, pytest.mark.timeout(3000)]
+pytestmark = pytest.mark.torture
 
 WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
 ROUNDS: Final = (

@@ -25,7 +25,7 @@ from e2e.sandbox import TASK, WORK
 from loopback.script import Forever, Hang, Text
 from torture.clis import NAMES, Cli
 
-pytestmark = [pytest.mark.torture, pytest.mark.timeout(3000)]
+pytestmark = pytest.mark.torture
 
 WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
 CUTS: Final = (
