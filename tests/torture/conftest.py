@@ -6,9 +6,43 @@ from pathlib import Path
 
 import pytest
 
+from loopback.fixtures import (
+    claude,
+    claude_program,
+    codex,
+    codex_program,
+    gemini,
+    gemini_model,
+    gemini_program,
+    model,
+    network,
+    openai_model,
+    place,
+)
+from loopback.place import Place
+from torture.clis import Cli
 from torture.test_kill import prepared
 
-__all__ = ["prepared"]
+__all__ = [
+    "claude",
+    "claude_program",
+    "codex",
+    "codex_program",
+    "gemini",
+    "gemini_model",
+    "gemini_program",
+    "model",
+    "network",
+    "openai_model",
+    "place",
+    "prepared",
+]
+
+_FIXTURES = {
+    "claude-code": ("claude", "model"),
+    "codex": ("codex", "openai_model"),
+    "gemini": ("gemini", "gemini_model"),
+}
 
 
 @pytest.fixture
@@ -17,3 +51,10 @@ def in_memory(tmp_path: Path) -> Iterator[Path]:
     memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def cli(request: pytest.FixtureRequest, place: Place) -> Cli:
+    """The CLI that the test's parameter names, in a sandbox and a place of its own."""
+    sandbox, scripted = map(request.getfixturevalue, _FIXTURES[request.param])
+    return Cli(request.param, sandbox, scripted, place)

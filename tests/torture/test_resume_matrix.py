@@ -1,0 +1,187 @@
+"""Every CLI is asked to go on with a session that is good, gone, broken, another's, or in use.
+
+Never is a wrong session adopted: the one that is asked for is opened, or the launch is known to
+have failed; the model hears no word of another session, and no other session's file is touched.
+And never have two processes one session to write to by our doing.
+
+Other sessions lie about in each home, newer than the one that is asked for, in the same project
+and in another. CI cuts a few transcripts; `just torture` cuts a thousand, at random bytes.
+"""
+
+import json
+import os
+import random
+import shlex
+import shutil
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from e2e.sandbox import TASK, WORK
+from loopback.script import Forever, Hang, Text
+from torture.clis import NAMES, Cli
+
+pytestmark = pytest.mark.torture
+
+WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
+CUTS: Final = (
+    {"claude-code": 600, "codex": 380, "gemini": 20}
+    if WHOLE
+    else {"claude-code": 4, "codex": 4, "gemini": 1}
+)
+SEED: Final = 20260409
+OURS: Final = "the heron — été, 日本"
+"""What only the session speaks of that is asked for."""
+THEIRS: Final = ("the magpie", "the cuckoo")
+"""What only the others speak of: one in the same project, one in another."""
+TAKES_ANY_FILE: Final = {"claude-code"}
+"""Who goes on with whatever stands in the file of the session's name, and calls it that session."""
+OUR_TASK: Final = TASK.splitlines()[-1].encode()
+ABSENT: Final = {"resume-failed", "crash"}
+HANGS: Final = NAMES if WHOLE else ("codex",)
+"""Whose process hangs in the test of a session in use: ten seconds it is asked to end."""
+SUPERVISED: Final = 6
+
+
+class Sessions:
+    """A session to go on with, others beside it, and the home as it is before every trial."""
+
+    def __init__(self, cli: Cli) -> None:
+        self.cli = cli
+        self.asked = self._begun(OURS)
+        self.elsewhere = cli.sandbox.project.with_name("elsewhere")
+        self.elsewhere.mkdir()
+        self.foreign = self._begun(THEIRS[1], self.elsewhere)
+        self.other = self._begun(THEIRS[0])
+        self.path = cli.transcript(self.asked)
+        self._kept = cli.folder.with_name("kept")
+        shutil.copytree(cli.folder, self._kept, symlinks=True)
+        cli.model.play(Forever(Text("all done")))
+
+    def _begun(self, words: str, project: Path | None = None) -> str:
+        call = self.cli.kind.shell(f"echo {shlex.quote(words)}")
+        self.cli.model.play(call, Text(f"I have seen {words}"), Forever(Text("done")))
+        outcome = self.cli.run(f"look for {words}", project=project)
+        assert outcome.exit.kind == "clean", outcome.told
+        return outcome.opened
+
+    def restore(self) -> None:
+        """Have everything as it was before the trial."""
+        shutil.rmtree(self.cli.folder)
+        shutil.copytree(self._kept, self.cli.folder, symlinks=True)
+
+    def go_on(self, why: str, *, project: Path | None = None, is_deceived: bool = False) -> str:
+        """Resume, hold the outcome against what must be so, and say what it was."""
+        asked, before = len(self.cli.model.log), self.cli.transcripts()
+        outcome = self.cli.run("go on", resumes=self.asked, project=project)
+        why = f"{why}: {outcome.exit}, opened {outcome.opened!r}, {outcome.told}"
+        words = "\n".join(one.text for one in list(self.cli.model.log)[asked:])
+        assert is_deceived or not any(theirs in words for theirs in THEIRS), why
+        after = self.cli.transcripts()
+        for path, held in before.items():
+            if not self._is_asked_for(path):
+                assert after.get(path) == held, f"{path.name} was written to; {why}"
+        if outcome.exit.kind in ABSENT:
+            return outcome.exit.kind
+        assert (outcome.exit.kind, outcome.opened) == ("clean", self.asked), why
+        new = after.keys() - before.keys()
+        assert all(map(self._is_asked_for, new)), f"{new} are new; {why}"
+        whole, part = (text in words for text in (f"I have seen {OURS}", OURS))
+        return "whole" if whole else "in part" if part else "emptied"
+
+    def _is_asked_for(self, path: Path) -> bool:
+        """Whether a file is the session's; Gemini CLI begins another when the minute changes."""
+        return self.asked in path.name or path.name.endswith(f"-{self.asked[:8]}.jsonl")
+
+
+def cut(sessions: Sessions) -> Counter[str]:
+    """Go on with what is left of a transcript, again and again; how often it came to what."""
+    rng, whole, found = random.Random(SEED), sessions.path.read_bytes(), Counter[str]()
+    for _ in range(CUTS[sessions.cli.name]):
+        at = rng.randrange(len(whole))
+        sessions.path.write_bytes(whole[:at])
+        found[sessions.go_on(f"cut at byte {at} of {len(whole)}, seed {SEED}")] += 1
+        sessions.restore()
+    return found
+
+
+@pytest.mark.parametrize("cli", NAMES, indirect=True)
+def test_no_other_session_is_taken_for_the_one_that_is_asked_for(cli: Cli):
+    """Good, missing, corrupt, another's, cut: it goes on, or the launch is known to have failed."""
+    sessions = Sessions(cli)
+    assert sessions.go_on("good") == "whole"
+    sessions.restore()
+    sessions.path.unlink()
+    assert sessions.go_on("missing") == "resume-failed"
+    sessions.restore()
+    sessions.path.write_bytes(random.Random(SEED).randbytes(sessions.path.stat().st_size))
+    assert sessions.go_on("corrupt") == "resume-failed"
+    is_deceived = cli.name in TAKES_ANY_FILE
+    for why, foreign in (("another's", sessions.other), ("a project's", sessions.foreign)):
+        sessions.restore()
+        sessions.path.write_bytes(cli.transcript(foreign).read_bytes())
+        found = sessions.go_on(why, is_deceived=is_deceived)
+        assert found == ("emptied" if is_deceived else "resume-failed"), why
+    sessions.restore()
+    assert sessions.go_on("from elsewhere", project=sessions.elsewhere) in {"whole", *ABSENT}
+    sessions.restore()
+    found = cut(sessions)
+    print(f"\n{cli.name}: {found.total()} cuts, 0 wrong sessions; {dict(found)}; seed {SEED}")
+
+
+@pytest.mark.parametrize("cli", NAMES, indirect=True)
+def test_a_session_in_use_gets_no_second_writer_from_us(cli: Cli):
+    """An agent is run once; a process of it that hangs is ended before its session goes on.
+
+    A person may be at work in the same project: a run of ours begins a session of its own, and
+    goes on only with that. Codex itself lets nobody into a session that is in use. Claude Code and
+    Gemini CLI would let a person into ours; that we are the only one there is all that we can keep.
+    """
+    rekindle = cli.supervised()
+    hers, resumed = Hang(Text("all seen")), Hang(Text("all done"))
+    work = f"{shlex.join(['setsid', sys.executable, '-c', WORK])} & wait"
+    cli.model.play(hers, cli.kind.shell(work), resumed, Forever(Text("done")))
+    start, person = cli.start(f"look for {THEIRS[0]}")
+    cli.asked(hers)
+    (path,) = rekindle.place.wait_for(lambda: cli.transcripts() or None)
+    if cli.name == "codex":
+        (begun,) = (line for line in person.out.splitlines() if "thread.started" in line)
+        refused = cli.run("go on", resumes=json.loads(begun)["thread_id"])
+        assert refused.exit.kind == "resume-failed"
+        assert "another process works in the session" in refused.exit.words
+        assert len(cli.model.log.main) == 1
+    running = rekindle.start("run")
+    pid = rekindle.wait_until_hooked()
+
+    second = rekindle.start("run")
+    assert second.wait() == SUPERVISED
+    assert "is being run already" in second.err
+    assert len(rekindle.agents()) == 2
+
+    if cli.name in HANGS:
+        rekindle.place.signal(pid, signal.SIGSTOP)  # it hears nobody
+    running.signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL
+    again = rekindle.start("run")
+    request = cli.asked(resumed)
+    assert pid in rekindle.place.ended
+    assert rekindle.tools() == []
+    assert len(rekindle.agents()) == 2
+    assert THEIRS[0] not in request.text
+    resumed.release.set()
+    assert again.wait() == 0, again.err
+    ended = rekindle.events("launch.ended")
+    assert [one["exit"] for one in ended] == ["lost", "clean"]
+    (ours,) = {one["session"] for one in ended}
+
+    hers.release.set()
+    found = cli.outcome(start, person)
+    assert (found.exit.kind, found.opened == ours) == ("clean", False), found.told
+    written = cli.transcripts()
+    assert OUR_TASK not in written.pop(path)
+    assert written
+    assert not any(THEIRS[0].encode() in held for held in written.values())
