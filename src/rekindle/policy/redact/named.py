@@ -145,7 +145,6 @@ _JOINED = re.compile(
 )
 _NEAR = 120
 _DRAWN = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
-_NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?")
 _MOST_PIECES = 100
 _NOT_WEAK = frozenset({"prose", "element", "called"})
 _ASIDE = frozenset({"spaced", "element", "prose"})
@@ -321,12 +320,12 @@ def _is_no_secret(value: str, form: str, *, quoted: bool) -> bool:
     """What a secret never is, whatever the name promises."""
     if values.is_placeholder(value) or values.is_file(value):
         return True
-    if " " in value or "\t" in value or "://" in value or value.startswith("[redacted:"):
+    if " " in value or "\t" in value or "://" in value :
         return True
     if quoted:
         return form == "called" and values.is_code(value) and not values.is_random(value, 12)
     # A number stays: JSON would not be JSON any more.
-    return _NUMBER.fullmatch(value) is not None or values.is_expression(value)
+    return values.is_number(value) or values.is_expression(value)
 
 
 def _is_secret(value: str, strength: Strength, *, aside: bool, quoted: bool, form: str) -> bool:

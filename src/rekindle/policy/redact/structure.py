@@ -21,6 +21,7 @@ _BLOCK_END = re.compile(
 _BODY = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{16,}+")
 _LAST = re.compile(r"(?:^|[\s+>|\]])(=?[A-Za-z0-9+/]{2,15}={0,2})[\s\x01\"',]*$")
 _HEADER = re.compile(r"[A-Z][A-Za-z]{1,12}-[A-Za-z-]{2,12}: ")
+_REAL_BREAK = re.compile(r"(?<!\x01)\n")
 _STRANGE_LINES = 6
 _LONGEST_BLOCK = 400
 _LONGEST_LINE = 4_000
@@ -32,6 +33,9 @@ _JWK = re.compile(
 _URL_LOGIN = re.compile(
     r"://(?P<u>[^\s/@:\"'<>\x01]{0,120}):(?P<v>[^\s@\"'<>\x01]{1,300}(?:@[^\s@/\"'<>\x01]{0,100}"
     r"(?=@))?)@(?=[\w.\[\-$*{%])"
+)
+_LONG_URL_LOGIN = re.compile(
+    r"://[^\s/@:\"'<>\x01]{0,120}:(?P<v>[^\s/@:\"'<>\x01]{300,}+)@(?=[\w.\[\-$*{%])"
 )
 _URL_TOKEN = re.compile(r"://(?P<v>[A-Za-z0-9_\-.~%]{16,300})@(?=[\w.\-])")
 _HOOK = re.compile(
@@ -101,7 +105,7 @@ _SECRET_MANIFEST = re.compile(
 )
 _DATA_ITEM = re.compile(
     r"(?m)^[^\n\w]{0,20}(?:\d{1,6}[\t ])?[^\n]{0,40}?[\w.\-]{1,80}[\"']?: [\"']?"
-    r"(?P<v>[A-Za-z0-9+/]{12,8000}={0,2})[\"']?[\s\x01]{0,4}$"
+    r"(?P<v>[A-Za-z0-9+/]{12,}+={0,2})[\"']?[\s\x01]{0,4}$"
 )
 _BASE64 = re.compile(r"(?<![A-Za-z0-9/_])[A-Za-z0-9+/]{24,}+={0,2}(?![A-Za-z0-9+/=])")
 _SECRET_FILE = re.compile(
@@ -131,6 +135,7 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
         _URL_LOGIN,
         lambda v: not v.isdigit() and not re.match(r"\d{1,5}(?:[/?#]|\Z)", v),
     ),
+    ("url-password", ("://",), _LONG_URL_LOGIN, None),
     ("url-token", ("://",), _URL_TOKEN, lambda v: values.is_random(v) and not values.is_hex(v)),
     (
         "webhook",
@@ -176,7 +181,10 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
         "authorization",
         ("authorization",),
         _AUTHORIZATION,
-        lambda v: values.is_random(v, 8) or (values.varies(v) and not values.is_code(v)),
+        lambda v: (
+            not values.is_number(v)
+            and (values.is_random(v, 8) or (values.varies(v) and not values.is_code(v)))
+        ),
     ),
     ("authorization", ("bearer",), _BEARER, lambda v: values.is_random(v, 12)),
     ("password", (":",), _LOGIN, lambda v: values.varies(v) or values.is_random(v, 10)),
@@ -231,11 +239,20 @@ def _blocks(view: str) -> Iterator[Span]:
         if begin.start() < done:
             continue
         end = _BLOCK_END.search(view, begin.end(), begin.end() + _LONGEST_BLOCK * 100)
-        done = end.start() if end else len(view)
+        done = end.start() if end else _end_of_string(view, begin.end())
         yield from _body(view, begin.end(), done, is_closed=end is not None)
     for end in _BLOCK_END.finditer(view):
         if "END" in end[0] and end.start() > done:
             yield from _before(view, end.start())
+
+
+def _end_of_string(view: str, at: int) -> int:
+    """Where the line ends that an unclosed block stands in, if its line breaks are escaped."""
+    first = view.find("\n", at)
+    if first < 1 or view[first - 1] != "\x01":
+        return len(view)
+    real = _REAL_BREAK.search(view, at)
+    return real.start() if real else len(view)
 
 
 def _body(view: str, position: int, stop: int, *, is_closed: bool) -> Iterator[Span]:

@@ -7,6 +7,9 @@ comes first; how many different characters there are is the tie-breaker.
 import re
 from itertools import pairwise
 
+GONE = "\x02"
+"""What stands in the place of a placeholder, character by character, while a text is read."""
+
 _PLACEHOLDER = re.compile(
     r"""(?ix)
     [^a-z0-9]* (?:
@@ -37,13 +40,14 @@ _FILE = re.compile(
     r"|go|rs|c|h|java|rb|sh|xml|lock|log|csv|sql|db|po|rst|png|svg|jpe?g|gif|webp|pdf|zip|gz|tar|mp4|woff2?|map|parquet|bin|exe|dll"
     r"|so|whl|vue|tsx|jsx)"
 )
+_NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[,}\]]*")
 _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
 
 
 def is_placeholder(value: str) -> bool:
     """It stands for a secret without being one."""
     value = value[:_ENOUGH]
-    if _PLACEHOLDER.fullmatch(value) or _HOLDS_PLACEHOLDER.search(value):
+    if GONE in value or _PLACEHOLDER.fullmatch(value) or _HOLDS_PLACEHOLDER.search(value):
         return True
     return len(value) >= 8 and len(set(value.lower())) <= 3
 
@@ -63,6 +67,10 @@ def has_uuid(value: str) -> bool:
 
 def is_hex(value: str) -> bool:
     return _HEX.fullmatch(value) is not None
+
+
+def is_number(value: str) -> bool:
+    return _NUMBER.fullmatch(value) is not None
 
 
 def is_file(value: str) -> bool:
