@@ -38,9 +38,7 @@ RULES = (
 _PLACEHOLDER = re.compile(rf"\[redacted:(?:{'|'.join(RULES)}):[0-9a-f]{{2,4}}\]")
 _ESCAPE = re.compile(r"(?<!\\)(\\++)(?:([nrt])|u([0-9a-fA-F]{4})|([\"'/]))")
 # A terminal's colours, as they are and as programs write them down.
-_COLOUR = re.compile(
-    r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e))\[[0-9;:?]{0,40}[ -/]{0,2}[A-Za-z]"
-)
+_COLOUR = re.compile(r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e))\[[0-9;:?]{0,40}[ -/]{0,2}[A-Za-z]")
 _COLOURS = ("\x1b[", "1b[", "1B[", "033[", "\\e[")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _MARGIN = re.compile(

@@ -82,7 +82,7 @@ _SHORT_FLAG = re.compile(
     r"(?P<v>[^\s\"'\x01\-][^\s\"'\x01]{3,200})"
 )
 _TAKES_PASSWORD = re.compile(
-    r"\b(?:mysql\w*|mariadb\w*|mongo\w*|sshpass|redis-cli|sqlcmd|bcp|ldap\w+|7z[ar]?|zip|unzip"
+    r"\b(?:mysql\w*|mosquitto\w*|mariadb\w*|mongo\w*|sshpass|redis-cli|sqlcmd|bcp|ldap\w+|7z[ar]?|zip|unzip"
     r"|unrar|rar"
     r"|htpasswd|openssl \w+|\w+ (?:\w+ ){0,2}login|smbclient|lftp|xfreerdp|rabbitmqadmin|keytool"
     r"|ssh-keygen|cqlsh"
@@ -100,6 +100,50 @@ _PHRASE = re.compile(
     r"(?:mnemonic|seed|recovery|wallet|bip-?39|phrase)\b[^\n]{0,60}?[\s\"'=:\x01]"
     r"(?P<v>[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}){11,23})(?=[\s\"'.\x01]|$)"
 )
+_KEY_BODY = re.compile(
+    r"(?:MII[A-Za-z0-9+/]{3}(?:IBADAN|IBAAKC)|MHcCAQEEI|MIG[A-Za-z0-9]AgE[AB]|MC4CAQAw"
+    r"|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{12}"
+)
+_MASKED = re.compile(
+    r"(?:::add-mask::|name=[\w.\-]{0,40}(?:token|secret|passw|key)[\w.\-]{0,20}::"
+    r"|\[task\.setvariable [^\]\n]{0,80}issecret=true[^\]\n]{0,40}\])(?P<v>[^\s\"'\x01]{4,4000})"
+)
+_ENCODED_QUERY = re.compile(
+    r"(?:token|secret|key|passw(?:or)?d|pwd|sig|signature|code|auth)%3d"
+    r"(?P<v>(?:[a-z0-9_\-.~+!]|%(?!2[036])[0-9a-f]{2}){8,4000})"
+)
+_PIPED = re.compile(
+    r"(?:echo|printf)[ \t]{1,4}(?:-\w{1,3} )?(?:[\"']?%s(?:\\n)?[\"']? )?[\"']?"
+    r"(?P<v>[^\s\"'|\x01$][^\s\"'|\x01]{5,300})"
+    r"[\"']?[ \t]{0,4}\|[^\n|]{0,80}?(?:--?pass\w*|stdin|chpasswd|passwd|sudo -s|kinit|login"
+    r"|cryptsetup|secret|token|auth|smbpasswd|gpg)"
+)
+_SECRET_BODY = re.compile(
+    r"secret set [^\n]{1,80}?(?:--body|-b)[ =][\"']?(?P<v>[^\s\"'\x01$][^\s\"'\x01]{5,4000})"
+)
+_LABELLED_KEY = re.compile(
+    r"(?:(?:unseal|recovery) key[ \t]?\d{0,2}:|initial root token:|ed25519-v3:|rsa1024:"
+    r"|\bencrypt\x01{0,7}[\"']?[ \t]{0,4}[:=])[ \t]{0,4}\x01{0,7}[\"']?(?P<v>[a-z0-9+/=._-]{22,4000})"
+)
+_HEX_KEY = re.compile(
+    r"(?:priv(?:ate)?[ _-]?key|secret key|seed)[\"']?[^\w\n]{1,6}(?:is |= ?)?(?:0x)?"
+    r"(?P<v>[0-9a-f]{64})(?![0-9a-f])"
+)
+_SPOKEN_KEY = re.compile(
+    r"\b(?:project|api|access|licen[cs]e|write|app|account|integration|service|ingest|ingestion|auth"
+    r"|notifier|client|server|admin|secret|signing|encryption|api-) ?(?:key|token|secret)"
+    r"(?: (?:is|was|of))?[:=]?[ \t]{1,4}\x01{0,3}[`\"']?(?P<v>[0-9a-f]{16,128})(?![\w-])"
+)
+_KEY_BELOW = re.compile(
+    r"(?:minisign|signify)[^\n]{0,40}secret key[^\n]{0,80}\n[+\-> |\t]{0,20}(?:\d{1,6}\t)?(?P<v>[A-Za-z0-9+/]{40,}+={0,2})"
+)
+_DUMPED_HASHES = re.compile(r":\d{1,6}:(?P<v>[0-9a-fA-F]{32}:[0-9a-fA-F]{32}):::")
+_REALM_HASH = re.compile(
+    r"(?m)^[^\n\w]{0,12}[\w.@\-]{1,60}:[A-Za-z][^:\n]{0,40}:(?P<v>[0-9a-f]{32})(?=[\s\x01]|\Z)"
+)
+_HEREDOC = re.compile(r"<<[-~]?[ \t]{0,2}\\?[\"']?(?P<end>\w{2,20})[\"']?[^\n]{0,80}\n")
+_TELLING = re.compile(r"(?i)secret|token|passw|credential|api[-_]?key|private|auth")
+_HEREDOC_LINES = 20
 _SECRET_MANIFEST = re.compile(
     r"\bkind[\"']?\x01{0,3}[\"']?: ?\x01{0,3}[\"']?(?:Secret|SealedSecret)\b"
 )
@@ -129,6 +173,26 @@ _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]+")
 # What must stand in a text, in small letters, before a pattern is worth a try.
 _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool] | None], ...] = (
     ("private-key", ('"kty', '"kty'), _JWK, None),
+    ("token", ("::", "issecret"), _MASKED, None),
+    (
+        "url-token",
+        ("%3d",),
+        _ENCODED_QUERY,
+        lambda v: values.is_random(v, 12) or (values.varies(v) and len(v) >= 10),
+    ),
+    ("password", ("|",), _PIPED, lambda v: values.varies(v) or values.is_drawn(v)),
+    ("secret", ("secret set",), _SECRET_BODY, None),
+    (
+        "key",
+        ("key", "root token", "ed25519-v3", "rsa1024", "encrypt"),
+        _LABELLED_KEY,
+        lambda v: values.is_random(v, 20),
+    ),
+    ("private-key", ("key", "seed"), _HEX_KEY, values.is_drawn),
+    ("key", ("key", "token", "secret"), _SPOKEN_KEY, values.is_drawn),
+    ("private-key", ("minisign", "signify"), _KEY_BELOW, values.is_random),
+    ("password-hash", (":::",), _DUMPED_HASHES, None),
+    ("password-hash", ("realm", "digest"), _REALM_HASH, values.is_drawn),
     (
         "url-password",
         ("://",),
@@ -183,10 +247,20 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
         _AUTHORIZATION,
         lambda v: (
             not values.is_number(v)
-            and (values.is_random(v, 8) or (values.varies(v) and not values.is_code(v)))
+            and not values.is_file(v.partition("#")[0])
+            and (
+                values.is_random(v, 8)
+                or values.is_drawn(v)
+                or (values.varies(v) and not values.is_code(v))
+            )
         ),
     ),
-    ("authorization", ("bearer",), _BEARER, lambda v: values.is_random(v, 12)),
+    (
+        "authorization",
+        ("bearer",),
+        _BEARER,
+        lambda v: values.is_random(v, 12) or values.is_drawn(v),
+    ),
     ("password", (":",), _LOGIN, lambda v: values.varies(v) or values.is_random(v, 10)),
     ("password", (" -", "\t-"), _SHORT_FLAG, lambda v: values.varies(v) and not values.is_file(v)),
     ("password", ("pass:",), _PASS_ARGUMENT, values.varies),
@@ -199,7 +273,19 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
         None,
     ),
 )
-_ON_SMALL_LETTERS = (_SIGNED, _AUTHORIZATION, _BEARER, _IDENTIFIED, _PHRASE)
+_ON_SMALL_LETTERS = (
+    _MASKED,
+    _ENCODED_QUERY,
+    _PIPED,
+    _LABELLED_KEY,
+    _HEX_KEY,
+    _SPOKEN_KEY,
+    _SIGNED,
+    _AUTHORIZATION,
+    _BEARER,
+    _IDENTIFIED,
+    _PHRASE,
+)
 
 
 def find(view: str, low: str, inner: Callable[[str], bool]) -> Iterator[Span]:
@@ -218,6 +304,10 @@ def find(view: str, low: str, inner: Callable[[str], bool]) -> Iterator[Span]:
                 yield start, end, rule
     if "private" in low or "$ansible_vault" in low:
         yield from _blocks(view)
+    for match in _KEY_BODY.finditer(view):
+        yield from _body(view, match.start(), _end_of_string(view, match.start()), is_closed=False)
+    if "<<" in view:
+        yield from _heredocs(view)
     if "cookie" in low:
         yield from _cookies(view, low)
     if "secret" in low and _SECRET_MANIFEST.search(view):
@@ -283,6 +373,22 @@ def _before(view: str, stop: int) -> Iterator[Span]:
         stop = start
         if stop == 0:
             return
+
+
+def _heredocs(view: str) -> Iterator[Span]:
+    """What a shell is handed after a line that speaks of secrets: words alone in their line."""
+    for match in _HEREDOC.finditer(view):
+        line = max(view.rfind("\n", 0, match.start()), match.start() - _LONGEST_BLOCK) + 1
+        if not _TELLING.search(view, line, match.start()):
+            continue
+        for below in islice(_LINE.finditer(view, match.end()), _HEREDOC_LINES):
+            if match["end"] in below[0]:
+                break
+            word = _ONE_WORD.match(view, below.start(), below.end())
+            if word is None or values.is_placeholder(word["v"]) or values.is_code(word["v"]):
+                continue
+            if values.is_random(word["v"], 12) or values.varies(word["v"]):
+                yield (*word.span("v"), "secret")
 
 
 def _cookies(view: str, low: str) -> Iterator[Span]:

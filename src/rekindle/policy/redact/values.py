@@ -41,6 +41,26 @@ _FILE = re.compile(
     r"|so|whl|vue|tsx|jsx)"
 )
 _NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[,}\]]*")
+_TAG = re.compile(r"![A-Za-z][\w./:-]*|arn:aws[\w-]*:\S*")
+# The pairs of letters that words are made of, nine in ten of theirs: a letter, then what may follow.
+_PAIRS = frozenset(
+    row[0] + second
+    for row in (
+        "abcdgiklmnprstuvxy baeilorsu cacehiklmorstu dadefilorstu eabcdefgilmnopqrstvwxy"
+        " faefilortu gaehilnorsu haeiot iabcdefglmnoprstvxz keis ladeilopstuy mabeilmopsu"
+        " nacdefgiklnopstuv oabcdfgiklmnoprstuvw paehiloprstuy qu racdefgiklmnoprstuy"
+        " sacefhiklopstuy tacdefhilmoprstuy uabcefilmnprst vaei waeior xept ypst ze"
+    ).split()
+    for second in row[1:]
+)
+_FEW_PAIRS = 0.65
+"""Letters with fewer pairs of words among them than this were drawn."""
+_SOME_PAIRS = 0.85
+"""The same where their case changes back and forth."""
+_SHORTEST_HEX = 16
+_RANDOM_PIECE = 20
+"""A piece of a path this long is a file's name, if it was not drawn: base64 may begin with /."""
+_LETTERS = re.compile(r"[A-Za-z2-7]+")
 _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
 
 
@@ -74,7 +94,11 @@ def is_number(value: str) -> bool:
 
 
 def is_file(value: str) -> bool:
-    return _FILE.fullmatch(value[:_ENOUGH]) is not None
+    value = value[:_ENOUGH]
+    if _FILE.fullmatch(value) is None:
+        return False
+    longest = max(value.split("/"), key=len)
+    return not (value[0] == "/" and "." not in value and is_random(longest, _RANDOM_PIECE))
 
 
 def is_code(value: str) -> bool:
@@ -96,6 +120,23 @@ _EXPRESSION = re.compile(
 def is_expression(value: str) -> bool:
     """Code that computes something."""
     return _EXPRESSION.search(value[:_ENOUGH]) is not None
+
+
+def is_tag(value: str) -> bool:
+    """A tag of YAML, or the name that a cloud gives a thing: neither holds what it names."""
+    return _TAG.fullmatch(value) is not None
+
+
+def is_drawn(value: str, least: int = 12) -> bool:
+    """Letters that make no word, alone or as base32; or hexadecimal of at least 16 digits."""
+    value = value[:_ENOUGH].rstrip("=")
+    if is_hex(value) and len(value) >= _SHORTEST_HEX:
+        return has_digit(value) and not value.isdigit() and len(set(value)) >= _SHORTEST_HEX // 3
+    if len(value) < least or not _LETTERS.fullmatch(value) or len(set(value)) < least // 2:
+        return False
+    pairs = [a + b for a, b in pairwise(value.lower())]
+    share = sum(pair in _PAIRS for pair in pairs) / len(pairs)
+    return share < (_SOME_PAIRS if _mixed(value) * 3 >= len(value) else _FEW_PAIRS)
 
 
 def has_digit(value: str) -> bool:
