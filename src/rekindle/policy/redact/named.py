@@ -40,13 +40,13 @@ _WORDS = tuple(
             rf"{word}(?![a-z])"
             for word in "pass pwd creds cred otp pin dsn pw pat senha mdp passe psk".split()
         ),
-        *("salt", "seed", "sig(?==)", "code(?==)", "signature(?==)"),
+        *("salt", "seed", "pepper", "sig(?==)", "code(?==)", "signature(?==)"),
     )
 )
 
 _STRONG = re.compile(
     r".*(?:passw|passphrase|pwd|secret|credential|kennwort|contrase|wachtwoord|l.senord|парол|密"
-    r"|口令|パス|비밀).*|(?!\w*(?:com|by|sur|tres|over|under)pass)\w*pass|\w*securestring|psk|\w*psk|creds?|senha|mdp|\w*passe|\w*pw|private_?key"
+    r"|口令|パス|비밀).*|(?!\w*(?:com|by|sur|tres|over|under)pass)\w*pass|\w*securestring|psk|\w*psk|creds?|senha|mdp|\w*passe|\w*pw|private_?key|masterauth|requirepass|pepper"
 )
 _MEDIUM = re.compile(
     r".*(?:token|apikey|accesskey|secretkey|privatekey|authkey|masterkey|accountkey).*"
@@ -215,7 +215,7 @@ def _name_before(view: str, at: int) -> int:
 def strength_of(name: str) -> Strength | None:
     """What a name promises; None where it is the name of something else."""
     words = [word.lower() for word in _SPLIT.findall(_ONE_WORD.sub(_as_one_word, name))]
-    if not words or (values.is_random(name, 12) and not name.isupper()):
+    if not words or _is_drawn(name):
         return None  # what was drawn itself names nothing
     telling = [
         _word(word, words[:place], is_capital=name.isupper()) for place, word in enumerate(words)
@@ -226,6 +226,11 @@ def strength_of(name: str) -> Strength | None:
     if words[-1] in {"id", "ids", "at", "by", "in"}:
         return None
     return best
+
+
+def _is_drawn(name: str) -> bool:
+    written = not values.has_digit(name) and not values.is_drawn(name)
+    return values.is_random(name, 12) and not name.isupper() and not written
 
 
 def _as_one_word(match: re.Match[str]) -> str:
@@ -275,9 +280,14 @@ def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -
         aside = form in _ASIDE and not is_flag and not is_set
         near_end = max(begin, end - _CUT_MARK)
         text = view[begin:near_end] + _CUT.sub("", view[near_end:end])
-        if (is_env and values.is_word(text)) or (
-            not _is_no_secret(text, form, quoted=quoted)
-            and _is_secret(text, promised, aside=aside, quoted=quoted, form=form)
+        is_phrase = "passphrase" in name.lower() and values.is_phrase(text)
+        if (
+            (is_env and values.is_word(text))
+            or (is_phrase and not aside)
+            or (
+                not _is_no_secret(text, form, quoted=quoted)
+                and _is_secret(text, promised, aside=aside, quoted=quoted, form=form)
+            )
         ):
             rule = _rule(name, strength)
             return [Named(begin, end, rule), *(_joined(view, end, rule) if quoted else ())]

@@ -121,6 +121,24 @@ _PIPED = re.compile(
 _SECRET_BODY = re.compile(
     r"secret set [^\n]{1,80}?(?:--body|-b)[ =][\"']?(?P<v>[^\s\"'\x01$][^\s\"'\x01]{5,4000})"
 )
+# What stands in a place where a program takes a secret: its place says all.
+_IN_ITS_PLACE = re.compile(
+    r"(?:\bapi-key store \S{4,40}|\bsnmp-server community|\b(?:password|secret|key) [5-9]"
+    r"|\bnet user \S{1,40}|\brabbitmqctl (?:add_user|change_password) \S{1,40}"
+    r"|\bhtpasswd -\w*b\w* \S{1,80} \S{1,40}|\bpost_(?:server|client)_item[\"']?[:=]?"
+    r"|\brecovery codes?:|\bbackup codes?:)[ \t]{1,4}[\"']?(?P<v>[^\s\"'\x01/$<*-][^\s\"'\x01]{7,400})"
+)
+_ORACLE_LOGIN = re.compile(
+    r"(?:oracle:thin:|oracle:oci:|sqlplus[ \t](?:-\w{1,3}[ \t])?|(?:imp|exp)dp[ \t])"
+    r"[\w$#]{1,40}/(?P<v>[^\s/\"'\x01]{4,100}?)@"
+)
+_PROXY_URL = re.compile(r"\b(?:vmess|vless|trojan|ssr?)://(?P<v>[a-z0-9+/=_\-]{16,4000})")
+_DSN = re.compile(r"://(?P<v>[0-9a-f]{32})(?::[0-9a-f]{32})?@[\w.\-]{0,60}(?:sentry|ingest)")
+_NODE_TOKEN = re.compile(r"\bk10[0-9a-f]{64}::(?P<v>[\w\-]{1,20}:[0-9a-z]{16,64})")
+_LOGIN_WITH = re.compile(r"\batz[ar]\|(?P<v>[\w\-+/=]{20,4000})")
+_COLLECTOR = re.compile(
+    r"\b(?:splunk|hec)[ :=]{1,3}(?P<v>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+)
 _LABELLED_KEY = re.compile(
     r"(?:(?:unseal|recovery) key[ \t]?\d{0,2}:|initial root token:|ed25519-v3:|rsa1024:"
     r"|\bencrypt\x01{0,7}[\"']?[ \t]{0,4}[:=])[ \t]{0,4}\x01{0,7}[\"']?(?P<v>[a-z0-9+/=._-]{22,4000})"
@@ -182,6 +200,21 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
     ),
     ("password", ("|",), _PIPED, lambda v: values.varies(v) or values.is_drawn(v)),
     ("secret", ("secret set",), _SECRET_BODY, None),
+    (
+        "secret",
+        (
+            *("api-key store", "snmp-server", "password ", "secret ", "key ", "net user"),
+            *("rabbitmqctl", "htpasswd", "post_", " code"),
+        ),
+        _IN_ITS_PLACE,
+        lambda v: values.varies(v) and (values.is_drawn(v) or not values.is_code(v)),
+    ),
+    ("password", ("oracle:", "sqlplus", "mpdp", "xpdp"), _ORACLE_LOGIN, values.varies),
+    ("url-token", ("vmess:", "vless:", "trojan:", "ss://", "ssr:"), _PROXY_URL, values.is_random),
+    ("url-token", ("sentry", "ingest"), _DSN, values.is_drawn),
+    ("token", ("::",), _NODE_TOKEN, None),
+    ("token", ("atza|", "atzr|"), _LOGIN_WITH, None),
+    ("token", ("splunk", "hec"), _COLLECTOR, None),
     (
         "key",
         ("key", "root token", "ed25519-v3", "rsa1024", "encrypt"),
@@ -274,6 +307,13 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
     ),
 )
 _ON_SMALL_LETTERS = (
+    _IN_ITS_PLACE,
+    _ORACLE_LOGIN,
+    _PROXY_URL,
+    _DSN,
+    _NODE_TOKEN,
+    _LOGIN_WITH,
+    _COLLECTOR,
     _MASKED,
     _ENCODED_QUERY,
     _PIPED,

@@ -60,7 +60,7 @@ _KNOWN = {
             " snyk_uat. ATOA pk_prod_ nrat_ sfp_ wpt_ cs_live_ tfe_ hpat_ oauth_ apk_"
             " pdt_ ddp_ ddapp_ napi_ neon_ vcp_ vci_ vca_ vcr_ cfut_ cfat_ cfk_ cfl_"
             " eyJrIjoi rt_ at_ ory_at_ ory_st_ ory_pat_ gAAAAA xprv yprv zprv tprv"
-            " uprv vprv"
+            " uprv vprv mlsn. dG9rOj hbp_"
         ),
         16,
     ),
@@ -102,7 +102,7 @@ _FIRST_TWO = re.compile(
     )
     + ")"
 )
-_PREFIX = re.compile(rf"(?:{_alternation(list(_RULE_OF))})(?=[A-Za-z0-9_\-/])")
+_PREFIX = re.compile(rf"(?:{_alternation(list(_RULE_OF))})(?=[A-Za-z0-9_\-/+])")
 # Beginnings that are words of code as well: what follows has to be drawn in one piece.
 _PLAIN_WORDS = frozenset(
     "test_ live_ secret_ oauth_ key_ key- api- sdk- mob- at_ rt_ co_ as- ak- st. sk."

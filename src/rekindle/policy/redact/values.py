@@ -60,6 +60,7 @@ _SOME_PAIRS = 0.85
 _SHORTEST_HEX = 16
 _RANDOM_PIECE = 20
 """A piece of a path this long is a file's name, if it was not drawn: base64 may begin with /."""
+_PHRASE = re.compile(r"[A-Za-z]{3,12}(?:[-_. ][A-Za-z]{3,12}){3,}[-_.\w]*")
 _LETTERS = re.compile(r"[A-Za-z2-7]+")
 _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
 
@@ -79,6 +80,11 @@ def is_uuid(value: str) -> bool:
 def is_word(value: str) -> bool:
     """A password that somebody made of letters alone."""
     return value.isalpha() and value.islower() and len(value) >= 8 and not is_placeholder(value)
+
+
+def is_phrase(value: str) -> bool:
+    """Four words or more with a sign between them."""
+    return _PHRASE.fullmatch(value[:_ENOUGH]) is not None and not is_placeholder(value)
 
 
 def has_uuid(value: str) -> bool:
