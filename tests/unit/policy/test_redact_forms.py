@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from fakes import HEX, LETTERS, drawn, password
+from fakes import HEX, drawn, password
 from rekindle.policy.redact.finding import find, redact
 
 RNG = random.Random(11)

@@ -156,6 +156,7 @@ _SETTER = re.compile(
     r"(?:^|[\s(;&|#])(?:set(?:[ \t]{1,4}-{1,2}\w{1,12}){0,3}|setenv|setx|setq|defvar|ENV|ARG|define"
     r"|def|secret set|config set)[ \t]{1,4}[\"':]?\Z"
 )
+_NEEDS = {"element": ">", "tagged": ">", "celled": "|"}
 _SETTER_REACH = 40
 _TAG_REACH = 60
 _ARN_REACH = 120
@@ -180,6 +181,12 @@ def find(view: str, low: str) -> list[Named]:
     """`view` is the text with its escapes undone, `low` the same in small letters."""
     found: list[Named] = []
     done = 0
+    has_arn = "arn:" in view
+    separators = [
+        (form, pattern)
+        for form, pattern in _SEPARATORS
+        if _NEEDS.get(form, "") in view  # most texts hold neither tags nor tables
+    ]
     for at in sorted({match.start() for word in _WORDS for match in word.finditer(low)}):
         if at < done:
             continue
@@ -188,12 +195,12 @@ def find(view: str, low: str) -> list[Named]:
         name = view[start:stop].rstrip(".-")
         stop = start + len(name)
         done = max(done, stop)
-        strength = None if _in_arn(view, start) else strength_of(name)
+        strength = None if has_arn and _in_arn(view, start) else strength_of(name)
         if strength is None or (
             strength is Strength.WEAK and _BESIDE.search(view, max(0, start - 20), start)
         ):
             continue
-        here = _assigned(view, name, start, stop, strength) or _nearby(view, stop)
+        here = _assigned(view, name, start, stop, strength, separators) or _nearby(view, stop)
         found += here
         done = max([done, *(one.end for one in here)])
     return found
@@ -252,11 +259,18 @@ def _word(word: str, before: list[str], *, is_capital: bool) -> Strength | None:
     return Strength.WEAK if word in _WEAK else None
 
 
-def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -> list[Named]:
+def _assigned(
+    view: str,
+    name: str,
+    start: int,
+    stop: int,
+    strength: Strength,
+    separators: list[tuple[str, re.Pattern[str]]],
+) -> list[Named]:
     """The value that a name is given, in the first way of writing that fits."""
     is_flag = view[max(0, start - 2) : start] == "--" or view[start : start + 1] == "-"
     is_query = view[start - 1 : start] in {"?", "&"}
-    for form, pattern in _SEPARATORS:
+    for form, pattern in separators:
         separator = pattern.match(view, stop)
         if separator is None:
             continue
@@ -269,7 +283,6 @@ def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -
             promised = max(promised, Strength.MEDIUM)
         if form == "assigned" and (block := _BLOCK.match(view, at)):
             return _in_block(view, start, block, _rule(name, strength), promised)
-        is_set = form == "spaced" and _is_set(view, start)
         if form == "tagged" and not _in_tag(view, start):
             continue
         value = _value(view, at, form, is_query=is_query)
@@ -277,6 +290,7 @@ def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -
             continue
         begin, end, quoted = value
         is_env = separator[0] == "=" and name.isupper() and promised is Strength.STRONG
+        is_set = form == "spaced" and _is_set(view, start)
         aside = form in _ASIDE and not is_flag and not is_set
         near_end = max(begin, end - _CUT_MARK)
         text = view[begin:near_end] + _CUT.sub("", view[near_end:end])

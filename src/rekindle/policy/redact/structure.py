@@ -203,8 +203,9 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
     (
         "secret",
         (
-            *("api-key store", "snmp-server", "password ", "secret ", "key ", "net user"),
-            *("rabbitmqctl", "htpasswd", "post_", " code"),
+            *("api-key store", "snmp-server", "net user", "rabbitmqctl", "htpasswd", "_item"),
+            *("recovery code", "backup code"),
+            *(f"{word} {kind}" for word in ("password", "secret", "key") for kind in "56789"),
         ),
         _IN_ITS_PLACE,
         lambda v: values.varies(v) and (values.is_drawn(v) or not values.is_code(v)),
@@ -212,12 +213,12 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
     ("password", ("oracle:", "sqlplus", "mpdp", "xpdp"), _ORACLE_LOGIN, values.varies),
     ("url-token", ("vmess:", "vless:", "trojan:", "ss://", "ssr:"), _PROXY_URL, values.is_random),
     ("url-token", ("sentry", "ingest"), _DSN, values.is_drawn),
-    ("token", ("::",), _NODE_TOKEN, None),
+    ("token", ("k10",), _NODE_TOKEN, None),
     ("token", ("atza|", "atzr|"), _LOGIN_WITH, None),
-    ("token", ("splunk", "hec"), _COLLECTOR, None),
+    ("token", ("splunk", "hec ", "hec:", "hec="), _COLLECTOR, None),
     (
         "key",
-        ("key", "root token", "ed25519-v3", "rsa1024", "encrypt"),
+        ("unseal key", "recovery key", "root token", "ed25519-v3", "rsa1024", "encrypt"),
         _LABELLED_KEY,
         lambda v: values.is_random(v, 20),
     ),
