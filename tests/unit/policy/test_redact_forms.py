@@ -216,7 +216,8 @@ def test_a_well_known_format_is_found(token):
     """What vendors and tools publish as the look of their secrets: its last characters are gone."""
     for _ in range(4):
         text = TOKENS[token]()
-        assert text.rstrip(':"=&issuerx').rstrip("=")[-10:-1] not in redact(f"a\n{text}\nb"), text
+        end = re.search(r"[\w+/]{10}(?=[=:\"]*(?:&issuer=x)?$)", text)
+        assert end[0] not in redact(f"a\n{text}\nb"), text
 
 
 def test_the_body_of_a_key_without_its_frame_is_found():

@@ -163,7 +163,8 @@ _ARN_REACH = 120
 _SPACE = re.compile(r"\s")
 # A value that stands in the lines below: a block of YAML, a heredoc, a literal of many lines.
 _BLOCK = re.compile(
-    r"(?:[|>][+-]?\d?[+-]?|<<[-~]?[ \t]?[\"']?(?P<end>\w{2,20})[\"']?|[brfu]{0,2}(?P<q>\"{3}|'{3})\\?)"
+    r"(?:[|>][+-]?\d?[+-]?|<<[-~]?[ \t]?[\"']?(?P<end>\w{2,20})[\"']?"
+    r"|[brfu]{0,2}(?P<q>\"{3}|'{3})\\?)"
     r"[ \t]{0,8}(?=\x01{0,7}\n)",
     re.IGNORECASE,
 )
@@ -259,7 +260,7 @@ def _word(word: str, before: list[str], *, is_capital: bool) -> Strength | None:
     return Strength.WEAK if word in _WEAK else None
 
 
-def _assigned(
+def _assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the other
     view: str,
     name: str,
     start: int,
@@ -427,7 +428,9 @@ def _is_no_secret(value: str, form: str, *, quoted: bool) -> bool:
     return values.is_number(value) or values.is_expression(value)
 
 
-def _is_secret(value: str, strength: Strength, *, aside: bool, quoted: bool, form: str) -> bool:
+def _is_secret(  # noqa: PLR0911 - one answer for each kind of name
+    value: str, strength: Strength, *, aside: bool, quoted: bool, form: str
+) -> bool:
     """Whether a value keeps what its name promises; `aside`: it only stands near the name."""
     drawn = values.is_random(value, 12)
     if drawn and not quoted and not values.has_digit(value):

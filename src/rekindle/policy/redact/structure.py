@@ -126,7 +126,8 @@ _IN_ITS_PLACE = re.compile(
     r"(?:\bapi-key store \S{4,40}|\bsnmp-server community|\b(?:password|secret|key) [5-9]"
     r"|\bnet user \S{1,40}|\brabbitmqctl (?:add_user|change_password) \S{1,40}"
     r"|\bhtpasswd -\w*b\w* \S{1,80} \S{1,40}|\bpost_(?:server|client)_item[\"']?[:=]?"
-    r"|\brecovery codes?:|\bbackup codes?:)[ \t]{1,4}[\"']?(?P<v>[^\s\"'\x01/$<*-][^\s\"'\x01]{7,400})"
+    r"|\brecovery codes?:|\bbackup codes?:)[ \t]{1,4}[\"']?"
+    r"(?P<v>[^\s\"'\x01/$<*-][^\s\"'\x01]{7,400})"
 )
 _ORACLE_LOGIN = re.compile(
     r"(?:oracle:thin:|oracle:oci:|sqlplus[ \t](?:-\w{1,3}[ \t])?|(?:imp|exp)dp[ \t])"
@@ -141,7 +142,8 @@ _COLLECTOR = re.compile(
 )
 _LABELLED_KEY = re.compile(
     r"(?:(?:unseal|recovery) key[ \t]?\d{0,2}:|initial root token:|ed25519-v3:|rsa1024:"
-    r"|\bencrypt\x01{0,7}[\"']?[ \t]{0,4}[:=])[ \t]{0,4}\x01{0,7}[\"']?(?P<v>[a-z0-9+/=._-]{22,4000})"
+    r"|\bencrypt\x01{0,7}[\"']?[ \t]{0,4}[:=])[ \t]{0,4}\x01{0,7}[\"']?"
+    r"(?P<v>[a-z0-9+/=._-]{22,4000})"
 )
 _HEX_KEY = re.compile(
     r"(?:priv(?:ate)?[ _-]?key|secret key|seed)[\"']?[^\w\n]{1,6}(?:is |= ?)?(?:0x)?"
@@ -153,7 +155,8 @@ _SPOKEN_KEY = re.compile(
     r"(?: (?:is|was|of))?[:=]?[ \t]{1,4}\x01{0,3}[`\"']?(?P<v>[0-9a-f]{16,128})(?![\w-])"
 )
 _KEY_BELOW = re.compile(
-    r"(?:minisign|signify)[^\n]{0,40}secret key[^\n]{0,80}\n[+\-> |\t]{0,20}(?:\d{1,6}\t)?(?P<v>[A-Za-z0-9+/]{40,}+={0,2})"
+    r"(?:minisign|signify)[^\n]{0,40}secret key[^\n]{0,80}\n[+\-> |\t]{0,20}"
+    r"(?:\d{1,6}\t)?(?P<v>[A-Za-z0-9+/]{40,}+={0,2})"
 )
 _DUMPED_HASHES = re.compile(r":\d{1,6}:(?P<v>[0-9a-fA-F]{32}:[0-9a-fA-F]{32}):::")
 _REALM_HASH = re.compile(
@@ -331,6 +334,22 @@ _ON_SMALL_LETTERS = (
 
 def find(view: str, low: str, inner: Callable[[str], bool]) -> Iterator[Span]:
     """`inner` says whether a text that was decoded holds a secret."""
+    yield from _simple(view, low)
+    if "private" in low or "$ansible_vault" in low:
+        yield from _blocks(view)
+    yield from _bodies(view)
+    if "<<" in view:
+        yield from _heredocs(view)
+    if "cookie" in low:
+        yield from _cookies(view, low)
+    if "secret" in low and _SECRET_MANIFEST.search(view):
+        yield from _manifest(view)
+    yield from _files(view, low)
+    yield from _encoded(view, inner)
+    yield from _dumped(view, inner)
+
+
+def _simple(view: str, low: str) -> Iterator[Span]:
     for rule, triggers, pattern, fits in _SIMPLE:
         if not any(trigger in low for trigger in triggers):
             continue
@@ -343,19 +362,18 @@ def find(view: str, low: str, inner: Callable[[str], bool]) -> Iterator[Span]:
                 continue
             if fits is None or fits(value):
                 yield start, end, rule
-    if "private" in low or "$ansible_vault" in low:
-        yield from _blocks(view)
+
+
+def _bodies(view: str) -> Iterator[Span]:
+    """Keys whose BEGIN was left out: their first bytes are always the same."""
+    done = 0
     for match in _KEY_BODY.finditer(view):
-        yield from _body(view, match.start(), _end_of_string(view, match.start()), is_closed=False)
-    if "<<" in view:
-        yield from _heredocs(view)
-    if "cookie" in low:
-        yield from _cookies(view, low)
-    if "secret" in low and _SECRET_MANIFEST.search(view):
-        yield from _manifest(view)
-    yield from _files(view, low)
-    yield from _encoded(view, inner)
-    yield from _dumped(view, inner)
+        if match.start() < done:
+            continue
+        stop = _end_of_string(view, match.start())
+        for span in _body(view, match.start(), stop, is_closed=False):
+            done = span[1]
+            yield span
 
 
 def _is_flag_of_password(view: str, at: int) -> bool:

@@ -42,7 +42,7 @@ _FILE = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[,}\]]*")
 _TAG = re.compile(r"![A-Za-z][\w./:-]*|arn:aws[\w-]*:\S*")
-# The pairs of letters that words are made of, nine in ten of theirs: a letter, then what may follow.
+# The pairs of letters that words are made of, nine in ten of theirs: one, then what may follow.
 _PAIRS = frozenset(
     row[0] + second
     for row in (
