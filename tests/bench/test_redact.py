@@ -66,6 +66,23 @@ HOSTILE = [
         "'" + "a" * 60 + "' + ",
         "x\n",
     ),
+    *(
+        "MHc" + "CAQEEI" + "a" * 12,
+        "password: |\n  ",
+        "cat token <<EOF\n",
+        "\x1b[32m",
+        "\\u001b[1m",
+    ),
+    *(
+        '<a password="',
+        "| token ",
+        "echo a|",
+        "token%3d",
+        '{"token":"',
+        "arn:key:",
+        '"""',
+        "12ghp_",
+    ),
 ]
 
 
@@ -103,7 +120,7 @@ def test_throughput_beside_reading_json():
         beside.append(time.process_time() - start)
     ratio = took / min(beside)
     print(f"\nredaction: {len(text) / took / 1e6:.1f} MB/s, {ratio:.0f} times json.loads")
-    assert ratio < 1_000
+    assert ratio < 2_000  # at least two looks: the last one finds nothing more
 
 
 @pytest.mark.parametrize("piece", HOSTILE, ids=ascii)

@@ -70,6 +70,7 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
     A dash reads standard input; without FILE the agent's own relay is checked. Ends with 0 when it
     can be used, with 8 when the next cycle could not follow it.
     """
+    redacted = 0
     if file is None:
         project, store, name = open_agent(agent)
         settings = project.settings
@@ -85,11 +86,13 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
             project = load(here())
             settings = project.settings
             redaction = Redaction(tuple(project.manifest.redact.allow))
-        found = check(_read(file, redaction), settings.runtime.relay.max_relay_tokens)
+        written, redacted = _read(file, redaction)
+        found = check(written, settings.runtime.relay.max_relay_tokens)
     if as_json:
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(found) | {"redacted": redacted})
     else:
         _print_checked(found)
+        _print_redacted(redacted)
     if not found.usable:
         raise CheckFailedError(
             f"not usable: {found.kind}", hint="mend what is marked ✗, then check again"
@@ -108,21 +111,24 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
     stays.
     """
     project, store, name = open_agent(agent)
-    proposed = _read(file, store.redaction)
+    proposed, redacted = _read(file, store.redaction)
     _require_usable(project, proposed)
     record = RelayProposed(ts=clock.now(), text=documents.render(proposed), by="person")
     folded = store.submit(name, record, take_over=take_over)
     if not folded:
         if as_json:
-            print_json({"agent": name, "folded": False})
+            print_json({"agent": name, "folded": False, "redacted": redacted})
         else:
             click.echo("✓ kept; the agent's writer is busy and will commit it")
+            _print_redacted(redacted)
         return
     standing = store.read(name).committed.documents["relay"]
     if as_json:
-        print_json({"agent": name, "folded": True} | msgspec.to_builtins(standing))
+        told = {"agent": name, "folded": True, "redacted": redacted}
+        print_json(told | msgspec.to_builtins(standing))
         return
     click.echo(f"✓ relay committed: ~{standing.tokens:,} tokens, next: {standing.headline}")
+    _print_redacted(redacted)
     if standing.trimmed:
         folder = store.folder(name).path
         click.echo(f"  trimmed to its cap; what went is in {folder / standing.trimmed}")
@@ -211,14 +217,22 @@ def _current(store: FileStore, name: str) -> str | None:
     return None if data is None else documents.render(documents.parse(data))
 
 
-def _read(file: str, redaction: Redaction) -> Relay:
+def _read(file: str, redaction: Redaction) -> tuple[Relay, int]:
+    """A relay as it would be kept, and how many secrets went from it."""
     with storing(file), click.open_file(file, "rb") as source:
         data = source.read(_LARGEST + 1)
     if len(data) > _LARGEST:
         raise UsageError(
             f"{file} is larger than {_LARGEST:,} bytes", hint="a relay is a page, not a log"
         )
-    return documents.parse(redaction.data(data))
+    cleaned = redaction.data(data)
+    return documents.parse(cleaned), redaction.count(data, cleaned)
+
+
+def _print_redacted(count: int) -> None:
+    if count:
+        many = "1 secret was" if count == 1 else f"{count:,} secrets were"
+        click.secho(f"  ! {many} redacted: `rekindle redact` shows which", fg="yellow")
 
 
 def _require_usable(project: Project, proposed: Relay) -> None:

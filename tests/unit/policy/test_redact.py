@@ -85,6 +85,59 @@ def test_a_wrapped_token_goes_with_its_second_line():
     assert cleaned.endswith("\n  14\tmake")
 
 
+@pytest.mark.parametrize("start", ["\x1b[32m", "\\u001b[32m", "\\x1b[1m", "\\033[0;33m", "\\e[1m"])
+def test_colours_hide_nothing(start):
+    """A terminal's colours around a secret, or in the middle of one, are read over."""
+    end = start.replace("32", "0")
+    for fake in MADE:
+        text = fake.line.replace(fake.secret, f"{start}{fake.secret}{end}")
+        assert fake.secret not in redact(text), text
+    token = "gh" + "p_" + drawn(RNG, 36)
+    assert token[4:] not in redact(f"x {start}gh{end}{token[2:]}")
+
+
+@pytest.mark.parametrize("size", [9_000, 20_000])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "DB_PASSWORD={}",
+        '"client_secret": "{}"',
+        "gh" + "p_{}",
+        "Authorization: Bearer {}",
+        "postgres://app:{}@db.example.com/main",
+        "https://example.com/?access_token={}",
+        "Cookie: sid={}",
+        "ey" + "JhbGciOiJIUzI1NiJ9.{}.abc",
+        "api_token: '{}'",
+    ],
+)
+def test_a_long_secret_goes_to_its_end(line, size):
+    """However long a value is, its tail goes with it."""
+    secret = drawn(RNG, size)
+    cleaned = redact(line.format(secret))
+    assert secret[-8:] not in cleaned
+    assert len(cleaned) < 200
+
+
+def test_a_placeholder_says_nothing_about_what_follows_it():
+    """The words in a placeholder are not read as names of what stands behind it."""
+    for rule in RULES:
+        text = f"[redacted:{rule}:8b3b] Xy9-kQ4z71 next"
+        assert redact(text) == text
+
+
+def test_what_is_found_is_what_is_replaced():
+    """The findings, put into the original text, give what `redact` prints."""
+    for fake in MADE:
+        text = f"{fake.line} and {MADE[0].line}\n{fake.line}"
+        found = find(text)
+        for one in reversed(found):
+            secret = text[one.start : one.end]
+            text = f"{text[: one.start]}[redacted:{label(one.rule, secret)}]{text[one.end :]}"
+        assert find(text) == []
+        assert fake.secret not in text
+
+
 def test_a_secret_that_was_encoded_is_found():
     """Base64 and hexadecimal dumps of a file with secrets are read."""
     lines = f"NODE_ENV=production\nDB_PASSWORD={password(RNG)}\nAPI_TOKEN={drawn(RNG, 32)}\n"
@@ -193,6 +246,48 @@ def test_json_stays_json(value, ascii_only, indent):
     cleaned = json.loads(redact(text))
     if not find_keys_alike(value):
         assert shape(cleaned) == shape(value)
+
+
+PRETTY = [
+    '"authorization": 12345678901',
+    '"api_key": true, "stale": false',
+    '"pin_secret": 84629173645',
+    '"note": "-----BEGIN PRIVATE ' + "KEY-----\\n" + "a7Bk" * 16 + '", "stale": false',
+    '"db_password": null, "token": -4.5e9',
+    '"a": "\\u0041\\u00e9\\ud83d\\ude00 password=\\u0054undra-77\\u0078 x"',
+    '"cookie": "sid=' + "a7Bk9" * 5 + '\\"", "n": 1',
+]
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.sampled_from(PRETTY), min_size=1, max_size=4),
+    st.sampled_from([", ", ",\n  "]),
+    values,
+    st.sampled_from(["", "\x1b[32m", "\\u001b[1m"]),
+)
+def test_json_keeps_its_shape_its_lines_and_its_literals(pieces, between, value, colour):
+    """Redacted JSON parses, with the same shape and lines; numbers, true and null are untouched."""
+    rest = json.dumps({"rest": [f"token {colour}", value]}, indent=2)[1:]
+    text = "{" + between.join(
+        piece.replace('": ', f'{number}": ', 1) for number, piece in enumerate(pieces)
+    )
+    text = f"{text},{rest}"
+    cleaned = redact(text)
+    assert cleaned.count("\n") == text.count("\n")
+    assert redact(cleaned) == cleaned
+    before, after = json.loads(text), json.loads(cleaned)
+    if not find_keys_alike(before):
+        assert literals(after) == literals(before)
+
+
+def literals(value):
+    """A value with its texts left out."""
+    if isinstance(value, dict):
+        return [literals(one) for one in value.values()]
+    if isinstance(value, list):
+        return [literals(one) for one in value]
+    return str if isinstance(value, str) else value
 
 
 def find_keys_alike(value):

@@ -196,3 +196,31 @@ def test_the_manifest_s_allow_list_holds_in_the_store(say, tmp_path):
     manifest.write_text(f'{manifest.read_text()}redact:\n  allow: ["{fake.secret}"]\n')
     say("loops", "add", "rotate", fake.line)
     assert fake.secret in say("loops")
+
+
+def test_an_edit_of_state_json_is_adopted_whatever_is_redacted_in_it(say, store):
+    """A key block without an end, a number under a telling name: the edit stands, the key goes."""
+    say("loops", "add", "rotate", "rotate the keys")
+    path = store.folder("trades").state
+    body = "a7Bk" * 16
+    raw = json.loads(path.read_text())
+    raw["numbers"]["api_token"] = 12345678901
+    raw["note"] = ["-----BEGIN PRIVATE " + f"KEY-----\n{body}", False, None]
+    path.write_text(json.dumps(raw, indent=1))
+    say("loops", "add", "next", "the next one")
+    after = json.loads(path.read_text())
+    assert after["numbers"] == {"api_token": str(raw["numbers"]["api_token"])}
+    assert after["note"][1:] == [False, None]
+    assert body not in path.read_text()
+    assert not path.with_name("state.json.rejected").exists()
+
+
+def test_a_command_says_how_many_secrets_it_replaced(say, tmp_path):
+    """Whoever sets or checks a relay is told that it is not kept word for word."""
+    made = list(fakes(3, 2))
+    (tmp_path / "relay.md").write_text(relay(made[:1]))
+    for command in ("check", "set"):
+        assert "2 secrets were redacted" in say("relay", command, "relay.md")
+        assert json.loads(say("relay", command, "relay.md", "--json"))["redacted"] == 2
+    (tmp_path / "relay.md").write_text("## Next Action\nRead the log.\n")
+    assert "redacted" not in say("relay", "set", "relay.md")

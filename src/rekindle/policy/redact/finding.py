@@ -9,12 +9,16 @@ the first 16 bits of a hash; of a secret that is short enough to be guessed, the
 tries a million passwords against such a placeholder is left with thousands that fit: they tell two
 secrets apart, and confirm no guess.
 
-No finding reaches over a line break, splits an escape or leaves the string it stands in, so that
-JSON stays JSON and every line stays where it was. Redacting again changes nothing.
+No finding reaches over a line break, so every line stays where it was. In what parses as JSON, a
+text or a line of one, no finding leaves its string or splits an escape: it parses all the same.
+Redacting again changes nothing.
 """
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from itertools import pairwise
@@ -32,13 +36,22 @@ RULES = (
 ).split()
 
 _PLACEHOLDER = re.compile(rf"\[redacted:(?:{'|'.join(RULES)}):[0-9a-f]{{2,4}}\]")
-_ESCAPE = re.compile(r"(?<!\\)(\\++)(?:([nrt])|u00([2-7][0-9a-fA-F])|([\"'/]))")
+_ESCAPE = re.compile(r"(?<!\\)(\\++)(?:([nrt])|u([0-9a-fA-F]{4})|([\"'/]))")
+# A terminal's colours, as they are and as programs write them down.
+_COLOUR = re.compile(r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e))\[[0-9;:?]{0,40}[ -/]{0,2}[A-Za-z]")
+_COLOURS = ("\x1b[", "1b[", "1B[", "033[", "\\e[")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _MARGIN = re.compile(
     r"[\x01\"'\\ ]{0,8}\n(?:[ \t]{0,8}\d{1,7}\t|[ \t]{0,40}\d{1,7}[→|:] ?|"
     r"(?:\[[^\]\n]{1,40}\] ){1,3}|[+\-> |]{1,12}|[ \t]{1,40})?"
     r"(?P<v>[A-Za-z0-9+/=_\-.%~]{4,4000})(?P<then>[^\n]{0,2})"
 )
+_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"')
+_JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
+_JSON_ENDS = {"{": "}", "[": "]", '"': '"'}
+_LONG = 190
+"""From this length on a rule may have stopped before the secret did."""
+_LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
 _IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
 
 
@@ -52,24 +65,44 @@ class Finding(msgspec.Struct, frozen=True, order=True):
 
 def redact(text: str, allow: Sequence[str] = ()) -> str:
     """The text with a placeholder for every secret."""
-    for _ in range(REDACT_ROUNDS):
-        found = _find(text, allow)
-        if not found:
-            break
-        text = _replaced(text, found)
-    return text
+    return _replaced(text, find(text, allow))
 
 
 def find(text: str, allow: Sequence[str] = ()) -> list[Finding]:
-    """Where the secrets of a text are, in order; none overlap, none holds a line break."""
-    return _find(text, allow)
+    """Where the secrets of a text are, in order; none overlap, none holds a line break.
+
+    With the first ones gone, others may come to light: the text is looked through until none do.
+    """
+    found: list[Finding] = []
+    for _ in range(REDACT_ROUNDS):
+        more = _find(_replaced(text, found), allow)
+        if not more:
+            break
+        found = sorted([*found, *_moved(more, found)])
+    return found
+
+
+def _moved(more: list[Finding], found: list[Finding]) -> Iterator[Finding]:
+    """Findings in a text that has placeholders already, as offsets in the original."""
+    ends, shifts, grown = [], [0], 0
+    for one in found:
+        grown += len(one.rule) + _digits(one.end - one.start) + len("[redacted::]")
+        grown -= one.end - one.start
+        ends.append(one.end + grown)
+        shifts.append(grown)
+    for one in more:
+        shift = shifts[bisect_right(ends, one.start)]
+        yield Finding(one.start - shift, one.end - shift, one.rule)
 
 
 def label(rule: str, secret: str) -> str:
     """What a placeholder says: the rule, and digits that are the same for the same secret."""
-    digits = 2 if len(secret) < REDACT_GUESSABLE_CHARACTERS else 4
     digest = blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=16, person=b"rekindle")
-    return f"{rule}:{digest.hexdigest()[:digits]}"
+    return f"{rule}:{digest.hexdigest()[: _digits(len(secret))]}"
+
+
+def _digits(size: int) -> int:
+    return 2 if size < REDACT_GUESSABLE_CHARACTERS else 4
 
 
 def _replaced(text: str, found: Iterable[Finding]) -> str:
@@ -87,24 +120,142 @@ def _replaced(text: str, found: Iterable[Finding]) -> str:
 def _find(text: str, allow: Sequence[str]) -> list[Finding]:
     if len(text) < REDACT_SHORTEST:
         return []
-    view = _unescaped(text)
-    low = _small(view)
-    spans = list(_spans(view, low))
+    spans = _in_view(text)
+    if any(mark in text for mark in _COLOURS):
+        spans += _without_colours(text)
     if not spans:
         return []
-    spans += _continued(view, spans)
-    spans += _between(text, spans)
     kept = _outside(spans, [match.span() for match in _PLACEHOLDER.finditer(text)])
+    whole = _merged(_whole(text, span) for span in kept)
     found = [
-        Finding(start, end, rule)
-        for start, end, rule in _merged(_whole(text, span) for span in kept)
-        if end > start
+        Finding(start, end, rule) for start, end, rule in _inside_json(text, whole) if end > start
     ]
     return [one for one in found if not _is_allowed(one, text, allow)]
 
 
+def _in_view(text: str) -> list[structure.Span]:
+    view = _unescaped(text)
+    spans = list(_spans(view, _small(view)))
+    if not spans:
+        return []
+    spans += _continued(view, spans)
+    spans += _between(text, spans)
+    return _to_their_end(view, spans)
+
+
+def _without_colours(text: str) -> list[structure.Span]:
+    """What is found once the colours are taken out: they may stand within a secret."""
+    starts, taken, squeezed, position, gone = [0], [0], [], 0, 0
+    for match in _COLOUR.finditer(text):
+        squeezed.append(text[position : match.start()])
+        position = match.end()
+        gone += len(match[0])
+        starts.append(position - gone)
+        taken.append(gone)
+    squeezed.append(text[position:])
+
+    def original(at: int) -> int:
+        return at + taken[bisect_right(starts, at) - 1]
+
+    return [
+        (original(start), original(end - 1) + 1, rule)
+        for start, end, rule in _in_view("".join(squeezed))
+        if end > start
+    ]
+
+
+def _to_their_end(view: str, spans: list[structure.Span]) -> list[structure.Span]:
+    """Long secrets to where they end: a rule looks only so far."""
+    found, first, last = [], 0, 0
+    for start, end, rule in sorted(spans):
+        if end - start < _LONG or rule == "url-password":
+            found.append((start, end, rule))
+            continue
+        if not first <= end <= last:
+            longer = _LONGER.match(view, end)
+            first, last = end, longer.end() if longer else end
+        found.append((start, last, rule))
+    return found
+
+
+def _inside_json(text: str, spans: list[structure.Span]) -> list[structure.Span]:
+    """The spans, of those in JSON what lies in its strings and in whole escapes."""
+    found: list[structure.Span] = []
+    left = deque(spans)
+    for begin, stop in _json_parts(text, spans):
+        while left and left[0][0] < begin:
+            found.append(left.popleft())
+        here = []
+        while left and left[0][0] < stop:
+            here.append(left.popleft())
+        found += _inside_strings(text, begin, stop, here)
+    return [*found, *left]
+
+
+def _inside_strings(
+    text: str, begin: int, stop: int, spans: list[structure.Span]
+) -> Iterator[structure.Span]:
+    strings = [(one.end() - 1, one.start() + 1) for one in _JSON_TEXT.finditer(text, begin, stop)]
+    place, known, escapes = 0, -1, []
+    for start, end, rule in spans:
+        place = bisect_right(strings, (start, stop), lo=max(0, place - 1))
+        while place < len(strings) and strings[place][1] < end:
+            closes, opens = strings[place]
+            if known != place:
+                known = place
+                escapes = [one.span() for one in _JSON_ESCAPE.finditer(text, opens, closes)]
+            yield (
+                _escape_start(escapes, max(start, opens)),
+                _escape_start(escapes, min(end, closes)),
+                rule,
+            )
+            place += 1
+
+
+def _escape_start(escapes: list[tuple[int, int]], at: int) -> int:
+    """A place in a string, or the beginning of the escape that it would split."""
+    place = bisect_right(escapes, (at,)) - 1
+    return escapes[place][0] if place >= 0 and escapes[place][1] > at else at
+
+
+def _json_parts(text: str, spans: list[structure.Span]) -> Iterator[tuple[int, int]]:
+    """Where the text is JSON: all of it, or those of its lines that hold a span."""
+    if not spans:
+        return
+    if _is_json(text):
+        yield 0, len(text)
+        return
+    stop = -1
+    for start, _, _ in spans:
+        if start < stop:
+            continue
+        begin = text.rfind("\n", 0, start) + 1
+        stop = text.find("\n", start)
+        stop = len(text) if stop < 0 else stop
+        if _is_json(text[begin:stop]):
+            yield begin, stop
+
+
+def _is_json(text: str) -> bool:
+    text = text.strip()
+    if len(text) < REDACT_SHORTEST or _JSON_ENDS.get(text[0]) != text[-1]:
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _unescaped(text: str) -> str:
-    """The text as it reads once its escapes are undone, each character in its place."""
+    """The text as it reads once its escapes are undone, each character in its place.
+
+    Colours are blanks, and so that nobody reads them, placeholders are none of any secret's signs.
+    """
+    if "[redacted:" in text:
+        text = _PLACEHOLDER.sub(lambda match: values.GONE * len(match[0]), text)
+    if any(mark in text for mark in _COLOURS):
+        text = _COLOUR.sub(lambda match: " " * len(match[0]), text)
     if "\\" not in text:
         return text
 
@@ -114,9 +265,13 @@ def _unescaped(text: str) -> str:
             return "\x01" * len(slashes) + _CONTROL[control]
         if len(slashes) % 2 == 0:  # the slashes escape each other, and what follows stands alone
             return match[0]
-        return "\x01" * (len(match[0]) - 1) + (sign or chr(int(code, 16)))
+        return "\x01" * (len(match[0]) - 1) + (sign or _coded(int(code, 16)))
 
     return _ESCAPE.sub(undone, text)
+
+
+def _coded(code: int) -> str:
+    return "\x01" if code < ord(" ") and chr(code) not in _CONTROL.values() else chr(code)
 
 
 def _small(view: str) -> str:

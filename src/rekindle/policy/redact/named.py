@@ -40,17 +40,17 @@ _WORDS = tuple(
             rf"{word}(?![a-z])"
             for word in "pass pwd creds cred otp pin dsn pw pat senha mdp passe psk".split()
         ),
-        *("salt", "seed", "sig(?==)", "code(?==)", "signature(?==)"),
+        *("salt", "seed", "pepper", "sig(?==)", "code(?==)", "signature(?==)"),
     )
 )
 
 _STRONG = re.compile(
     r".*(?:passw|passphrase|pwd|secret|credential|kennwort|contrase|wachtwoord|l.senord|парол|密"
-    r"|口令|パス|비밀).*|\w*pass|\w*securestring|psk|\w*psk|creds?|senha|mdp|\w*passe|\w*pw|private_?key"
+    r"|口令|パス|비밀).*|(?!\w*(?:com|by|sur|tres|over|under)pass)\w*pass|\w*securestring|psk|\w*psk|creds?|senha|mdp|\w*passe|\w*pw|private_?key|masterauth|requirepass|pepper"
 )
 _MEDIUM = re.compile(
     r".*(?:token|apikey|accesskey|secretkey|privatekey|authkey|masterkey|accountkey).*"
-    r"|auth|authorization|bearer|sig|otp|pat|dsn|webhook|sid"
+    r"|auth|authorization|bearer|sig|otp|pat|dsn|webhook|sid|keytab|keystore|privkey"
 )
 _KEY = re.compile(r"\w*keys?")
 _KEY_OF = frozenset(
@@ -93,8 +93,9 @@ _SEPARATORS = (
     (
         "assigned",
         re.compile(
-            rf"(?:{_Q})?\]?\)?(?: \([^)\n]{{1,20}}\))?{_GAP}(?:\?=|\+=|:=|=>|==?|:(?!:)"
-            rf"(?:{_GAP}[A-Za-z\[\]. |]{{1,30}}=(?!=))?){_GAP}"
+            rf"(?:{_Q})?\*{{0,2}}\]?\)?(?: \([^)\n]{{1,20}}\))?{_GAP}"
+            rf"(?:\?=|\+=|:=|\|\|=|=>|==?|:(?!:)"
+            rf"(?:{_GAP}[A-Za-z\[\]. |&<>?]{{1,30}}=(?!=))?)\*{{0,2}}{_GAP}"
         ),
     ),
     # The word `value`, beside the name or in the line below it.
@@ -113,8 +114,12 @@ _SEPARATORS = (
             rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
         ),
     ),
-    # An element of XML.
+    # An element of XML, by its own name, by an attribute, or by the element before it.
     ("element", re.compile(r">(?=[^<\s])")),
+    ("tagged", re.compile(rf"{_Q}?[ \t][^<>\n]{{0,60}}>(?=[^<\s])|{_Q}[^<>\n]{{0,60}}>(?=[^<\s])")),
+    ("tagged", re.compile(r"</\w{1,20}>[\s\x01]{0,40}<\w{1,20}>(?=[^<\s])")),
+    # A cell of a table beside the name.
+    ("celled", re.compile(r"`?\*{0,2}[ \t]{0,24}\|[ \t]{1,24}")),
     # The next argument of a call, or its only one.
     ("called", re.compile(rf"(?:{_Q}{_GAP},|\(){_GAP}(?=[brfu]{{0,2}}{_Q})")),
     # A sentence: the password for staging is …
@@ -145,9 +150,30 @@ _JOINED = re.compile(
 )
 _NEAR = 120
 _DRAWN = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
-_NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?")
 _MOST_PIECES = 100
-_NOT_WEAK = frozenset({"prose", "element", "called"})
+_NOT_WEAK = frozenset({"prose", "element", "tagged", "celled", "called"})
+_SETTER = re.compile(
+    r"(?:^|[\s(;&|#])(?:set(?:[ \t]{1,4}-{1,2}\w{1,12}){0,3}|setenv|setx|setq|defvar|ENV|ARG|define"
+    r"|def|secret set|config set)[ \t]{1,4}[\"':]?\Z"
+)
+_NEEDS = {"element": ">", "tagged": ">", "celled": "|"}
+_SETTER_REACH = 40
+_TAG_REACH = 60
+_ARN_REACH = 120
+_SPACE = re.compile(r"\s")
+# A value that stands in the lines below: a block of YAML, a heredoc, a literal of many lines.
+_BLOCK = re.compile(
+    r"(?:[|>][+-]?\d?[+-]?|<<[-~]?[ \t]?[\"']?(?P<end>\w{2,20})[\"']?"
+    r"|[brfu]{0,2}(?P<q>\"{3}|'{3})\\?)"
+    r"[ \t]{0,8}(?=\x01{0,7}\n)",
+    re.IGNORECASE,
+)
+_BLOCK_LINE = re.compile(
+    r"\n(?P<margin>(?:[ \t]{0,8}\d{1,7}[\t→|:]|(?:\[[^\]\n]{1,40}\] ){1,3})?[+\-> |\t]{0,60}+)"
+    r"(?P<v>[^\s\x01\"'`]*+)(?P<rest>[^\n]{0,200})"
+)
+_BLOCK_LINES = 20
+_TRIPLE = re.compile(r"[brfu]{0,2}(?P<q>\"{3}|'{3})(?P<v>[^\s\"']{4,4000})", re.IGNORECASE)
 _ASIDE = frozenset({"spaced", "element", "prose"})
 _EDGE = ",;)]}>"
 
@@ -156,6 +182,12 @@ def find(view: str, low: str) -> list[Named]:
     """`view` is the text with its escapes undone, `low` the same in small letters."""
     found: list[Named] = []
     done = 0
+    has_arn = "arn:" in view
+    separators = [
+        (form, pattern)
+        for form, pattern in _SEPARATORS
+        if _NEEDS.get(form, "") in view  # most texts hold neither tags nor tables
+    ]
     for at in sorted({match.start() for word in _WORDS for match in word.finditer(low)}):
         if at < done:
             continue
@@ -164,15 +196,21 @@ def find(view: str, low: str) -> list[Named]:
         name = view[start:stop].rstrip(".-")
         stop = start + len(name)
         done = max(done, stop)
-        strength = strength_of(name)
+        strength = None if has_arn and _in_arn(view, start) else strength_of(name)
         if strength is None or (
             strength is Strength.WEAK and _BESIDE.search(view, max(0, start - 20), start)
         ):
             continue
-        here = _assigned(view, name, start, stop, strength) or _nearby(view, stop)
+        here = _assigned(view, name, start, stop, strength, separators) or _nearby(view, stop)
         found += here
         done = max([done, *(one.end for one in here)])
     return found
+
+
+def _in_arn(view: str, start: int) -> bool:
+    """Whether it is a part of the name that a cloud gives a thing."""
+    before = view.rfind("arn:", max(0, start - _ARN_REACH), start)
+    return before >= 0 and not _SPACE.search(view, before, start)
 
 
 def _name_before(view: str, at: int) -> int:
@@ -185,7 +223,7 @@ def _name_before(view: str, at: int) -> int:
 def strength_of(name: str) -> Strength | None:
     """What a name promises; None where it is the name of something else."""
     words = [word.lower() for word in _SPLIT.findall(_ONE_WORD.sub(_as_one_word, name))]
-    if not words or (values.is_random(name, 12) and not name.isupper()):
+    if not words or _is_drawn(name):
         return None  # what was drawn itself names nothing
     telling = [
         _word(word, words[:place], is_capital=name.isupper()) for place, word in enumerate(words)
@@ -196,6 +234,11 @@ def strength_of(name: str) -> Strength | None:
     if words[-1] in {"id", "ids", "at", "by", "in"}:
         return None
     return best
+
+
+def _is_drawn(name: str) -> bool:
+    written = not values.has_digit(name) and not values.is_drawn(name)
+    return values.is_random(name, 12) and not name.isupper() and not written
 
 
 def _as_one_word(match: re.Match[str]) -> str:
@@ -217,11 +260,18 @@ def _word(word: str, before: list[str], *, is_capital: bool) -> Strength | None:
     return Strength.WEAK if word in _WEAK else None
 
 
-def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -> list[Named]:
+def _assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the other
+    view: str,
+    name: str,
+    start: int,
+    stop: int,
+    strength: Strength,
+    separators: list[tuple[str, re.Pattern[str]]],
+) -> list[Named]:
     """The value that a name is given, in the first way of writing that fits."""
     is_flag = view[max(0, start - 2) : start] == "--" or view[start : start + 1] == "-"
     is_query = view[start - 1 : start] in {"?", "&"}
-    for form, pattern in _SEPARATORS:
+    for form, pattern in separators:
         separator = pattern.match(view, stop)
         if separator is None:
             continue
@@ -232,23 +282,69 @@ def _assigned(view: str, name: str, start: int, stop: int, strength: Strength) -
             promised = Strength.STRONG
         elif is_query:
             promised = max(promised, Strength.MEDIUM)
+        if form == "assigned" and (block := _BLOCK.match(view, at)):
+            return _in_block(view, start, block, _rule(name, strength), promised)
+        if form == "tagged" and not _in_tag(view, start):
+            continue
         value = _value(view, at, form, is_query=is_query)
         if value is None:
             continue
         begin, end, quoted = value
         is_env = separator[0] == "=" and name.isupper() and promised is Strength.STRONG
-        aside = form in _ASIDE and not is_flag
+        is_set = form == "spaced" and _is_set(view, start)
+        aside = form in _ASIDE and not is_flag and not is_set
         near_end = max(begin, end - _CUT_MARK)
         text = view[begin:near_end] + _CUT.sub("", view[near_end:end])
-        if (is_env and values.is_word(text)) or (
-            not _is_no_secret(text, form, quoted=quoted)
-            and _is_secret(text, promised, aside=aside, quoted=quoted, form=form)
+        is_phrase = "passphrase" in name.lower() and values.is_phrase(text)
+        if (
+            (is_env and values.is_word(text))
+            or (is_phrase and not aside)
+            or (
+                not _is_no_secret(text, form, quoted=quoted)
+                and _is_secret(text, promised, aside=aside, quoted=quoted, form=form)
+            )
         ):
             rule = _rule(name, strength)
             return [Named(begin, end, rule), *(_joined(view, end, rule) if quoted else ())]
         if form in {"assigned", "called"}:
             return []  # it was given something else
     return []
+
+
+def _is_set(view: str, start: int) -> bool:
+    """Whether a command before the name gives it what follows: `setenv`, `#define`, `ENV`."""
+    return _SETTER.search(view, max(0, start - _SETTER_REACH), start) is not None
+
+
+def _in_tag(view: str, start: int) -> bool:
+    before = view[max(0, start - _TAG_REACH) : start]
+    return before.rfind("<") > before.rfind(">") or before.endswith(("<key>", "<name>"))
+
+
+def _in_block(
+    view: str, start: int, block: re.Match[str], rule: str, strength: Strength
+) -> list[Named]:
+    """The lines of a value that are one word each and look like what the name promises."""
+    column = start - view.rfind("\n", 0, start) - 1
+    found: list[Named] = []
+    at = view.find("\n", block.end())
+    for _ in range(_BLOCK_LINES):
+        line = _BLOCK_LINE.match(view, at) if at >= 0 else None
+        if line is None or (block["end"] and line["v"] == block["end"]):
+            break
+        if not (block["end"] or block["q"]) and line["v"] and len(line["margin"]) <= column:
+            break
+        is_last = block["q"] is not None and block["q"] in line["rest"]
+        text = line["v"]
+        alone = not line["rest"].strip(" \t\x01\"',") or is_last
+        if alone and not _is_no_secret(text, "assigned", quoted=True):
+            is_long = values.is_random(text, 12) or strength is Strength.STRONG
+            if is_long and _is_secret(text, strength, aside=False, quoted=True, form="assigned"):
+                found.append(Named(*line.span("v"), rule))
+        if is_last:
+            break
+        at = view.find("\n", line.end("v"))
+    return found
 
 
 def _behind_scheme(view: str, at: int, strength: Strength) -> tuple[int, Strength]:
@@ -279,6 +375,9 @@ def _nearby(view: str, stop: int) -> list[Named]:
 
 
 def _value(view: str, at: int, form: str, *, is_query: bool) -> tuple[int, int, bool] | None:
+    triple = _TRIPLE.match(view, at)
+    if triple is not None:
+        return (*triple.span("v"), True)
     quoted = _QUOTED.match(view, at)
     if quoted is not None and not _CUT.search(quoted["v"]):
         return (*quoted.span("v"), True)
@@ -293,7 +392,7 @@ def _value(view: str, at: int, form: str, *, is_query: bool) -> tuple[int, int, 
     text = bare["v"].partition("&")[0] if is_query else bare["v"]
     if field := _NEXT_FIELD.search(text):
         text = text[: field.start()]
-    if form == "element":
+    if form in {"element", "tagged"}:
         text = text.partition("<")[0]
     trimmed = text.rstrip(_EDGE)
     if not any(one in trimmed for one in "([{<"):
@@ -319,21 +418,25 @@ def _joined(view: str, end: int, rule: str) -> list[Named]:
 
 def _is_no_secret(value: str, form: str, *, quoted: bool) -> bool:
     """What a secret never is, whatever the name promises."""
-    if values.is_placeholder(value) or values.is_file(value):
+    if values.is_placeholder(value) or values.is_file(value) or values.is_tag(value):
         return True
-    if " " in value or "\t" in value or "://" in value or value.startswith("[redacted:"):
+    if " " in value or "\t" in value or "://" in value:
         return True
     if quoted:
         return form == "called" and values.is_code(value) and not values.is_random(value, 12)
     # A number stays: JSON would not be JSON any more.
-    return _NUMBER.fullmatch(value) is not None or values.is_expression(value)
+    return values.is_number(value) or values.is_expression(value)
 
 
-def _is_secret(value: str, strength: Strength, *, aside: bool, quoted: bool, form: str) -> bool:
+def _is_secret(  # noqa: PLR0911 - one answer for each kind of name
+    value: str, strength: Strength, *, aside: bool, quoted: bool, form: str
+) -> bool:
     """Whether a value keeps what its name promises; `aside`: it only stands near the name."""
     drawn = values.is_random(value, 12)
     if drawn and not quoted and not values.has_digit(value):
         drawn = len(value) >= 16 and min(_capitals(value), 1 - _capitals(value)) > 1 / 3
+    if strength >= Strength.MEDIUM and (not aside or form == "element") and values.is_drawn(value):
+        return True
     if strength is Strength.STRONG:
         if aside:
             # An element holds nothing else; beside a word in a sentence code may stand.
@@ -346,6 +449,8 @@ def _is_secret(value: str, strength: Strength, *, aside: bool, quoted: bool, for
     if strength is Strength.MEDIUM and not (aside and form != "element"):
         short = values.is_random(value, 10) and values.has_digit(value)
         return drawn or values.is_uuid(value) or (short and not values.is_code(value))
+    if values.is_hex(value.rpartition("-")[2]):
+        return False  # a name and a checksum: the key of a cache
     is_id = values.is_uuid(value) or values.is_hex(value) or values.is_code(value) or "/" in value
     return not is_id and values.is_random(value, 16 if aside else 20) and form != "called"
 

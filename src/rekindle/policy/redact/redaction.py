@@ -11,6 +11,7 @@ from rekindle.documents.event import Event
 from rekindle.policy.settings import REDACT_SHORTEST
 
 E = TypeVar("E", bound=Event)
+_PLACEHOLDER = "[redacted:"
 
 # What tells events, sessions, files and hosts apart. Without these nothing could be found again.
 _NAMES = frozenset(
@@ -40,6 +41,11 @@ class Redaction(msgspec.Struct, frozen=True):
         cleaned = self.text(text)
         return data if cleaned == text else cleaned.encode("utf-8", "surrogateescape")
 
+    def count(self, before: bytes, after: bytes) -> int:
+        """How many placeholders a text has that it did not come with."""
+        mark = _PLACEHOLDER.encode()
+        return max(0, after.count(mark) - before.count(mark))
+
     def identity(self, identity: str) -> str:
         """An id without its secret, and still one that a command line takes."""
         cleaned = self.text(identity)
@@ -55,18 +61,27 @@ class Redaction(msgspec.Struct, frozen=True):
             if isinstance(value, str):
                 cleaned: Any = self.identity(value) if name == "id" else self.text(value)
             else:
-                plain = msgspec.to_builtins(value)
-                cleaned = self._tree(plain)
-                cleaned = value if cleaned == plain else msgspec.convert(cleaned, kind)
+                cleaned = self._as(kind, value)
             if cleaned != value:
                 changed[name] = cleaned
         return msgspec.structs.replace(event, **changed) if changed else event
+
+    def json(self, data: bytes) -> bytes:
+        """A JSON document, text by text: whatever goes, it stays one."""
+        raw = msgspec.json.decode(data)
+        cleaned = self._tree(raw)
+        return data if cleaned == raw else msgspec.json.encode(cleaned)
+
+    def _as(self, kind: Any, value: Any) -> Any:
+        plain = msgspec.to_builtins(value)
+        cleaned = self._tree(plain)
+        return value if cleaned == plain else msgspec.convert(cleaned, kind)
 
     def _tree(self, value: Any, name: str = "") -> Any:
         """Every text in it, each beside the name that it goes by: the name may make it a secret."""
         if isinstance(value, dict):
             return {self.text(key): self._tree(one, key) for key, one in value.items()}
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             return [self._tree(one, name) for one in value]
         if not isinstance(value, str) or not value:
             return value

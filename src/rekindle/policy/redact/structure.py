@@ -21,6 +21,7 @@ _BLOCK_END = re.compile(
 _BODY = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{16,}+")
 _LAST = re.compile(r"(?:^|[\s+>|\]])(=?[A-Za-z0-9+/]{2,15}={0,2})[\s\x01\"',]*$")
 _HEADER = re.compile(r"[A-Z][A-Za-z]{1,12}-[A-Za-z-]{2,12}: ")
+_REAL_BREAK = re.compile(r"(?<!\x01)\n")
 _STRANGE_LINES = 6
 _LONGEST_BLOCK = 400
 _LONGEST_LINE = 4_000
@@ -32,6 +33,9 @@ _JWK = re.compile(
 _URL_LOGIN = re.compile(
     r"://(?P<u>[^\s/@:\"'<>\x01]{0,120}):(?P<v>[^\s@\"'<>\x01]{1,300}(?:@[^\s@/\"'<>\x01]{0,100}"
     r"(?=@))?)@(?=[\w.\[\-$*{%])"
+)
+_LONG_URL_LOGIN = re.compile(
+    r"://[^\s/@:\"'<>\x01]{0,120}:(?P<v>[^\s/@:\"'<>\x01]{300,}+)@(?=[\w.\[\-$*{%])"
 )
 _URL_TOKEN = re.compile(r"://(?P<v>[A-Za-z0-9_\-.~%]{16,300})@(?=[\w.\-])")
 _HOOK = re.compile(
@@ -78,7 +82,7 @@ _SHORT_FLAG = re.compile(
     r"(?P<v>[^\s\"'\x01\-][^\s\"'\x01]{3,200})"
 )
 _TAKES_PASSWORD = re.compile(
-    r"\b(?:mysql\w*|mariadb\w*|mongo\w*|sshpass|redis-cli|sqlcmd|bcp|ldap\w+|7z[ar]?|zip|unzip"
+    r"\b(?:mysql\w*|mosquitto\w*|mariadb\w*|mongo\w*|sshpass|redis-cli|sqlcmd|bcp|ldap\w+|7z[ar]?|zip|unzip"
     r"|unrar|rar"
     r"|htpasswd|openssl \w+|\w+ (?:\w+ ){0,2}login|smbclient|lftp|xfreerdp|rabbitmqadmin|keytool"
     r"|ssh-keygen|cqlsh"
@@ -96,12 +100,77 @@ _PHRASE = re.compile(
     r"(?:mnemonic|seed|recovery|wallet|bip-?39|phrase)\b[^\n]{0,60}?[\s\"'=:\x01]"
     r"(?P<v>[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}){11,23})(?=[\s\"'.\x01]|$)"
 )
+_KEY_BODY = re.compile(
+    r"(?:MII[A-Za-z0-9+/]{3}(?:IBADAN|IBAAKC)|MHcCAQEEI|MIG[A-Za-z0-9]AgE[AB]|MC4CAQAw"
+    r"|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{12}"
+)
+_MASKED = re.compile(
+    r"(?:::add-mask::|name=[\w.\-]{0,40}(?:token|secret|passw|key)[\w.\-]{0,20}::"
+    r"|\[task\.setvariable [^\]\n]{0,80}issecret=true[^\]\n]{0,40}\])(?P<v>[^\s\"'\x01]{4,4000})"
+)
+_ENCODED_QUERY = re.compile(
+    r"(?:token|secret|key|passw(?:or)?d|pwd|sig|signature|code|auth)%3d"
+    r"(?P<v>(?:[a-z0-9_\-.~+!]|%(?!2[036])[0-9a-f]{2}){8,4000})"
+)
+_PIPED = re.compile(
+    r"(?:echo|printf)[ \t]{1,4}(?:-\w{1,3} )?(?:[\"']?%s(?:\\n)?[\"']? )?[\"']?"
+    r"(?P<v>[^\s\"'|\x01$][^\s\"'|\x01]{5,300})"
+    r"[\"']?[ \t]{0,4}\|[^\n|]{0,80}?(?:--?pass\w*|stdin|chpasswd|passwd|sudo -s|kinit|login"
+    r"|cryptsetup|secret|token|auth|smbpasswd|gpg)"
+)
+_SECRET_BODY = re.compile(
+    r"secret set [^\n]{1,80}?(?:--body|-b)[ =][\"']?(?P<v>[^\s\"'\x01$][^\s\"'\x01]{5,4000})"
+)
+# What stands in a place where a program takes a secret: its place says all.
+_IN_ITS_PLACE = re.compile(
+    r"(?:\bapi-key store \S{4,40}|\bsnmp-server community|\b(?:password|secret|key) [5-9]"
+    r"|\bnet user \S{1,40}|\brabbitmqctl (?:add_user|change_password) \S{1,40}"
+    r"|\bhtpasswd -\w*b\w* \S{1,80} \S{1,40}|\bpost_(?:server|client)_item[\"']?[:=]?"
+    r"|\brecovery codes?:|\bbackup codes?:)[ \t]{1,4}[\"']?"
+    r"(?P<v>[^\s\"'\x01/$<*-][^\s\"'\x01]{7,400})"
+)
+_ORACLE_LOGIN = re.compile(
+    r"(?:oracle:thin:|oracle:oci:|sqlplus[ \t](?:-\w{1,3}[ \t])?|(?:imp|exp)dp[ \t])"
+    r"[\w$#]{1,40}/(?P<v>[^\s/\"'\x01]{4,100}?)@"
+)
+_PROXY_URL = re.compile(r"\b(?:vmess|vless|trojan|ssr?)://(?P<v>[a-z0-9+/=_\-]{16,4000})")
+_DSN = re.compile(r"://(?P<v>[0-9a-f]{32})(?::[0-9a-f]{32})?@[\w.\-]{0,60}(?:sentry|ingest)")
+_NODE_TOKEN = re.compile(r"\bk10[0-9a-f]{64}::(?P<v>[\w\-]{1,20}:[0-9a-z]{16,64})")
+_LOGIN_WITH = re.compile(r"\batz[ar]\|(?P<v>[\w\-+/=]{20,4000})")
+_COLLECTOR = re.compile(
+    r"\b(?:splunk|hec)[ :=]{1,3}(?P<v>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+)
+_LABELLED_KEY = re.compile(
+    r"(?:(?:unseal|recovery) key[ \t]?\d{0,2}:|initial root token:|ed25519-v3:|rsa1024:"
+    r"|\bencrypt\x01{0,7}[\"']?[ \t]{0,4}[:=])[ \t]{0,4}\x01{0,7}[\"']?"
+    r"(?P<v>[a-z0-9+/=._-]{22,4000})"
+)
+_HEX_KEY = re.compile(
+    r"(?:priv(?:ate)?[ _-]?key|secret key|seed)[\"']?[^\w\n]{1,6}(?:is |= ?)?(?:0x)?"
+    r"(?P<v>[0-9a-f]{64})(?![0-9a-f])"
+)
+_SPOKEN_KEY = re.compile(
+    r"\b(?:project|api|access|licen[cs]e|write|app|account|integration|service|ingest|ingestion|auth"
+    r"|notifier|client|server|admin|secret|signing|encryption|api-) ?(?:key|token|secret)"
+    r"(?: (?:is|was|of))?[:=]?[ \t]{1,4}\x01{0,3}[`\"']?(?P<v>[0-9a-f]{16,128})(?![\w-])"
+)
+_KEY_BELOW = re.compile(
+    r"(?:minisign|signify)[^\n]{0,40}secret key[^\n]{0,80}\n[+\-> |\t]{0,20}"
+    r"(?:\d{1,6}\t)?(?P<v>[A-Za-z0-9+/]{40,}+={0,2})"
+)
+_DUMPED_HASHES = re.compile(r":\d{1,6}:(?P<v>[0-9a-fA-F]{32}:[0-9a-fA-F]{32}):::")
+_REALM_HASH = re.compile(
+    r"(?m)^[^\n\w]{0,12}[\w.@\-]{1,60}:[A-Za-z][^:\n]{0,40}:(?P<v>[0-9a-f]{32})(?=[\s\x01]|\Z)"
+)
+_HEREDOC = re.compile(r"<<[-~]?[ \t]{0,2}\\?[\"']?(?P<end>\w{2,20})[\"']?[^\n]{0,80}\n")
+_TELLING = re.compile(r"(?i)secret|token|passw|credential|api[-_]?key|private|auth")
+_HEREDOC_LINES = 20
 _SECRET_MANIFEST = re.compile(
     r"\bkind[\"']?\x01{0,3}[\"']?: ?\x01{0,3}[\"']?(?:Secret|SealedSecret)\b"
 )
 _DATA_ITEM = re.compile(
     r"(?m)^[^\n\w]{0,20}(?:\d{1,6}[\t ])?[^\n]{0,40}?[\w.\-]{1,80}[\"']?: [\"']?"
-    r"(?P<v>[A-Za-z0-9+/]{12,8000}={0,2})[\"']?[\s\x01]{0,4}$"
+    r"(?P<v>[A-Za-z0-9+/]{12,}+={0,2})[\"']?[\s\x01]{0,4}$"
 )
 _BASE64 = re.compile(r"(?<![A-Za-z0-9/_])[A-Za-z0-9+/]{24,}+={0,2}(?![A-Za-z0-9+/=])")
 _SECRET_FILE = re.compile(
@@ -125,12 +194,49 @@ _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]+")
 # What must stand in a text, in small letters, before a pattern is worth a try.
 _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool] | None], ...] = (
     ("private-key", ('"kty', '"kty'), _JWK, None),
+    ("token", ("::", "issecret"), _MASKED, None),
+    (
+        "url-token",
+        ("%3d",),
+        _ENCODED_QUERY,
+        lambda v: values.is_random(v, 12) or (values.varies(v) and len(v) >= 10),
+    ),
+    ("password", ("|",), _PIPED, lambda v: values.varies(v) or values.is_drawn(v)),
+    ("secret", ("secret set",), _SECRET_BODY, None),
+    (
+        "secret",
+        (
+            *("api-key store", "snmp-server", "net user", "rabbitmqctl", "htpasswd", "_item"),
+            *("recovery code", "backup code"),
+            *(f"{word} {kind}" for word in ("password", "secret", "key") for kind in "56789"),
+        ),
+        _IN_ITS_PLACE,
+        lambda v: values.varies(v) and (values.is_drawn(v) or not values.is_code(v)),
+    ),
+    ("password", ("oracle:", "sqlplus", "mpdp", "xpdp"), _ORACLE_LOGIN, values.varies),
+    ("url-token", ("vmess:", "vless:", "trojan:", "ss://", "ssr:"), _PROXY_URL, values.is_random),
+    ("url-token", ("sentry", "ingest"), _DSN, values.is_drawn),
+    ("token", ("k10",), _NODE_TOKEN, None),
+    ("token", ("atza|", "atzr|"), _LOGIN_WITH, None),
+    ("token", ("splunk", "hec ", "hec:", "hec="), _COLLECTOR, None),
+    (
+        "key",
+        ("unseal key", "recovery key", "root token", "ed25519-v3", "rsa1024", "encrypt"),
+        _LABELLED_KEY,
+        lambda v: values.is_random(v, 20),
+    ),
+    ("private-key", ("key", "seed"), _HEX_KEY, values.is_drawn),
+    ("key", ("key", "token", "secret"), _SPOKEN_KEY, values.is_drawn),
+    ("private-key", ("minisign", "signify"), _KEY_BELOW, values.is_random),
+    ("password-hash", (":::",), _DUMPED_HASHES, None),
+    ("password-hash", ("realm", "digest"), _REALM_HASH, values.is_drawn),
     (
         "url-password",
         ("://",),
         _URL_LOGIN,
         lambda v: not v.isdigit() and not re.match(r"\d{1,5}(?:[/?#]|\Z)", v),
     ),
+    ("url-password", ("://",), _LONG_URL_LOGIN, None),
     ("url-token", ("://",), _URL_TOKEN, lambda v: values.is_random(v) and not values.is_hex(v)),
     (
         "webhook",
@@ -176,9 +282,22 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
         "authorization",
         ("authorization",),
         _AUTHORIZATION,
-        lambda v: values.is_random(v, 8) or (values.varies(v) and not values.is_code(v)),
+        lambda v: (
+            not values.is_number(v)
+            and not values.is_file(v.partition("#")[0])
+            and (
+                values.is_random(v, 8)
+                or values.is_drawn(v)
+                or (values.varies(v) and not values.is_code(v))
+            )
+        ),
     ),
-    ("authorization", ("bearer",), _BEARER, lambda v: values.is_random(v, 12)),
+    (
+        "authorization",
+        ("bearer",),
+        _BEARER,
+        lambda v: values.is_random(v, 12) or values.is_drawn(v),
+    ),
     ("password", (":",), _LOGIN, lambda v: values.varies(v) or values.is_random(v, 10)),
     ("password", (" -", "\t-"), _SHORT_FLAG, lambda v: values.varies(v) and not values.is_file(v)),
     ("password", ("pass:",), _PASS_ARGUMENT, values.varies),
@@ -191,11 +310,46 @@ _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool
         None,
     ),
 )
-_ON_SMALL_LETTERS = (_SIGNED, _AUTHORIZATION, _BEARER, _IDENTIFIED, _PHRASE)
+_ON_SMALL_LETTERS = (
+    _IN_ITS_PLACE,
+    _ORACLE_LOGIN,
+    _PROXY_URL,
+    _DSN,
+    _NODE_TOKEN,
+    _LOGIN_WITH,
+    _COLLECTOR,
+    _MASKED,
+    _ENCODED_QUERY,
+    _PIPED,
+    _LABELLED_KEY,
+    _HEX_KEY,
+    _SPOKEN_KEY,
+    _SIGNED,
+    _AUTHORIZATION,
+    _BEARER,
+    _IDENTIFIED,
+    _PHRASE,
+)
 
 
 def find(view: str, low: str, inner: Callable[[str], bool]) -> Iterator[Span]:
     """`inner` says whether a text that was decoded holds a secret."""
+    yield from _simple(view, low)
+    if "private" in low or "$ansible_vault" in low:
+        yield from _blocks(view)
+    yield from _bodies(view)
+    if "<<" in view:
+        yield from _heredocs(view)
+    if "cookie" in low:
+        yield from _cookies(view, low)
+    if "secret" in low and _SECRET_MANIFEST.search(view):
+        yield from _manifest(view)
+    yield from _files(view, low)
+    yield from _encoded(view, inner)
+    yield from _dumped(view, inner)
+
+
+def _simple(view: str, low: str) -> Iterator[Span]:
     for rule, triggers, pattern, fits in _SIMPLE:
         if not any(trigger in low for trigger in triggers):
             continue
@@ -208,15 +362,18 @@ def find(view: str, low: str, inner: Callable[[str], bool]) -> Iterator[Span]:
                 continue
             if fits is None or fits(value):
                 yield start, end, rule
-    if "private" in low or "$ansible_vault" in low:
-        yield from _blocks(view)
-    if "cookie" in low:
-        yield from _cookies(view, low)
-    if "secret" in low and _SECRET_MANIFEST.search(view):
-        yield from _manifest(view)
-    yield from _files(view, low)
-    yield from _encoded(view, inner)
-    yield from _dumped(view, inner)
+
+
+def _bodies(view: str) -> Iterator[Span]:
+    """Keys whose BEGIN was left out: their first bytes are always the same."""
+    done = 0
+    for match in _KEY_BODY.finditer(view):
+        if match.start() < done:
+            continue
+        stop = _end_of_string(view, match.start())
+        for span in _body(view, match.start(), stop, is_closed=False):
+            done = span[1]
+            yield span
 
 
 def _is_flag_of_password(view: str, at: int) -> bool:
@@ -231,11 +388,20 @@ def _blocks(view: str) -> Iterator[Span]:
         if begin.start() < done:
             continue
         end = _BLOCK_END.search(view, begin.end(), begin.end() + _LONGEST_BLOCK * 100)
-        done = end.start() if end else len(view)
+        done = end.start() if end else _end_of_string(view, begin.end())
         yield from _body(view, begin.end(), done, is_closed=end is not None)
     for end in _BLOCK_END.finditer(view):
         if "END" in end[0] and end.start() > done:
             yield from _before(view, end.start())
+
+
+def _end_of_string(view: str, at: int) -> int:
+    """Where the line ends that an unclosed block stands in, if its line breaks are escaped."""
+    first = view.find("\n", at)
+    if first < 1 or view[first - 1] != "\x01":
+        return len(view)
+    real = _REAL_BREAK.search(view, at)
+    return real.start() if real else len(view)
 
 
 def _body(view: str, position: int, stop: int, *, is_closed: bool) -> Iterator[Span]:
@@ -266,6 +432,22 @@ def _before(view: str, stop: int) -> Iterator[Span]:
         stop = start
         if stop == 0:
             return
+
+
+def _heredocs(view: str) -> Iterator[Span]:
+    """What a shell is handed after a line that speaks of secrets: words alone in their line."""
+    for match in _HEREDOC.finditer(view):
+        line = max(view.rfind("\n", 0, match.start()), match.start() - _LONGEST_BLOCK) + 1
+        if not _TELLING.search(view, line, match.start()):
+            continue
+        for below in islice(_LINE.finditer(view, match.end()), _HEREDOC_LINES):
+            if match["end"] in below[0]:
+                break
+            word = _ONE_WORD.match(view, below.start(), below.end())
+            if word is None or values.is_placeholder(word["v"]) or values.is_code(word["v"]):
+                continue
+            if values.is_random(word["v"], 12) or values.varies(word["v"]):
+                yield (*word.span("v"), "secret")
 
 
 def _cookies(view: str, low: str) -> Iterator[Span]:

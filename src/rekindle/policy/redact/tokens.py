@@ -60,7 +60,7 @@ _KNOWN = {
             " snyk_uat. ATOA pk_prod_ nrat_ sfp_ wpt_ cs_live_ tfe_ hpat_ oauth_ apk_"
             " pdt_ ddp_ ddapp_ napi_ neon_ vcp_ vci_ vca_ vcr_ cfut_ cfat_ cfk_ cfl_"
             " eyJrIjoi rt_ at_ ory_at_ ory_st_ ory_pat_ gAAAAA xprv yprv zprv tprv"
-            " uprv vprv"
+            " uprv vprv mlsn. dG9rOj hbp_"
         ),
         16,
     ),
@@ -95,14 +95,14 @@ _RULE_OF = {
     prefix: (rule, least) for rule, (some, least) in _KNOWN.items() for prefix in some.split()
 }
 _FIRST_TWO = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
+    r"(?:(?<![A-Za-z])|(?<=%[0-9A-F]{2}))(?:"
     + "|".join(
         f"{first}[{''.join(sorted({re.escape(one[1]) for one in _RULE_OF if one[0] == first}))}]"
         for first in sorted({one[0] for one in _RULE_OF})
     )
     + ")"
 )
-_PREFIX = re.compile(rf"(?:{_alternation(list(_RULE_OF))})(?=[A-Za-z0-9_\-/])")
+_PREFIX = re.compile(rf"(?:{_alternation(list(_RULE_OF))})(?=[A-Za-z0-9_\-/+])")
 # Beginnings that are words of code as well: what follows has to be drawn in one piece.
 _PLAIN_WORDS = frozenset(
     "test_ live_ secret_ oauth_ key_ key- api- sdk- mob- at_ rt_ co_ as- ak- st. sk."
@@ -110,6 +110,8 @@ _PLAIN_WORDS = frozenset(
     " sess- hpat_ mfa. csk_ csk- fal- m0- y0_ LWR- scw- pul- v1.0-".split()
 )
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
+_TELLING = 4
+"""A beginning of this length that ends in a sign is known wherever it stands."""
 _ENOUGH = 96
 _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
@@ -117,8 +119,8 @@ _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
 # Tokens that no beginning gives away, but a shape that nothing else has.
 # Each with what must stand in the run before its pattern is worth a try.
 _SHAPES = (
-    ("jwt", "ey", r"ey[JI][A-Za-z0-9_-]{8,8000}(?:\.[A-Za-z0-9_-]{0,16000}){1,4}"),
-    ("jwt", "eyJ", r"eyJ(?:hbGci|0eXAi|raWQi|lbmMi|jdHki)[A-Za-z0-9_-]{4,8000}"),
+    ("jwt", "ey", r"ey[JI][A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){1,4}"),
+    ("jwt", "eyJ", r"eyJ(?:hbGci|0eXAi|raWQi|lbmMi|jdHki)[A-Za-z0-9_-]{4,}+"),
     ("api-key", "re_", r"re_[A-Za-z0-9]{6,10}_[A-Za-z0-9]{10,40}"),
     ("bot-token", ":A", r"\d{6,12}:A[A-Za-z0-9_-]{20,60}"),
     ("bot-token", ".", r"[MNO][A-Za-z0-9_-]{17,30}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{10,50}"),
@@ -142,6 +144,12 @@ _SHAPES = (
     ("api-key", ":", r"[012]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32}"),
     ("api-key", "oauth:", r"oauth:[a-z0-9]{30}"),
     ("api-key", "KEY", r"KEY[0-9A-F]{32}_[A-Za-z0-9]{22}"),
+    (
+        "api-key",
+        ".",
+        r"(?<!\.)[A-Za-z0-9_-]{5,8}\.[A-Za-z0-9_-]{5,8}:[A-Za-z0-9_-]{16,64}(?![.:/])",
+    ),
+    ("api-key", "pk_", r"pk_[0-9a-f]{34}"),
     ("signing-key", "nsec1", r"nsec1[02-9a-z]{50,60}"),
     ("signing-key", "", r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"),
     ("twilio-key", "", r"(?:SK|AC)[0-9a-f]{24,32}"),
@@ -191,6 +199,10 @@ def _known(run: str) -> list[tuple[int, int, str]]:
         if match is None:
             continue
         prefix = match[0]
+        if run.startswith("pk_", start.start() - len("pk_")):
+            continue  # the half of a pair that anybody may see
+        if _is_glued(run, match.start()) and not _is_telling(prefix):
+            continue
         rule, least = _RULE_OF[prefix]
         body = _BODY.match(run, match.end())
         if body is None:
@@ -199,6 +211,15 @@ def _known(run: str) -> list[tuple[int, int, str]]:
         if len(text) >= least and _fits(prefix, text[:_ENOUGH]):
             found.append((match.start(), match.end() + len(text), rule))
     return found
+
+
+def _is_glued(run: str, at: int) -> bool:
+    """Whether digits stand before it that belong to something else."""
+    return run[at - 1 : at].isdigit() and run[max(0, at - 3) : max(0, at - 2)] != "%"
+
+
+def _is_telling(prefix: str) -> bool:
+    return len(prefix) >= _TELLING and prefix[-1] in "_-" and prefix not in _PLAIN_WORDS
 
 
 def _fits(prefix: str, body: str) -> bool:

@@ -7,6 +7,9 @@ comes first; how many different characters there are is the tie-breaker.
 import re
 from itertools import pairwise
 
+GONE = "\x02"
+"""What stands in the place of a placeholder, character by character, while a text is read."""
+
 _PLACEHOLDER = re.compile(
     r"""(?ix)
     [^a-z0-9]* (?:
@@ -37,13 +40,35 @@ _FILE = re.compile(
     r"|go|rs|c|h|java|rb|sh|xml|lock|log|csv|sql|db|po|rst|png|svg|jpe?g|gif|webp|pdf|zip|gz|tar|mp4|woff2?|map|parquet|bin|exe|dll"
     r"|so|whl|vue|tsx|jsx)"
 )
+_NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[,}\]]*")
+_TAG = re.compile(r"![A-Za-z][\w./:-]*|arn:aws[\w-]*:\S*")
+# The pairs of letters that words are made of, nine in ten of theirs: one, then what may follow.
+_PAIRS = frozenset(
+    row[0] + second
+    for row in (
+        "abcdgiklmnprstuvxy baeilorsu cacehiklmorstu dadefilorstu eabcdefgilmnopqrstvwxy"
+        " faefilortu gaehilnorsu haeiot iabcdefglmnoprstvxz keis ladeilopstuy mabeilmopsu"
+        " nacdefgiklnopstuv oabcdfgiklmnoprstuvw paehiloprstuy qu racdefgiklmnoprstuy"
+        " sacefhiklopstuy tacdefhilmoprstuy uabcefilmnprst vaei waeior xept ypst ze"
+    ).split()
+    for second in row[1:]
+)
+_FEW_PAIRS = 0.65
+"""Letters with fewer pairs of words among them than this were drawn."""
+_SOME_PAIRS = 0.85
+"""The same where their case changes back and forth."""
+_SHORTEST_HEX = 16
+_RANDOM_PIECE = 20
+"""A piece of a path this long is a file's name, if it was not drawn: base64 may begin with /."""
+_PHRASE = re.compile(r"[A-Za-z]{3,12}(?:[-_. ][A-Za-z]{3,12}){3,}[-_.\w]*")
+_LETTERS = re.compile(r"[A-Za-z2-7]+")
 _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
 
 
 def is_placeholder(value: str) -> bool:
     """It stands for a secret without being one."""
     value = value[:_ENOUGH]
-    if _PLACEHOLDER.fullmatch(value) or _HOLDS_PLACEHOLDER.search(value):
+    if GONE in value or _PLACEHOLDER.fullmatch(value) or _HOLDS_PLACEHOLDER.search(value):
         return True
     return len(value) >= 8 and len(set(value.lower())) <= 3
 
@@ -57,6 +82,11 @@ def is_word(value: str) -> bool:
     return value.isalpha() and value.islower() and len(value) >= 8 and not is_placeholder(value)
 
 
+def is_phrase(value: str) -> bool:
+    """Four words or more with a sign between them."""
+    return _PHRASE.fullmatch(value[:_ENOUGH]) is not None and not is_placeholder(value)
+
+
 def has_uuid(value: str) -> bool:
     return _UUID.search(value) is not None
 
@@ -65,8 +95,16 @@ def is_hex(value: str) -> bool:
     return _HEX.fullmatch(value) is not None
 
 
+def is_number(value: str) -> bool:
+    return _NUMBER.fullmatch(value) is not None
+
+
 def is_file(value: str) -> bool:
-    return _FILE.fullmatch(value[:_ENOUGH]) is not None
+    value = value[:_ENOUGH]
+    if _FILE.fullmatch(value) is None:
+        return False
+    longest = max(value.split("/"), key=len)
+    return not (value[0] == "/" and "." not in value and is_random(longest, _RANDOM_PIECE))
 
 
 def is_code(value: str) -> bool:
@@ -88,6 +126,23 @@ _EXPRESSION = re.compile(
 def is_expression(value: str) -> bool:
     """Code that computes something."""
     return _EXPRESSION.search(value[:_ENOUGH]) is not None
+
+
+def is_tag(value: str) -> bool:
+    """A tag of YAML, or the name that a cloud gives a thing: neither holds what it names."""
+    return _TAG.fullmatch(value) is not None
+
+
+def is_drawn(value: str, least: int = 12) -> bool:
+    """Letters that make no word, alone or as base32; or hexadecimal of at least 16 digits."""
+    value = value[:_ENOUGH].rstrip("=")
+    if is_hex(value) and len(value) >= _SHORTEST_HEX:
+        return has_digit(value) and not value.isdigit() and len(set(value)) >= _SHORTEST_HEX // 3
+    if len(value) < least or not _LETTERS.fullmatch(value) or len(set(value)) < least // 2:
+        return False
+    pairs = [a + b for a, b in pairwise(value.lower())]
+    share = sum(pair in _PAIRS for pair in pairs) / len(pairs)
+    return share < (_SOME_PAIRS if _mixed(value) * 3 >= len(value) else _FEW_PAIRS)
 
 
 def has_digit(value: str) -> bool:

@@ -10,6 +10,7 @@ A kill before 2 leaves the old state, after it the new one; what 3 did not reach
 next writer.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -314,7 +315,8 @@ class Writer:
         try:
             if state.is_ours(found):
                 return
-            edited = state.parse(self._redaction.data(found))
+            state.parse(found)  # what cannot be read is told before anything in it changes
+            edited = state.parse(self._redaction.json(found.removeprefix(BOM_UTF8)))
         except NewerSchemaError:
             raise
         except DocumentError as unreadable:
