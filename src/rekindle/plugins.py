@@ -5,6 +5,7 @@ an object with what `ports.Harness` asks for.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 
@@ -21,7 +22,10 @@ BUILT_IN = {
     "gemini": "rekindle.harnesses.gemini",
     "command": "rekindle.harnesses.command",
 }
-_WANTED = ("NAME", "CAN", "INSTALL", "HOOK_FILES", "command", "read_stream", "usage", "classify")
+_WANTED = (
+    *("NAME", "CAN", "INSTALL", "HOOK_FILES", "PASSED_ON", "NEVER_PASSED_ON"),
+    *("command", "hooks", "told", "read_hook", "read_stream", "usage", "classify"),
+)
 
 
 class Harnesses(Mapping[str, Harness]):
@@ -46,6 +50,14 @@ class Harnesses(Mapping[str, Harness]):
     def __contains__(self, name: object) -> bool:
         known = ALIASES.get(str(name), str(name))
         return known in BUILT_IN or known in self._plugged_in
+
+    def working(self) -> list[Harness]:
+        """Those that can be loaded: a broken plugin is the matter of who uses it."""
+        found = []
+        for name in self:
+            with suppress(PluginError):
+                found.append(self[name])
+        return found
 
     def _load(self, name: str) -> Harness:
         if name in BUILT_IN:

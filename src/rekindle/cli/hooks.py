@@ -13,6 +13,7 @@ from rekindle.errors import CheckFailedError, RekindleError, UsageError
 from rekindle.flows import install_hooks
 from rekindle.flows.export_hooks import export_hooks
 from rekindle.flows.install_hooks import LEVELS, Level, Place, Report
+from rekindle.plugins import ALIASES
 from rekindle.ports import Harness
 from rekindle.wiring.store import HARNESSES
 
@@ -74,7 +75,7 @@ def install(
         project, store, name = open_agent(agent)
         own = HARNESSES.get(project.manifest.agents[name].harness)
         cli = _meant(harness, [own] if own else [])
-        level = level or install_hooks.levels_of(cli)[0]
+        level = level or install_hooks.first_level(cli)
         place = install_hooks.place_of(cli, level, project.path, os.environ)
         if not store.exists(name):
             store.create(name)
@@ -169,7 +170,7 @@ def examine_all() -> list[Report]:
     folder = config.find(here())
     found = [
         install_hooks.examine(install_hooks.place_of(cli, level, folder, os.environ))
-        for cli in HARNESSES.values()
+        for cli in HARNESSES.working()
         for level in install_hooks.levels_of(cli)
         if folder or level == "user"
     ]
@@ -183,15 +184,16 @@ def _used(folder: Path | None) -> list[Harness]:
         agents = config.load(folder).manifest.agents.values() if folder else ()
     except RekindleError:
         agents = ()  # a manifest that cannot be read is said by others
-    found = {cli.NAME: cli for agent in agents if (cli := HARNESSES.get(agent.harness))}
-    return list(found.values()) or list(HARNESSES.values())[:1]
+    names = {ALIASES.get(agent.harness, agent.harness) for agent in agents}
+    there = HARNESSES.working()
+    return [cli for cli in there if cli.NAME in names] or there[:1]
 
 
 def _place(level: Level | None, harness: str | None) -> Place:
     """The place that is meant where no agent is named."""
     folder = config.find(here()) if level == "user" else config.load(here()).path
     cli = _meant(harness, _used(folder))
-    return install_hooks.place_of(cli, level or install_hooks.levels_of(cli)[0], folder, os.environ)
+    return install_hooks.place_of(cli, level or install_hooks.first_level(cli), folder, os.environ)
 
 
 def _meant(given: str | None, used: list[Harness]) -> Harness:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rekindle import __version__, hook
 from rekindle.documents import hooksettings, jsontext
+from rekindle.documents.identity import one_line
 from rekindle.errors import UsageError, storing
 from rekindle.ports import Harness
 from rekindle.system import bytecode, disk
@@ -29,6 +30,12 @@ def export_hooks(harness: Harness, folder: Path) -> list[Path]:
     if files.package:
         about = {"name": "rekindle", "version": __version__, "description": _DESCRIPTION}
         wanted[folder / files.package] = jsontext.encode_pretty(about, files.package)
+    taken = [path for path in wanted if path.exists()]
+    if taken and not program.exists():
+        raise UsageError(
+            f"{one_line(str(taken[0]))} is there already, and is not ours",
+            hint="say a folder of its own, which the CLI is then told of",
+        )
     for path, data in wanted.items():
         with storing(path):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -94,14 +94,25 @@ def levels_of(harness: Harness) -> tuple[Level, ...]:
     return tuple(level for level in LEVELS if getattr(harness.HOOK_FILES, level, None))
 
 
+def first_level(harness: Harness) -> Level:
+    levels = levels_of(harness)
+    if not levels:
+        raise _without_hooks(harness)
+    return levels[0]
+
+
+def _without_hooks(harness: Harness) -> UsageError:
+    return UsageError(
+        f"{harness.NAME} has no hooks", hint="`rekindle run` follows what it prints instead"
+    )
+
+
 def place_of(
     harness: Harness, level: Level, project: Path | None, environment: Mapping[str, str]
 ) -> Place:
     files = harness.HOOK_FILES
     if files is None:
-        raise UsageError(
-            f"{harness.NAME} has no hooks", hint="`rekindle run` follows what it prints instead"
-        )
+        raise _without_hooks(harness)
     name = getattr(files, level)
     if not name:
         hint = f"say --for with one of: {', '.join(levels_of(harness))}"

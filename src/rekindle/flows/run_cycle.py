@@ -49,7 +49,8 @@ class RunCycle:
                     return Outcome(number, step.outcome, self._last)
                 if self._world.interrupted():
                     return Outcome(number, "interrupted", self._last)
-                if isinstance(step, Resume) and not self._can_go_on(step.session):
+                others = bool(tried) and tried[-1].harness not in {"", self._agent.harness.NAME}
+                if isinstance(step, Resume) and (others or not self._can_go_on(step.session)):
                     step = Fresh(recovery=True)
                 self._launch(number, step)
 

@@ -111,6 +111,10 @@ def command(start: Start) -> Command:
         files[HOOKS_FILE] = jsontext.encode_pretty(settings, HOOKS_FILE).decode()
         argv.append(f"--settings={start.scratch}/{HOOKS_FILE}")
     if permissions := start.persona.permissions:
+        if permissions.allowed_tools is not None:
+            # Else what the person's own settings allow would stay allowed.
+            names = dict.fromkeys(rule.partition("(")[0] for rule in permissions.allowed_tools)
+            argv.append(f"--tools={','.join(name for name in names if name)}")
         argv.extend(f"--allowedTools={rule}" for rule in permissions.allowed_tools or () if rule)
         argv.extend(f"--disallowedTools={rule}" for rule in permissions.deny or () if rule)
     if start.persona.system_prompt_file and not start.resumes:

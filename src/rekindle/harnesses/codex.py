@@ -230,13 +230,14 @@ def _limits(permissions: Permissions, scratch: str) -> list[str]:
     write may write in the agent's folder and in its memory. Where the persona says nothing, the
     person's own settings for Codex count, and without any it may read only.
     """
+    is_limited = permissions.allowed_tools is not None
     allowed = _kinds(permissions.allowed_tools or ())
     denied = _kinds(permissions.deny or (), refused="read")
-    off = denied | ({"shell", "write", "web"} - allowed if allowed else set())
+    off = denied | ({"shell", "write", "web"} - allowed if is_limited else set())
     argv = []
-    if "write" in denied or (allowed and not allowed & {"shell", "write"}):
+    if "write" in denied or (is_limited and not allowed & {"shell", "write"}):
         argv.append("--sandbox=read-only")
-    elif allowed:
+    elif is_limited:
         argv.append("--sandbox=workspace-write")
         if scratch:
             argv.append(f"--add-dir={scratch.rpartition('/')[0]}")

@@ -84,8 +84,7 @@ def classify(ended: Ended) -> Exit:
     if by := verdicts.by_signal(ended.code):
         return by
     lines = [verdicts.plain(line) for line in ended.errors.splitlines() if line.strip()]
-    telling = (line for line in reversed(lines) if verdicts.verdict(line))
-    said = next(telling, lines[-1] if lines else "")
+    said = lines[-1] if lines else ""  # what it complained of before did not end it
     unexplained = _CODES.get(ended.code, f"failed with exit code {ended.code}")
     kind, name = verdicts.verdict(said) or ("crash", unexplained)
     words = one_line(f"{name}: {said}" if said else name, 240)

@@ -44,6 +44,7 @@ class Attempt(msgspec.Struct, frozen=True):
     cycle: int
     session: str
     resumes: bool
+    harness: str = ""
     began: datetime | None = None
     seq: int = 0
     boot: str = ""
@@ -93,7 +94,12 @@ def launched(attempts: dict[str, Attempt], event: events.LaunchStarted) -> None:
     known = attempts.get(event.launch) or Attempt(event.cycle, event.session, event.resumes)
     if event.seq > known.seq:
         attempts[event.launch] = msgspec.structs.replace(
-            known, began=event.ts, seq=event.seq, boot=event.boot, uptime=event.uptime
+            known,
+            harness=event.harness,
+            began=event.ts,
+            seq=event.seq,
+            boot=event.boot,
+            uptime=event.uptime,
         )
 
 

@@ -273,6 +273,7 @@ def test_values_stay_values():
     ).argv
     assert argv[5:] == (
         "--settings=-s/hooks.json",
+        "--tools=--danger,Bash",
         "--allowedTools=--danger",
         "--allowedTools=Bash(echo a,b)",
         "--disallowedTools=-x y",

@@ -283,7 +283,7 @@ NO_WEB = '--config=web_search="disabled"'
     ("allowed", "deny", "expected"),
     [
         (None, None, ()),
-        ([], [], ()),
+        ([], [], (READ_ONLY, *NO_SHELL, NO_WEB)),
         (None, ["Write(*)", "Bash(*)"], (READ_ONLY, *NO_SHELL)),
         (None, ["Write"], (READ_ONLY,)),
         (None, ["Bash"], NO_SHELL),

@@ -59,7 +59,8 @@ def test_any_line_is_something_said(line):
     [
         (0, "429 too many requests", "clean", "finished"),
         (1, "", "crash", "failed with exit code 1"),
-        (1, "error: too many requests\nbye\n", "limit", "error: too many requests"),
+        (1, "bye\nerror: too many requests\n", "limit", "error: too many requests"),
+        (1, "401: unauthorized, trying again\nSegfault", "crash", "Segfault"),
         (2, "the model is overloaded", "overload", "overloaded"),
         (1, "connect ECONNREFUSED", "network", "could not be reached"),
         (3, "Traceback\nValueError: x\n", "crash", "ValueError: x"),
@@ -71,7 +72,7 @@ def test_any_line_is_something_said(line):
     ],
 )
 def test_how_it_ended(code, errors, kind, told):
-    """By its code first, then by what it said last of all that tells anything."""
+    """By its code first, then by what it said last."""
     found = command.classify(Ended(code=code, session=SESSION, errors=errors))
     assert found.kind == kind
     assert told in found.words

@@ -122,6 +122,7 @@ def test_a_launch_is_known_from_its_start_and_its_end():
         cycle=1,
         session="one",
         resumes=False,
+        harness="claude-code",
         began=at(4),
         seq=4,
         boot="b00t",
