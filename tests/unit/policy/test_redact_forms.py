@@ -73,7 +73,7 @@ FORMS = {
     "heroku": "heroku config:set SECRET_KEY_BASE={}",
     "kubectl": "kubectl create secret generic db --from-literal=password={}",
     "npmrc": "//registry.example.com/:_authToken={}",
-    "pip": "https://ops:{}@pypi.example.com/simple",
+    "pip": "https://ops:{}@packages.example.com/simple",
     "maven": "<server><id>x</id><password>{}</password></server>",
     "gradle": "signing.password={}",
     "ini": "[db]\npass = {}",
