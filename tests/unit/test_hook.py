@@ -374,7 +374,9 @@ def hostile(rng: random.Random) -> bytes:
             lambda: json.dumps(payload(name, session_id=name, tool_name=name)).encode(),
             lambda: b"\n1 event {}\n" * rng.randrange(1, 50) + b'{"session_id":"ok"}',
             lambda: whole[: rng.randrange(len(whole))],
-            lambda: json.dumps(payload(tool_input="x" * rng.choice([9, 9_999, BIG]))).encode(),
+            lambda: json.dumps(
+                payload(tool_input="x" * rng.choice([9, 9_999] * 50 + [BIG]))
+            ).encode(),
             lambda: b'{"session_id":"a","session_id":["b"],"tool_use_id":NaN}',
             lambda: json.dumps(payload(rng.choice([None, 5, [], {}]), prompt=[1])).encode(),
         )
