@@ -123,27 +123,24 @@ def _harness(name: str, harness: Harness, about: str) -> list[str]:
 
 def _abilities(harness: Harness) -> list[tuple[str, str]]:
     can = harness.CAN
-    return [
+    found = [
         (
             "goes on in a session",
             "yes" if can.resumes else "no: a fresh one is told what was interrupted",
         ),
         (
-            "takes a session's id from us",
-            "yes" if can.names_sessions else "no: it is taken from what the program prints",
-        ),
-        (
             "reports by hooks",
             "yes" if can.hooks else "no: only what it prints is followed; no heartbeats",
         ),
-        (
-            "a launch can be given hooks of its own",
-            "yes"
-            if can.launch_hooks
-            else "no: those that are installed report, else what it prints",
-        ),
         ("a person gets it", harness.INSTALL),
     ]
+    if can.resumes:
+        named = "yes" if can.names_sessions else "no: it is taken from what the program prints"
+        found.insert(1, ("takes a session's id from us", named))
+    if can.hooks:
+        own = "yes" if can.launch_hooks else "no: installed ones report; else what it prints"
+        found.insert(-1, ("a launch can be given hooks of its own", own))
+    return found
 
 
 PAGES = {

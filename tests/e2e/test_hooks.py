@@ -35,6 +35,23 @@ def test_hooks_at_two_levels_count_every_call_once(rekindle, model):
     assert settings.read_text() == before
 
 
+@pytest.mark.parametrize(("allowed", "offered"), [("[Read]", {"Read"}), ("[]", set())])
+def test_a_persona_has_the_tools_that_it_is_allowed_and_no_others(
+    rekindle, model, allowed, offered
+):
+    """Whatever the person's own settings allow: what is not granted is not even offered."""
+    settings = rekindle.project / ".claude/settings.json"
+    settings.write_text('{"permissions": {"allow": ["Bash"], "defaultMode": "bypassPermissions"}}')
+    manifest = rekindle.project / "rekindle.yaml"
+    manifest.write_text(
+        manifest.read_text().replace("allowed_tools: [Bash]", f"allowed_tools: {allowed}")
+    )
+    model.play(bash("touch made"), Text("all done"))
+    rekindle("run")
+    assert {tool["name"] for tool in model.log.main[0].body.get("tools", [])} == offered
+    assert not (rekindle.project / "made").exists()
+
+
 def test_a_plugin_that_the_cli_takes_in_by_itself(rekindle, model, tmp_path):
     """No settings are touched; the session is told, and its tool call counts."""
     before = (rekindle.project / ".claude/settings.json").read_text()

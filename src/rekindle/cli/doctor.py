@@ -10,7 +10,7 @@ from rekindle.cli.options import as_json, here, open_project, print_json, take_o
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
-from rekindle.wiring.store import open_store
+from rekindle.wiring.store import HARNESSES, open_store
 
 PROGRAMS = {
     "git": "keeps an audit trail of the relays",
@@ -66,6 +66,11 @@ def _examine() -> dict[str, list[Problem]]:
     found: dict[str, list[Problem]] = {"rekindle.yaml": []}
     for name, agent in project.manifest.agents.items():
         problems = store.inspect(name)
+        if agent.harness not in HARNESSES:
+            there = ", ".join(HARNESSES)
+            problems.append(
+                Problem(f"there is no harness named {agent.harness!r}", f"say one of: {there}")
+            )
         if agent.prompt and not (project.path / agent.prompt).is_file():
             problems.append(Problem(f"{agent.prompt} is missing", "write the agent's task there"))
         found[name] = problems

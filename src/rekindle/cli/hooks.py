@@ -63,6 +63,9 @@ def install(
     codex
       project  .codex/hooks.json
       user     hooks.json in $CODEX_HOME or ~/.codex
+    gemini
+      project  .gemini/settings.json
+      user     ~/.gemini/settings.json
     """  # noqa: D301 - what keeps the lines as they are is that very character
     folder: Path | None = None
     if level == "user":
@@ -139,6 +142,8 @@ def export(folder: Path, harness: str) -> None:
     for path in made:
         click.echo(f"✓ wrote {path}")
     files = HARNESSES[harness].HOOK_FILES
+    if files and files.trust:
+        click.echo(f"· {files.trust}")
     if files and files.taken_in:
         click.echo(f"Next: {files.taken_in.format(folder=made[0].parent)}")
 
@@ -156,7 +161,9 @@ def status(as_json: bool) -> None:
     else:
         for one in found:
             _print(one)
-        if all(one.state == "not installed" for one in found):
+        if not found:
+            click.echo("No agent here has a CLI with hooks: `rekindle run` needs none.")
+        elif all(one.state == "not installed" for one in found):
             click.echo("Next: `rekindle hooks install`.")
     if any(one.is_broken for one in found):
         raise CheckFailedError("some hooks are broken", hint="run the commands after each arrow")

@@ -8,10 +8,11 @@ import click
 from rekindle import config
 from rekindle.cli.options import as_json, here, print_json, print_note
 from rekindle.documents import manifest
-from rekindle.documents.identity import AGENT_NAME, agent_name, one_line, slug
+from rekindle.documents.identity import agent_name, one_line, slug
 from rekindle.errors import UsageError, storing
 from rekindle.plugins import ALIASES
 from rekindle.policy.settings import AgentDefaults
+from rekindle.wiring.store import HARNESSES as KNOWN
 from rekindle.wiring.store import open_store
 
 PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
@@ -34,24 +35,26 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
     folder = config.find(here()) or here()
     known = config.agents_of(folder)
     if known and agent is None:
-        name, chosen = known[0], harness or ""
+        name = known[0]
         did = [f"{manifest.FILE} is there already, with {', '.join(known)}"]
     else:
         name = agent_name(agent or _ask("Agent's name", _default_name(folder), yes=yes))
         chosen = _harness(harness or _ask_for_harness(yes=yes))
         did = [_manifest(folder, name, chosen)]
     did += _prompt(folder)
-    store = open_store(config.load(folder), say=print_note)
+    project = config.load(folder)
+    stands = project.manifest.agents[name].harness
+    store = open_store(project, say=print_note)
     is_new = not store.exists(name)
     store.create(name)
     if is_new:
         did.append(f"made {store.folder(name).path.relative_to(folder)}")
     if as_json:
-        print_json({"agent": name, "harness": chosen, "folder": one_line(str(folder)), "did": did})
+        print_json({"agent": name, "harness": stands, "folder": one_line(str(folder)), "did": did})
         return
     for line in did:
         click.echo(f"✓ {line}")
-    if chosen == "command":
+    if stands == "command" and not project.manifest.agents[name].command:
         click.echo(f'Next: add `command: ["./your-program"]` to {name} in {manifest.FILE}.')
     click.echo(
         f"Next: say in {AgentDefaults().prompt} what it is to do, then `rekindle run {name}`."
@@ -67,9 +70,9 @@ def _ask_for_harness(*, yes: bool) -> str:
 
 def _harness(name: str) -> str:
     chosen = ALIASES.get(name, name)
-    if not AGENT_NAME.match(chosen):
+    if chosen not in KNOWN:
         raise UsageError(
-            f"{chosen!r} cannot be a harness's name", hint=f"one of: {', '.join(HARNESSES)}"
+            f"there is no harness named {one_line(chosen)!r}", hint=f"one of: {', '.join(KNOWN)}"
         )
     return chosen
 

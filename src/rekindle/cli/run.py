@@ -16,9 +16,9 @@ from rekindle.wiring.run import run_cycle
 INTERRUPTED = 130
 _WIDTH = 96
 _HINTS = {
-    "limit": "when the limit has passed, `rekindle run` goes on in the same session",
-    "overload": "try again later: `rekindle run` goes on in the same session",
-    "network": "when the network is back, `rekindle run` goes on in the same session",
+    "limit": "when the limit has passed, `rekindle run` goes on where it was",
+    "overload": "try again later: `rekindle run` goes on where it was",
+    "network": "when the network is back, `rekindle run` goes on where it was",
     "auth": "log the agent's CLI in, or mend its key, then `rekindle run` goes on",
     "billing": "pay, or raise the spend limit, then `rekindle run` goes on",
     "budget": "raise what the CLI may spend, then `rekindle run` goes on",
@@ -52,7 +52,7 @@ def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:
         return 0
     if outcome.kind == "interrupted":
         if not silent:
-            click.echo(f"{name}: stopped; `rekindle run {name}` goes on in the same session")
+            click.echo(f"{name}: stopped; `rekindle run {name}` goes on where it was")
         return INTERRUPTED
     words = outcome.last.words if outcome.last else outcome.kind
     raise AgentError(
@@ -87,9 +87,8 @@ def _for_people(name: str) -> Callable[[Report], None]:
             case Launching():
                 how = "the same session goes on" if report.resumes else "a fresh session"
                 told = ", told what was interrupted" if report.recovery else ""
-                click.secho(
-                    f"{name}: cycle {report.cycle}, {how} ({report.session[:8]}){told}", bold=True
-                )
+                which = f" ({report.session[:8]})" if report.session else ""
+                click.secho(f"{name}: cycle {report.cycle}, {how}{which}{told}", bold=True)
             case Called():
                 click.echo(f"  {one_line(f'· {report.tool} {report.about}', _WIDTH)}")
             case Said():

@@ -45,7 +45,6 @@ class Shown(msgspec.Struct, frozen=True):
     chapters: int
     heartbeats: int
     sessions: int
-    swept: int
 
 
 class Show:
@@ -134,5 +133,4 @@ class Show:
             sessions=len(
                 {one.session for one in happened if isinstance(one, events.LaunchStarted)}
             ),
-            swept=sum(one.swept for one in happened if isinstance(one, events.LaunchEnded)),
         )

@@ -167,7 +167,7 @@ class Launch:
         if not self._agent.harness.CAN.hooks:
             return Usage(self.watched.read_and_said, None, "estimated")
         seen = self._world.store.read(self._agent.name)
-        life = seen.projection.lives.get(self.start.session)
+        life = seen.projection.lives.get(self.start.session or self.watched.opened)
         tail = _tail_of(life.transcript) if life is not None and life.transcript else b""
         return self._agent.harness.usage(tail, {}) if tail else None
 

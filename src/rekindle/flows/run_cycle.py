@@ -16,6 +16,7 @@ from rekindle.policy import cycle as policy
 from rekindle.policy import sessions
 from rekindle.policy.cycle import Fresh, Over, Resume
 from rekindle.policy.fold import Projection
+from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import ORPHAN_SECONDS, STOP_SECONDS
 
 
@@ -49,20 +50,22 @@ class RunCycle:
                     return Outcome(number, step.outcome, self._last)
                 if self._world.interrupted():
                     return Outcome(number, "interrupted", self._last)
-                others = bool(tried) and tried[-1].harness not in {"", self._agent.harness.NAME}
-                if isinstance(step, Resume) and (others or not self._can_go_on(step.session)):
+                if isinstance(step, Resume) and not self._can_go_on(tried[-1]):
                     step = Fresh(recovery=True)
                 self._launch(number, step)
 
-    def _can_go_on(self, session: str) -> bool:
-        """Whether a session is there to go on with.
+    def _can_go_on(self, last: Attempt) -> bool:
+        """Whether the last session is there to go on with, and is this CLI's own.
 
         A file that somebody put in the place of its transcript would be taken for it by a CLI that
         goes by names alone.
         """
-        life = self._world.store.read(self._agent.name).projection.lives.get(session)
+        harness = self._agent.harness
+        if not harness.CAN.resumes or last.harness != harness.NAME:
+            return False
+        life = self._world.store.read(self._agent.name).projection.lives.get(last.session)
         kept = ends_of(life.transcript) if life is not None and life.transcript else b""
-        return self._agent.harness.CAN.resumes and (not kept or session.encode() in kept)
+        return not kept or last.session.encode() in kept
 
     def _known(self) -> Projection:
         return self._world.store.read(self._agent.name).committed

@@ -12,7 +12,6 @@ from rekindle.documents import jsontext
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles
-from rekindle.documents.identity import one_line
 from rekindle.documents.launch import (
     Called,
     Capabilities,
@@ -31,7 +30,7 @@ from rekindle.documents.launch import (
 from rekindle.errors import UsageError
 from rekindle.harnesses import hookwords
 from rekindle.harnesses.claude_code_exit import classify
-from rekindle.harnesses.foreign import count, mapping, parsed, text, uuid, word
+from rekindle.harnesses.foreign import about, count, mapping, parsed, text, uuid, word
 
 __all__ = [
     "CAN",
@@ -217,16 +216,9 @@ def _message(message: dict[str, Any]) -> Iterator[Seen]:
                 yield Said(text(block.get("text")))
             case "tool_use":
                 name, call = word(block.get("name")), word(block.get("id"))
-                yield Called(name, call, _about(mapping(block.get("input"))))
+                yield Called(name, call, about(mapping(block.get("input"))))
     if used := _usage(message):
         yield Used(used)
-
-
-def _about(given: dict[str, Any]) -> str:
-    """What says most about a call: its command, file or pattern; else the first text in it."""
-    telling = ("command", "file_path", "pattern", "url", "query", "description")
-    values = (given.get(key) for key in (*telling, *given))
-    return next((one_line(value, 200) for value in values if isinstance(value, str)), "")
 
 
 def _usage(message: dict[str, Any], asked: str = "") -> Usage | None:

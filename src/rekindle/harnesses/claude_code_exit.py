@@ -8,7 +8,6 @@ an agent may well talk about limits.
 
 import re
 
-from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Ended, Exit
 from rekindle.harnesses import verdicts
 from rekindle.harnesses.verdicts import ACCESS, FULL, LIMIT, LOGIN, NETWORK, OUTAGE, Verdict
@@ -104,14 +103,10 @@ def _own_words(ended: Ended) -> str:
     """
     finished = ended.finished
     if finished and (told := " ".join((finished.text, *finished.errors)).strip()):
-        return _plain(told)
-    lines = [_plain(line) for line in ended.errors.splitlines() if line.strip()]
+        return verdicts.plain(told)
+    lines = [verdicts.plain(line) for line in ended.errors.splitlines() if line.strip()]
     telling = (line for line in lines if _by_money(line) or verdicts.by_sentence(line, _SENTENCES))
     return next(telling, lines[-1] if lines else "")
-
-
-def _plain(text: str) -> str:
-    return one_line(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
 
 
 def _epoch(said: str) -> int | None:

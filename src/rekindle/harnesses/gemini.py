@@ -14,8 +14,6 @@ Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it 
 - A refused request, or the last of its turns, ends it without a SessionEnd hook.
 """
 
-import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -81,7 +79,6 @@ HOOK_MILLISECONDS = 10_000
 """When the CLI gives a hook up, in its own unit. Ours gives itself up long before."""
 TOLD_AT = "BeforeAgent"
 
-_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _HOOKS = {
     "SessionStart": "SessionStart",
     "SessionEnd": "SessionEnd",
@@ -108,7 +105,7 @@ def command(start: Start) -> Command:
     what its persona, or the user's own settings, allow, and never waits. A persona's system prompt
     stands in the place of the CLI's own, which can only be replaced; its temperature has no effect.
     """
-    if not _SESSION.match(start.session):
+    if not foreign.uuid(start.session):
         raise UsageError(
             f"{start.session[:80]!r} cannot be a session of Gemini CLI",
             hint="its sessions are named by a UUID, in lower case",
@@ -136,9 +133,8 @@ def hooks(
     """The `hooks` of a settings file: `program` is told of each event that we keep."""
 
     def entry(word: str) -> dict[str, Any]:
-        # Python ends with 2 where its program is gone, and 2 would block prompts.
-        line = f"{shlex.join([*program, NAME, word, *([folder] if folder else [])])} || true"
-        return {"hooks": [{"type": "command", "command": line, "timeout": HOOK_MILLISECONDS}]}
+        line = hookwords.command_line(program, NAME, word, folder)
+        return {"hooks": [hookwords.handler(line, HOOK_MILLISECONDS)]}
 
     return {event: [entry(word)] for event, word in _HOOKS.items()}
 
@@ -164,9 +160,8 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
     record = foreign.parsed(line)
     match record.get("type"):
         case "init":
-            session = record.get("session_id")
-            known = isinstance(session, str) and _SESSION.match(session)
-            return (Opened(str(session), foreign.word(record.get("model"))),) if known else ()
+            session = foreign.uuid(record.get("session_id"))
+            return (Opened(session, foreign.word(record.get("model"))),) if session else ()
         case "message" if record.get("role") == "assistant":
             said = foreign.text(record.get("content"))
             return (Said(said),) if said.strip() else ()

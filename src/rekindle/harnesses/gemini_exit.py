@@ -46,10 +46,8 @@ def verdict(text: str, status: int | None = None) -> Verdict | None:
 def classify(ended: Ended) -> Exit:
     """How it ended, for who decides what is to be done about it."""
     finished = ended.finished
-    if ended.stopped:
-        return Exit("interrupted", "stopped, as the operator said")
-    if ended.resumes and ended.opened and ended.opened != ended.session:
-        return Exit("resume-failed", "another session was opened than the one to go on with")
+    if found := verdicts.beforehand(ended):
+        return found
     if finished and finished.ok:
         # Whatever its process did then: after its account, it has nothing more to do.
         return Exit("clean", "finished")

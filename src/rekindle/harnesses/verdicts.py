@@ -35,8 +35,6 @@ _BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
 _STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
 _BROKEN = 500
-_BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
 
 
 def beforehand(ended: Ended) -> Exit | None:

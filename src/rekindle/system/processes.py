@@ -102,8 +102,10 @@ class Child:
                 watched.register(stream, selectors.EVENT_READ)
             if end is not None:
                 watched.register(end, selectors.EVENT_READ)
+            # Where its end cannot be waited for, it is looked for more often.
+            patience = every if end is not None else every / 10
             while not _has_ended(self._popen.pid):
-                ready = [key.fileobj for key, _ in watched.select(every if end else every / 10)]
+                ready = [key.fileobj for key, _ in watched.select(patience)]
                 yield from self._read(ready, lines, watched)
                 yield None
             # Not to the end of the streams: what it left behind may still hold them open.

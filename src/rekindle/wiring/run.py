@@ -15,7 +15,7 @@ from rekindle.documents import manifest
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Start
 from rekindle.documents.manifest import PROMPT, Persona
-from rekindle.errors import ManifestError, UsageError
+from rekindle.errors import ManifestError, UnenforceableError, UsageError
 from rekindle.flows.launch import Agent, Report, World
 from rekindle.flows.run_cycle import Outcome, RunCycle
 from rekindle.harnesses import command
@@ -141,10 +141,15 @@ def _program(project: Project, name: str, entry: manifest.Agent, harness: Harnes
 def _refuse_unenforced(project: Project, agent: Agent, persona: str) -> None:
     """Ask for a command before anything is begun: what a CLI cannot be held to is refused."""
     session = str(uuid.uuid4()) if agent.harness.CAN.names_sessions else ""
-    start = Start(session=session, persona=agent.persona, program=agent.program)
+    start = Start(
+        session=session,
+        persona=agent.persona,
+        instructions=agent.instructions,
+        program=agent.program,
+    )
     try:
         agent.harness.command(start)
-    except UsageError as error:
+    except (UsageError, UnenforceableError) as error:
         raise ManifestError(
             f"agent {agent.name}: {error}",
             line=project.marked.line(("personas", persona, "permissions")),

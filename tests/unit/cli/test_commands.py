@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -859,3 +860,36 @@ def test_init_offers_what_is_installed(rekindle, tmp_path, monkeypatch):
     assert code == 0
     rows = msgspec.json.decode(out)["agents"]
     assert {row["agent"]: row["harness"] for row in rows} == {"one": "claude-code", "two": "codex"}
+
+
+def test_a_harness_that_there_is_not_is_refused_and_found(rekindle):
+    """By init before it is written, by doctor where somebody wrote it; init says what stands."""
+    code, _, err = rekindle("init", "--yes", "--agent", "a", "--harness", "comand")
+    assert code == 2
+    assert "one of: claude-code, codex, gemini, command" in err
+    assert rekindle("init", "--yes", "--agent", "a", "--harness", "codex")[0] == 0
+    code, out, _ = rekindle("init", "--yes", "--agent", "a", "--harness", "gemini", "--json")
+    assert (code, msgspec.json.decode(out)["harness"]) == (0, "codex")
+    path = Path("rekindle.yaml")
+    path.write_text(path.read_text().replace("codex", "codx"))
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert "there is no harness named 'codx'" in out
+
+
+def test_a_cli_without_hooks_is_sent_to_nobody(rekindle):
+    """Its status says that none are needed; installing them is refused with the reason."""
+    assert rekindle("init", "--yes", "--agent", "a", "--harness", "command")[0] == 0
+    assert "needs none" in rekindle("hooks", "status")[1]
+    code, _, err = rekindle("hooks", "install")
+    assert (code, "command has no hooks" in err) == (2, True)
+
+
+def test_what_other_packages_bring_is_not_looked_for_without_need(rekindle):
+    """Reading what is installed takes longer than all that `status` does."""
+    assert rekindle("init", "--yes", "--agent", "a", "--harness", "codex")[0] == 0
+    asked = [sys.executable, "-X", "importtime", "-c", "from rekindle.cli.main import main; main()"]
+    ran = subprocess.run([*asked, "status"], capture_output=True, text=True, check=True)
+    assert "a  (codex)" in ran.stdout
+    assert "rekindle.plugins" in ran.stderr
+    assert "importlib.metadata" not in ran.stderr

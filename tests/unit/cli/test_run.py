@@ -123,7 +123,7 @@ def test_a_limit_ends_with_what_to_do(project):
     )
     ended = project("run", code=9)
     assert "stopped before cycle 1 was done" in ended.err
-    assert "goes on in the same session" in ended.err
+    assert "goes on where it was" in ended.err
     assert project.exits() == ["limit"]
 
 

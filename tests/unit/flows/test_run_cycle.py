@@ -355,6 +355,34 @@ def test_a_session_that_the_api_refuses_is_given_up_after_two_tries(scene):
     assert started[-1].recovery
 
 
+def test_another_cli_s_session_is_not_gone_on_with(scene):
+    """The agent was given another harness since: a fresh session takes over, and is told so."""
+    scene.plays(("interrupted", scene.opens()), ("clean", scene.opens()))
+    assert scene.run().kind == "interrupted"
+    scene.harness.NAME = "another"
+    assert scene.run().kind == "clean"
+    started = scene.logged(events.LaunchStarted)[-1]
+    assert (started.resumes, started.recovery) == (False, True)
+
+
+def test_the_usage_of_a_session_that_its_cli_named(scene, tmp_path):
+    """Its transcript is found by the id that it came up with."""
+    scene.harness.CAN = Capabilities(names_sessions=False)
+    transcript = tmp_path / "transcript"
+    transcript.write_bytes(b"x" * 70)
+    session = str(uuid.uuid4())
+
+    def begins():
+        hooked = {"session": session, "harness": "fake", "transcript": str(transcript)}
+        with scene.store.writer("trades") as writer:
+            writer.append(events.SessionStarted(ts=scene.clock(), source="startup", **hooked))
+
+    scene.plays(("clean", begins, scene.shows(lambda: (Opened(session),))))
+    scene.run()
+    (ended,) = scene.logged(events.LaunchEnded)
+    assert (ended.session, ended.tokens) == (session, 70)
+
+
 def test_a_prompt_that_begins_with_a_slash_is_no_command(scene):
     """The CLI would run it instead of giving it to the model."""
     scene.facts = {"task": "/clear the table", "rules": ""}

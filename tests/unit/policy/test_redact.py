@@ -16,6 +16,14 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.system import clock
 
 RNG = random.Random(4)
+
+
+@pytest.fixture(autouse=True)
+def _drawn_for_this_test(request):
+    """What is drawn depends on the test alone, not on those that the same worker ran before."""
+    RNG.seed(request.node.name)
+
+
 MADE = list(fakes(4, 4 * len(FAMILIES)))
 PIECES = [
     *(fake.line for fake in MADE[: len(FAMILIES)]),

@@ -11,6 +11,14 @@ from fakes import HEX, drawn, password
 from rekindle.policy.redact.finding import find, redact
 
 RNG = random.Random(11)
+
+
+@pytest.fixture(autouse=True)
+def _drawn_for_this_test(request):
+    """What is drawn depends on the test alone, not on those that the same worker ran before."""
+    RNG.seed(request.node.name)
+
+
 BASE32 = string.ascii_uppercase + "234567"
 DIGITS = "0123456789"
 
@@ -109,7 +117,7 @@ FORMS = {
     "two lines": "name: API_TOKEN\nvalue: {}",
 }
 PASSWORD = re.compile("(?i)pass|secret|mask|kinit|-[pPa] |-p{|pwd|::")
-TOKEN_NAME = re.compile("(?i)[a-z_-]*token")
+TOKEN_NAME = re.compile("(?i)[a-z_-]*(token|api-key)")
 MAKERS = {
     "drawn": lambda: drawn(RNG, 32),
     "hex": lambda: drawn(RNG, 32, HEX),

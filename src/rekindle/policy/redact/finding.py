@@ -75,7 +75,7 @@ def find(text: str, allow: Sequence[str] = ()) -> list[Finding]:
     """
     found: list[Finding] = []
     for _ in range(REDACT_ROUNDS):
-        more = _find(_replaced(text, found), allow)
+        more = one_look(_replaced(text, found), allow)
         if not more:
             break
         found = sorted([*found, *_moved(more, found)])
@@ -117,7 +117,8 @@ def _replaced(text: str, found: Iterable[Finding]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _find(text: str, allow: Sequence[str]) -> list[Finding]:
+def one_look(text: str, allow: Sequence[str] = ()) -> list[Finding]:
+    """What a single look finds; the last one of `find` finds nothing more."""
     if len(text) < REDACT_SHORTEST:
         return []
     spans = _in_view(text)

@@ -55,7 +55,7 @@ class FileStore:
     ) -> None:
         self.root = Root(project)
         self.redaction = redaction or Redaction()
-        self._harnesses = harnesses or {}
+        self._harnesses = {} if harnesses is None else harnesses
         self._host = host
         self._settings = settings
         self._clock = clock
