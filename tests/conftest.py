@@ -6,9 +6,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
+
+hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
+if not os.environ.get("REKINDLE_TORTURE"):
+    # A check is green or red by what was changed; `just torture` looks for what is new.
+    hypothesis_settings.load_profile("steady")
 
 RELAY = """\
 ## Current Phase

@@ -48,7 +48,9 @@ def test_a_persona_has_the_tools_that_it_is_allowed_and_no_others(
     )
     model.play(bash("touch made"), Text("all done"))
     rekindle("run")
-    assert {tool["name"] for tool in model.log.main[0].body.get("tools", [])} == offered
+    # The placeholder does nothing: the CLI keeps a place for tools that it might offer later.
+    names = {tool["name"] for tool in model.log.main[0].body.get("tools", [])}
+    assert names - {"DeferredToolPlaceholder"} == offered
     assert not (rekindle.project / "made").exists()
 
 
