@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles
-from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Seen, Start, Usage
+from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Seen, Start, Usage, Vitals
 
 
 class Harness(Protocol):
@@ -56,6 +56,9 @@ class Child(Protocol):
     """A process that was started."""
 
     @property
+    def pid(self) -> int: ...
+
+    @property
     def code(self) -> int: ...
 
     @property
@@ -85,3 +88,6 @@ class Processes(Protocol):
         """End every process with this mark that is not older; returns how many there were."""
 
     def is_alive(self, process: str) -> bool: ...
+
+    def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
+        """How a launch's process is, and what it has started; None: it is gone."""

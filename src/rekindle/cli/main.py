@@ -16,6 +16,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("rekindle.cli.init:init", "Set an agent up in this folder."),
     "run": ("rekindle.cli.run:run", "Run an agent, and keep it alive until it is done."),
     "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
+    "stop": ("rekindle.cli.stop:stop", "Stop an agent, and have it stay stopped."),
+    "restart": ("rekindle.cli.stop:restart", "Start an agent again now, whatever held it back."),
     "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
     "torture": (
         "rekindle.cli.torture:torture",

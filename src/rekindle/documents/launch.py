@@ -27,6 +27,7 @@ ExitKind = Literal[
     "billing",
     "context-full",
     "budget",
+    "hang",
     "interrupted",
 ]
 
@@ -46,6 +47,19 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The text of the persona's system prompt."""
     program: tuple[str, ...] = ()
     """What is started in the place of the CLI's own program."""
+    usd_left: float | None = None
+    """What the launch may cost; None: nobody has said."""
+
+
+class Vitals(msgspec.Struct, frozen=True):
+    """What the host knows of a process and of what it has started."""
+
+    stopped: bool
+    """Somebody has stopped it (SIGSTOP): it is theirs to go on with."""
+    cpu_seconds: float
+    tools: int
+    """How many other processes bear the launch's mark."""
+    tools_cpu_seconds: float
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -69,6 +83,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """It can go on in a session that it had before."""
     names_sessions: bool = True
     """A new session can be given its id."""
+    reports_money: bool = False
+    """It says what it has cost, and can be held to a cap."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -79,11 +95,15 @@ class Usage(msgspec.Struct, frozen=True):
     known: Known
     """`unknown` where the window is: nothing may be decided by it."""
     model: str = ""
+    written: int = 0
+    """What the turn has put out, in tokens."""
 
     def within(self, windows: Mapping[str, int]) -> "Usage":
         """The same in its model's window, where that was learnt from an earlier launch."""
         window = windows.get(self.model)
-        return Usage(self.tokens, window, "reported", self.model) if window else self
+        if not window:
+            return self
+        return Usage(self.tokens, window, "reported", self.model, self.written)
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -107,10 +127,18 @@ class Called(msgspec.Struct, frozen=True):
     """What it is given, in a line."""
 
 
+class Returned(msgspec.Struct, frozen=True):
+    """A tool call has ended, well or not."""
+
+    call: str
+
+
 class Used(msgspec.Struct, frozen=True):
     """A turn was made. Its model may be named in short; whole it stands in `Opened`."""
 
     usage: Usage
+    turn: str = ""
+    """Which one: a CLI may report the same turn several times. Empty: each report is one."""
 
 
 class Retried(msgspec.Struct, frozen=True):
@@ -149,7 +177,7 @@ class Finished(msgspec.Struct, frozen=True):
     """The size of the window of each model that was used."""
 
 
-Seen = Opened | Said | Called | Used | Retried | Refused | Compacted | Finished
+Seen = Opened | Said | Called | Returned | Used | Retried | Refused | Compacted | Finished
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from rekindle.documents.launch import Vitals
 from rekindle.errors import AgentError, ProgramMissingError
 from rekindle.system import orphans, signals
 
@@ -30,6 +31,8 @@ class Interruption:
 
     def __init__(self) -> None:
         self.count = 0
+        self.by_hand = False
+        """It was Ctrl-C, at the terminal."""
         self._before: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Self:
@@ -43,8 +46,9 @@ class Interruption:
         for number, before in self._before.items():
             signal.signal(number, before)  # type: ignore[arg-type]  # as signal() gave it
 
-    def _notice(self, *_: object) -> None:
+    def _notice(self, number: int, *_: object) -> None:
         self.count += 1
+        self.by_hand = self.by_hand or number == signal.SIGINT
 
 
 class Child:
@@ -77,6 +81,10 @@ class Child:
                     f"{argv[0]} could not be started: {error}",
                     hint="look at `env:` and `command:` in rekindle.yaml",
                 ) from error
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
 
     @property
     def code(self) -> int:
@@ -176,6 +184,9 @@ class Processes:
 
     def is_alive(self, process: str) -> bool:
         return orphans.is_alive(process)
+
+    def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
+        return None
 
 
 class _Lines:

@@ -72,6 +72,23 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return self.run / "supervisor"
 
     @property
+    def clean_exit(self) -> Path:
+        """There while nobody is to start the agent again; the operator's word outranks it."""
+        return self.run / ".clean-exit"
+
+    @property
+    def fresh(self) -> Path:
+        """Asks for one fresh session."""
+        return self.run / ".fresh"
+
+    def ask_for_fresh(self) -> None:
+        disk.replace(self.fresh, b"")
+
+    def mark_clean_exit(self, run: int, outcome: str) -> None:
+        """Say that the run ended, and which: the marker of an earlier one means nothing."""
+        disk.replace(self.clean_exit, f"{run} {outcome}\n".encode())
+
+    @property
     def inbox(self) -> Path:
         return self.run / "inbox"
 
