@@ -56,12 +56,12 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
     def hook_lines(self, harness: Harness, *, supervised: bool = True) -> Iterator[HookLine]:
         """What the hooks were told that the harness installs, as our inbox would hold it."""
-        installed = wanted(harness.hooks(("/python", f"/{PROGRAM}"), supervised=supervised))
+        made = wanted(harness.hooks(("/python", f"/{PROGRAM}"), supervised=supervised))
+        installed = [(name, matcher, read_command(hook["command"])) for name, matcher, hook in made]
         for told, payload in self.hooks:
             event, _, source = told.partition(":")
             values = {one for one in payload.values() if isinstance(one, str)}
-            for name, matcher, hook in installed:
-                ours = read_command(hook["command"])
+            for name, matcher, ours in installed:
                 if ours and name == event and matcher in {"", source, *values}:
                     word, _, kind = ours.event.partition(":")
                     yield HookLine(
