@@ -3,7 +3,7 @@
 Seen with 2.1.325, and held to it by the recordings in tests/recordings.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ from rekindle.documents.launch import (
     Usage,
     Used,
 )
-from rekindle.errors import UsageError
+from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import hookwords
 from rekindle.harnesses.claude_code_exit import classify
 from rekindle.harnesses.foreign import about, count, mapping, parsed, text, uuid, word
@@ -110,6 +110,7 @@ def command(start: Start) -> Command:
         files[HOOKS_FILE] = jsontext.encode_pretty(settings, HOOKS_FILE).decode()
         argv.append(f"--settings={start.scratch}/{HOOKS_FILE}")
     if permissions := start.persona.permissions:
+        _refuse_unprintable((*(permissions.allowed_tools or ()), *(permissions.deny or ())))
         if permissions.allowed_tools is not None:
             # Else what the person's own settings allow would stay allowed.
             names = dict.fromkeys(rule.partition("(")[0] for rule in permissions.allowed_tools)
@@ -204,6 +205,15 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
                 tokens = found.tokens if compacted is None else compacted
                 return msgspec.structs.replace(found, tokens=tokens).within(windows)
     return None
+
+
+def _refuse_unprintable(rules: Iterable[str]) -> None:
+    """What cannot stand on a command line as it is, or that nobody could see there."""
+    for rule in rules:
+        if not rule.isprintable():
+            raise UnenforceableError(
+                "Claude Code", rule, hint="write it on one line, without control characters"
+            )
 
 
 def _message(message: dict[str, Any]) -> Iterator[Seen]:

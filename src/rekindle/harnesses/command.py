@@ -12,7 +12,8 @@ from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Said, Seen, Start, Usage
-from rekindle.errors import UsageError
+from rekindle.documents.manifest import Permissions
+from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import verdicts
 
 NAME = "command"
@@ -27,6 +28,7 @@ LINE_CHARACTERS = 2_000
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
 """What a shell ends with that it is started by."""
+_INSTEAD = "remove it from the persona, or give the program an option of its own in `command:`"
 
 
 def command(start: Start) -> Command:
@@ -34,6 +36,9 @@ def command(start: Start) -> Command:
     if not start.program:
         raise UsageError("there is no program to start", hint="say it, as in `command: [./agent]`")
     persona = start.persona
+    permissions = persona.permissions or Permissions()
+    if rules := [*(permissions.allowed_tools or ()), *(permissions.deny or ())]:
+        raise UnenforceableError("a program that we know nothing of", rules[0], hint=_INSTEAD)
     for name, value in (
         ("permissions", persona.permissions),
         ("system_prompt_file", persona.system_prompt_file),
@@ -42,7 +47,7 @@ def command(start: Start) -> Command:
         if value is not None:
             raise UsageError(
                 f"a program that we know nothing of cannot be held to a persona's `{name}:`",
-                hint=f"remove `{name}:`, or give the program an option of its own in `command:`",
+                hint=_INSTEAD,
             )
     return Command(start.program)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from rekindle.documents.manifest import Permissions
-from rekindle.errors import UsageError
+from rekindle.errors import UnenforceableError
 
 SHELL = "run_shell_command"
 TOOLS = frozenset(
@@ -50,7 +50,7 @@ def policy(permissions: Permissions | None) -> str:
     """The policy file's text; empty, where the persona says nothing.
 
     Raises:
-        UsageError: A pattern cannot be enforced.
+        UnenforceableError: A pattern cannot be kept.
     """
     if permissions is None or (permissions.allowed_tools is None and not permissions.deny):
         return ""
@@ -70,8 +70,9 @@ def _rules(pattern: str, decision: str = "allow", priority: int = _ALLOWED) -> I
     elif (found := _COMMAND.match(pattern)) and (prefix := _prefix(found["prefix"])):
         yield _rule(decision, priority, toolName=SHELL, commandPrefix=prefix)
     else:
-        raise UsageError(
-            f"Gemini CLI cannot be held to {pattern!r}",
+        raise UnenforceableError(
+            "Gemini CLI",
+            pattern,
             hint="say a tool's name, a command's beginning as in Bash(git log:*), or mcp_SERVER_*",
         )
 

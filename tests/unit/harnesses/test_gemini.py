@@ -17,7 +17,7 @@ from rekindle.documents.event import Heartbeat, PromptSubmitted, SessionEnded, S
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.launch import Called, Ended, Exit, Finished, Opened, Said, Start, Usage
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.errors import DocumentError, UsageError
+from rekindle.errors import DocumentError, UnenforceableError, UsageError
 from rekindle.harnesses import gemini
 from rekindle.harnesses.gemini_policy import TOOLS, policy
 from rekindle.policy import limits
@@ -315,7 +315,7 @@ def test_tools_by_name(pattern):
 def test_what_cannot_be_enforced_is_refused(pattern):
     """By its name: a rule that does nothing would be trusted."""
     for permissions in (Permissions(allowed_tools=[pattern]), Permissions(deny=[pattern])):
-        with pytest.raises(UsageError, match=re.escape(repr(pattern))):
+        with pytest.raises(UnenforceableError, match=re.escape(repr(pattern))):
             policy(permissions)
 
 
@@ -324,7 +324,7 @@ def test_any_pattern(pattern):
     """Whatever stands in the manifest is refused, or is one rule and no more."""
     try:
         made = policy(Permissions(deny=[f"Bash({pattern}:*)"]))
-    except UsageError:
+    except UnenforceableError:
         return
     (rule,) = tomllib.loads(made)["rule"]
     assert rule["commandPrefix"] == pattern
