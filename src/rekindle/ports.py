@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles
-from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Seen, Start, Usage
+from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Seen, Start, Usage, Vitals
 
 
 class Harness(Protocol):
@@ -56,6 +56,9 @@ class Child(Protocol):
     """A process that was started."""
 
     @property
+    def pid(self) -> int: ...
+
+    @property
     def code(self) -> int: ...
 
     @property
@@ -83,5 +86,8 @@ class Processes(Protocol):
 
     def end_marked(self, mark: str, *, boot: str, uptime: float, patience: float) -> int:
         """End every process with this mark that is not older; returns how many there were."""
+
+    def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
+        """How a launch's process does, and what else bears its mark; None: it is gone."""
 
     def is_alive(self, process: str) -> bool: ...

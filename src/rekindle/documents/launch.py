@@ -170,6 +170,22 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """We ended it, because the operator said so."""
 
 
+class Vitals(msgspec.Struct, frozen=True, kw_only=True):
+    """What the system knows of a launch that runs, whether it says anything or not."""
+
+    stopped: bool
+    """Somebody has stopped its process, as Ctrl-Z does: it can do nothing."""
+    cpu_seconds: float
+    """What its own process has used."""
+    tools: int
+    """How many other processes bear its mark."""
+    tools_cpu_seconds: float
+    """What they have used, with those that ended and were waited for, where the system counts them.
+
+    It falls when one ends that nobody of the launch waited for.
+    """
+
+
 class Exit(msgspec.Struct, frozen=True):
     kind: ExitKind
     words: str = ""
