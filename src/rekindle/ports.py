@@ -1,6 +1,7 @@
 """What flows need of the world, said without naming who provides it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from rekindle.documents.event import AnyEvent
@@ -77,6 +78,14 @@ class Processes(Protocol):
         self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
     ) -> Child:
         """Start a program in a group of its own, that ends when we do."""
+
+    def start_detached(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
+    ) -> int:
+        """Start a program that goes on without us, and return its number; its words go to a file.
+
+        It has a session of its own, and nobody here has to wait for it.
+        """
 
     def boot(self) -> str:
         """Which boot of the host this is."""

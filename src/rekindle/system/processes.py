@@ -12,7 +12,7 @@ from typing import Self
 
 from rekindle.documents.launch import Vitals
 from rekindle.errors import AgentError, ProgramMissingError
-from rekindle.system import kernel, orphans, signals
+from rekindle.system import detached, kernel, orphans, signals
 
 _ERRORS_KEPT = 16 * 1024
 _LINE_LIMIT = 64 * 1024 * 1024
@@ -166,6 +166,14 @@ class Processes:
         self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
     ) -> Child:
         return Child(argv, prompt=prompt, environment=environment, folder=folder)
+
+    def start_detached(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
+    ) -> int:
+        try:
+            return detached.start(argv, environment=environment, folder=folder, output=output)
+        except OSError as error:
+            raise _not_started(argv[0], folder, error) from error
 
     def boot(self) -> str:
         return orphans.this_boot()
