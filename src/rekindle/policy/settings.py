@@ -141,6 +141,8 @@ STOP_SECONDS = 10.0
 """How long an agent that is asked to end may take before it is killed."""
 ORPHAN_SECONDS = 0.1
 """How long a process that a launch left behind may take to end before it is killed."""
+NOTIFY_SECONDS = 10.0
+"""How long a supervisor waits for its notifications to be delivered, all of them together."""
 REDACT_GUESSABLE_CHARACTERS = 20
 """Secrets shorter than this show less of their hash: they could be guessed."""
 REDACT_ROUNDS = 4
@@ -195,6 +197,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "run.orphan_seconds": (
         ORPHAN_SECONDS,
         "How long a process that a launch left behind may take to end before it is killed.",
+    ),
+    "notify.seconds": (
+        NOTIFY_SECONDS,
+        "How long a supervisor waits for its notifications to be delivered, all together.",
     ),
     "limits.minute_margin_seconds": (
         RESET_MINUTE_MARGIN_SECONDS,
