@@ -371,8 +371,9 @@ def test_doctor_is_content_with_a_new_project(rekindle, project):
     assert set(found["programs"]) == {"git", "claude", "codex", "gemini", "tmux"}
 
 
-def test_doctor_names_an_address_that_nobody_can_be_told_at(rekindle, project):
+def test_doctor_names_an_address_that_nobody_can_be_told_at(rekindle, project, monkeypatch):
     """By its place and with what mends it; the address itself may hold a secret."""
+    monkeypatch.setattr("rekindle.system.notify.NOTIFY_SECONDS", 60.0)
     manifest = project / "rekindle.yaml"
     before = manifest.read_text()
     manifest.write_text(before + "notify: ['json://127.0.0.1', 'nonsense://hunter2']\n")

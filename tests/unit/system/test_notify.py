@@ -21,6 +21,7 @@ def server(monkeypatch):
     """Keeps what it is sent; /fail refuses, /hang answers when the test is over."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(notify, "NOTIFY_SECONDS", 60.0)  # however busy the machine is
     over = threading.Event()
 
     class Answer(BaseHTTPRequestHandler):
@@ -87,10 +88,10 @@ def test_each_failure_is_told_by_its_place_and_no_secret_with_it(server):
 
 def test_a_server_that_does_not_answer_holds_nobody(server, monkeypatch):
     """The time is for all together; who was told by then was told."""
-    monkeypatch.setattr(notify, "NOTIFY_SECONDS", 5.0)
+    monkeypatch.setattr(notify, "NOTIFY_SECONDS", 8.0)
     start = time.monotonic()
     failures = Notifier([f"{server.at}/hang?rto=60", server.at]).send("a", "b")
-    assert time.monotonic() - start < 9
+    assert time.monotonic() - start < 16
     assert failures == ["address 1 of `notify:` (json) was not told: it took too long"]
     assert len(server.told) == 2
 
