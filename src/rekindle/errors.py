@@ -6,6 +6,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     ├── UsageError                    2
     ├── ManifestError                 3
     │   ├── ManifestMissingError      3
+    │   ├── NotifyError               3
     │   └── UnenforceableError        3
     ├── DocumentError                 4
     │   └── NewerSchemaError          4
@@ -47,6 +48,7 @@ __all__ = [
     "NewerSchemaError",
     "NotDurableError",
     "NotFoundError",
+    "NotifyError",
     "OwnershipError",
     "PluginError",
     "ProgramMissingError",
@@ -104,6 +106,10 @@ class ManifestMissingError(ManifestError):
             hint="run `rekindle init` in the folder that your agent works in",
         )
         self.start = start
+
+
+class NotifyError(ManifestError):
+    """Nobody can be told anything at an address under `notify:`. The address is not named."""
 
 
 class UnenforceableError(ManifestError):

@@ -1,6 +1,7 @@
 """What flows need of the world, said without naming who provides it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from rekindle.documents.event import AnyEvent
@@ -78,6 +79,14 @@ class Processes(Protocol):
     ) -> Child:
         """Start a program in a group of its own, that ends when we do."""
 
+    def start_detached(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
+    ) -> int:
+        """Start a program that goes on without us, and return its number; its words go to a file.
+
+        It has a session of its own, and nobody here has to wait for it.
+        """
+
     def boot(self) -> str:
         """Which boot of the host this is."""
 
@@ -87,7 +96,7 @@ class Processes(Protocol):
     def end_marked(self, mark: str, *, boot: str, uptime: float, patience: float) -> int:
         """End every process with this mark that is not older; returns how many there were."""
 
-    def is_alive(self, process: str) -> bool: ...
-
     def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
-        """How a launch's process is, and what it has started; None: it is gone."""
+        """How a launch's process does, and what else bears its mark; None: it is gone."""
+
+    def is_alive(self, process: str) -> bool: ...

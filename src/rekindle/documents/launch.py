@@ -51,17 +51,6 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """What the launch may cost; None: nobody has said."""
 
 
-class Vitals(msgspec.Struct, frozen=True):
-    """What the host knows of a process and of what it has started."""
-
-    stopped: bool
-    """Somebody has stopped it (SIGSTOP): it is theirs to go on with."""
-    cpu_seconds: float
-    tools: int
-    """How many other processes bear the launch's mark."""
-    tools_cpu_seconds: float
-
-
 class Command(msgspec.Struct, frozen=True):
     """A program to start. The prompt goes to its standard input."""
 
@@ -196,6 +185,22 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The end of what it wrote to its standard error."""
     stopped: bool = False
     """We ended it, because the operator said so."""
+
+
+class Vitals(msgspec.Struct, frozen=True, kw_only=True):
+    """What the system knows of a launch that runs, whether it says anything or not."""
+
+    stopped: bool
+    """Somebody has stopped its process, as Ctrl-Z does: it can do nothing."""
+    cpu_seconds: float
+    """What its own process has used."""
+    tools: int
+    """How many other processes bear its mark."""
+    tools_cpu_seconds: float
+    """What they have used, with those that ended and were waited for, where the system counts them.
+
+    It falls when one ends that nobody of the launch waited for.
+    """
 
 
 class Exit(msgspec.Struct, frozen=True):

@@ -238,7 +238,8 @@ class Follow:
             signs,
             stopped=vitals.stopped,
             tools=vitals.tools,
-            tools_busy=vitals.tools_cpu_seconds - before.tools_cpu_seconds > share,
+            # It falls when one of them has ended: that is a sign of life too.
+            tools_busy=abs(vitals.tools_cpu_seconds - before.tools_cpu_seconds) > share,
             busy=vitals.cpu_seconds - before.cpu_seconds > share,
         )
 

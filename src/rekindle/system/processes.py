@@ -1,27 +1,24 @@
 """Processes: started in groups of their own, followed to their end, and ended with us."""
 
 import contextlib
-import ctypes
 import os
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from rekindle.documents.launch import Vitals
 from rekindle.errors import AgentError, ProgramMissingError
-from rekindle.system import orphans, signals
+from rekindle.system import detached, kernel, orphans, signals
 
 _ERRORS_KEPT = 16 * 1024
 _LINE_LIMIT = 64 * 1024 * 1024
 """A longer line is no message of a CLI; what comes of it is passed over."""
 _PIPE_BYTES = 1024 * 1024
 """The most that a pipe can hold."""
-_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 
 class Interruption:
@@ -72,7 +69,7 @@ class Child:
                     env=dict(environment),
                     cwd=folder,
                     process_group=0,
-                    preexec_fn=_end_with_parent(),  # noqa: PLW1509 - we have no other threads
+                    preexec_fn=kernel.here.end_with_parent(),  # noqa: PLW1509 - we have no other threads
                 )
             except OSError as error:
                 raise _not_started(argv[0], folder, error) from error
@@ -102,7 +99,7 @@ class Child:
         if out is None or err is None:
             raise AgentError("the agent's output is not ours to read")
         watched = selectors.DefaultSelector()
-        end = _end_of(self._popen.pid)
+        end = kernel.here.end_of(self._popen.pid)
         lines = _Lines()
         try:
             for stream in (out, err):
@@ -173,6 +170,14 @@ class Processes:
     ) -> Child:
         return Child(argv, prompt=prompt, environment=environment, folder=folder)
 
+    def start_detached(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
+    ) -> int:
+        try:
+            return detached.start(argv, environment=environment, folder=folder, output=output)
+        except OSError as error:
+            raise _not_started(argv[0], folder, error) from error
+
     def boot(self) -> str:
         return orphans.this_boot()
 
@@ -182,11 +187,11 @@ class Processes:
     def end_marked(self, mark: str, *, boot: str, uptime: float, patience: float) -> int:
         return orphans.end_marked(mark, boot=boot, uptime=uptime, patience=patience)
 
+    def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
+        return orphans.vitals(pid, mark, boot=boot, uptime=uptime)
+
     def is_alive(self, process: str) -> bool:
         return orphans.is_alive(process)
-
-    def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
-        return None
 
 
 class _Lines:
@@ -210,35 +215,12 @@ class _Lines:
             self._rest.clear()
 
 
-def _end_with_parent() -> Callable[[], None] | None:
-    """For the child, before it becomes the program: be told to end when the supervisor dies.
-
-    The signal belongs to the parent's thread, so a launch must come from the main one.
-    """
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def ask() -> None:
-        prctl(_PARENT_DEATH_SIGNAL, int(signal.SIGTERM))
-        if os.getppid() != parent:
-            os._exit(1)  # it died before we could ask
-
-    return ask
-
-
 def _not_started(program: str, folder: str, error: OSError) -> AgentError:
     if not Path(folder).is_dir():
         return AgentError(
             f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
         )
     return ProgramMissingError(program, error.strerror or str(error))
-
-
-def _end_of(pid: int) -> int | None:
-    """Something that can be waited for together with streams; None where there is no such."""
-    return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
 
 
 def _has_ended(pid: int) -> bool:
