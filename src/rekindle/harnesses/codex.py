@@ -31,7 +31,7 @@ from rekindle.documents.launch import (
 from rekindle.documents.manifest import Permissions
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
 from rekindle.harnesses import hookwords
-from rekindle.harnesses.codex_exit import classify
+from rekindle.harnesses.codex_exit import classify, told_status
 from rekindle.harnesses.foreign import count, mapping, parsed, text, uuid, word
 
 __all__ = [
@@ -301,8 +301,7 @@ def _toml(value: object) -> str:
 
 def _failure(message: str) -> Seen:
     if message.startswith("Reconnecting"):
-        status = re.search(r"\bstatus:? (\d{3})\b", message)
-        return Retried(int(status[1]) if status else None, 0.0)
+        return Retried(told_status(message), 0.0)
     return Finished("", ok=False, reason="failed", errors=(message,))
 
 
