@@ -1,6 +1,6 @@
 """What flows need of the world, said without naming who provides it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from rekindle.documents.event import AnyEvent
@@ -48,6 +48,12 @@ class Harness(Protocol):
     def read_stream(self, line: bytes) -> tuple[Seen, ...]: ...
 
     def usage(self, tail: bytes, windows: Mapping[str, int]) -> Usage | None: ...
+
+    def holds(self, transcript: Iterable[bytes], prompt: str) -> bool:
+        """Whether the lines of a transcript still have the prompt that a hook told of, by its id.
+
+        A CLI that goes on with less than it was asked must not be let.
+        """
 
     def classify(self, ended: Ended) -> Exit: ...
 

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 import msgspec
@@ -32,6 +32,9 @@ from rekindle.system import disk
 _TICK_SECONDS = 0.25
 _TAIL_BYTES = 256 * 1024
 """How much of a transcript's end is read for its last usage."""
+
+
+_LINE_BYTES = 32 * 1024 * 1024
 
 
 class Agent(msgspec.Struct, frozen=True):
@@ -240,6 +243,15 @@ def _tail_of(path: str) -> bytes:
             return file.read()
     except OSError:
         return b""
+
+
+def lines_of(path: str) -> Iterator[bytes]:
+    """A transcript line by line; what is longer than any line of one comes in pieces."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            yield from iter(lambda: file.readline(_LINE_BYTES), b"")
+    except OSError:
+        return
 
 
 def ends_of(path: str) -> bytes:

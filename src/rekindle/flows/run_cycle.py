@@ -11,7 +11,7 @@ from rekindle.documents import primer
 from rekindle.documents.launch import Exit, Start
 from rekindle.errors import ProgramMissingError, RekindleError, StoreError
 from rekindle.flows.compose_primer import compose_primer
-from rekindle.flows.launch import Agent, Fell, Launch, Launching, World, ends_of
+from rekindle.flows.launch import Agent, Fell, Launch, Launching, World, ends_of, lines_of
 from rekindle.policy import cycle as policy
 from rekindle.policy import sessions
 from rekindle.policy.cycle import Fresh, Over, Resume
@@ -55,17 +55,22 @@ class RunCycle:
                 self._launch(number, step)
 
     def _can_go_on(self, last: Attempt) -> bool:
-        """Whether the last session is there to go on with, and is this CLI's own.
+        """Whether the last session is there to go on with, whole, and is this CLI's own.
 
         A file that somebody put in the place of its transcript would be taken for it by a CLI that
-        goes by names alone.
+        goes by names alone; and one that a power loss has cut, for all that there was. Where there
+        is none, the CLI says so itself.
         """
         harness = self._agent.harness
         if not harness.CAN.resumes or last.harness != harness.NAME:
             return False
         life = self._world.store.read(self._agent.name).projection.lives.get(last.session)
         kept = ends_of(life.transcript) if life is not None and life.transcript else b""
-        return not kept or last.session.encode() in kept
+        if life is None or not kept:
+            return True
+        prompt = life.asked.call if life.asked else ""
+        is_whole = not prompt or harness.holds(lines_of(life.transcript), prompt)
+        return is_whole and last.session.encode() in kept
 
     def _known(self) -> Projection:
         return self._world.store.read(self._agent.name).committed

@@ -3,7 +3,7 @@
 Seen with 2.1.325, and held to it by the recordings in tests/recordings.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,6 +41,7 @@ __all__ = [
     "PASSED_ON",
     "classify",
     "command",
+    "holds",
     "hooks",
     "read_hook",
     "read_stream",
@@ -204,6 +205,12 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
                 tokens = found.tokens if compacted is None else compacted
                 return msgspec.structs.replace(found, tokens=tokens).within(windows)
     return None
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:
+    """Whether a transcript still has a prompt; with what is left of one it goes on in silence."""
+    sign = prompt.encode()
+    return any(sign in line and parsed(line).get("promptId") == prompt for line in transcript)
 
 
 def _message(message: dict[str, Any]) -> Iterator[Seen]:

@@ -43,6 +43,7 @@ __all__ = [
     "PASSED_ON",
     "classify",
     "command",
+    "holds",
     "hooks",
     "read_hook",
     "read_stream",
@@ -221,6 +222,22 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
     if window:
         return Usage(tokens, window, "reported", model)
     return Usage(tokens, None, "unknown", model).within(windows)
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:
+    """Whether a rollout still has a prompt, by its turn.
+
+    Codex goes on with whatever a power loss left of one, without a word: with nothing but its first
+    line, as a session that was never asked for anything.
+    """
+    sign = prompt.encode()
+    for line in transcript:
+        if sign in line and b'"UserMessage"' in line:
+            payload = mapping(parsed(line).get("payload"))
+            is_prompt = mapping(payload.get("item")).get("type") == "UserMessage"
+            if is_prompt and payload.get("turn_id") == prompt:
+                return True
+    return False
 
 
 def _limits(permissions: Permissions, scratch: str) -> list[str]:

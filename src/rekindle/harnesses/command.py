@@ -5,7 +5,7 @@ one, which is told so. Every line that it writes is something said; how full its
 knows, and what was read and said is estimated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rekindle.documents.event import AnyEvent
@@ -73,6 +73,10 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:  # noqa: ARG001 - it keeps none
     return None
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - as above
+    return False
 
 
 def classify(ended: Ended) -> Exit:

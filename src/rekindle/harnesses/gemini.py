@@ -14,7 +14,7 @@ Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it 
 - A refused request, or the last of its turns, ends it without a SessionEnd hook.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rekindle.documents import jsontext
@@ -46,6 +46,7 @@ __all__ = [
     "PASSED_ON",
     "classify",
     "command",
+    "holds",
     "hooks",
     "read_hook",
     "read_stream",
@@ -196,3 +197,8 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
             found = Usage(tokens, window, "estimated" if window else "unknown", model)
             return found.within(windows)
     return None
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - it gives them no ids
+    """Nothing that can be told: but with a session that has lost its prompts it does not go on."""
+    return True

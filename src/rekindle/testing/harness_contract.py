@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, get_args
 
+from rekindle.documents.event import PromptSubmitted
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import AGENT_NAME
 from rekindle.documents.launch import Ended, ExitKind, Start, Used
@@ -123,6 +124,15 @@ class HarnessContract:
                 fact = self.harness.read_hook(line)
                 assert fact is None or str(getattr(fact, "session", ""))
 
+    def test_a_transcript_has_what_its_session_was_asked(self) -> None:
+        """By the id that a hook told: else nobody would be let go on with it."""
+        for recording in self.kept():
+            facts = map(self.harness.read_hook, recording.hook_lines(self.harness.NAME))
+            for fact in facts:
+                if isinstance(fact, PromptSubmitted) and fact.session == recording.session:
+                    lines = recording.transcript.split(b"\n")
+                    assert self.harness.holds(lines, fact.call), recording.name
+
     def test_usage_says_how_it_is_known(self) -> None:
         """From stream or transcript; one that is not known never has a window."""
         for recording in self.kept():
@@ -138,6 +148,7 @@ class HarnessContract:
         for line in _damaged(rng, self.kept()):
             assert isinstance(self.harness.read_stream(line), tuple)
             self.harness.usage(line, {})
+            self.harness.holds((line,), _SESSION)
 
     def test_a_damaged_hook_is_refused_and_nothing_else(self) -> None:
         """What cannot be read is a DocumentError; nothing else gets out."""

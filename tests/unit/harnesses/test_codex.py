@@ -438,6 +438,30 @@ def test_any_tail_is_read(noise, start, stop):
     assert used is None or used.tokens == 500
 
 
+# What is left of a rollout
+
+
+def test_a_rollout_that_was_cut_before_its_prompt():
+    """Wherever it was cut, the prompt is held only where its whole line stands."""
+    tape = load("tool")
+    asked = next(told["turn_id"] for event, told in tape.hooks if event == "UserPromptSubmit")
+    place = tape.tail.index(b'"UserMessage"')
+    end = tape.tail.index(b"\n", place)
+    for at in (*range(0, len(tape.tail), 101), place, end - 1, end, len(tape.tail)):
+        assert codex.holds(tape.tail[:at].split(b"\n"), asked) == (at >= end), at
+    assert not codex.holds(tape.tail.split(b"\n"), OTHER)
+
+
+def test_a_sub_agent_is_asked_by_its_agent():
+    """What it is asked for is not what its session was asked for."""
+    told = {"session_id": SESSION, "turn_id": "t", "prompt": "look", "agent_id": "a"}
+    when = datetime.now(UTC)
+    for fields, expected in ((told, False), ({**told, "agent_id": None}, True)):
+        payload = json.dumps(fields).encode()
+        hooked = HookLine(harness="codex", event="UserPromptSubmit", ts=when, payload=payload)
+        assert (codex.read_hook(hooked) is not None) == expected
+
+
 # Ends
 
 

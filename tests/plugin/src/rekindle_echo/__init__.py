@@ -6,7 +6,7 @@ hooks: Rekindle follows what it prints.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rekindle.documents.event import AnyEvent
@@ -70,6 +70,10 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
     return None
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:
+    return True
 
 
 def classify(ended: Ended) -> Exit:
