@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.hooksettings import HookFiles
+from rekindle.documents.hooksettings import HookFiles, Installation, Muted
 from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Seen, Start, Usage
 
 
@@ -39,6 +39,9 @@ class Harness(Protocol):
     def hooks(
         self, program: Sequence[str], *, supervised: bool, folder: str = ""
     ) -> dict[str, Any]: ...
+
+    def muted(self, found: Installation) -> Muted | None:
+        """What keeps hooks that are installed from running; None: nothing that can be seen."""
 
     def told(self, event: str, text: str) -> str:
         """What a hook of that event prints, so that the session is told a text."""

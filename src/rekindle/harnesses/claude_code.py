@@ -11,7 +11,7 @@ import msgspec
 from rekindle.documents import jsontext
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.hooksettings import HookFiles
+from rekindle.documents.hooksettings import HookFiles, Installation, Muted
 from rekindle.documents.launch import (
     Called,
     Capabilities,
@@ -43,6 +43,7 @@ __all__ = [
     "command",
     "holds",
     "hooks",
+    "muted",
     "read_hook",
     "read_stream",
     "told",
@@ -137,6 +138,13 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
         "SessionStart": [entry(f"SessionStart:{source}", matcher=source) for source in _SOURCES],
         **{event: [entry(event)] for event in plain},
     }
+
+
+def muted(found: Installation) -> Muted | None:
+    """A file can say that no hook is to run."""
+    if parsed(found.text.encode()).get("disableAllHooks") is not True:
+        return None
+    return Muted(f"{word(found.file)} says disableAllHooks: no hook runs", "remove that line")
 
 
 def told(event: str, text: str) -> str:  # noqa: ARG001 - other CLIs want another form for some

@@ -10,6 +10,7 @@ from typing import Any
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Said, Seen, Start, Usage
 from rekindle.errors import UsageError
@@ -54,6 +55,10 @@ def hooks(
     folder: str = "",  # noqa: ARG001 - as above
 ) -> dict[str, Any]:
     return {}
+
+
+def muted(found: Installation) -> Muted | None:  # noqa: ARG001 - it has no hooks
+    return None
 
 
 def told(event: str, text: str) -> str:  # noqa: ARG001 - no hook of it is ever called

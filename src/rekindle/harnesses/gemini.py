@@ -20,7 +20,7 @@ from typing import Any
 from rekindle.documents import jsontext
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.hooksettings import HookFiles
+from rekindle.documents.hooksettings import HookFiles, Installation, Muted, installed
 from rekindle.documents.launch import (
     Called,
     Capabilities,
@@ -48,6 +48,7 @@ __all__ = [
     "command",
     "holds",
     "hooks",
+    "muted",
     "read_hook",
     "read_stream",
     "told",
@@ -59,8 +60,12 @@ CAN = Capabilities(launch_hooks=False)
 HOOK_FILES = HookFiles(
     program="gemini",
     folder=".gemini",
+    home_moved_by="GEMINI_CLI_HOME",
     project="settings.json",
     user="settings.json",
+    trust="Gemini CLI runs a project's hooks only in a folder that is trusted: start `gemini` "
+    "there and trust it when it asks, or by /permissions",
+    deciding=("settings.json", "trustedFolders.json"),
     package="gemini-extension.json",
     taken_in="gemini extensions link {folder}",
 )
@@ -138,6 +143,44 @@ def hooks(
         return {"hooks": [hookwords.handler(line, HOOK_MILLISECONDS)]}
 
     return {event: [entry(word)] for event, word in _HOOKS.items()}
+
+
+def muted(found: Installation) -> Muted | None:
+    """A person can switch hooks off, and in a folder that is not trusted a project has none.
+
+    Where both say something, the project's word counts; one hook is off where either says so.
+    """
+    person = foreign.parsed(found.deciding.get("settings.json", "").encode())
+    here = foreign.parsed(found.text.encode())
+    if found.project and not _is_trusted(found, person):
+        return Muted("Gemini CLI does not trust this folder", HOOK_FILES.trust)
+    switches = [foreign.mapping(each.get("hooksConfig")) for each in (here, person)]
+    said = [each["enabled"] for each in switches if "enabled" in each]
+    if said and said[0] is False:
+        return Muted("hooksConfig.enabled is false: no hook runs", "remove it from the settings")
+    off = [each for one in switches for each in _list(one.get("disabled"))]
+    ours = [one.hook for one in installed(found.text, found.file)]
+    if any((one.get("name") or one.get("command")) in off for one in ours):
+        return Muted("some are named in hooksConfig.disabled", "start `gemini`: /hooks enable-all")
+    return None
+
+
+def _is_trusted(found: Installation, person: Mapping[str, Any]) -> bool:
+    """By the deepest folder above the project that the person has said something about."""
+    security = foreign.mapping(person.get("security"))
+    if foreign.mapping(security.get("folderTrust")).get("enabled") is False:
+        return True
+    said = foreign.parsed(found.deciding.get("trustedFolders.json", "").encode())
+    folders = {
+        path.rpartition("/")[0] if how == "TRUST_PARENT" else path: how
+        for path, how in said.items()
+    }
+    above = [path for path in folders if f"{found.project}/".startswith(f"{path.rstrip('/')}/")]
+    return bool(above) and folders[max(above, key=len)] != "DO_NOT_TRUST"
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def told(event: str, text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.launch import (
     Capabilities,
     Command,
@@ -42,6 +43,10 @@ def command(start: Start) -> Command:
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
     return {}
+
+
+def muted(found: Installation) -> Muted | None:
+    return None
 
 
 def told(event: str, text: str) -> str:
