@@ -17,7 +17,7 @@ from rekindle.documents.event import Heartbeat, PromptSubmitted, SessionEnded, S
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.launch import Called, Ended, Exit, Finished, Opened, Said, Start, Usage
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.errors import DocumentError, UsageError
+from rekindle.errors import DocumentError, UnenforceableError, UsageError
 from rekindle.harnesses import gemini
 from rekindle.harnesses.gemini_policy import TOOLS, policy
 from rekindle.policy import limits
@@ -302,6 +302,31 @@ def test_tools_by_name(pattern):
     assert rules([pattern])[0]["toolName"] == pattern
 
 
+@pytest.mark.parametrize("rest", ["", "()", "(*)", "(**)"])
+@pytest.mark.parametrize(
+    ("name", "tools"),
+    [
+        ("Bash", {"run_shell_command"}),
+        ("Write", {"write_file"}),
+        *((name, {"replace"}) for name in ("Edit", "MultiEdit", "NotebookEdit")),
+        ("WebSearch", {"google_web_search"}),
+        ("WebFetch", {"web_fetch"}),
+        ("Read", {"read_file", "read_many_files"}),
+        ("Grep", {"grep_search"}),
+        ("Glob", {"glob"}),
+        ("LS", {"list_directory"}),
+        ("replace", {"replace"}),
+    ],
+)
+def test_whole_tools_by_the_names_of_other_clis(name, tools, rest):
+    """A persona that was written for another CLI says the same here."""
+    made = rules([name + rest, ""], [name + rest])
+    for decision in ("allow", "deny"):
+        found = [rule for rule in made if rule["decision"] == decision and rule["toolName"] != "*"]
+        assert {rule["toolName"] for rule in found} == tools
+        assert not any("commandPrefix" in rule for rule in found)
+
+
 @pytest.mark.parametrize(
     "pattern",
     [
@@ -311,15 +336,24 @@ def test_tools_by_name(pattern):
             "Bash(npm test)",
             "Bash(git * main:*)",
             "Bash(:*)",
-            "Bash()",
+            "*(*)",
+            "mcp_web_*(*)",
         ),
-        *("read_flie", "", "mcp__web__search", "mcp_a*b", "Bash(git:*)\n", "Bash(é:*)", "-x"),
+        *(
+            "read_flie",
+            "read_flie(*)",
+            "mcp__web__search",
+            "mcp_a*b",
+            "Bash(git:*)\n",
+            "Bash(é:*)",
+            "-x",
+        ),
     ],
 )
 def test_what_cannot_be_enforced_is_refused(pattern):
     """By its name: a rule that does nothing would be trusted."""
     for permissions in (Permissions(allowed_tools=[pattern]), Permissions(deny=[pattern])):
-        with pytest.raises(UsageError, match=re.escape(repr(pattern))):
+        with pytest.raises(UnenforceableError, match=re.escape(repr(pattern))):
             policy(permissions)
 
 
@@ -328,7 +362,7 @@ def test_any_pattern(pattern):
     """Whatever stands in the manifest is refused, or is one rule and no more."""
     try:
         made = policy(Permissions(deny=[f"Bash({pattern}:*)"]))
-    except UsageError:
+    except UnenforceableError:
         return
     (rule,) = tomllib.loads(made)["rule"]
     assert rule["commandPrefix"] == pattern
