@@ -3,8 +3,9 @@
 Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it cannot do:
 
 - A launch cannot be given hooks: they stand in the settings of the user or of the project, or in
-  files that only root can change. Those that are installed there report a launch too; without
-  them its stream must do, which does not tell how full its window is.
+  files that only root can change. Those that are installed there report a launch too, a project's
+  only where a person has trusted its folder: `--skip-trust` comes after the settings were read.
+  Without them its stream must do, which does not tell how full its window is.
 - Its PreCompress hook comes before every request, whether anything is compacted or not, and nothing
   else tells of a compaction: none is known of, and nobody is told anything again after one.
 - What a SessionStart hook says takes the user's prompts along when the session is resumed, so a
