@@ -93,6 +93,7 @@ class ManifestError(RekindleError):
     ) -> None:
         where = file if line is None else f"{file}:{line}"
         super().__init__(f"{where}: {message}", hint=hint)
+        self.message = message
         self.file = file
         self.line = line
 

@@ -1,12 +1,12 @@
 """What flows need of the world, said without naming who provides it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.hooksettings import HookFiles
+from rekindle.documents.hooksettings import HookFiles, Installation, Muted
 from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Seen, Start, Usage, Vitals
 
 
@@ -41,6 +41,9 @@ class Harness(Protocol):
         self, program: Sequence[str], *, supervised: bool, folder: str = ""
     ) -> dict[str, Any]: ...
 
+    def muted(self, found: Installation) -> Muted | None:
+        """What keeps hooks that are installed from running; None: nothing that can be seen."""
+
     def told(self, event: str, text: str) -> str:
         """What a hook of that event prints, so that the session is told a text."""
 
@@ -49,6 +52,12 @@ class Harness(Protocol):
     def read_stream(self, line: bytes) -> tuple[Seen, ...]: ...
 
     def usage(self, tail: bytes, windows: Mapping[str, int]) -> Usage | None: ...
+
+    def holds(self, transcript: Iterable[bytes], prompt: str) -> bool:
+        """Whether the lines of a transcript still have the prompt that a hook told of, by its id.
+
+        A CLI that goes on with less than it was asked must not be let.
+        """
 
     def classify(self, ended: Ended) -> Exit: ...
 

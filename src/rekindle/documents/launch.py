@@ -162,6 +162,8 @@ class Finished(msgspec.Struct, frozen=True):
     status: int | None = None
     """The status with which the API refused, where it did."""
     usd: float | None = None
+    tokens: int | None = None
+    """All that was read and written, over all its turns, where it says so only at the end."""
     windows: dict[str, int] = {}
     """The size of the window of each model that was used."""
 

@@ -90,6 +90,7 @@ class Follow:
         self._transcript = ""
         self._grown = 0
         self._active: object = None
+        self._turn: Usage | None = None
         self._vitals: Vitals | None = None
         self._noticed = ""
         self._trouble = ""
@@ -162,6 +163,7 @@ class Follow:
         self._run = known.run
         life = known.lives.get(self._origin.session or self._watched.opened)
         self._transcript = life.transcript if life is not None else ""
+        self._read_turn()
         if known.last_active != self._active:
             self._active = known.last_active
             self._sign(now)
@@ -181,6 +183,15 @@ class Follow:
                     unpriced=spent.unpriced,
                 )
             )
+
+    def _read_turn(self) -> None:
+        """Of a CLI whose stream tells no turns: the last one, from its transcript."""
+        if self._watched.usage is None and self._agent.budget is not None and self._transcript:
+            tail = transcripts.tail(self._transcript)
+            found = self._agent.harness.usage(tail, {}) if tail else None
+            if found is not None and found != self._turn:
+                self._turn = found
+                self._meter.take(Used(found))
 
     def _look(self, now: float) -> None:
         """Does it hang?"""

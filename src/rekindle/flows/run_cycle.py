@@ -147,17 +147,22 @@ class RunCycle:
         self._world.tell(Fell(found, swept))
 
     def _can_go_on(self, last: Attempt) -> bool:
-        """Whether the last session is there to go on with, and is this CLI's own.
+        """Whether the last session is there to go on with, whole, and is this CLI's own.
 
         A file that somebody put in the place of its transcript would be taken for it by a CLI that
-        goes by names alone.
+        goes by names alone; and one that a power loss has cut, for all that there was. Where there
+        is none, the CLI says so itself.
         """
         harness = self._agent.harness
         if not harness.CAN.resumes or last.harness != harness.NAME:
             return False
         life = self._world.store.read(self._agent.name).projection.lives.get(last.session)
         kept = transcripts.ends(life.transcript) if life is not None and life.transcript else b""
-        return not kept or last.session.encode() in kept
+        if life is None or not kept:
+            return True
+        prompt = life.asked.call if life.asked else ""
+        is_whole = not prompt or harness.holds(transcripts.lines(life.transcript), prompt)
+        return is_whole and last.session.encode() in kept
 
     def _plan(self, step: Fresh | Resume, spent: float) -> Start:
         own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""

@@ -5,11 +5,12 @@ one, which is told so. Every line that it writes is something said; how full its
 knows, and what was read and said is estimated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Said, Seen, Start, Usage
 from rekindle.documents.manifest import Permissions
@@ -61,6 +62,10 @@ def hooks(
     return {}
 
 
+def muted(found: Installation) -> Muted | None:  # noqa: ARG001 - it has no hooks
+    return None
+
+
 def told(event: str, text: str) -> str:  # noqa: ARG001 - no hook of it is ever called
     return ""
 
@@ -78,6 +83,10 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:  # noqa: ARG001 - it keeps none
     return None
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - as above
+    return False
 
 
 def classify(ended: Ended) -> Exit:

@@ -172,9 +172,9 @@ def _refuse_unenforced(project: Project, agent: Agent, persona: str) -> None:
     try:
         agent.harness.command(start)
     except (UsageError, UnenforceableError) as error:
-        words = str(error).removeprefix(f"{manifest.FILE}: ")  # its line is named here
+        said = error.message if isinstance(error, ManifestError) else error
         raise ManifestError(
-            f"agent {agent.name}: {words}",
+            f"agent {agent.name}: {said}",
             line=project.marked.line(("personas", persona, "permissions")),
             hint=error.hint,
         ) from error
