@@ -59,7 +59,7 @@ class Child:
             # A file, not a pipe: a long prompt must not wait for a program that does not read it.
             stdin.write(prompt.encode("utf-8", "replace"))
             stdin.seek(0)
-            try:
+            with starting(argv[0], folder):
                 self._popen = subprocess.Popen(  # noqa: S603 - an argv of our own making
                     list(argv),
                     stdin=stdin,
@@ -68,15 +68,8 @@ class Child:
                     env=dict(environment),
                     cwd=folder,
                     process_group=0,
-                    preexec_fn=_end_with_parent(),  # noqa: PLW1509 - we have no other threads
+                    preexec_fn=end_with_parent(),  # noqa: PLW1509 - we have no other threads
                 )
-            except OSError as error:
-                raise _not_started(argv[0], folder, error) from error
-            except ValueError as error:  # a NUL in what was to be its words or its environment
-                raise AgentError(
-                    f"{argv[0]} could not be started: {error}",
-                    hint="look at `env:` and `command:` in rekindle.yaml",
-                ) from error
 
     @property
     def code(self) -> int:
@@ -199,13 +192,14 @@ class _Lines:
             self._rest.clear()
 
 
-def _end_with_parent() -> Callable[[], None] | None:
-    """For the child, before it becomes the program: be told to end when the supervisor dies.
+def end_with_parent() -> Callable[[], None]:
+    """For a child, before it becomes the program: be told to end when the one who calls this dies.
 
-    The signal belongs to the parent's thread, so a launch must come from the main one.
+    The signal belongs to the parent's thread, so a launch must come from the main one. Only Linux
+    has it.
     """
     if sys.platform != "linux":
-        return None
+        return lambda: None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
 
@@ -217,12 +211,22 @@ def _end_with_parent() -> Callable[[], None] | None:
     return ask
 
 
-def _not_started(program: str, folder: str, error: OSError) -> AgentError:
-    if not Path(folder).is_dir():
-        return AgentError(
-            f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
-        )
-    return ProgramMissingError(program, error.strerror or str(error))
+@contextlib.contextmanager
+def starting(program: str, folder: str) -> Iterator[None]:
+    """Say why a program could not be started, in words that help."""
+    try:
+        yield
+    except OSError as error:
+        if not Path(folder).is_dir():
+            raise AgentError(
+                f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
+            ) from error
+        raise ProgramMissingError(program, error.strerror or str(error)) from error
+    except ValueError as error:  # a NUL in what was to be its words or its environment
+        raise AgentError(
+            f"{program} could not be started: {error}",
+            hint="look at `env:` and `command:` in rekindle.yaml",
+        ) from error
 
 
 def _end_of(pid: int) -> int | None:
