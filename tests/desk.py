@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import select
 import signal
 import struct
@@ -114,16 +115,19 @@ class Desk:
             if writable:
                 rest = rest[os.write(self._screen, rest[:256]) :]
 
-    def wait_for(self, words: str | bytes, timeout: float = 30) -> None:
+    def wait_for(self, words: str | bytes | re.Pattern[bytes], timeout: float = 30) -> None:
         """Until this is shown, behind what was waited for before."""
-        wanted = words.encode() if isinstance(words, str) else words
+        if isinstance(words, re.Pattern):
+            wanted = words
+        else:
+            wanted = re.compile(re.escape(words.encode() if isinstance(words, str) else words))
         deadline = time.monotonic() + timeout
-        while (found := self.shown.find(wanted, self._seen)) < 0:
+        while not (found := wanted.search(self.shown, self._seen)):
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._screen], [], [], left)[0]:
-                raise TimeoutError(f"{wanted!r} was not shown; {self.shown[self._seen :]!r} was")
+                raise TimeoutError(f"{words!r} was not shown; {self.shown[self._seen :]!r} was")
             self._look()
-        self._seen = found + len(wanted)
+        self._seen = found.end()
 
     def hear(self, timeout: float = 30) -> dict[str, Any]:
         """What the shell says next of its job; what that shows meanwhile is read."""

@@ -30,7 +30,7 @@ from rekindle.documents.launch import (
 from rekindle.errors import UsageError
 from rekindle.harnesses import hookwords
 from rekindle.harnesses.claude_code_exit import classify
-from rekindle.harnesses.foreign import about, count, mapping, parsed, text, uuid, word
+from rekindle.harnesses.foreign import about, argument, count, mapping, parsed, text, uuid, word
 
 __all__ = [
     "CAN",
@@ -95,14 +95,17 @@ def command(start: Start) -> Command:
 
     A persona's temperature has no effect: the CLI has no option for it. Its system prompt counts
     for a fresh session only: a session keeps the one that it began with, whatever a later launch
-    says.
+    says. What we pass as settings has hooks alone: a status line in it would take the place of the
+    person's own.
     """
     if not uuid(start.session):
         raise UsageError(
             f"{start.session[:80]!r} cannot be a session of Claude Code",
             hint="its sessions are named by a UUID, in lower case",
         )
-    argv = [*(start.program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
+    argv = list(start.program or ("claude",))
+    if not start.interactive:
+        argv += ["-p", "--output-format=stream-json", "--verbose"]
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
     files = {}
     if start.hook:
@@ -118,6 +121,8 @@ def command(start: Start) -> Command:
         argv.extend(f"--disallowedTools={rule}" for rule in permissions.deny or () if rule)
     if start.persona.system_prompt_file and not start.resumes:
         argv.append(f"--append-system-prompt-file={start.persona.system_prompt_file}")
+    if start.interactive and start.prompt:
+        argv += ["--", argument(start.prompt, "Claude Code")]
     return Command(tuple(argv), files=files)
 
 

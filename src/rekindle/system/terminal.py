@@ -31,6 +31,8 @@ _CALM = (
 )
 """What a program that was killed could not take back: another screen, reports of the mouse, of the
 focus and of what is pasted, a hidden cursor, colours."""
+_DRAWN = re.compile(r"\x1b\[[0-9;]*[A-HJKSTdf]")
+"""The cursor is moved, or a part of the screen is cleared."""
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[ -/]*[0-~])")
 
 
@@ -73,12 +75,12 @@ class TerminalChild:
 
     @property
     def errors(self) -> str:
-        """All that it showed, where that is little: so says a program why it cannot start.
+        """What it wrote behind all that it drew: so a program says why it cannot start, or go on.
 
-        What a terminal shows later is a conversation, and no account of how it ended.
+        What it has drawn is a conversation, and no account of how it ended.
         """
-        said = self._shown.first if self._shown.count <= _ERRORS_KEPT else b""
-        return _ESCAPES.sub("", said.decode("utf-8", "replace")).replace("\r", "")
+        said = _DRAWN.split(self._shown.last.decode("utf-8", "replace"))[-1]
+        return _ESCAPES.sub("", said).replace("\r", "")
 
     def follow(self, every: float) -> Iterator[None]:
         """None, again and again, until it has ended; meanwhile our terminal is the program's."""
@@ -195,8 +197,7 @@ class _Way:
     def __init__(self, source: int, sink: int) -> None:
         self.source, self.sink = source, sink
         self.rest = b""
-        self.count = 0
-        self.first = b""
+        self.last = b""
         self._is_over = False
 
     @property
@@ -211,8 +212,7 @@ class _Way:
             return
         except OSError:  # nobody is at the other side any more
             self._is_over = True
-        self.count += len(self.rest)
-        self.first += self.rest[: _ERRORS_KEPT - len(self.first)]
+        self.last = (self.last + self.rest)[-_ERRORS_KEPT:]
         self.write()
 
     def write(self) -> None:

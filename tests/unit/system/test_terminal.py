@@ -310,10 +310,11 @@ def test_it_ends_when_we_are_killed(sit, tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_what_is_said_at_once_says_why_it_did_not_start(sit):
-    """Later it would be a conversation, which explains no end."""
-    code = r'import sys; sys.stderr.write("\x1b[31mno such session\x1b[0m\n"); sys.exit(1)'
-    desk = sit(code)
+def test_what_is_said_behind_all_drawing_says_why_it_ended(sit):
+    """What was drawn before is a conversation, which explains no end."""
+    drawn = r"\x1b[3;1Hrate limits are fun\x1b[K\x1b[?25h"
+    said = r"\x1b[31mno such session\x1b[0m\n"
+    desk = sit(f'import sys; sys.stderr.write("{drawn}{said}"); sys.exit(1)')
     desk.wait_for(r"[it ended with 1: 'no such session\n']")
 
 
