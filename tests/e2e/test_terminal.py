@@ -41,7 +41,7 @@ HOOK = "import sys, pathlib; pathlib.Path('hooked').open('a').write(sys.argv[2] 
 """It keeps the events, which ours is told as its second word."""
 ALONE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", '"$@"', "sh"]
 """Processes of its own, which are gone with the first of them."""
-CTRL_C = b"\x03"
+CTRL_C, CTRL_Z = b"\x03", b"\x1a"
 RULE = "\N{BOX DRAWINGS LIGHT HORIZONTAL}".encode()
 
 
@@ -107,6 +107,22 @@ def test_claude_code_has_the_terminal(sit, at_home, model):
     assert desk.modes == desk.modes_before
     assert hooked(at_home) == ["SessionStart:startup", "UserPromptSubmit", "SessionEnd"]
     assert at_home.transcript(session).exists()
+
+
+def test_claude_code_is_stopped_and_brought_back_by_its_shell(sit, at_home, model):
+    """Ctrl-Z and `fg`, as without us: it draws itself again, in the window's new size."""
+    model.play(Text("zebras answer"))
+    desk = sit(at_home, "claude_code", session=str(uuid.uuid4()), prompt="Ship the parser.")
+    desk.wait_for("zebras")
+    desk.type(CTRL_Z)
+    assert "stopped" in desk.hear()
+    assert desk.modes == desk.modes_before
+    desk.resize(71, 25)
+    desk.foreground()
+    desk.wait_for(re.compile(rb"(?<!%b)(%b){71}(?!%b)" % (RULE, RULE, RULE)))
+    assert desk.is_raw
+    leave(desk)
+    desk.wait_for("[0, clean")
 
 
 def test_claude_code_goes_on_in_its_session(sit, at_home, model):

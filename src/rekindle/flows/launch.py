@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from datetime import datetime
 
 import msgspec
@@ -138,7 +139,9 @@ class Launch:
         """Start it, follow it, and say how it ended."""
         child = self._begin(prompt)
         self.watched.read_and_said = tokens.estimate(prompt)
-        self._follow(child)
+        # Closed whatever happens: a traceback would keep it, and with it the person's terminal.
+        with closing(child.follow(_TICK_SECONDS)) as lines:
+            self._follow(child, lines)
         self.code = child.code
         found = self._agent.harness.classify(
             Ended(
@@ -150,6 +153,7 @@ class Launch:
                 refused=self.watched.refused,
                 errors=child.errors,
                 stopped=self._world.interrupted() > 0,
+                interactive=self.start.interactive,
             )
         )
         redacted = self._world.store.redaction.text
@@ -188,10 +192,10 @@ class Launch:
             folder=self._agent.folder,
         )
 
-    def _follow(self, child: Child) -> None:
+    def _follow(self, child: Child, lines: Iterator[bytes | None]) -> None:
         asked_at: float | None = None
         folded_at = time.monotonic()
-        for line in child.follow(_TICK_SECONDS):
+        for line in lines:
             if line is not None:
                 for seen in self._agent.harness.read_stream(line):
                     self.watched.take(seen)

@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from rekindle import ports
 from rekindle.errors import AgentError, ProgramMissingError
 from rekindle.system import orphans, signals
 
@@ -81,7 +82,7 @@ class Child:
     def errors(self) -> str:
         return self._errors.decode("utf-8", "replace")
 
-    def follow(self, every: float) -> Iterator[bytes | None]:
+    def follow(self, every: float) -> Generator[bytes | None, None, None]:
         """Its lines as they come, and None when none came for a while; ends when it has."""
         out, err = self._popen.stdout, self._popen.stderr
         if out is None or err is None:
@@ -155,7 +156,7 @@ class Processes:
 
     def start(
         self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
-    ) -> Child:
+    ) -> ports.Child:
         return Child(argv, prompt=prompt, environment=environment, folder=folder)
 
     def boot(self) -> str:

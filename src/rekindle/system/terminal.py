@@ -14,7 +14,7 @@ import subprocess
 import termios
 import time
 import tty
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Self
 
 from rekindle.errors import AgentError, NoTerminalError
@@ -82,11 +82,13 @@ class TerminalChild:
         said = _DRAWN.split(self._shown.last.decode("utf-8", "replace"))[-1]
         return _ESCAPES.sub("", said).replace("\r", "")
 
-    def follow(self, every: float) -> Iterator[None]:
+    def follow(self, every: float) -> Generator[None, None, None]:
         """None, again and again, until it has ended; meanwhile our terminal is the program's."""
         try:
             with _Noticed() as noticed, self._lent():
-                while not (found := session.look(self._popen.pid)) or self._stop_too(found):
+                while not (found := session.look(self._popen.pid)) or _is_stopped(found):
+                    if found:
+                        self._stop_too()
                     self._copy(noticed, every)
                     came = noticed.take()
                     if signal.SIGCONT in came:
@@ -123,10 +125,8 @@ class TerminalChild:
             elif way.sink in writable:
                 way.write()
 
-    def _stop_too(self, found: os.waitid_result) -> bool:
+    def _stop_too(self) -> None:
         """Stopped, by Ctrl-Z: whoever started us is to have the terminal, until `fg`."""
-        if found.si_code != os.CLD_STOPPED:
-            return False
         self._shown.drain(_DRAIN_SECONDS)
         self._give_back()
         # The whole group, as Ctrl-Z would: a shell waits for all of a job. Here we stand still.
@@ -135,7 +135,6 @@ class TerminalChild:
         self._take()
         self._pass_size_on()
         os.kill(self._popen.pid, signal.SIGCONT)
-        return True
 
     @contextlib.contextmanager
     def _lent(self) -> Iterator[None]:
@@ -178,9 +177,16 @@ class TerminalChild:
 
 
 class OnTerminal(Processes):
-    """The same processes, but what is started gets our terminal; its prompt is in its words."""
+    """The same processes, but what is started gets our terminal; its prompt is in its words.
 
-    def start(  # type: ignore[override]  # both are what a port calls a child
+    Raises:
+        NoTerminalError: There is none; said before anything is begun.
+    """
+
+    def __init__(self) -> None:
+        os.close(_our_terminal())
+
+    def start(
         self,
         argv: Sequence[str],
         *,
@@ -274,6 +280,10 @@ class _Noticed:
             return set(os.read(self.pipe, _PIECE_BYTES))
         except BlockingIOError:
             return set()
+
+
+def _is_stopped(found: os.waitid_result) -> bool:
+    return found.si_code == os.CLD_STOPPED
 
 
 def _our_terminal() -> int:

@@ -478,6 +478,26 @@ def test_a_failure_while_following_is_told_once_and_the_agent_works_on(scene, mo
     assert Said("still here") in scene.told
 
 
+def test_a_failure_of_ours_lets_go_of_the_agent_at_once(scene, monkeypatch):
+    """Not when its traceback is forgotten: until then the terminal would not be the person's."""
+    let_go = []
+
+    def follow(_child, _every):
+        try:
+            yield b"what the harness cannot read"
+        finally:
+            let_go.append(True)
+
+    monkeypatch.setattr(FakeChild, "follow", follow)
+    scene.plays(("clean",))
+    try:
+        scene.run()
+    except KeyError:
+        assert let_go
+    else:
+        pytest.fail("it was read")
+
+
 def test_hooks_are_folded_while_the_agent_works(scene, monkeypatch):
     """What they reported is in the log before the launch ends."""
     monkeypatch.setattr(flow, "FOLD_EVERY_SECONDS", 0.0)
