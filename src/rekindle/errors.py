@@ -24,6 +24,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   └── UnknownLoopError          7
     ├── CheckFailedError              8
     └── AgentError                    9
+        ├── NoTerminalError           9
         ├── PluginError               9
         └── ProgramMissingError       9
 
@@ -46,6 +47,7 @@ __all__ = [
     "ManifestError",
     "ManifestMissingError",
     "NewerSchemaError",
+    "NoTerminalError",
     "NotDurableError",
     "NotFoundError",
     "NotifyError",
@@ -275,6 +277,16 @@ class AgentError(RekindleError):
 
     exit_code = 9
     meaning = "the agent could not be started, or stopped before its work was done"
+
+
+class NoTerminalError(AgentError):
+    """An agent that stays in a terminal was to be started where there is none."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "an agent with `mode: stay` needs a terminal, and there is none here",
+            hint="start it in a terminal or a window of tmux, as `rekindle up --tmux` does",
+        )
 
 
 class PluginError(AgentError):

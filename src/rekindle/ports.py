@@ -1,6 +1,6 @@
 """What flows need of the world, said without naming who provides it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -74,7 +74,7 @@ class Child(Protocol):
     @property
     def errors(self) -> str: ...
 
-    def follow(self, every: float) -> Iterator[bytes | None]:
+    def follow(self, every: float) -> Generator[bytes | None, None, None]:
         """Its lines as they come, and None when none came for a while; ends when it has."""
 
     def ask_to_end(self) -> None: ...

@@ -38,6 +38,7 @@ SAMPLES = [
     errors.UnknownLoopError("a", "b"),
     errors.CheckFailedError("a", hint="b"),
     errors.AgentError("a", hint="b"),
+    errors.NoTerminalError(),
     errors.PluginError("a", "b"),
     errors.ProgramMissingError("a", "b", hint="b"),
 ]

@@ -141,7 +141,7 @@ def _stands(name: str, report: Noticed | Waits | InSafeMode) -> None:
         case InSafeMode():
             mend = _MENDS.get(report.why, "`rekindle events` shows what happened")
             click.secho(f"{name}: in safe mode: {report.words or report.why}", fg="red")
-            click.echo(f"  → {mend}; then `rekindle restart {name}`")
+            click.echo(f"  → {mend}; then `rekindle restart {name}`, or Enter here")
 
 
 def _waits(report: Waits) -> str:

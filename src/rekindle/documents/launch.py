@@ -49,10 +49,14 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """What is started in the place of the CLI's own program."""
     usd_left: float | None = None
     """What the launch may cost; None: nobody has said."""
+    interactive: bool = False
+    """It is started in a terminal, for a person who sits there."""
+    prompt: str = ""
+    """Of one in a terminal, what it begins with: its standard input is the person's."""
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A program to start. The prompt goes to its standard input."""
+    """A program to start. The prompt goes to its standard input, unless that is a terminal."""
 
     argv: tuple[str, ...]
     environment: dict[str, str] = {}
@@ -187,6 +191,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The end of what it wrote to its standard error."""
     stopped: bool = False
     """We ended it, because the operator said so."""
+    interactive: bool = False
+    """It was in a terminal, where nothing but its exit code tells how it ended."""
 
 
 class Vitals(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """A process while it runs: what it shows, what the operator says, whether it hangs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import msgspec
 
@@ -97,8 +98,13 @@ class Follow:
         self._run = Run()
 
     def to_the_end(self) -> None:
+        # Closed whatever happens: a traceback would keep it, and with it the person's terminal.
+        with closing(self._child.follow(_TICK_SECONDS)) as lines:
+            self._follow(lines)
+
+    def _follow(self, lines: Iterator[bytes | None]) -> None:
         watch = self._world.settings.runtime.watch
-        for line in self._child.follow(_TICK_SECONDS):
+        for line in lines:
             now = self._world.elapsed()
             if line is not None:
                 self._sign(now)
@@ -200,6 +206,8 @@ class Follow:
         if grown != self._grown:
             self._grown = grown
             self._sign(now)
+        if self._agent.stays:
+            return  # whoever sits before it may well be thinking
         found = hang.verdict(self._signs(now, since), self._world.settings.runtime.watch)
         if found.answer == "fine" or self.ending is not None:
             return

@@ -31,7 +31,7 @@ from rekindle.documents.launch import (
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import hookwords
 from rekindle.harnesses.claude_code_exit import classify
-from rekindle.harnesses.foreign import about, count, mapping, parsed, text, uuid, word
+from rekindle.harnesses.foreign import about, argument, count, mapping, parsed, text, uuid, word
 
 __all__ = [
     "CAN",
@@ -99,14 +99,17 @@ def command(start: Start) -> Command:
 
     A persona's temperature has no effect: the CLI has no option for it. Its system prompt counts
     for a fresh session only: a session keeps the one that it began with, whatever a later launch
-    says.
+    says. What we pass as settings has hooks alone: a status line in it would take the place of the
+    person's own.
     """
     if not uuid(start.session):
         raise UsageError(
             f"{start.session[:80]!r} cannot be a session of Claude Code",
             hint="its sessions are named by a UUID, in lower case",
         )
-    argv = [*(start.program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
+    argv = list(start.program or ("claude",))
+    if not start.interactive:
+        argv += ["-p", "--output-format=stream-json", "--verbose"]
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
     files = {}
     if start.hook:
@@ -126,6 +129,8 @@ def command(start: Start) -> Command:
     if start.usd_left is not None:
         # It says what it has cost only when it is done: until then it must hold itself to it.
         argv.append(f"--max-budget-usd={max(start.usd_left, 0.01):.4f}")
+    if start.interactive and start.prompt:
+        argv += ["--", argument(start.prompt, "Claude Code")]
     return Command(tuple(argv), files=files)
 
 

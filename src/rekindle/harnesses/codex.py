@@ -34,7 +34,7 @@ from rekindle.documents.manifest import Permissions
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
 from rekindle.harnesses import hookwords
 from rekindle.harnesses.codex_exit import classify, told_status
-from rekindle.harnesses.foreign import count, mapping, parsed, text, uuid, word
+from rekindle.harnesses.foreign import argument, count, mapping, parsed, text, uuid, word
 
 __all__ = [
     "CAN",
@@ -116,17 +116,18 @@ def command(start: Start) -> Command:
     """What is to be started; every option is joined to its value, so that none passes for another.
 
     Codex names its sessions itself. It would take what is no id for a name, and where nothing has
-    that name open a new session without a word: only ids are passed on. Nobody can be asked for an
-    approval. A persona's temperature has no effect; its system prompt counts for a fresh session
-    only, which keeps it.
+    that name open a new session without a word: only ids are passed on. Without a terminal nobody
+    can be asked for an approval. A persona's temperature has no effect; its system prompt counts
+    for a fresh session only, which keeps it.
     """
     if start.resumes and not uuid(start.session):
         raise UsageError(
             f"{start.session[:80]!r} cannot be a session of Codex",
             hint="its sessions are named by a UUID, in lower case",
         )
-    argv = [*(start.program or ("codex",)), "exec", "--json", "--skip-git-repo-check"]
-    argv.append(_setting("approval_policy", "never"))
+    argv = list(start.program or ("codex",))
+    if not start.interactive:
+        argv += ["exec", "--json", "--skip-git-repo-check", _setting("approval_policy", "never")]
     if start.hook:
         ours = hooks(start.hook, supervised=True)
         argv += [_setting(f"hooks.{event}", entries) for event, entries in ours.items()]
@@ -140,7 +141,13 @@ def command(start: Start) -> Command:
                 f"the system prompt is too long for Codex: more than {INSTRUCTIONS_BYTES:,} bytes",
                 hint="shorten it, or put the rest into the agent's `rules:`",
             )
-    return Command((*argv, *(("resume", start.session) if start.resumes else ()), "-"))
+    if start.resumes:
+        argv += ["resume", start.session]
+    if not start.interactive:
+        argv.append("-")
+    elif start.prompt:
+        argv += ["--", argument(start.prompt, "Codex")]
+    return Command(tuple(argv))
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:  # noqa: ARG001 - no hook can stop it between two turns

@@ -33,7 +33,10 @@ _INSTEAD = "remove it from the persona, or give the program an option of its own
 
 
 def command(start: Start) -> Command:
-    """The program as the manifest names it; nothing is added to it."""
+    """The program as the manifest names it; nothing is added to it.
+
+    In a terminal it is not told its prompt: nobody knows how it would take one.
+    """
     if not start.program:
         raise UsageError("there is no program to start", hint="say it, as in `command: [./agent]`")
     persona = start.persona

@@ -119,7 +119,10 @@ def command(start: Start) -> Command:
             hint="its sessions are named by a UUID, in lower case",
         )
     # The folder is trusted because somebody has said `run` in it: untrusted, it would not start.
-    argv = [*(start.program or ("gemini",)), "--output-format=stream-json", "--skip-trust"]
+    argv = list(start.program or ("gemini",))
+    if not start.interactive:
+        argv.append("--output-format=stream-json")
+    argv.append("--skip-trust")
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
     # It would start itself anew, and the first of the two processes hears no SIGTERM.
     environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}
@@ -129,6 +132,9 @@ def command(start: Start) -> Command:
         argv.append(f"--policy={start.scratch}/{POLICY_FILE}")
     if start.persona.system_prompt_file:
         environment["GEMINI_SYSTEM_MD"] = start.persona.system_prompt_file
+    if start.interactive and start.prompt:
+        prompt = foreign.argument(start.prompt, "Gemini CLI")
+        argv.append(f"--prompt-interactive={prompt}")
     return Command(tuple(argv), environment, files)
 
 

@@ -6,10 +6,11 @@ import selectors
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from rekindle import ports
 from rekindle.documents.launch import Vitals
 from rekindle.errors import AgentError, ProgramMissingError
 from rekindle.system import detached, kernel, orphans, signals
@@ -60,7 +61,7 @@ class Child:
             # A file, not a pipe: a long prompt must not wait for a program that does not read it.
             stdin.write(prompt.encode("utf-8", "replace"))
             stdin.seek(0)
-            try:
+            with starting(argv[0], folder):
                 self._popen = subprocess.Popen(  # noqa: S603 - an argv of our own making
                     list(argv),
                     stdin=stdin,
@@ -71,13 +72,6 @@ class Child:
                     process_group=0,
                     preexec_fn=kernel.here.end_with_parent(),  # noqa: PLW1509 - we have no other threads
                 )
-            except OSError as error:
-                raise _not_started(argv[0], folder, error) from error
-            except ValueError as error:  # a NUL in what was to be its words or its environment
-                raise AgentError(
-                    f"{argv[0]} could not be started: {error}",
-                    hint="look at `env:` and `command:` in rekindle.yaml",
-                ) from error
 
     @property
     def pid(self) -> int:
@@ -93,7 +87,7 @@ class Child:
     def errors(self) -> str:
         return self._errors.decode("utf-8", "replace")
 
-    def follow(self, every: float) -> Iterator[bytes | None]:
+    def follow(self, every: float) -> Generator[bytes | None, None, None]:
         """Its lines as they come, and None when none came for a while; ends when it has."""
         out, err = self._popen.stdout, self._popen.stderr
         if out is None or err is None:
@@ -109,7 +103,7 @@ class Child:
                 watched.register(end, selectors.EVENT_READ)
             # Where its end cannot be waited for, it is looked for more often.
             patience = every if end is not None else every / 10
-            while not _has_ended(self._popen.pid):
+            while not self._has_ended():
                 ready = [key.fileobj for key, _ in watched.select(patience)]
                 yield from self._read(ready, lines, watched)
                 yield None
@@ -139,6 +133,13 @@ class Child:
                 self._errors += piece
                 del self._errors[:-_ERRORS_KEPT]
 
+    def _has_ended(self) -> bool:
+        """Where the system lets us look without waiting for it, its number stays its until then."""
+        if not hasattr(os, "waitid"):  # macOS, before Python 3.13
+            return self._popen.poll() is not None
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._popen.pid, flags) is not None
+
     def ask_to_end(self) -> None:
         self._signal(signal.SIGTERM)
 
@@ -152,7 +153,7 @@ class Child:
                 os.killpg(self._popen.pid, number)
 
     def _reap(self) -> None:
-        if not _has_ended(self._popen.pid):
+        if not self._has_ended():
             self.kill()  # whoever followed has given up
         else:
             self._signal(signal.SIGKILL)  # the rest of its group
@@ -167,16 +168,14 @@ class Processes:
 
     def start(
         self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
-    ) -> Child:
+    ) -> ports.Child:
         return Child(argv, prompt=prompt, environment=environment, folder=folder)
 
     def start_detached(
         self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
     ) -> int:
-        try:
+        with starting(argv[0], folder):
             return detached.start(argv, environment=environment, folder=folder, output=output)
-        except OSError as error:
-            raise _not_started(argv[0], folder, error) from error
 
     def boot(self) -> str:
         return orphans.this_boot()
@@ -215,18 +214,22 @@ class _Lines:
             self._rest.clear()
 
 
-def _not_started(program: str, folder: str, error: OSError) -> AgentError:
-    if not Path(folder).is_dir():
-        return AgentError(
-            f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
-        )
-    return ProgramMissingError(program, error.strerror or str(error))
-
-
-def _has_ended(pid: int) -> bool:
-    """Whether our child has ended; it is not waited for yet, so that its number stays its."""
-    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    return os.waitid(os.P_PID, pid, flags) is not None
+@contextlib.contextmanager
+def starting(program: str, folder: str) -> Iterator[None]:
+    """Say why a program could not be started, in words that help."""
+    try:
+        yield
+    except OSError as error:
+        if not Path(folder).is_dir():
+            raise AgentError(
+                f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
+            ) from error
+        raise ProgramMissingError(program, error.strerror or str(error)) from error
+    except ValueError as error:  # a NUL in what was to be its words or its environment
+        raise AgentError(
+            f"{program} could not be started: {error}",
+            hint="look at `env:` and `command:` in rekindle.yaml",
+        ) from error
 
 
 def _read_some(fd: int) -> bytes | None:

@@ -14,10 +14,11 @@ from rekindle.documents import manifest
 from rekindle.errors import UsageError
 from rekindle.flows.watch_agents import Looked, WatchAgents
 from rekindle.policy import environment
+from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.system import disk, tmux
 from rekindle.system.processes import Interruption, Processes
-from rekindle.wiring.store import HARNESSES, open_store
+from rekindle.wiring.store import open_store
 
 TMUX_SESSION = "rekindle"
 
@@ -44,13 +45,12 @@ def start_in_tmux(project: Project, name: str) -> None:
     tmux.new_window(TMUX_SESSION, name, str(project.path), supervisor(name))
 
 
-def remember(store: FileStore, name: str, harness: str) -> None:
+def remember(store: FileStore, name: str, harness: Harness) -> None:
     """Keep what the operator's environment was: that of cron, or of a service, is nearly empty.
 
     Nothing that could be a secret: who logs in by a variable gives it to the service.
     """
-    own = HARNESSES[harness]
-    passed = environment.allowed(os.environ, own.PASSED_ON, own.NEVER_PASSED_ON)
+    passed = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
     kept = environment.without_secrets(passed)
     disk.replace(store.folder(name).environment, msgspec.json.encode(kept))
 

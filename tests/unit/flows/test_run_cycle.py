@@ -200,6 +200,7 @@ class Scene:
             rest=self.rest,
             interrupted=lambda: self.interruptions,
             by_hand=lambda: False,
+            goes_on=lambda: False,
             tell=self.told.append,
             notify=lambda what, words: self.notified.append((what, words)),
         )
@@ -535,6 +536,26 @@ def test_a_failure_while_following_is_told_once_and_the_agent_works_on(scene, mo
         "ops.jsonl: No space left on device"
     ]
     assert Said("still here") in scene.told
+
+
+def test_a_failure_of_ours_lets_go_of_the_agent_at_once(scene, monkeypatch):
+    """Not when its traceback is forgotten: until then the terminal would not be the person's."""
+    let_go = []
+
+    def follow(_child, _every):
+        try:
+            yield b"what the harness cannot read"
+        finally:
+            let_go.append(True)
+
+    monkeypatch.setattr(FakeChild, "follow", follow)
+    scene.plays(("clean",))
+    try:
+        scene.run()
+    except KeyError:
+        assert let_go
+    else:
+        pytest.fail("it was read")
 
 
 def test_hooks_are_folded_while_the_agent_works(scene):

@@ -279,6 +279,32 @@ def test_values_stay_values():
     )
 
 
+def test_in_a_terminal():
+    """Nothing of a stream; the task is the last word, and hooks are all that our settings hold."""
+    start = Start(
+        session=SESSION, hook=("hook",), scratch="/run", interactive=True, prompt="Ship it."
+    )
+    command = claude_code.command(start)
+    settings = "--settings=/run/hooks.json"
+    assert command.argv == ("claude", f"--session-id={SESSION}", settings, "--", "Ship it.")
+    assert list(json.loads(command.files["hooks.json"])) == ["hooks"]
+    going_on = Start(session=SESSION, resumes=True, interactive=True)
+    assert claude_code.command(going_on).argv == ("claude", f"--resume={SESSION}")
+
+
+@pytest.mark.parametrize("prompt", ["/clear it", "-p", "--help", "!ls", "\n /clear it"])
+def test_a_prompt_in_a_terminal_is_no_command(prompt):
+    """A space before it would be taken away."""
+    start = Start(session=SESSION, interactive=True, prompt=prompt)
+    assert claude_code.command(start).argv[-1] == f"The task: {prompt}"
+
+
+def test_a_prompt_that_no_command_line_holds():
+    """It is refused by us, in words that help."""
+    with pytest.raises(UsageError, match="too long for Claude Code in a terminal"):
+        claude_code.command(Start(session=SESSION, interactive=True, prompt="ä" * 70_000))
+
+
 @pytest.mark.parametrize("session", ["", "latest", f"{SESSION} ", f"{SESSION}\n", SESSION.upper()])
 def test_a_session_that_is_none(session):
     """Only what the CLI would find under exactly this name is asked for."""

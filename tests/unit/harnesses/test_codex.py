@@ -231,6 +231,15 @@ def test_a_system_prompt_that_is_too_long():
         codex.command(Start(session="", instructions="x" * 130_000))
 
 
+def test_in_a_terminal():
+    """A person can be asked for approvals, and the task is the last word."""
+    start = Start(session="", interactive=True, prompt="/clear it")
+    assert codex.command(start).argv == ("codex", "--", "The task: /clear it")
+    going_on = Start(session=SESSION, resumes=True, interactive=True, prompt="Go on.")
+    assert codex.command(going_on).argv == ("codex", "resume", SESSION, "--", "Go on.")
+    assert codex.command(Start(session="", interactive=True)).argv == ("codex",)
+
+
 def test_hooks_of_a_launch():
     """Each of ours is told on the command line, with the hash that has Codex run it."""
     program = ("/a b/py", "-I", "it's.pyc")

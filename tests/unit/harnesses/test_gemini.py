@@ -238,6 +238,15 @@ def test_a_session_that_goes_on_with_a_persona():
     assert command.environment["GEMINI_SYSTEM_MD"] == "/p/persona.md"
 
 
+def test_in_a_terminal():
+    """No stream; the task is an option of its own."""
+    start = Start(session=SESSION, interactive=True, prompt="-v is next")
+    named, task = f"--session-id={SESSION}", "--prompt-interactive=The task: -v is next"
+    assert gemini.command(start).argv == ("gemini", "--skip-trust", named, task)
+    going_on = Start(session=SESSION, resumes=True, interactive=True)
+    assert gemini.command(going_on).argv == ("gemini", "--skip-trust", f"--resume={SESSION}")
+
+
 @pytest.mark.parametrize("session", ["", "latest", "1", f"{SESSION}\n", SESSION.upper()])
 def test_a_session_that_is_none(session):
     """Least of all `latest`, which may be anybody's."""

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents.launch import Ended, Finished, Refused, Said
-from rekindle.harnesses import claude_code, codex_exit, gemini, gemini_exit, verdicts
+from rekindle.harnesses import (
+    claude_code,
+    codex,
+    codex_exit,
+    command,
+    gemini,
+    gemini_exit,
+    verdicts,
+)
 
 MESSAGES = Path(__file__).parents[3].parent / "shared" / "facts" / "limit-messages/messages.jsonl"
 
@@ -165,3 +173,15 @@ def test_what_stops_nothing_explains_nothing():
             assert claude_code.classify(ended).kind == "clean"
         else:
             assert kind(row["cli"], row["text"]) == ""
+
+
+@pytest.mark.parametrize("harness", [claude_code, codex, gemini, command])
+def test_who_leaves_a_terminal_has_finished(harness):
+    """There is no account of it, and nobody stopped it; what failed is still told from it."""
+    session = "0a1b2c3d-0000-4000-8000-00000000000f"
+    left = Ended(code=0, session=session, interactive=True)
+    assert harness.classify(left).kind == "clean"
+    failed = Ended(code=1, session=session, interactive=True, errors="something broke")
+    assert harness.classify(failed).kind == "crash"
+    stopped = Ended(code=0, session=session, interactive=True, stopped=True)
+    assert harness.classify(stopped).kind == "interrupted"
