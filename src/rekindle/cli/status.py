@@ -117,14 +117,15 @@ def _print(row: dict[str, Any], now: datetime) -> None:
     click.echo(f"  active: {ago(row['last_active'], now)}")
     if row["run"]:
         click.echo(f"  cycle:  {_cycle(row['run'], now)}")
-        click.echo(f"  spent:  {_spent(row['run'], row['budget'], now)}")
+        if row["budget"] or row["run"]["spent"]["tokens"]:
+            click.echo(f"  spent:  {_spent(row['run'], row['budget'], now)}")
     if row["relay"]:
         _print_relay(row["relay"], now)
     for line in _warnings(row):
         click.secho(f"  ! {line}", fg="yellow")
 
 
-def _cycle(run: dict[str, Any], now: datetime) -> str:  # noqa: PLR0911 - one for each way to be
+def _cycle(run: dict[str, Any], now: datetime) -> str:
     if run["safe_mode"]:
         where = "" if run["supervised"] else "; nobody keeps it"
         words = run["safe_mode"]["words"] or run["safe_mode"]["why"]

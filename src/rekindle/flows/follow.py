@@ -123,6 +123,9 @@ class Follow:
             self._watched.take(seen, now)
             self._meter.take(seen)
             self._world.tell(self._without_secrets(seen))
+        if not self._agent.harness.CAN.hooks:
+            told = Usage(self._watched.read_and_said, None, "estimated")
+            self._meter.take(Used(told, turn="all that it was given and said"))
 
     def _obey(self) -> None:
         """Whoever wants it to end: a signal to us, or the operator's word in the log."""
