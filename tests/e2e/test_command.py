@@ -95,7 +95,7 @@ def test_how_a_program_ends(rekindle, script, kind):
     manifest = rekindle.project / "rekindle.yaml"
     text = manifest.read_text().replace(f"{sys.executable}, agent.py", f'sh, -c, "{script}"')
     manifest.write_text(text)
-    assert (rekindle.start("run").wait() == 0) is (kind == "clean")
+    assert (rekindle.start("run", "--once").wait() == 0) is (kind == "clean")
     assert [one["exit"] for one in rekindle.events("launch.ended")] == [kind]
 
 

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -25,8 +24,10 @@ agents:
 PROGRAM = """\
 #!{python} -I
 import json, os, pathlib, sys
-session = sys.argv[-1].partition("=")[2]
+option, _, session = sys.argv[1].partition("=")
 kept = pathlib.Path(f"session-{{session}}")
+if option == "--resume" and not kept.exists():
+    sys.exit("no such session")
 print(json.dumps({{"opened": session}}), flush=True)
 if not kept.exists():
     kept.touch()
@@ -49,7 +50,6 @@ def loaded():
 class TestEcho(HarnessContract):
     harness = loaded()
     recordings = HERE / "recordings"
-    exits: ClassVar = {"text": "clean", "killed": "crash"}
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """`rekindle run`."""
 
+import sys
 from collections.abc import Callable
 
 import click
@@ -9,9 +10,9 @@ from rekindle.cli.options import as_json, open_agent, print_json
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Called, Compacted, Retried, Said
 from rekindle.errors import AgentError
-from rekindle.flows.launch import Fell, Launching, Report, Trouble
-from rekindle.flows.run_cycle import Outcome
-from rekindle.wiring.run import run_cycle
+from rekindle.flows.keep_running import Outcome
+from rekindle.flows.world import Fell, InSafeMode, Launching, Noticed, Report, Trouble, Waits
+from rekindle.wiring.run import keep_running
 
 INTERRUPTED = 130
 _WIDTH = 96
@@ -21,25 +22,40 @@ _HINTS = {
     "network": "when the network is back, `rekindle run` goes on where it was",
     "auth": "log the agent's CLI in, or mend its key, then `rekindle run` goes on",
     "billing": "pay, or raise the spend limit, then `rekindle run` goes on",
-    "budget": "raise what the CLI may spend, then `rekindle run` goes on",
+    "budget": "raise `budget:` and `rekindle run` goes on; `rekindle restart` begins a new one",
     "context-full": "the work does not fit one window: make the task or the relay smaller",
     "crash": "`rekindle events` shows what happened; `rekindle run` tries again",
 }
 
 
+_MENDS = {
+    "auth": "log the agent's CLI in, or mend its key",
+    "billing": "pay, or raise the spend limit",
+    "budget": "raise what the CLI may spend",
+    "context-full": "make the task or the relay smaller: the work does not fit one window",
+    "crash": "`rekindle events` shows what happened",
+    "clean": "it has ended by itself",
+}
+"""What a person does about it."""
+
+
 @click.command()
 @click.argument("agent", required=False)
+@click.option("--once", is_flag=True, help="End where it would wait, or need a person.")
+@click.option("--kept", is_flag=True, hidden=True, help="Go on with what was said before.")
 @as_json
-def run(agent: str | None, as_json: bool) -> int:
-    """Run one cycle of AGENT, and keep it alive until it is done.
+def run(agent: str | None, once: bool, kept: bool, as_json: bool) -> int:
+    """Run AGENT, and keep it alive until its work is done.
 
-    A process that crashes is started again in the same session, after everything that it left
-    running was ended; where the session cannot be brought back, a fresh one is told where the work
-    stands. Ctrl-C stops the agent, twice at once; the next `run` goes on where it was.
+    A process that crashes or hangs is started again in the same session, after everything that it
+    left running was ended; where the session cannot be brought back, a fresh one is told where the
+    work stands. Usage limits are waited out. What only a person can mend ends in safe mode: nothing
+    runs, and `rekindle restart` goes on. Ctrl-C stops the agent, twice at once; the next `run` goes
+    on where it was.
     """
     project, store, name = open_agent(agent)
     tell = _as_lines if as_json else _for_people(name)
-    outcome = run_cycle(project, store, name, _while_read(tell))
+    outcome = keep_running(project, store, name, _while_read(tell), once=once, kept=kept)
     if as_json:
         print_json({"report": "outcome", "outcome": outcome})
     return _ended(name, outcome, silent=as_json)
@@ -50,11 +66,15 @@ def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:
         if not silent:
             click.secho(f"✓ {name}: cycle {outcome.cycle} is done", fg="green")
         return 0
+    if outcome.kind == "unwanted":
+        if not silent:
+            click.echo(f"{name}: is not to run")
+        return 0
     if outcome.kind == "interrupted":
         if not silent:
             click.echo(f"{name}: stopped; `rekindle run {name}` goes on where it was")
         return INTERRUPTED
-    words = outcome.last.words if outcome.last else outcome.kind
+    words = outcome.words or (outcome.last.words if outcome.last else "") or outcome.kind
     raise AgentError(
         f"{name} stopped before cycle {outcome.cycle} was done: {words}",
         hint=_HINTS.get(outcome.kind, "`rekindle events` shows what happened"),
@@ -100,10 +120,10 @@ def _for_people(name: str) -> Callable[[Report], None]:
                 )
             case Compacted():
                 click.echo("  the conversation was compacted")
-            case Fell() if report.exit.kind != "clean":
+            case Fell():
                 _fell(report)
-            case Fell() if report.swept:
-                click.echo(f"  ended what it had left running ({report.swept})")
+            case Noticed() | Waits() | InSafeMode():
+                _stands(name, report)
             case Trouble():
                 click.secho(f"  ! {report.words}", fg="yellow", err=True)
             case _:
@@ -112,6 +132,34 @@ def _for_people(name: str) -> Callable[[Report], None]:
     return tell
 
 
+def _stands(name: str, report: Noticed | Waits | InSafeMode) -> None:
+    """Why nothing happens, and what to do about it."""
+    match report:
+        case Noticed():
+            click.secho(f"! {report.words}", fg="yellow")
+        case Waits():
+            click.echo(f"{name}: {_waits(report)}")
+        case InSafeMode():
+            mend = _MENDS.get(report.why, "`rekindle events` shows what happened")
+            click.secho(f"{name}: in safe mode: {report.words or report.why}", fg="red")
+            here = ", or Enter here" if sys.stdin.isatty() else ""
+            click.echo(f"  → {mend}; then `rekindle restart {name}`{here}")
+
+
+def _waits(report: Waits) -> str:
+    at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
+    why = {
+        "limit": "waits for its usage limit to pass",
+        "overload": "waits for the model, which is overloaded",
+        "network": "waits for the network",
+    }.get(report.why, "pauses after a crash")
+    return f"{why}, until {at}"
+
+
 def _fell(report: Fell) -> None:
+    if report.exit.kind == "clean":
+        if report.swept:
+            click.echo(f"  ended what it had left running ({report.swept})")
+        return
     left = f"; ended what it had left running ({report.swept})" if report.swept else ""
     click.secho(f"! {report.exit.words or report.exit.kind}{left}", fg="yellow")

@@ -15,10 +15,10 @@ from rekindle.documents import event as events
 from rekindle.documents import manifest
 from rekindle.documents.launch import Called, Opened
 from rekindle.errors import AgentError
-from rekindle.flows.launch import Fell, Launching, Report
+from rekindle.flows.world import Fell, Launching, Report
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
-from rekindle.wiring.run import run_cycle
+from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
 
 AGENT = "novelist"
@@ -37,6 +37,10 @@ _PATIENCE_SECONDS = 10.0
 _NOTICE_LINES = 6
 FIRST_KILL, SECOND_KILL = 3, 5
 """The chapters in whose writing the agent is killed."""
+
+
+HASTE = "runtime: {restart: {cooldown: 0s}}\n"
+"""Who watches does not want to wait."""
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -60,7 +64,7 @@ class Show:
     def run(self) -> Shown | None:
         """None where somebody stopped it."""
         (self._folder / manifest.FILE).write_text(
-            manifest.compose(AGENT, "claude-code", "PROMPT.md"), encoding="utf-8"
+            manifest.compose(AGENT, "claude-code", "PROMPT.md") + HASTE, encoding="utf-8"
         )
         (self._folder / "PROMPT.md").write_text(TASK, encoding="utf-8")
         project = config.load(self._folder)
@@ -70,7 +74,7 @@ class Show:
         self._say(f"   Next Action: {RELAY.splitlines()[-1]}")
         self._say("2. It works; every tool call leaves a sign of life through a hook.")
         program = (sys.executable, "-I", str(Path(stand_in.__file__)))
-        outcome = run_cycle(project, store, AGENT, self._tell, program=program)
+        outcome = keep_running(project, store, AGENT, self._tell, once=True, program=program)
         return self._count(store) if outcome.kind != "interrupted" else None
 
     def _tell(self, report: Report) -> None:

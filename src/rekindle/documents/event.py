@@ -9,7 +9,7 @@ are zero.
 """
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -131,6 +131,8 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     resumes: bool = False
     recovery: bool = False
     """A fresh session that takes over from one that was interrupted."""
+    why: str = ""
+    """Why it is a fresh one although there was a session to go on with."""
     boot: str = ""
     """The boot of the host, and how long after it: what is older cannot belong to the launch."""
     uptime: float = 0.0
@@ -152,9 +154,67 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     code: int | None = None
     swept: int = 0
     """How many processes it had left behind."""
+    seconds: float = 0.0
+    """How long it ran, by a clock that nobody sets."""
     usd: float | None = None
+    """What the CLI says that it cost."""
     tokens: int | None = None
     window: int | None = None
+    run_usd: float = 0.0
+    run_tokens: int = 0
+    """What the whole run has spent by then."""
+    unpriced: int = 0
+    """Launches of the run whose cost nobody knows."""
+
+
+class DesiredSaid(Event, frozen=True, kw_only=True, tag="desired.said"):
+    summary = "The operator said whether the agent is to run; this outranks every marker."
+    desired: Literal["running", "stopped"]
+
+
+class RestartAsked(Event, frozen=True, kw_only=True, tag="restart.asked"):
+    summary = "The operator asked for another start now, whatever stood in the way."
+    fresh: bool = False
+    """In a fresh session, not in the one that there is."""
+
+
+class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
+    summary = "A run began: what it spends and how often it crashes is counted from here."
+
+
+class RunEnded(Event, frozen=True, kw_only=True, tag="run.ended"):
+    summary = "A run is over: nobody starts the agent again unless the operator says so."
+    outcome: str
+    """done; budget; or what was not to be waited for."""
+    words: str = ""
+
+
+class SafeModeEntered(Event, frozen=True, kw_only=True, tag="safe_mode.entered"):
+    summary = "The agent is kept, runs nothing, and waits for a person."
+    why: str
+    words: str = ""
+
+
+class WaitStarted(Event, frozen=True, kw_only=True, tag="wait.started"):
+    summary = "Nothing is started before an instant: a pause, an outage, a usage limit."
+    why: str
+    until: datetime
+
+
+class HangNoticed(Event, frozen=True, kw_only=True, tag="hang.noticed"):
+    summary = "A process has shown nothing for a long time."
+    launch: str
+    words: str
+    ended: bool = False
+    """It was ended for it; else it is only said."""
+
+
+class SpendNoted(Event, frozen=True, kw_only=True, tag="spend.noted"):
+    summary = "What the run has spent so far, with the turns of the process that runs."
+    launch: str
+    tokens: int
+    usd: float = 0.0
+    unpriced: int = 0
 
 
 class LoopAdded(Event, frozen=True, kw_only=True, tag="loop.added"):
@@ -273,6 +333,14 @@ KINDS: tuple[type[Event], ...] = (
     CycleEnded,
     LaunchStarted,
     LaunchEnded,
+    DesiredSaid,
+    RestartAsked,
+    RunStarted,
+    RunEnded,
+    SafeModeEntered,
+    WaitStarted,
+    HangNoticed,
+    SpendNoted,
     LoopAdded,
     LoopResolved,
     StateAdopted,
@@ -298,6 +366,14 @@ AnyEvent = (
     | CycleEnded
     | LaunchStarted
     | LaunchEnded
+    | DesiredSaid
+    | RestartAsked
+    | RunStarted
+    | RunEnded
+    | SafeModeEntered
+    | WaitStarted
+    | HangNoticed
+    | SpendNoted
     | LoopAdded
     | LoopResolved
     | StateAdopted

@@ -27,6 +27,7 @@ ExitKind = Literal[
     "billing",
     "context-full",
     "budget",
+    "hang",
     "interrupted",
 ]
 
@@ -46,10 +47,16 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The text of the persona's system prompt."""
     program: tuple[str, ...] = ()
     """What is started in the place of the CLI's own program."""
+    usd_left: float | None = None
+    """What the launch may cost; None: nobody has said."""
+    interactive: bool = False
+    """It is started in a terminal, for a person who sits there."""
+    prompt: str = ""
+    """Of one in a terminal, what it begins with: its standard input is the person's."""
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A program to start. The prompt goes to its standard input."""
+    """A program to start. The prompt goes to its standard input, unless that is a terminal."""
 
     argv: tuple[str, ...]
     environment: dict[str, str] = {}
@@ -69,6 +76,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """It can go on in a session that it had before."""
     names_sessions: bool = True
     """A new session can be given its id."""
+    reports_money: bool = False
+    """It says what it has cost, and can be held to a cap."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -79,11 +88,15 @@ class Usage(msgspec.Struct, frozen=True):
     known: Known
     """`unknown` where the window is: nothing may be decided by it."""
     model: str = ""
+    written: int = 0
+    """What the turn has put out, in tokens."""
 
     def within(self, windows: Mapping[str, int]) -> "Usage":
         """The same in its model's window, where that was learnt from an earlier launch."""
         window = windows.get(self.model)
-        return Usage(self.tokens, window, "reported", self.model) if window else self
+        if not window:
+            return self
+        return Usage(self.tokens, window, "reported", self.model, self.written)
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -107,10 +120,18 @@ class Called(msgspec.Struct, frozen=True):
     """What it is given, in a line."""
 
 
+class Returned(msgspec.Struct, frozen=True):
+    """A tool call has ended, well or not."""
+
+    call: str
+
+
 class Used(msgspec.Struct, frozen=True):
     """A turn was made. Its model may be named in short; whole it stands in `Opened`."""
 
     usage: Usage
+    turn: str = ""
+    """Which one: a CLI may report the same turn several times. Empty: each report is one."""
 
 
 class Retried(msgspec.Struct, frozen=True):
@@ -145,11 +166,13 @@ class Finished(msgspec.Struct, frozen=True):
     status: int | None = None
     """The status with which the API refused, where it did."""
     usd: float | None = None
+    tokens: int | None = None
+    """All that was read and written, over all its turns, where it says so only at the end."""
     windows: dict[str, int] = {}
     """The size of the window of each model that was used."""
 
 
-Seen = Opened | Said | Called | Used | Retried | Refused | Compacted | Finished
+Seen = Opened | Said | Called | Returned | Used | Retried | Refused | Compacted | Finished
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +191,24 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The end of what it wrote to its standard error."""
     stopped: bool = False
     """We ended it, because the operator said so."""
+    interactive: bool = False
+    """It was in a terminal, where nothing but its exit code tells how it ended."""
+
+
+class Vitals(msgspec.Struct, frozen=True, kw_only=True):
+    """What the system knows of a launch that runs, whether it says anything or not."""
+
+    stopped: bool
+    """Somebody has stopped its process, as Ctrl-Z does: it can do nothing."""
+    cpu_seconds: float
+    """What its own process has used."""
+    tools: int
+    """How many other processes bear its mark."""
+    tools_cpu_seconds: float
+    """What they have used, with those that ended and were waited for, where the system counts them.
+
+    It falls when one ends that nobody of the launch waited for.
+    """
 
 
 class Exit(msgspec.Struct, frozen=True):

@@ -36,6 +36,13 @@ class Budget(msgspec.Struct, frozen=True):
     hours: Positive | None = None
 
 
+class Price(msgspec.Struct, frozen=True):
+    """What a model costs, in dollars for a million tokens."""
+
+    input: Annotated[float, msgspec.Meta(ge=0)]
+    output: Annotated[float, msgspec.Meta(ge=0)]
+
+
 class Agent(msgspec.Struct, frozen=True):
     harness: str
     prompt: str | None = None
@@ -104,7 +111,7 @@ class Manifest(msgspec.Struct, frozen=True):
     personas: dict[str, Persona] = {}
     runtime: dict[str, Any] = {}
     redact: Redact = Redact()
-    prices: dict[str, Any] = {}
+    prices: dict[str, Price] = {}
     notify: list[str] = []
     fleet: dict[str, Any] = {}
     pipelines: dict[str, Pipeline] = {}

@@ -1,8 +1,9 @@
-"""One cycle of an agent, kept alive until it is done or nothing more can be tried."""
+"""A cycle of an agent: which launch comes next, begun and ended in the log."""
 
 import secrets
 import uuid
 from contextlib import suppress
+from datetime import datetime
 
 import msgspec
 
@@ -10,75 +11,46 @@ from rekindle.documents import event as events
 from rekindle.documents import primer
 from rekindle.documents.launch import Exit, Start
 from rekindle.errors import ProgramMissingError, RekindleError, StoreError
+from rekindle.flows import transcripts
 from rekindle.flows.compose_primer import compose_primer
-from rekindle.flows.launch import Agent, Fell, Launch, Launching, World, ends_of
-from rekindle.policy import cycle as policy
-from rekindle.policy import sessions
-from rekindle.policy.cycle import Fresh, Over, Resume
+from rekindle.flows.launch import Launch
+from rekindle.flows.world import Agent, Fell, Launching, World
+from rekindle.policy import limits, sessions
+from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.fold import Projection
+from rekindle.policy.restart import LOST
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import ORPHAN_SECONDS, STOP_SECONDS
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    cycle: int
-    kind: str
-    """`clean`, or what stands in the way."""
-    last: Exit | None
-
-
 class RunCycle:
-    """The supervisor of one agent for one cycle."""
+    """The launches of one agent, one after the other; only its supervisor calls it."""
 
     def __init__(self, agent: Agent, world: World) -> None:
         self._agent = agent
         self._world = world
-        self._last: Exit | None = None
+        self.last: Exit | None = None
 
-    def run(self) -> Outcome:
-        with self._world.store.supervising(self._agent.name):
-            since = self._known().seq
-            self._settle()
-            number = self._open()
-            while True:
-                tried = list(sessions.of_cycle(self._known().attempts, number).values())
-                limits = self._world.settings.runtime.restart
-                step = policy.next_step(tried, since=since, now=self._world.clock(), limits=limits)
-                if isinstance(step, Over):
-                    if step.outcome == "clean":
-                        self._append(events.CycleEnded(ts=self._world.clock(), cycle=number))
-                    return Outcome(number, step.outcome, self._last)
-                if self._world.interrupted():
-                    return Outcome(number, "interrupted", self._last)
-                if isinstance(step, Resume) and not self._can_go_on(tried[-1]):
-                    step = Fresh(recovery=True)
-                self._launch(number, step)
+    def known(self) -> Projection:
+        """What the log says, with everything in it that others have handed in."""
+        seen = self._world.store.read(self._agent.name)
+        if seen.pending:
+            with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+                writer.fold()
+                return writer.projection
+        return seen.committed
 
-    def _can_go_on(self, last: Attempt) -> bool:
-        """Whether the last session is there to go on with, and is this CLI's own.
-
-        A file that somebody put in the place of its transcript would be taken for it by a CLI that
-        goes by names alone.
-        """
-        harness = self._agent.harness
-        if not harness.CAN.resumes or last.harness != harness.NAME:
-            return False
-        life = self._world.store.read(self._agent.name).projection.lives.get(last.session)
-        kept = ends_of(life.transcript) if life is not None and life.transcript else b""
-        return not kept or last.session.encode() in kept
-
-    def _known(self) -> Projection:
-        return self._world.store.read(self._agent.name).committed
-
-    def _append(self, *new: events.AnyEvent) -> None:
+    def append(self, *new: events.AnyEvent) -> Projection:
         with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
             writer.append(*new)
             writer.project()
+            return writer.projection
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """End what a supervisor that is gone has left running, before anything is started."""
-        for mark, one in self._known().attempts.items():
+        known = self.known()
+        for mark, one in known.attempts.items():
             if one.exit:
                 continue
             # The agent itself may be among them, told to end by its supervisor's death and still
@@ -88,57 +60,77 @@ class RunCycle:
             )
             found = Exit("crash", "its supervisor was gone before it ended")
             reported = self._opened_by(mark)
-            self._append(
+            spent = known.run.spent_of_run()
+            self.append(
                 events.LaunchEnded(
                     ts=self._world.clock(),
                     launch=mark,
                     cycle=one.cycle,
                     session=one.session or reported,
-                    exit=policy.LOST,
+                    exit=LOST,
                     resumes=one.resumes,
                     # Without hooks of its own nobody knows how far it came.
                     opened=bool(reported) or not self._agent.harness.CAN.launch_hooks,
                     words=found.words,
                     swept=swept,
+                    seconds=_worked(one, known.last_active),
+                    run_usd=spent.usd,
+                    run_tokens=spent.tokens,
+                    unpriced=spent.unpriced + self._is_unpriced(),
                 )
             )
             self._world.tell(Fell(found, swept))
+
+    def _is_unpriced(self) -> bool:
+        """Whether only the CLI's last account would have said what a launch has cost."""
+        return self._agent.harness.CAN.reports_money and not self._agent.prices
 
     def _opened_by(self, mark: str) -> str:
         """The session that hooks told of, whether or not somebody has folded that yet."""
         lives = self._world.store.read(self._agent.name).projection.lives
         return sessions.of_launch(lives, mark)
 
-    def _open(self) -> int:
+    def open(self) -> int:
         """Go on with the cycle that was begun, or begin the next."""
-        known = self._known()
+        known = self.known()
         if known.is_cycle_open:
             return known.cycle
-        self._append(events.CycleStarted(ts=self._world.clock(), cycle=known.cycle + 1))
+        self.append(events.CycleStarted(ts=self._world.clock(), cycle=known.cycle + 1))
         return known.cycle + 1
 
-    def _launch(self, number: int, step: Fresh | Resume) -> None:
-        launch = Launch(secrets.token_hex(8), self._agent, self._world, self._plan(step))
+    def launch(self, number: int, step: Fresh | Resume, tried: list[Attempt]) -> None:
+        """Start a process, follow it, and keep what became of it."""
+        if isinstance(step, Resume) and not self._can_go_on(tried[-1]):
+            step = Fresh(recovery=True, why="its session is not there to go on with")
+        fresh = self._world.store.folder(self._agent.name).fresh
+        if isinstance(step, Resume) and fresh.exists():
+            step = Fresh(recovery=False, why="as the operator said")
+        spent = self.known().run.spent_of_run()
         recovery = isinstance(step, Fresh) and step.recovery
         prompt = self._prompt(recovering=recovery) if isinstance(step, Fresh) else primer.RESUMED
-        boot, uptime = self._world.processes.boot(), self._world.processes.uptime()
-        # Known before it is started: whoever finds it without an end looks for what it left.
-        self._append(
-            events.LaunchStarted(
-                ts=self._world.clock(),
-                launch=launch.mark,
-                cycle=number,
-                session=launch.start.session,
-                harness=self._agent.harness.NAME,
-                resumes=launch.start.resumes,
-                recovery=recovery,
-                boot=boot,
-                uptime=uptime,
-            )
+        plan = self._plan(step, spent.usd, prompt)
+        launch = Launch(secrets.token_hex(8), self._agent, self._world, plan, spent)
+        origin = events.LaunchStarted(
+            ts=self._world.clock(),
+            launch=launch.mark,
+            cycle=number,
+            session=launch.start.session,
+            harness=self._agent.harness.NAME,
+            resumes=launch.start.resumes,
+            recovery=recovery,
+            why=step.why if isinstance(step, Fresh) else "",
+            boot=self._world.processes.boot(),
+            uptime=self._world.processes.uptime(),
         )
-        self._world.tell(Launching(number, launch.start.session, launch.start.resumes, recovery))
+        # Known before it is started: whoever finds it without an end looks for what it left.
+        origin = msgspec.structs.replace(origin, seq=self.append(origin).seq)
+        # Only now: killed in between, the next one is fresh too, which loses nothing.
+        fresh.unlink(missing_ok=True)
+        self._world.tell(
+            Launching(number, origin.session, origin.resumes, origin.recovery, origin.why)
+        )
         try:
-            found = launch.run(prompt)
+            found = launch.run(prompt, origin)
         except RekindleError as error:
             # Nothing was started: an open launch would be taken for a session to go on with.
             with suppress(StoreError):  # then the next run finds it open, and settles it
@@ -148,20 +140,42 @@ class RunCycle:
             raise
         # What it left behind goes before anything else is started.
         swept = self._world.processes.end_marked(
-            launch.mark, boot=boot, uptime=uptime, patience=ORPHAN_SECONDS
+            launch.mark, boot=origin.boot, uptime=origin.uptime, patience=ORPHAN_SECONDS
         )
-        self._last = found
+        self.last = found
         self._ended(number, launch, found, swept=swept)
         self._world.tell(Fell(found, swept))
 
-    def _plan(self, step: Fresh | Resume) -> Start:
+    def _can_go_on(self, last: Attempt) -> bool:
+        """Whether the last session is there to go on with, whole, and is this CLI's own.
+
+        A file that somebody put in the place of its transcript would be taken for it by a CLI that
+        goes by names alone; and one that a power loss has cut, for all that there was. Where there
+        is none, the CLI says so itself.
+        """
+        harness = self._agent.harness
+        if not harness.CAN.resumes or last.harness != harness.NAME:
+            return False
+        life = self._world.store.read(self._agent.name).projection.lives.get(last.session)
+        kept = transcripts.ends(life.transcript) if life is not None and life.transcript else b""
+        if life is None or not kept:
+            return True
+        prompt = life.asked.call if life.asked else ""
+        is_whole = not prompt or harness.holds(transcripts.lines(life.transcript), prompt)
+        return is_whole and last.session.encode() in kept
+
+    def _plan(self, step: Fresh | Resume, spent: float, prompt: str) -> Start:
         own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""
+        cap = self._agent.budget.usd if self._agent.budget else None
         return Start(
             session=step.session if isinstance(step, Resume) else own,
             resumes=isinstance(step, Resume),
             persona=self._agent.persona,
             instructions=self._agent.instructions,
             program=self._agent.program,
+            usd_left=None if cap is None else max(cap - spent, 0.0),
+            interactive=self._agent.stays,
+            prompt=prompt if self._agent.stays else "",
         )
 
     def _prompt(self, *, recovering: bool) -> str:
@@ -182,12 +196,16 @@ class RunCycle:
         usage = launch.usage()
         if usage is not None and watched.finished is not None:
             usage = usage.within(watched.finished.windows)
+        if self._agent.stays:
+            watched.opened = self._opened_by(launch.mark)  # its stream is the person's screen
         opened = watched.opened == (start.session or watched.opened) != ""
         # Who has nothing to go on with opens nothing, and yet was interrupted once it ran.
         ran = launch.code is not None and not self._agent.harness.CAN.resumes
-        self._append(
+        spent = launch.meter.spent(ended=True)
+        now = self._world.clock()
+        self.append(
             events.LaunchEnded(
-                ts=self._world.clock(),
+                ts=now,
                 launch=launch.mark,
                 cycle=number,
                 session=start.session or watched.opened,
@@ -196,11 +214,31 @@ class RunCycle:
                 opened=opened or ran,
                 words=found.words,
                 hint=found.hint,
-                resets_at=found.resets_at,
+                resets_at=_resets_at(found, now),
                 code=launch.code,
                 swept=swept,
+                seconds=launch.seconds,
                 usd=watched.finished.usd if watched.finished else None,
                 tokens=usage.tokens if usage else None,
                 window=usage.window if usage else None,
+                run_usd=spent.usd,
+                run_tokens=spent.tokens,
+                unpriced=spent.unpriced,
             )
         )
+
+
+def _resets_at(found: Exit, now: datetime) -> int | None:
+    """When a limit ends, made out once, here: the zone and the hour that it was said in count."""
+    if found.resets_at is not None or found.kind != "limit":
+        return found.resets_at
+    zone = now.astimezone().tzinfo
+    told = limits.resets_at(found.hint, now=now, zone=zone) if zone else None
+    return int(told.timestamp()) + 1 if told else None
+
+
+def _worked(one: Attempt, active: datetime | None) -> float:
+    """How long a launch has worked whose end nobody saw: up to its last sign of life."""
+    if one.began is None or active is None:
+        return 0.0
+    return max(0.0, (active - one.began).total_seconds())

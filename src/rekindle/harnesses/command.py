@@ -5,14 +5,16 @@ one, which is told so. Every line that it writes is something said; how full its
 knows, and what was read and said is estimated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Said, Seen, Start, Usage
-from rekindle.errors import UsageError
+from rekindle.documents.manifest import Permissions
+from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import verdicts
 
 NAME = "command"
@@ -27,13 +29,20 @@ LINE_CHARACTERS = 2_000
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
 """What a shell ends with that it is started by."""
+_INSTEAD = "remove it from the persona, or give the program an option of its own in `command:`"
 
 
 def command(start: Start) -> Command:
-    """The program as the manifest names it; nothing is added to it."""
+    """The program as the manifest names it; nothing is added to it.
+
+    In a terminal it is not told its prompt: nobody knows how it would take one.
+    """
     if not start.program:
         raise UsageError("there is no program to start", hint="say it, as in `command: [./agent]`")
     persona = start.persona
+    permissions = persona.permissions or Permissions()
+    if rules := [*(permissions.allowed_tools or ()), *(permissions.deny or ())]:
+        raise UnenforceableError("a program that we know nothing of", rules[0], hint=_INSTEAD)
     for name, value in (
         ("permissions", persona.permissions),
         ("system_prompt_file", persona.system_prompt_file),
@@ -42,7 +51,7 @@ def command(start: Start) -> Command:
         if value is not None:
             raise UsageError(
                 f"a program that we know nothing of cannot be held to a persona's `{name}:`",
-                hint=f"remove `{name}:`, or give the program an option of its own in `command:`",
+                hint=_INSTEAD,
             )
     return Command(start.program)
 
@@ -54,6 +63,10 @@ def hooks(
     folder: str = "",  # noqa: ARG001 - as above
 ) -> dict[str, Any]:
     return {}
+
+
+def muted(found: Installation) -> Muted | None:  # noqa: ARG001 - it has no hooks
+    return None
 
 
 def told(event: str, text: str) -> str:  # noqa: ARG001 - no hook of it is ever called
@@ -73,6 +86,10 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:  # noqa: ARG001 - it keeps none
     return None
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - as above
+    return False
 
 
 def classify(ended: Ended) -> Exit:

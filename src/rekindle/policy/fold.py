@@ -15,7 +15,9 @@ from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent, Unrecognised
 from rekindle.documents.state import State
 from rekindle.policy import loops, sessions, settings
+from rekindle.policy import run as runs
 from rekindle.policy.loops import Loop, Mark
+from rekindle.policy.run import Run
 from rekindle.policy.sessions import Attempt, Life
 
 FromSession = (
@@ -74,6 +76,7 @@ class Projection(msgspec.Struct, frozen=True):
     cycle: int = 0
     """The last cycle that began."""
     cycle_ended: int = 0
+    run: Run = Run()
 
     @property
     def is_cycle_open(self) -> bool:
@@ -177,6 +180,7 @@ class _Working:
         self.attempts = dict(before.attempts)
         self.cycle = before.cycle
         self.cycle_ended = before.cycle_ended
+        self.run = before.run
 
     def projection(self) -> Projection:
         return Projection(
@@ -194,6 +198,7 @@ class _Working:
             self.attempts,
             self.cycle,
             self.cycle_ended,
+            self.run,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
@@ -237,8 +242,11 @@ class _Working:
                 sessions.launched(self.attempts, event)
             case events.LaunchEnded():
                 sessions.over(self.attempts, event)
+                self.run = runs.happened(self.run, event)
+            case events.DesiredSaid():
+                self.run = runs.said(self.run, event)
             case _:
-                pass
+                self.run = runs.happened(self.run, event)
 
     def _session(self, event: FromSession) -> None:
         if event.visitor:

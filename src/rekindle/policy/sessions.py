@@ -20,6 +20,8 @@ class Asked(msgspec.Struct, frozen=True, order=True):
 
     ts: datetime
     text: str
+    call: str = ""
+    """The prompt's own id, by which its transcript may know it; empty: it has none."""
 
 
 class Life(msgspec.Struct, frozen=True):
@@ -53,6 +55,9 @@ class Attempt(msgspec.Struct, frozen=True):
     """How it ended; empty: it runs, or its supervisor went before it."""
     ended: datetime | None = None
     opened: bool = False
+    words: str = ""
+    resets_at: int | None = None
+    seconds: float = 0.0
 
 
 Lives = Mapping[str, Life]
@@ -85,7 +90,7 @@ def ended(lives: dict[str, Life], session: str, ts: datetime) -> None:
 
 def asked(lives: dict[str, Life], event: events.PromptSubmitted) -> None:
     known = lives.get(event.session, Life())
-    found = Asked(event.ts, event.text)
+    found = Asked(event.ts, event.text, event.call)
     if known.asked is None or found > known.asked:
         lives[event.session] = msgspec.structs.replace(known, asked=found)
 
@@ -105,7 +110,7 @@ def launched(attempts: dict[str, Attempt], event: events.LaunchStarted) -> None:
 
 def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
     known = attempts.get(event.launch) or Attempt(event.cycle, event.session, event.resumes)
-    if known.ended is None or (event.ts, event.exit) > (known.ended, known.exit):
+    if known.ended is None or _end(event) > _end_of(known):
         attempts[event.launch] = msgspec.structs.replace(
             known,
             # A CLI that names its sessions itself says so only once it runs.
@@ -113,7 +118,19 @@ def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
             exit=event.exit,
             ended=event.ts,
             opened=event.opened,
+            words=event.words,
+            resets_at=event.resets_at,
+            seconds=event.seconds,
         )
+
+
+def _end(event: events.LaunchEnded) -> tuple[object, ...]:
+    """What is compared where a launch was ended twice, so that the order never decides."""
+    return event.ts, event.exit, event.words, event.resets_at or 0, event.seconds, event.opened
+
+
+def _end_of(known: Attempt) -> tuple[object, ...]:
+    return known.ended, known.exit, known.words, known.resets_at or 0, known.seconds, known.opened
 
 
 def of_cycle(attempts: Attempts, cycle: int) -> dict[str, Attempt]:

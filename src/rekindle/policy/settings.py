@@ -137,10 +137,23 @@ SAME_START_SECONDS = 5.0
 """Hooks installed twice ask for the primer twice; within this time that is one start."""
 FOLD_EVERY_SECONDS = 2.0
 """How often a supervisor folds what hooks have reported, at most."""
+POLL_SECONDS = 1.0
+"""How often a supervisor that waits looks for the operator's word."""
 STOP_SECONDS = 10.0
 """How long an agent that is asked to end may take before it is killed."""
 ORPHAN_SECONDS = 0.1
 """How long a process that a launch left behind may take to end before it is killed."""
+LIMIT_PROBE_SECONDS = 900.0
+"""How long after a usage limit whose end nobody knows it is tried again; it doubles."""
+MAX_LIMIT_PROBE_SECONDS = 3600.0
+"""The longest of these."""
+FINISHED_SECONDS = 60.0
+"""How long a program that has given its last account may take to exit before it is ended."""
+SECONDS_AN_HOUR = 3600.0
+BUSY_SHARE = 0.05
+"""The share of a processor above which a silent process counts as working."""
+NOTIFY_SECONDS = 10.0
+"""How long a supervisor waits for its notifications to be delivered, all of them together."""
 REDACT_GUESSABLE_CHARACTERS = 20
 """Secrets shorter than this show less of their hash: they could be guessed."""
 REDACT_ROUNDS = 4
@@ -188,6 +201,10 @@ FIXED: dict[str, tuple[Any, str]] = {
         FOLD_EVERY_SECONDS,
         "How often a supervisor folds what hooks have reported, at most.",
     ),
+    "run.poll_seconds": (
+        POLL_SECONDS,
+        "How often a supervisor that waits looks for the operator's word.",
+    ),
     "run.stop_seconds": (
         STOP_SECONDS,
         "How long an agent that is asked to end may take before it is killed.",
@@ -195,6 +212,23 @@ FIXED: dict[str, tuple[Any, str]] = {
     "run.orphan_seconds": (
         ORPHAN_SECONDS,
         "How long a process that a launch left behind may take to end before it is killed.",
+    ),
+    "run.finished_seconds": (
+        FINISHED_SECONDS,
+        "How long a program that has given its last account may take to exit, then it is ended.",
+    ),
+    "run.busy_share": (
+        BUSY_SHARE,
+        "The share of a processor above which a silent process counts as working.",
+    ),
+    "limits.probe_seconds": (
+        LIMIT_PROBE_SECONDS,
+        "How long after a usage limit whose end nobody knows it is tried again; it doubles.",
+    ),
+    "limits.max_probe_seconds": (MAX_LIMIT_PROBE_SECONDS, "The longest of these."),
+    "notify.seconds": (
+        NOTIFY_SECONDS,
+        "How long a supervisor waits for its notifications to be delivered, all together.",
     ),
     "limits.minute_margin_seconds": (
         RESET_MINUTE_MARGIN_SECONDS,

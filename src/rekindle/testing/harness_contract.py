@@ -5,61 +5,104 @@ Subclass it in a test module and say which harness, and where its recordings are
     class TestMine(HarnessContract):
         harness = mine
         recordings = Path(__file__).parent / "recordings"
-        exits = {"text": "clean", "sigkill": "crash"}
 
-pytest finds the tests by themselves; they run on recordings, at the speed of unit tests.
+pytest finds the tests by themselves; they run on the recordings, at the speed of unit tests. What
+a harness should make of each recording stands beside them, in `expected.json`: see
+`rekindle.testing.expected`. What a CLI cannot do, by its `Capabilities`, is not asked for.
 """
 
 import json
-import random
 import re
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
-from rekindle.documents.hookline import HookLine
+import msgspec
+
+from rekindle.documents import event
+from rekindle.documents.event import AnyEvent
+from rekindle.documents.hooksettings import PROGRAM, Command, read_command, wanted
 from rekindle.documents.identity import AGENT_NAME
-from rekindle.documents.launch import Ended, ExitKind, Start, Used
-from rekindle.errors import RekindleError
+from rekindle.documents.launch import (
+    MARK,
+    Ended,
+    ExitKind,
+    Finished,
+    Refused,
+    Seen,
+    Start,
+    Usage,
+    Used,
+)
+from rekindle.documents.launch import Command as Made
+from rekindle.documents.manifest import Permissions, Persona
+from rekindle.errors import DocumentError, RekindleError, UnenforceableError, UsageError
+from rekindle.policy import environment
 from rekindle.ports import Harness
+from rekindle.testing import expected, hostile
+from rekindle.testing.expected import Expected
 from rekindle.testing.recording import Recording, load_all
 
 _SESSION = "0a1b2c3d-0000-4000-8000-00000000000f"
+_OTHER = "ffff2c3d-0000-4000-8000-00000000000f"
 _KINDS = frozenset(get_args(ExitKind))
 _NO_SESSIONS = ("--help", "-c", "latest", "../up", "", "a b", "x\0y")
-_TOLD_AT = ("SessionStart", "BeforeAgent")
-_SEED = 20260409
-_DAMAGED_EACH = 20
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,}\Z")
+_ALWAYS_PASSED_ON = {"PATH": "/bin", "HOME": "/home/user"}
+_HOOK = ("/a b/python", "-I", f"/a b/{PROGRAM}")
+_GONE = ("/nowhere/python", f"/nowhere/{PROGRAM}")
+_FACTS = frozenset({"session.started", "session.ended", "prompt.submitted", "heartbeat"})
+"""What priming, recovery and the signs of life are made from."""
+_NOBODYS_RULE = "Bash(\0)"
+"""What no CLI can be held to: it cannot even be told."""
+_DASHED = "--no-option"
+_WORDS_CHARACTERS = 400
 
 
 class HarnessContract:
     harness: ClassVar[Harness]
     recordings: ClassVar[Path]
-    """A folder of recordings, one file a case."""
-    exits: ClassVar[Mapping[str, ExitKind]]
-    """How each case ended."""
+    """A folder of recordings, one file a case, with their `expected.json`."""
     program: ClassVar[tuple[str, ...]] = ("some-program",)
     """What is started; the `command` harness has no program of its own."""
 
-    def kept(self) -> list[Recording]:
+    def kept(self) -> tuple[Recording, ...]:
         found = load_all(self.recordings)
         assert found, f"no recordings in {self.recordings}"
         return found
 
-    def start(self, *, session: str = _SESSION, resumes: bool = False) -> Start:
+    def start(self, *, session: str = _SESSION, resumes: bool = False, **more: Any) -> Start:
         own = session if resumes or self.harness.CAN.names_sessions else ""
-        return Start(
-            session=own,
-            resumes=resumes,
-            hook=("/py", "-I", "-S", "/hook.pyc") if self.harness.CAN.hooks else (),
-            scratch="/scratch",
-            program=self.program,
-        )
+        hook = _HOOK if self.harness.CAN.hooks else ()
+        given = {"hook": hook, "scratch": "/scratch", "program": self.program, **more}
+        return Start(session=own, resumes=resumes, **given)
+
+    def starts(self) -> Iterator[dict[str, Any]]:
+        """Of a fresh session, and of one that goes on."""
+        yield {}
+        if self.harness.CAN.resumes:
+            yield {"resumes": True}
+
+    # What it is
 
     def test_it_has_a_name_and_says_how_it_is_installed(self) -> None:
         """The name stands in manifests and records; whoever lacks the program is told."""
         assert AGENT_NAME.match(self.harness.NAME)
         assert self.harness.INSTALL
+        assert (self.harness.HOOK_FILES is not None) is self.harness.CAN.hooks
+
+    def test_its_environment_is_its_own(self) -> None:
+        """It gets what it is set up with: no other program's keys, and no mark of ours."""
+        passed_on, never = self.harness.PASSED_ON, self.harness.NEVER_PASSED_ON
+        assert all(_VARIABLE.match(name) for name in (*passed_on, *never))
+        unwanted = dict.fromkeys((*never, MARK, "REKINDLE_AGENT", "UNRELATED_KEY"), "x")
+        ours = {**unwanted, **_ALWAYS_PASSED_ON}
+        assert environment.allowed(ours, passed_on, never) == _ALWAYS_PASSED_ON
+        for how in self.starts():
+            assert not set(self.harness.command(self.start(**how)).environment) & set(ours)
+
+    # How it is started
 
     def test_a_command_is_made_anew_each_time(self) -> None:
         """Nothing is left in it from the launch before: no option adds up."""
@@ -67,91 +110,226 @@ class HarnessContract:
         if self.harness.CAN.resumes:
             self.harness.command(self.start(resumes=True))
         assert self.harness.command(self.start()) == first
-        assert first.argv[: len(self.program)] == self.program
         assert all("\0" not in word for word in first.argv)
 
-    def test_a_session_is_given_its_id(self) -> None:
-        """A new one where the CLI takes one, one that goes on always."""
-        if self.harness.CAN.names_sessions and self.harness.CAN.resumes:
-            assert any(_SESSION in word for word in self.harness.command(self.start()).argv)
-        if self.harness.CAN.resumes:
-            going_on = self.harness.command(self.start(resumes=True)).argv
-            assert any(_SESSION in word for word in going_on)
+    def test_the_program_is_the_one_asked_for(self) -> None:
+        """Another in its place, or the CLI's own; without either nothing can be started."""
+        for how in self.starts():
+            made = self.harness.command(self.start(**how))
+            assert made.argv[: len(self.program)] == self.program
+        own = self.made(program=())
+        assert own is None or own.argv[0] not in {"", *self.program}
+        if self.harness.HOOK_FILES is not None:
+            assert own is not None
+            assert own.argv[0] == self.harness.HOOK_FILES.program
 
-    def test_only_a_session_s_id_is_resumed(self) -> None:
+    def test_a_session_is_given_its_id(self) -> None:
+        """A new one where the CLI takes one, one that goes on always, and it is told which of both.
+
+        Else a session that is gone would be begun anew in silence.
+        """
+        if not self.harness.CAN.resumes:
+            return
+        fresh = self.harness.command(self.start()).argv
+        going_on = self.harness.command(self.start(resumes=True)).argv
+        assert _names(fresh, _SESSION) is self.harness.CAN.names_sessions
+        assert _names(going_on, _SESSION)
+        assert fresh != going_on
+
+    def test_only_a_session_s_id_is_passed_on(self) -> None:
         """What a CLI could take for an option, a name or the newest session is refused."""
         if not self.harness.CAN.resumes:
             return
-        for text in _NO_SESSIONS:
-            try:
-                made = self.harness.command(self.start(session=text, resumes=True))
-            except RekindleError:
-                continue
-            raise AssertionError(f"{text!r} was taken for a session: {made.argv}")
+        for resumes in (True, False) if self.harness.CAN.names_sessions else (True,):
+            for text in _NO_SESSIONS:
+                try:
+                    made = self.harness.command(self.start(session=text, resumes=resumes))
+                except RekindleError:
+                    continue
+                raise AssertionError(f"{text!r} was taken for a session: {made.argv}")
 
     def test_files_stay_in_the_scratch_folder(self) -> None:
-        """Their names are names, not paths."""
-        for name in self.harness.command(self.start()).files:
-            assert re.fullmatch(r"[a-z][a-z0-9.-]*", name), name
+        """Their names are names, not paths; and the program is told where they are."""
+        read_only = Persona(permissions=Permissions(allowed_tools=[]))
+        for more in ({}, {"persona": read_only}):
+            made = self.made(**more) or Made(())
+            for name in made.files:
+                assert re.fullmatch(r"[a-z][a-z0-9.-]*", name), name
+                assert f"/scratch/{name}" in _whole(made, files=False)
 
-    def test_hooks_start_our_program_and_have_a_time_limit(self) -> None:
-        """Each names the harness and its event, in words of ours, and can be written as JSON."""
+    # What a persona asks for
+
+    def made(self, **more: Any) -> Made | None:
+        """The command for a start; None, where it is refused in words that name the reason."""
+        try:
+            return self.harness.command(self.start(**more))
+        except (UsageError, UnenforceableError) as error:
+            refused = error
+        assert refused.hint, f"{refused}: what can be done instead?"
+        return None
+
+    def test_permissions_are_kept_or_refused(self) -> None:
+        """Each makes another command of it, in a session that goes on too; none is ignored."""
+        for how in self.starts():
+
+            def given(*, _how: Any = how, **rules: list[str]) -> Made | None:
+                return self.made(persona=Persona(permissions=Permissions(**rules)), **_how)
+
+            alone = self.harness.command(self.start(**how))
+            nothing, reads = given(allowed_tools=[]), given(allowed_tools=["Read", "Grep"])
+            shell, writes = given(allowed_tools=["Bash"]), given(allowed_tools=["Write", "Edit"])
+            no_shell, no_writes = given(deny=["Bash"]), given(deny=["Write", "Edit"])
+            both = given(allowed_tools=["Bash"], deny=["Bash"])
+            for group in (
+                (alone, nothing, shell, writes),
+                (alone, reads, shell, writes),
+                (alone, no_shell, no_writes),
+                (alone, shell, both),
+            ):
+                known = [one for one in group if one is not None]
+                assert all(known.count(one) == 1 for one in known), known
+
+    def test_a_permission_that_cannot_be_kept_is_refused(self) -> None:
+        """By its name, whether it is to be allowed or denied: nobody may trust what is not held."""
+        for rules in ({"allowed_tools": [_NOBODYS_RULE]}, {"deny": ["Bash", _NOBODYS_RULE]}):
+            start = self.start(persona=Persona(permissions=Permissions(**rules)))
+            try:
+                made = self.harness.command(start)
+            except UnenforceableError:
+                continue
+            raise AssertionError(f"{_NOBODYS_RULE!r} was taken for a permission: {made.argv}")
+
+    def test_a_system_prompt_is_given_or_refused(self) -> None:
+        """By its file or by its words; both come with the start."""
+        file, words = "/personas/keeper.md", "You keep the light."
+        made = self.made(persona=Persona(system_prompt_file=file), instructions=words)
+        assert made is None or file in _whole(made) or words in _whole(made)
+
+    def test_nothing_that_is_given_becomes_an_option(self) -> None:
+        """A name or a text that begins with a dash is joined to its option, or refused."""
+        for persona in (
+            Persona(system_prompt_file=_DASHED),
+            Persona(permissions=Permissions(allowed_tools=[_DASHED])),
+            Persona(permissions=Permissions(deny=[_DASHED])),
+        ):
+            for how in self.starts():
+                made = self.made(persona=persona, instructions=_DASHED, **how)
+                assert made is None or not _begins(made.argv, _DASHED), made
+
+    # What its hooks tell
+
+    def test_hooks_are_ours_and_never_stand_in_the_way(self) -> None:
+        """Each is found again as ours, has a time limit, and succeeds where our program is gone."""
         if not self.harness.CAN.hooks:
             return
         for supervised in (False, True):
-            made = self.harness.hooks(("/py", "/a b/hook.pyc"), supervised=supervised, folder="/f")
-            text = json.dumps(made)
-            assert "'/a b/hook.pyc'" in text, "a path with a space is quoted"
-            assert f" {self.harness.NAME} " in text
-            assert text.count('"timeout"') == text.count('"command":')
-        said = [self.harness.told(event, "what it is told") for event in _TOLD_AT]
-        assert any("what it is told" in text for text in said)
+            for folder in ("", "/a folder"):
+                made = self.harness.hooks(_HOOK, supervised=supervised, folder=folder)
+                for _, _, hook in wanted(json.loads(json.dumps(made))):
+                    found = read_command(hook["command"])
+                    assert found is not None, hook
+                    told = Command(_HOOK[0], _HOOK[-1], self.harness.NAME, found.event, folder)
+                    assert found == told
+                    assert hook["timeout"] >= 1
+        gone = wanted(self.harness.hooks(_GONE, supervised=True))
+        lines = [f"({hook['command']}) || exit 1" for _, _, hook in gone]
+        shell = ["/bin/sh", "-c", "\n".join(lines)]
+        ended = subprocess.run(shell, capture_output=True, check=False)  # noqa: S603 - as a CLI does
+        assert ended.returncode == 0, "a hook that fails must not block the CLI"
 
-    def test_every_recording_is_read(self) -> None:
-        """It ends as what it was, and says so in a line."""
-        found = {one.name: one.exit(self.harness) for one in self.kept()}
-        assert {name: one.kind for name, one in found.items()} == dict(self.exits)
-        for name, one in found.items():
-            assert one.kind in _KINDS
-            assert one.words, name
-            assert "\n" not in one.words
+    def test_a_launch_has_its_hooks(self) -> None:
+        """All of them, wherever the CLI takes them from."""
+        if not self.harness.CAN.launch_hooks:
+            return
+        for how in self.starts():
+            whole = _whole(self.harness.command(self.start(**how)))
+            for _, _, hook in wanted(self.harness.hooks(_HOOK, supervised=True)):
+                found = read_command(hook["command"])
+                assert found is not None
+                assert f" {self.harness.NAME} {found.event}" in whole
 
-    def test_its_hooks_are_read(self) -> None:
-        """Each is the fact of a session, or none that we keep."""
-        for recording in self.kept():
-            for line in recording.hook_lines(self.harness.NAME):
-                fact = self.harness.read_hook(line)
-                assert fact is None or str(getattr(fact, "session", ""))
-
-    def test_usage_says_how_it_is_known(self) -> None:
-        """From stream or transcript; one that is not known never has a window."""
-        for recording in self.kept():
-            last = self.harness.usage(recording.transcript, {})
-            used = [one.usage for one in recording.seen(self.harness) if isinstance(one, Used)]
-            for usage in (*used, *([last] if last else [])):
-                assert usage.tokens >= 0
-                assert usage.known != "unknown" or usage.window is None
-
-    def test_what_is_damaged_raises_nothing(self) -> None:
-        """Lines cut, mangled, nested, huge: nothing, or what is left of them."""
-        rng = random.Random(_SEED)  # noqa: S311 - damage, not secrets
-        for line in _damaged(rng, self.kept()):
-            assert isinstance(self.harness.read_stream(line), tuple)
-            self.harness.usage(line, {})
-
-    def test_a_damaged_hook_is_refused_and_nothing_else(self) -> None:
-        """What cannot be read is a DocumentError; nothing else gets out."""
+    def test_a_session_can_be_told(self) -> None:
+        """One of its hooks prints a text so that it arrives as it is."""
         if not self.harness.CAN.hooks:
             return
-        rng = random.Random(_SEED)  # noqa: S311 - as above
-        lines = [line for one in self.kept() for line in one.hook_lines(self.harness.NAME)]
-        for line in lines:
-            cut = line.payload[: rng.randrange(len(line.payload) + 1)]
-            for payload in (cut, b"[" * 5000, b'{"session_id":["x"]}', rng.randbytes(50)):
-                try:
-                    self.harness.read_hook(_with(line, payload))
-                except RekindleError:
-                    continue
+        text = 'First line, "quoted"\n\\ second: é'
+        found = wanted(self.harness.hooks(_HOOK, supervised=False))
+        words = [read_command(hook["command"]) for _, _, hook in found]
+        events = {word.event.partition(":")[0] for word in words if word}
+        assert any(text in _texts(self.harness.told(event, text)) for event in events)
+
+    def test_a_hook_s_fact_keeps_what_ours_has_seen(self) -> None:
+        """When it was, whose session it is, which launch; and its session where it was cut."""
+        for line in (line for one in self.kept() for line in one.hook_lines(self.harness)):
+            seen = {"launch": "4f1c", "process": "1 2 3", "visitor": True}
+            whole = self.harness.read_hook(msgspec.structs.replace(line, **seen))
+            cut = self.harness.read_hook(msgspec.structs.replace(line, cut=len(line.payload)))
+            assert (whole is None) is (cut is None)
+            if whole is None or cut is None:
+                continue
+            assert (type(whole), _of(whole, "session")) == (type(cut), _of(cut, "session"))
+            assert whole.ts == line.ts
+            own = {**seen, "harness": self.harness.NAME}
+            assert {name: _of(whole, name, own[name]) for name in own} == own
+
+    # What it makes of recordings
+
+    def test_recordings_show_what_it_can(self) -> None:
+        """Nothing that it is relied on for is without one."""
+        cases = expected.load(self.recordings)
+        assert set(cases) == {one.name for one in self.kept()}
+        exits, seen = {one.exit[0] for one in cases.values()}, _first(cases, "seen")
+        assert exits >= {"clean", "crash"}
+        assert "Said" in seen
+        if self.harness.CAN.resumes:
+            assert any(one.resumes and cases[one.name].exit == ["clean"] for one in self.kept())
+            assert "Opened" in seen, "without it, no session is gone on with"
+            assert "resume-failed" in exits
+        if self.harness.CAN.hooks:
+            assert _first(cases, "hooked") >= _FACTS
+        if any(one.transcript for one in self.kept()):
+            assert any(one.usage for one in cases.values())
+
+    def test_every_recording_is_read(self) -> None:
+        """As what it was: what it showed, what its hooks told, how full it was, how it ended."""
+        cases = expected.load(self.recordings)
+        for recording in self.kept():
+            for supervised in (False, True):
+                found = expected.found(recording, self.harness, supervised=supervised)
+                for name in Expected.__struct_fields__:
+                    made, wanted_ = getattr(found, name), getattr(cases[recording.name], name)
+                    assert made == wanted_, f"{recording.name}: {name}: {json.dumps(made)}"
+
+    def test_a_transcript_has_what_its_session_was_asked(self) -> None:
+        """By the id that a hook told: else nobody would be let go on with it."""
+        for recording in self.kept():
+            for fact in map(self.harness.read_hook, recording.hook_lines(self.harness)):
+                if isinstance(fact, event.PromptSubmitted) and fact.session == recording.session:
+                    lines = recording.transcript.split(b"\n")
+                    assert self.harness.holds(lines, fact.call), recording.name
+
+    def test_an_end_is_told_in_a_line(self) -> None:
+        """And a limit in the CLI's own words, which say when it ends."""
+        for recording in self.kept():
+            found = recording.exit(self.harness)
+            assert found.kind in _KINDS
+            assert _is_line(found.words), recording.name
+            assert found.words
+            assert found.kind != "limit" or found.hint or found.resets_at
+
+    def test_usage_says_how_it_is_known(self) -> None:
+        """Where the window is not known nothing is decided by it, until somebody has told it."""
+        for recording in self.kept():
+            for seen in recording.seen(self.harness):
+                if isinstance(seen, Used):
+                    _require_known(seen.usage)
+            if found := self.harness.usage(recording.transcript, {}):
+                _require_known(found)
+                told = self.harness.usage(recording.transcript, {found.model: 123_456})
+                assert told is not None
+                assert told.tokens == found.tokens
+                assert told.window == (123_456 if found.window is None else told.window)
+                assert told.known == ("reported" if found.window is None else told.known)
 
     def test_an_end_that_we_asked_for_is_no_crash(self) -> None:
         """Whatever the program made of it."""
@@ -166,23 +344,112 @@ class HarnessContract:
     def test_another_session_than_the_one_asked_for_is_a_failed_resume(self) -> None:
         """A CLI that opens a new one in silence must not be believed."""
         if self.harness.CAN.resumes:
-            other = _SESSION.replace("0a1b", "ffff")
-            ended = Ended(code=0, session=_SESSION, resumes=True, opened=other)
+            ended = Ended(code=0, session=_SESSION, resumes=True, opened=_OTHER)
             assert self.harness.classify(ended).kind == "resume-failed"
 
+    # What nobody should send
 
-def _damaged(rng: random.Random, kept: list[Recording]) -> list[bytes]:
-    found = [b"", b"\0", b"null", b"[" * 100_000, b'{"type":' + b"9" * 5_000, b"\xff\xfe", b"{}"]
-    for recording in kept:
-        for line in rng.sample(recording.stream, min(_DAMAGED_EACH, len(recording.stream))):
-            found.append(line[: rng.randrange(len(line) + 1)])
-            torn = bytearray(line or b"x")
-            torn[rng.randrange(len(torn))] = rng.randrange(256)
-            found.append(bytes(torn))
+    def test_a_damaged_hook_is_refused_and_nothing_else(self) -> None:
+        """What cannot be read is a DocumentError; nothing else gets out, and nothing unsound."""
+        for word, lines in self.told_by_hooks().items():
+            first = next(line for line in lines if line.event == word)
+            for payload in hostile.damaged(line.payload for line in lines):
+                for cut in (0, len(payload)):
+                    line = msgspec.structs.replace(first, payload=payload, cut=cut)
+                    try:
+                        fact = self.harness.read_hook(line)
+                    except DocumentError:
+                        continue
+                    assert fact is None or event.parse(event.render(fact)) == fact
+
+    def told_by_hooks(self) -> dict[str, list[Any]]:
+        """Everything that the hooks of each word were told."""
+        found: dict[str, list[Any]] = {}
+        for recording in self.kept():
+            for line in recording.hook_lines(self.harness):
+                found.setdefault(line.event, []).append(line)
+        return found
+
+    def test_a_damaged_transcript_raises_nothing(self) -> None:
+        """And tells nothing that cannot be."""
+        lines = (line for one in self.kept() for line in one.transcript.split(b"\n"))
+        for line in hostile.damaged(lines):
+            if found := self.harness.usage(line, {}):
+                _require_known(found)
+
+    def test_a_damaged_line_raises_nothing(self) -> None:
+        """Cut, mangled, nested, huge, any value a wrong one: nothing, or what is left of it."""
+        for line in hostile.damaged(line for one in self.kept() for line in one.stream):
+            shown = self.harness.read_stream(line)
+            assert isinstance(shown, tuple)
+            for one in shown:
+                _require_sound(one)
+                if isinstance(one, Finished):
+                    self.judge(finished=one)
+                if isinstance(one, Refused):
+                    self.judge(refused=one)
+        for text in hostile.TEXTS:
+            self.judge(errors=text)
+
+    def judge(self, **facts: Any) -> None:
+        """However it ended, it can be told in a line."""
+        for resumes in (False, True):
+            ended = Ended(**{"code": 1, "session": _SESSION, "resumes": resumes, **facts})
+            found = self.harness.classify(ended)
+            assert found.kind in _KINDS
+            assert found.words
+            assert _is_line(found.words)
+
+
+def _names(argv: tuple[str, ...], session: str) -> bool:
+    return any(word == session or word.endswith(f"={session}") for word in argv)
+
+
+def _begins(argv: tuple[str, ...], text: str) -> bool:
+    return any(word.startswith(text) for word in argv)
+
+
+def _whole(made: Made, *, files: bool = True) -> str:
+    """All that the program is told by its command."""
+    return "\n".join(
+        (*made.argv, *made.environment.values(), *(made.files.values() if files else ()))
+    )
+
+
+def _texts(printed: str) -> list[str]:
+    """The texts of what a hook prints: as it is, or somewhere in a JSON text."""
+    found = [printed]
+    try:
+        waiting = [json.loads(printed)]
+    except ValueError:
+        return found
+    while waiting:
+        match waiting.pop():
+            case dict() as fields:
+                waiting += fields.values()
+            case str() as text:
+                found.append(text)
     return found
 
 
-def _with(line: HookLine, payload: bytes) -> HookLine:
-    return HookLine(
-        harness=line.harness, event=line.event, source=line.source, ts=line.ts, payload=payload
-    )
+def _of(fact: AnyEvent, name: str, absent: Any = None) -> Any:
+    return getattr(fact, name, absent)
+
+
+def _first(cases: dict[str, Expected], name: str) -> set[str]:
+    return {row[0] for one in cases.values() for row in getattr(one, name)}
+
+
+def _is_line(words: str) -> bool:
+    return len(words) <= _WORDS_CHARACTERS and words == " ".join(words.split())
+
+
+def _require_known(usage: Usage) -> None:
+    _require_sound(usage)
+    assert usage.tokens >= 0
+    assert (usage.known == "unknown") is (usage.window is None)
+
+
+def _require_sound(one: Seen | Usage) -> None:
+    """Each field is of its type, and can be written: no half of a character is in it."""
+    msgspec.convert(json.loads(msgspec.json.encode(one)), type(one))

@@ -2,18 +2,21 @@
 
 One JSON object a line. The first holds `session`, `resumes`, `code` and `stderr`; then come
 `{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}` and `{"transcript": LINE}`, where a
-LINE is the object that stood there, or its text where it was none.
+LINE is the object that stood there, or its text where it was none. An EVENT is what the CLI calls
+it, and may be one that the harness has no hook for.
 """
 
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import PROGRAM, read_command, wanted
 from rekindle.documents.launch import Ended, Exit, Finished, Opened, Refused, Seen
 from rekindle.ports import Harness
 
@@ -51,17 +54,23 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     def exit(self, harness: Harness) -> Exit:
         return harness.classify(self.ended(harness))
 
-    def hook_lines(self, harness: str) -> Iterator[HookLine]:
-        """What the hooks were told, as our inbox would hold it."""
-        for word, payload in self.hooks:
-            event, _, source = word.partition(":")
-            yield HookLine(
-                harness=harness,
-                event=event,
-                source=source,
-                ts=_WHEN,
-                payload=json.dumps(payload).encode(),
-            )
+    def hook_lines(self, harness: Harness, *, supervised: bool = True) -> Iterator[HookLine]:
+        """What the hooks were told that the harness installs, as our inbox would hold it."""
+        made = wanted(harness.hooks(("/python", f"/{PROGRAM}"), supervised=supervised))
+        installed = [(name, matcher, read_command(hook["command"])) for name, matcher, hook in made]
+        for told, payload in self.hooks:
+            event, _, source = told.partition(":")
+            values = {one for one in payload.values() if isinstance(one, str)}
+            for name, matcher, ours in installed:
+                if ours and name == event and matcher in {"", source, *values}:
+                    word, _, kind = ours.event.partition(":")
+                    yield HookLine(
+                        harness=harness.NAME,
+                        event=word,
+                        source=kind,
+                        ts=_WHEN,
+                        payload=json.dumps(payload).encode(),
+                    )
 
 
 def load(path: Path) -> Recording:
@@ -75,8 +84,9 @@ def load(path: Path) -> Recording:
     )
 
 
-def load_all(folder: Path) -> list[Recording]:
-    return [load(path) for path in sorted(folder.glob("*.jsonl"))]
+@cache
+def load_all(folder: Path) -> tuple[Recording, ...]:
+    return tuple(load(path) for path in sorted(folder.glob("*.jsonl")))
 
 
 def _line(kept: Any) -> bytes:

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -16,41 +17,68 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Start
 from rekindle.documents.manifest import PROMPT, Persona
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
-from rekindle.flows.launch import Agent, Report, World
-from rekindle.flows.run_cycle import Outcome, RunCycle
+from rekindle.flows.keep_running import KeepRunning, Outcome
+from rekindle.flows.world import Agent, Report, Trouble, World
 from rekindle.harnesses import command
 from rekindle.policy import environment
 from rekindle.policy.settings import AgentDefaults
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.system import bytecode, clock, disk
+from rekindle.system.keyboard import Keyboard
+from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
+from rekindle.system.terminal import OnTerminal
+from rekindle.wiring import watch
 from rekindle.wiring.store import HARNESSES, text_of
 
 _OURS = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
 """A value that stands for a variable of ours."""
 
 
-def run_cycle(
+def keep_running(
     project: Project,
     store: FileStore,
     name: str,
     tell: Callable[[Report], None],
     *,
+    once: bool = False,
+    kept: bool = False,
     program: tuple[str, ...] = (),
 ) -> Outcome:
-    """Run one cycle of an agent; `program` stands in for the CLI's own."""
+    """Be the supervisor of an agent; `program` stands in for the CLI's own."""
     agent = _agent(project, store, name, program)
+    processes = OnTerminal() if agent.stays else Processes()
+    keyboard = Keyboard()
+    notifier = Notifier(project.manifest.notify, store.redaction)
+    notifier.check()
+    if not kept:
+        watch.remember(store, name, agent.harness)
     with Interruption() as interruption:
         world = World(
             store=store,
-            processes=Processes(),
+            processes=processes,
             settings=project.settings,
             clock=clock.now,
+            elapsed=time.monotonic,
+            rest=keyboard.rest,
             interrupted=lambda: interruption.count,
+            by_hand=lambda: interruption.by_hand,
+            goes_on=keyboard.was_pressed,
             tell=tell,
+            notify=_notify(name, notifier, tell),
         )
-        return RunCycle(agent, world).run()
+        return KeepRunning(agent, world, once=once, kept=kept).run()
+
+
+def _notify(
+    name: str, notifier: Notifier, tell: Callable[[Report], None]
+) -> Callable[[str, str], None]:
+    def notify(what: str, words: str) -> None:
+        for failure in notifier.send(f"{name}: {what}", words):
+            tell(Trouble(failure))
+
+    return notify
 
 
 def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ...]) -> Agent:
@@ -88,25 +116,35 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         environment={**passed_on, **_own_environment(project, name, entry.env or {})},
         hook=(sys.executable, "-I", "-S", str(hook_program)),
         program=program,
+        budget=entry.budget,
+        prices=project.manifest.prices,
+        stays=entry.mode == "stay",
     )
+    _refuse_unpriced(project, agent)
     _refuse_unenforced(project, agent, entry.persona or AgentDefaults().persona)
     return agent
 
 
 def _refuse_unkept(project: Project, name: str, entry: manifest.Agent) -> None:
     """What would be trusted and not be kept must not pass in silence: least of all money."""
-    for key in ("budget", "until"):
-        if getattr(entry, key) is not None:
-            raise ManifestError(
-                f"agent {name}: `{key}:` is not held to yet",
-                line=project.marked.line(("agents", name, key)),
-                hint=f"remove `{key}:`, and look after it yourself",
-            )
-    if entry.mode == "stay":
+    if entry.until is not None:
         raise ManifestError(
-            f"agent {name}: `mode: stay` cannot be run yet",
-            line=project.marked.line(("agents", name, "mode")),
-            hint="start the agent yourself, and have it primed by `rekindle hooks install`",
+            f"agent {name}: `until:` is not held to yet",
+            line=project.marked.line(("agents", name, "until")),
+            hint="remove `until:`, and look after it yourself",
+        )
+
+
+def _refuse_unpriced(project: Project, agent: Agent) -> None:
+    """A cap on money that nobody could hold it to."""
+    cap = agent.budget.usd if agent.budget else None
+    if cap is not None and not agent.harness.CAN.reports_money and not agent.prices:
+        raise ManifestError(
+            f"agent {agent.name}: {agent.harness.NAME} does not say what it costs,"
+            " and `prices:` is empty",
+            line=project.marked.line(("agents", agent.name, "budget")),
+            hint="add `prices: {MODEL: {input: …, output: …}}`, in dollars for a million tokens,"
+            " or cap `tokens:` instead",
         )
 
 
@@ -150,8 +188,9 @@ def _refuse_unenforced(project: Project, agent: Agent, persona: str) -> None:
     try:
         agent.harness.command(start)
     except (UsageError, UnenforceableError) as error:
+        said = error.message if isinstance(error, ManifestError) else error
         raise ManifestError(
-            f"agent {agent.name}: {error}",
+            f"agent {agent.name}: {said}",
             line=project.marked.line(("personas", persona, "permissions")),
             hint=error.hint,
         ) from error

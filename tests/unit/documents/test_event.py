@@ -2,7 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
-from typing import get_args
+from typing import Literal, get_args
 
 import msgspec
 import pytest
@@ -38,6 +38,7 @@ VALUES = {
     int | None: st.none() | st.integers(0, 2**60),
     float: st.floats(0, 1e9),
     float | None: st.none() | st.floats(0, 1e9),
+    Literal["running", "stopped"]: st.sampled_from(["running", "stopped"]),
     datetime: MOMENTS,
     datetime | None: st.none() | MOMENTS,
     dict[str, str]: st.dictionaries(TEXT, TEXT, max_size=2),

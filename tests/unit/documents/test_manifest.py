@@ -183,18 +183,18 @@ def test_a_missing_key_is_named_where_it_is_missing():
         ("version: 1\nversion: 1\n", 2, "'version' stands twice"),
         ("version: 1\nagents:\n  a: {harness: x}\n  a: {harness: x}\n", 4, "stands twice"),
         ("version: 1\nnotify: &a []\nredact: {allow: *a}\n", 3, "aliases"),
-        ("version: 1\nprices: !!python/object/new:os.system {a: b}\n", 2, "tags"),
-        ("version: 1\nprices: !mine {a: b}\n", 2, "tags"),
+        ("version: 1\nfleet: !!python/object/new:os.system {a: b}\n", 2, "tags"),
+        ("version: 1\nfleet: !mine {a: b}\n", 2, "tags"),
         ("version: 1\nnotify: !!set [a]\n", 2, "tags"),
         ("version: 1\nnotify: [!!python/name:os.system a]\n", 2, "tags"),
         ("version: 1\nnotify: [!!binary aGk=]\n", 2, "tags"),
-        ("version: 1\n!!str prices: {}\n", 2, "tags"),
+        ("version: 1\n!!str fleet: {}\n", 2, "tags"),
         ("version: 1\n? [a]\n: b\n", 2, "a key must be plain text"),
         ("version: 1\n? {a: b}\n: b\n", 2, "a key must be plain text"),
         ("version: 1\nagents: [\n", 3, ""),
         ("version: 1\n\tagents: a\n", 2, ""),
-        ("version: 1\nprices: {a: 2026-99-99}\n", 2, "cannot be meant: 2026-99-99"),
-        ("version: 1\nprices: {a: 0x_}\n", 2, "cannot be meant"),
+        ("version: 1\nfleet: {a: 2026-99-99}\n", 2, "cannot be meant: 2026-99-99"),
+        ("version: 1\nfleet: {a: 0x_}\n", 2, "cannot be meant"),
         ("version: 1\n---\nversion: 1\n", 3, "more than one document"),
         ("- version: 1\n", 1, "key: value"),
         ("version\n", 1, "key: value"),
@@ -225,8 +225,8 @@ def test_a_newer_manifest_is_refused_by_its_versions():
 
 def test_a_key_that_was_left_empty_is_as_one_left_out():
     """Commenting out what stands below a key leaves a good file."""
-    text = "version: 1\nagents:\n  # none yet\nruntime:\nredact:\nnotify:\nprices: {a: }\n"
-    assert manifest.parse(text) == Manifest(version=1, prices={"a": None})
+    text = "version: 1\nagents:\n  # none yet\nruntime:\nredact:\nnotify:\nfleet: {a: }\n"
+    assert manifest.parse(text) == Manifest(version=1, fleet={"a": None})
 
 
 # YAML as people write it.
@@ -243,8 +243,8 @@ def test_switches_are_on_and_off(word, other):
 
 def test_a_switch_as_a_key_is_a_word():
     """A key is its text, whatever YAML could make of it."""
-    found = manifest.parse("version: 1\nprices: {on: 1, null: 2, 5: 3, ~: 4, 2026-01-01: 5}\n")
-    assert list(found.prices) == ["on", "null", "5", "~", "2026-01-01"]
+    found = manifest.parse("version: 1\nfleet: {on: 1, null: 2, 5: 3, ~: 4, 2026-01-01: 5}\n")
+    assert list(found.fleet) == ["on", "null", "5", "~", "2026-01-01"]
 
 
 def test_quotes_and_the_plain_mark_make_text():
@@ -255,12 +255,12 @@ def test_quotes_and_the_plain_mark_make_text():
 
 def test_the_line_of_every_path_is_known():
     """Of a path that does not stand there, the line of the nearest thing above it."""
-    _, marked = manifest.read("\ufeff# c\r\nversion: 1\r\nprices:\r\n  a: [1,\r\n    {b: 2}]\r\n")
-    assert marked.data == {"version": 1, "prices": {"a": [1, {"b": 2}]}}
+    _, marked = manifest.read("\ufeff# c\r\nversion: 1\r\nfleet:\r\n  a: [1,\r\n    {b: 2}]\r\n")
+    assert marked.data == {"version": 1, "fleet": {"a": [1, {"b": 2}]}}
     assert marked.line(("version",)) == 2
-    assert marked.line(("prices", "a", 0)) == 4
-    assert marked.line(("prices", "a", 1, "b")) == 5
-    assert marked.line(("prices", "a", 1, "c", "d")) == 5
+    assert marked.line(("fleet", "a", 0)) == 4
+    assert marked.line(("fleet", "a", 1, "b")) == 5
+    assert marked.line(("fleet", "a", 1, "c", "d")) == 5
     assert marked.line(("nowhere",)) is None
 
 
@@ -275,11 +275,11 @@ def test_the_line_of_every_path_is_known():
         "- " * 400_000,
         "? " * 400_000,
         "a:\n" + "".join(" " * n + "a:\n" for n in range(1, 400)),
-        "prices: 0x" + "f" * 100_000,
+        "fleet: 0x" + "f" * 100_000,
         "version: 0x" + "f" * 100_000,
-        "prices: " + "9" * 100_000,
-        "prices: 1" + ":0" * 100_000,
-        "prices: 1" + ":0" * 100_000 + ".5",
+        "fleet: " + "9" * 100_000,
+        "fleet: 1" + ":0" * 100_000,
+        "fleet: 1" + ":0" * 100_000 + ".5",
         "x" * 2_000_000,
         "a: &a [1]\nb: &b [*a,*a,*a]\nc: [*b,*b,*b]\n",
         "a: \0",
@@ -378,7 +378,7 @@ def test_a_composed_manifest_reads_back(agent, harness, prompt):
         "version: 1\nagents:\n  # none yet\nruntime: {}\n",
         "version: 1\n",
         "version: 1",
-        "version: 1\nprices:\n  # \u2028\n  note: |\n    agents:\n      x\n",
+        "version: 1\nfleet:\n  # \u2028\n  note: |\n    agents:\n      x\n",
         "# agents:\nversion: 1\nnotify: ['\n  agents:\n  ']\nagents:\n  a: {harness: x}\n",
     ],
 )

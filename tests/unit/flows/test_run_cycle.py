@@ -22,9 +22,8 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.manifest import Persona
 from rekindle.errors import AgentError, ProgramMissingError, StoreError, SupervisedError
-from rekindle.flows import launch as flow
-from rekindle.flows.launch import Agent, Fell, Launching, Trouble, World
-from rekindle.flows.run_cycle import RunCycle
+from rekindle.flows.keep_running import KeepRunning
+from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
 from rekindle.policy.settings import STOP_SECONDS, Restart, Runtime, Settings
 from rekindle.stores.files import inbox
 from rekindle.system import disk
@@ -61,6 +60,9 @@ class FakeHarness:
     def usage(self, tail, windows):
         return Usage(len(tail), None, "unknown")
 
+    def holds(self, transcript, prompt):
+        return any(prompt.encode() in line for line in transcript)
+
     def classify(self, ended):
         self.ended.append(ended)
         return Exit("interrupted", "stopped") if ended.stopped else self.exits.pop(0)
@@ -69,6 +71,7 @@ class FakeHarness:
 class FakeChild:
     def __init__(self, play):
         self._play = play
+        self.pid = 7
         self.code = 0
         self.errors = "its complaints"
         self.told = []
@@ -97,6 +100,7 @@ class FakeProcesses:
         self.children = []
         self.left = {}
         self.this_boot = "b00t"
+        self.awake = 0.0
 
     def durable(self):
         """The kinds of the launches' and cycles' events that are in the log by now."""
@@ -116,7 +120,10 @@ class FakeProcesses:
         return self.this_boot
 
     def uptime(self):
-        return 12.5
+        return 12.5 + self.awake
+
+    def vitals(self, pid, mark, *, boot, uptime):
+        return None
 
     def end_marked(self, mark, *, boot, uptime, patience):
         self.done.append(("sweep", self.durable()))
@@ -138,6 +145,17 @@ class Scene:
         self.interruptions = 0
         self.settings = Settings()
         self.facts = {}
+        self.seconds = 0.0
+        self.notified = []
+
+    def later(self, seconds):
+        """A tick of the launch that comes so much later."""
+        return lambda: self.rest(seconds)
+
+    def rest(self, seconds):
+        self.seconds += seconds
+        self.processes.awake += seconds
+        self.clock.forward(seconds=seconds)
 
     def plays(self, *launches):
         """Each a kind of exit, and what its process shows."""
@@ -172,16 +190,21 @@ class Scene:
         }
         return Agent(**facts | self.facts | more)
 
-    def run(self, store=None):
+    def run(self, store=None, **how):
         world = World(
             store=store or self.store,
             processes=self.processes,
             settings=self.settings,
             clock=self.clock,
+            elapsed=lambda: self.seconds,
+            rest=self.rest,
             interrupted=lambda: self.interruptions,
+            by_hand=lambda: False,
+            goes_on=lambda: False,
             tell=self.told.append,
+            notify=lambda what, words: self.notified.append((what, words)),
         )
-        return RunCycle(self.agent(), world).run()
+        return KeepRunning(self.agent(), world, **{"once": True} | how).run()
 
     def logged(self, kind):
         return [one for one in self.store.events_since("trades", 0).events if isinstance(one, kind)]
@@ -365,6 +388,44 @@ def test_another_cli_s_session_is_not_gone_on_with(scene):
     assert (started.resumes, started.recovery) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("left", "goes_on"),
+    [
+        ("SESSION\n\nturn-1\nturn-2\nmore", True),
+        ("SESSION\n\nturn-1\nturn-", False),
+        ("SESSION\n", False),
+        ("\0" * 4000, False),
+        ("somebody else's\nturn-2\n", False),
+        ("", True),
+    ],
+    ids=["whole", "without its last turn", "emptied", "zeroes", "foreign", "gone"],
+)
+def test_a_session_that_has_lost_what_it_was_asked_is_not_gone_on_with(
+    scene, tmp_path, left, goes_on
+):
+    """A power loss cut its transcript: a fresh one takes over. What is gone the CLI refuses."""
+    transcript = tmp_path / "transcript"
+
+    def works():
+        session = scene.harness.starts[-1].session
+        told = {"session": session, "ts": scene.clock()}
+        with scene.store.writer("trades") as writer:
+            writer.append(
+                events.SessionStarted(harness="fake", transcript=str(transcript), **told),
+                events.PromptSubmitted(text="first", call="turn-1", **told),
+            )
+            scene.clock.forward(seconds=1)
+            told["ts"] = scene.clock()
+            writer.append(events.PromptSubmitted(text="again", call="turn-2", **told))
+        transcript.write_text(left.replace("SESSION", session))
+
+    scene.plays(("interrupted", scene.opens(), works), ("clean", scene.opens()))
+    assert scene.run().kind == "interrupted"
+    assert scene.run().kind == "clean"
+    started = scene.logged(events.LaunchStarted)[-1]
+    assert (started.resumes, started.recovery) == (goes_on, not goes_on)
+
+
 def test_the_usage_of_a_session_that_its_cli_named(scene, tmp_path):
     """Its transcript is found by the id that it came up with."""
     scene.harness.CAN = Capabilities(names_sessions=False)
@@ -452,7 +513,6 @@ def test_an_agent_that_cannot_be_started_leaves_no_open_launch(scene, error):
 
 def test_a_failure_while_following_is_told_once_and_the_agent_works_on(scene, monkeypatch):
     """A full disk is the supervisor's trouble: it is said, not repeated, and ends nothing."""
-    monkeypatch.setattr(flow, "FOLD_EVERY_SECONDS", 0.0)
     full = [False]
     real = scene.store.writer
 
@@ -470,7 +530,7 @@ def test_a_failure_while_following_is_told_once_and_the_agent_works_on(scene, mo
         full[0] = False
 
     said = scene.shows(lambda: (Said("still here"),))
-    scene.plays(("clean", scene.opens(), fills_up, None, None, None, said, is_freed))
+    scene.plays(("clean", scene.opens(), fills_up, *[scene.later(3)] * 3, said, is_freed))
     assert scene.run().kind == "clean"
     assert [one.words for one in scene.told if isinstance(one, Trouble)] == [
         "ops.jsonl: No space left on device"
@@ -478,9 +538,28 @@ def test_a_failure_while_following_is_told_once_and_the_agent_works_on(scene, mo
     assert Said("still here") in scene.told
 
 
-def test_hooks_are_folded_while_the_agent_works(scene, monkeypatch):
+def test_a_failure_of_ours_lets_go_of_the_agent_at_once(scene, monkeypatch):
+    """Not when its traceback is forgotten: until then the terminal would not be the person's."""
+    let_go = []
+
+    def follow(_child, _every):
+        try:
+            yield b"what the harness cannot read"
+        finally:
+            let_go.append(True)
+
+    monkeypatch.setattr(FakeChild, "follow", follow)
+    scene.plays(("clean",))
+    try:
+        scene.run()
+    except KeyError:
+        assert let_go
+    else:
+        pytest.fail("it was read")
+
+
+def test_hooks_are_folded_while_the_agent_works(scene):
     """What they reported is in the log before the launch ends."""
-    monkeypatch.setattr(flow, "FOLD_EVERY_SECONDS", 0.0)
     beats = []
 
     def reports():
@@ -490,7 +569,7 @@ def test_hooks_are_folded_while_the_agent_works(scene, monkeypatch):
     def looks():
         beats.append(len(scene.logged(events.Heartbeat)))
 
-    scene.plays(("clean", reports, looks))
+    scene.plays(("clean", reports, scene.later(3), looks))
     scene.run()
     assert beats == [1]
 
@@ -516,15 +595,14 @@ def test_the_operator_asks_once_and_insists_twice(scene, times, told):
     assert scene.processes.durable()[-1] == "launch.ended"  # the cycle stays open
 
 
-def test_one_that_does_not_end_when_asked_is_killed(scene, monkeypatch):
+def test_one_that_does_not_end_when_asked_is_killed(scene):
     """Asked once, and after its time made to."""
-    monkeypatch.setattr(flow, "STOP_SECONDS", -1.0)
 
     def presses():
         scene.interruptions = 1
 
     scene.plays(("never",))
-    scene.processes.plays[0] = [presses, None, None, None]
+    scene.processes.plays[0] = [presses, scene.later(5), scene.later(6), None]
     scene.harness.exits.clear()
     scene.run()
     assert scene.processes.children[0].told == ["ask", "kill"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rekindle.documents.launch import Ended, Said, Start
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.errors import UsageError
+from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import command
 
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
@@ -23,10 +23,16 @@ def test_the_program_as_it_stands_in_the_manifest():
     assert command.usage(b"anything", {}) is None
 
 
+def test_in_a_terminal():
+    """The program as it is: nobody knows how it would take a prompt."""
+    start = Start(session=SESSION, program=("./agent",), interactive=True, prompt="Ship it.")
+    assert command.command(start).argv == ("./agent",)
+
+
 @pytest.mark.parametrize(
     "persona",
     [
-        Persona(permissions=Permissions(deny=["Bash"])),
+        Persona(permissions=Permissions(allowed_tools=[])),
         Persona(system_prompt_file="persona.md"),
         Persona(temperature=0),
     ],
@@ -35,6 +41,14 @@ def test_a_persona_that_nobody_would_enforce(persona):
     """It is refused: what is trusted and not kept must not pass in silence."""
     with pytest.raises(UsageError, match="cannot be held to"):
         command.command(Start(session=SESSION, program=("./agent",), persona=persona))
+
+
+def test_a_permission_that_nobody_would_enforce():
+    """It is refused by its name."""
+    persona = Persona(permissions=Permissions(deny=["Bash"]))
+    with pytest.raises(UnenforceableError) as refused:
+        command.command(Start(session=SESSION, program=("./agent",), persona=persona))
+    assert refused.value.rule == "Bash"
 
 
 def test_no_program():

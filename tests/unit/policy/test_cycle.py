@@ -9,17 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents.shape import duration
-from rekindle.policy.cycle import LOST, Fresh, Over, Resume, next_step
+from rekindle.policy import cycle
+from rekindle.policy.cycle import Fresh, Resume
+from rekindle.policy.restart import LOST, REACTIONS, Safe, Stop, Wait
+from rekindle.policy.run import Run, next_move
 from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import Restart
+from rekindle.policy.settings import LIMIT_PROBE_SECONDS, Restart, Runtime
 
 SINCE = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 NOW = SINCE + timedelta(minutes=5)
 BEFORE_RUN = 1_000
 """How long the log was when this run began."""
-CRASHES = ("crash", "resume-failed")
-STOPS = ("interrupted", "limit", "overload", "network", "auth", "billing", "budget")
-KINDS = ("clean", *CRASHES, *STOPS, "context-full", LOST)
+CRASHES = ("crash", "hang", "resume-failed")
+PERSON = ("auth", "billing", "budget")
+OUTSIDE = ("overload", "network")
+KINDS = tuple(REACTIONS)
 
 
 def attempt(exit_kind, *, session="one", resumes=False, opened=False, earlier=False):
@@ -43,17 +47,21 @@ def in_order(tried):
 
 
 def after(*tried, now=NOW, **limits):
-    return next_step(in_order(tried), since=BEFORE_RUN, now=now, limits=Restart(**limits))
+    runtime = Runtime(restart=Restart(**{"cooldown": duration("0s")} | limits))
+    return next_move(Run(began=BEFORE_RUN), in_order(tried), now=now, runtime=runtime)
 
 
 def expected(kind, *, resumes, opened, earlier):
     """The table, said once more in other words."""
     if kind == "clean":
-        return Over("clean")
-    if kind in STOPS and not earlier:
-        return Over(kind)
+        return Stop("done")
+    if kind in PERSON and not earlier:
+        return Safe(kind)
+    if kind == "limit" and not earlier:
+        until = SINCE + timedelta(minutes=1, seconds=LIMIT_PROBE_SECONDS)
+        return Wait(until, kind, BEFORE_RUN + 1)
     if kind == "context-full":
-        return Fresh(recovery=True)
+        return Fresh(recovery=True, why="its window is full")
     # After one attempt there is a session to go on with if it opened.
     return Resume("one") if opened else Fresh(recovery=resumes)
 
@@ -80,7 +88,7 @@ def test_resuming_is_tried_exactly_twice(kind):
     failed = attempt(kind, resumes=True)
     assert after(first) == Resume("one")
     assert after(first, failed) == Resume("one")
-    assert after(first, failed, failed) == Fresh(recovery=True)
+    assert after(first, failed, failed) == Fresh(recovery=True, why="resuming it failed")
 
 
 def test_two_failed_resumes_count_over_runs():
@@ -88,7 +96,7 @@ def test_two_failed_resumes_count_over_runs():
     first = attempt("crash", opened=True, earlier=True)
     failed = attempt("resume-failed", resumes=True, earlier=True)
     assert after(first, failed) == Resume("one")
-    assert after(first, failed, failed) == Fresh(recovery=True)
+    assert after(first, failed, failed) == Fresh(recovery=True, why="resuming it failed")
 
 
 def test_a_resumed_session_that_opened_and_crashed_is_resumed_again():
@@ -99,7 +107,9 @@ def test_a_resumed_session_that_opened_and_crashed_is_resumed_again():
         assert after(first, *[again] * times, max_crashes=99) == Resume("one")
     failed = attempt("resume-failed", resumes=True)
     assert after(first, failed, again, failed, max_crashes=99) == Resume("one")
-    assert after(first, failed, again, failed, failed, max_crashes=99) == Fresh(recovery=True)
+    assert after(first, failed, again, failed, failed, max_crashes=99) == Fresh(
+        recovery=True, why="resuming it failed"
+    )
 
 
 def test_a_fresh_session_that_took_over_is_resumed_by_its_own_id():
@@ -119,34 +129,34 @@ def test_a_lost_resume_neither_counts_nor_clears_the_count():
     failed = attempt("resume-failed", resumes=True)
     lost = attempt(LOST, resumes=True)
     assert after(first, failed, lost) == Resume("one")
-    assert after(first, failed, lost, failed) == Fresh(recovery=True)
+    assert after(first, failed, lost, failed) == Fresh(recovery=True, why="resuming it failed")
 
 
 def test_a_window_that_is_full_twice_in_a_row_ends_the_run():
     """A fresh session gets one chance; one that fills up as well would do so for ever."""
     full = attempt("context-full", opened=True)
     other = attempt("context-full", session="two", opened=True)
-    assert after(full) == Fresh(recovery=True)
-    assert after(full, other) == Over("context-full")
+    assert after(full) == Fresh(recovery=True, why="its window is full")
+    assert after(full, other) == Safe("context-full")
     assert after(full, attempt("crash", session="two", opened=True)) == Resume("two")
 
 
-@pytest.mark.parametrize("kind", STOPS)
+@pytest.mark.parametrize("kind", PERSON)
 def test_what_stopped_an_earlier_run_does_not_hold_this_one(kind):
     """A person has said `run` since: the session goes on."""
     stopped = attempt(kind, opened=True, earlier=True)
     assert after(stopped) == Resume("one")
-    assert after(stopped, attempt(kind, resumes=True, opened=True)) == Over(kind)
+    assert after(stopped, attempt(kind, resumes=True, opened=True)) == Safe(kind)
 
 
 def test_crashes_are_counted_up_to_the_limit():
     """The last one that is allowed ends the run, and not the one before it."""
     crash = attempt("crash", opened=True)
     assert after(*[crash] * 2, max_crashes=3) == Resume("one")
-    assert after(*[crash] * 3, max_crashes=3) == Over("crash")
-    assert after(crash, max_crashes=1) == Over("crash")
+    assert after(*[crash] * 3, max_crashes=3) == Safe("crash")
+    assert after(crash, max_crashes=1) == Safe("crash")
     failed = attempt("resume-failed", resumes=True)
-    assert after(crash, failed, failed, max_crashes=3) == Over("crash")
+    assert after(crash, failed, failed, max_crashes=3) == Safe("crash")
 
 
 def test_crashes_before_the_window_or_of_an_earlier_run_are_forgiven():
@@ -155,7 +165,7 @@ def test_crashes_before_the_window_or_of_an_earlier_run_are_forgiven():
     old = msgspec.structs.replace(crash, ended=NOW - timedelta(seconds=901))
     assert after(old, old, crash, max_crashes=3) == Resume("one")
     on_the_edge = msgspec.structs.replace(crash, ended=NOW - timedelta(seconds=900))
-    assert after(on_the_edge, on_the_edge, crash, max_crashes=3) == Over("crash")
+    assert after(on_the_edge, on_the_edge, crash, max_crashes=3) == Safe("crash")
     earlier = attempt("crash", opened=True, earlier=True)
     assert after(*[earlier] * 9, crash, max_crashes=3) == Resume("one")
 
@@ -165,20 +175,20 @@ def test_a_window_without_end_counts_every_crash(window):
     """Written as `none` in the manifest, or longer than any calendar."""
     crash = attempt("crash", opened=True)
     assert after(crash, max_crashes=2, window=duration(window)) == Resume("one")
-    assert after(crash, crash, max_crashes=2, window=duration(window)) == Over("crash")
+    assert after(crash, crash, max_crashes=2, window=duration(window)) == Safe("crash")
 
 
-@pytest.mark.parametrize("kind", STOPS)
+@pytest.mark.parametrize("kind", PERSON)
 def test_a_clock_that_was_set_back_does_not_undo_a_stop(kind):
     """What belongs to this run is told by its place in the log, not by the time of day."""
     stopped = msgspec.structs.replace(attempt(kind, opened=True), ended=SINCE - timedelta(hours=1))
-    assert after(stopped, now=SINCE - timedelta(hours=1)) == Over(kind)
+    assert after(stopped, now=SINCE - timedelta(hours=1)) == Safe(kind)
 
 
 def test_a_clock_that_was_set_back_does_not_hide_crashes():
     """Else an agent that crashes at once would be started without end."""
     crash = msgspec.structs.replace(attempt("crash", opened=True), ended=SINCE - timedelta(hours=1))
-    assert after(crash, crash, now=SINCE - timedelta(hours=1), max_crashes=2) == Over("crash")
+    assert after(crash, crash, now=SINCE - timedelta(hours=1), max_crashes=2) == Safe("crash")
 
 
 def attempts():
@@ -206,12 +216,15 @@ def test_from_any_history_launches_that_only_fail_come_to_an_end(tried, ends, mo
     """Whatever was tried before and however the clock runs, no agent is started for ever."""
     tried = in_order(tried)
     now = NOW
-    limits = Restart(max_crashes=most)
+    runtime = Runtime(restart=Restart(max_crashes=most))
     futures = itertools.cycle(ends)
     for number in range(4 * most + 8):
-        step = next_step(tried, since=BEFORE_RUN, now=now, limits=limits)
-        if isinstance(step, Over):
+        step = next_move(Run(began=BEFORE_RUN), tried, now=now, runtime=runtime)
+        if isinstance(step, Stop | Safe):
             return
+        if isinstance(step, Wait):
+            assert step.until - now <= timedelta(seconds=max(LIMIT_PROBE_SECONDS, 300))
+            step = cycle.next_step(tried)
         kind, opened = next(futures)
         now += timedelta(seconds=seconds / 10)
         resumes = isinstance(step, Resume)

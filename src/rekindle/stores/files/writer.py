@@ -45,6 +45,8 @@ _FROM_OUTSIDE = (
     events.LoopAdded,
     events.LoopResolved,
     events.RelayProposed,
+    events.DesiredSaid,
+    events.RestartAsked,
 )
 """What hooks and commands may say. Everything else is a fact that only the writer establishes."""
 

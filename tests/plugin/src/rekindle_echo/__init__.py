@@ -1,16 +1,18 @@
 """A harness for `echo-agent`, which reads a prompt and says each of its lines again.
 
-It keeps a session in a file of its own (`--session ID` begins or goes on with one), and has no
-hooks: Rekindle follows what it prints.
+It keeps a session in a file of its own (`--session=ID` begins one, `--resume=ID` goes on with it),
+and has no hooks: Rekindle follows what it prints. It has no tools either, so that a persona which
+allows none is kept already; any other is refused.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.launch import (
     Capabilities,
     Command,
@@ -23,7 +25,7 @@ from rekindle.documents.launch import (
     Start,
     Usage,
 )
-from rekindle.errors import UsageError
+from rekindle.errors import UnenforceableError, UsageError
 
 NAME = "echo"
 INSTALL = "install it: it comes with this package"
@@ -37,11 +39,23 @@ _SESSION = re.compile(r"[0-9a-f-]{36}\Z")
 def command(start: Start) -> Command:
     if not _SESSION.match(start.session):
         raise UsageError(f"{start.session!r} is no session of echo", hint="leave it to Rekindle")
-    return Command((*(start.program or ("echo-agent",)), f"--session={start.session}"))
+    option = "resume" if start.resumes else "session"
+    argv = [*(start.program or ("echo-agent",)), f"--{option}={start.session}"]
+    if permissions := start.persona.permissions:
+        for rule in (*(permissions.allowed_tools or ()), *(permissions.deny or ())):
+            raise UnenforceableError("echo-agent", rule, hint="it has no tools: name none")
+        argv.append("--no-tools")
+    if start.persona.system_prompt_file and not start.resumes:
+        argv.append(f"--system={start.persona.system_prompt_file}")
+    return Command(tuple(argv))
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
     return {}
+
+
+def muted(found: Installation) -> Muted | None:
+    return None
 
 
 def told(event: str, text: str) -> str:
@@ -58,11 +72,12 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
     except (ValueError, RecursionError):
         return ()
     match found:
-        case {"opened": str(session)}:
+        case {"opened": str(session)} if _SESSION.match(session):
             return (Opened(session),)
         case {"said": str(text)}:
-            return (Said(text),)
-        case {"done": str(session)}:
+            # Half of a character, which JSON lets through, could not be written again.
+            return (Said(text.encode("utf-8", "replace").decode()),)
+        case {"done": str(session)} if _SESSION.match(session):
             return (Finished(session=session, ok=True, reason="done"),)
         case _:
             return ()
@@ -72,6 +87,10 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
     return None
 
 
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:
+    return True
+
+
 def classify(ended: Ended) -> Exit:
     if ended.stopped:
         return Exit("interrupted", "stopped, as the operator said")
@@ -79,4 +98,6 @@ def classify(ended: Ended) -> Exit:
         return Exit("resume-failed", "another session was opened")
     if ended.finished is not None:
         return Exit("clean", "finished")
+    if ended.resumes and "no such session" in ended.errors:
+        return Exit("resume-failed", "there is no such session any more")
     return Exit("crash", f"ended with {ended.code}")

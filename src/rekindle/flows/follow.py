@@ -1,0 +1,280 @@
+"""A process while it runs: what it shows, what the operator says, whether it hangs."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents.event import LaunchStarted
+from rekindle.documents.launch import (
+    Called,
+    Exit,
+    Finished,
+    Opened,
+    Refused,
+    Returned,
+    Said,
+    Seen,
+    Usage,
+    Used,
+    Vitals,
+)
+from rekindle.errors import RekindleError
+from rekindle.flows import transcripts
+from rekindle.flows.meter import Meter
+from rekindle.flows.world import Agent, Noticed, Trouble, World
+from rekindle.policy import budget, hang, tokens
+from rekindle.policy.fold import Projection
+from rekindle.policy.hang import Signs
+from rekindle.policy.run import Run
+from rekindle.policy.settings import BUSY_SHARE, FOLD_EVERY_SECONDS, STOP_SECONDS
+from rekindle.ports import Child
+
+_TICK_SECONDS = 0.25
+
+
+class Watched:
+    """What a process has shown so far."""
+
+    def __init__(self) -> None:
+        self.opened = ""
+        self.finished: Finished | None = None
+        self.refused: Refused | None = None
+        self.usage: Usage | None = None
+        self.read_and_said = 0
+        """In tokens, by our own estimate; for who tells nothing else."""
+        self.calls: dict[str, float] = {}
+        """The tool calls that go on, and since when."""
+
+    def take(self, seen: Seen, now: float) -> None:
+        match seen:
+            case Opened():
+                self.opened = seen.session
+            case Called():
+                self.calls.setdefault(seen.call, now)
+            case Returned():
+                self.calls.pop(seen.call, None)
+            case Said():
+                self.read_and_said += tokens.estimate(seen.text)
+            case Used():
+                self.usage = seen.usage
+            case Refused():
+                self.refused = seen
+            case Finished():
+                self.finished = seen
+                self.calls.clear()
+            case _:
+                pass
+
+
+class Follow:
+    """Follows one process to its end, which it may bring about."""
+
+    def __init__(
+        self,
+        origin: LaunchStarted,
+        agent: Agent,
+        world: World,
+        child: Child,
+        *,
+        watched: Watched,
+        meter: Meter,
+    ) -> None:
+        self._origin, self._agent, self._world, self._child = origin, agent, world, child
+        self._watched, self._meter = watched, meter
+        self.ending: Exit | None = None
+        """Why it was asked to end."""
+        self._asked_at = 0.0
+        now = world.elapsed()
+        self._sign_at = self._folded_at = self._looked_at = now
+        self._transcript = ""
+        self._grown = 0
+        self._active: object = None
+        self._turn: Usage | None = None
+        self._vitals: Vitals | None = None
+        self._noticed = ""
+        self._trouble = ""
+        self._run = Run()
+
+    def to_the_end(self) -> None:
+        # Closed whatever happens: a traceback would keep it, and with it the person's terminal.
+        with closing(self._child.follow(_TICK_SECONDS)) as lines:
+            self._follow(lines)
+
+    def _follow(self, lines: Iterator[bytes | None]) -> None:
+        watch = self._world.settings.runtime.watch
+        for line in lines:
+            now = self._world.elapsed()
+            if line is not None:
+                self._sign(now)
+                self._take(line, now)
+            else:
+                if now - self._folded_at >= FOLD_EVERY_SECONDS:
+                    self._folded_at = now
+                    self._fold(now)
+                if now - self._looked_at >= min(watch.every, watch.silence / 4):
+                    self._look(now)
+                self._obey()
+            self._keep_to_budget()
+
+    def _take(self, line: bytes, now: float) -> None:
+        for seen in self._agent.harness.read_stream(line):
+            self._watched.take(seen, now)
+            self._meter.take(seen)
+            self._world.tell(self._without_secrets(seen))
+        if not self._agent.harness.CAN.hooks:
+            told = Usage(self._watched.read_and_said, None, "estimated")
+            self._meter.take(Used(told, turn="all that it was given and said"))
+
+    def _obey(self) -> None:
+        """Whoever wants it to end: a signal to us, or the operator's word in the log."""
+        times = self._world.interrupted()
+        if times or self._run.desired == "stopped":
+            self._end(Exit("interrupted", "stopped, as the operator said"))
+        elif self._run.restarted > self._origin.seq:
+            self._end(Exit("interrupted", "ended for a restart, as the operator said"))
+        late = self._world.elapsed() - self._asked_at > STOP_SECONDS
+        if self.ending is not None and (late or times > 1):
+            self._child.kill()
+
+    def _end(self, why: Exit) -> None:
+        if self.ending is None:
+            self.ending = why
+            self._asked_at = self._world.elapsed()
+            self._child.ask_to_end()
+
+    def _keep_to_budget(self) -> None:
+        """Between two turns and not within a tool call: that is at most one turn too late."""
+        cap = self._agent.budget
+        if cap is None or self._watched.calls or self._watched.finished:
+            return
+        spent, began = self._meter.spent(), self._run.began_at
+        if words := budget.exhausted(spent, cap, began=began, now=self._world.clock()):
+            self._end(Exit("interrupted", words))
+
+    def _sign(self, now: float) -> None:
+        self._sign_at = now
+        self._noticed = ""
+
+    def _fold(self, now: float) -> None:
+        """Take over what hooks reported; a full disk must not end the agent's work."""
+        try:
+            with self._world.store.writer(self._agent.name) as writer:
+                writer.fold()
+                self._note_spending(writer.projection, writer.append)
+                known = writer.projection
+        except RekindleError as error:
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                self._world.tell(Trouble(str(error)))
+            return
+        self._run = known.run
+        life = known.lives.get(self._origin.session or self._watched.opened)
+        self._transcript = life.transcript if life is not None else ""
+        self._read_turn()
+        if known.last_active != self._active:
+            self._active = known.last_active
+            self._sign(now)
+
+    def _note_spending(
+        self, known: Projection, append: Callable[[events.SpendNoted], object]
+    ) -> None:
+        """Kept as it goes: who kills the supervisor must not make the spending forgotten."""
+        spent, before = self._meter.spent(), known.run.spent_of_run()
+        if (spent.usd, spent.tokens) != (before.usd, before.tokens):
+            append(
+                events.SpendNoted(
+                    ts=self._world.clock(),
+                    launch=self._origin.launch,
+                    tokens=spent.tokens,
+                    usd=spent.usd,
+                    unpriced=spent.unpriced,
+                )
+            )
+
+    def _read_turn(self) -> None:
+        """Of a CLI whose stream tells no turns: the last one, from its transcript."""
+        if self._watched.usage is None and self._agent.budget is not None and self._transcript:
+            tail = transcripts.tail(self._transcript)
+            found = self._agent.harness.usage(tail, {}) if tail else None
+            if found is not None and found != self._turn:
+                self._turn = found
+                self._meter.take(Used(found))
+
+    def _look(self, now: float) -> None:
+        """Does it hang?"""
+        since, self._looked_at = now - self._looked_at, now
+        grown = transcripts.size(self._transcript) if self._transcript else 0
+        if grown != self._grown:
+            self._grown = grown
+            self._sign(now)
+        if self._agent.stays:
+            return  # whoever sits before it may well be thinking
+        found = hang.verdict(self._signs(now, since), self._world.settings.runtime.watch)
+        if found.answer == "fine" or self.ending is not None:
+            return
+        if found.answer == "reap":
+            self._end(Exit("clean", found.words))
+        elif found.words != self._noticed:
+            self._noticed = found.words
+            self._notice(found.words, ended=found.answer == "end")
+
+    def _notice(self, words: str, *, ended: bool) -> None:
+        noted = events.HangNoticed(
+            ts=self._world.clock(), launch=self._origin.launch, words=words, ended=ended
+        )
+        try:
+            with self._world.store.writer(self._agent.name) as writer:
+                writer.append(noted)
+        except RekindleError as error:
+            self._world.tell(Trouble(str(error)))
+        self._world.tell(Noticed(words, ended))
+        self._world.notify("hang", words)
+        if ended:
+            self._end(Exit("hang", words))
+
+    def _signs(self, now: float, since: float) -> Signs:
+        before, self._vitals = (
+            self._vitals,
+            self._world.processes.vitals(
+                self._child.pid,
+                self._origin.launch,
+                boot=self._origin.boot,
+                uptime=self._origin.uptime,
+            ),
+        )
+        watched, vitals = self._watched, self._vitals
+        oldest = min(watched.calls.values(), default=None)
+        signs = Signs(
+            silent=now - self._sign_at,
+            finished=watched.finished is not None,
+            calling=now - oldest if oldest is not None else None,
+            tells=self._agent.harness.CAN.hooks,
+        )
+        if vitals is None:
+            return signs
+        before = before or vitals
+        share = max(since, 1.0) * BUSY_SHARE
+        return msgspec.structs.replace(
+            signs,
+            stopped=vitals.stopped,
+            tools=vitals.tools,
+            # It falls when one of them has ended: that is a sign of life too.
+            tools_busy=abs(vitals.tools_cpu_seconds - before.tools_cpu_seconds) > share,
+            busy=vitals.cpu_seconds - before.cpu_seconds > share,
+        )
+
+    def _without_secrets(self, seen: Seen) -> Seen:
+        """What an agent says and does is shown to whoever looks on, or kept in their logs."""
+        redacted = self._world.store.redaction.text
+        match seen:
+            case Said():
+                return Said(redacted(seen.text))
+            case Called():
+                return msgspec.structs.replace(seen, about=redacted(seen.about))
+            case Finished():
+                errors = tuple(map(redacted, seen.errors))
+                return msgspec.structs.replace(seen, text=redacted(seen.text), errors=errors)
+            case _:
+                return seen

@@ -1,0 +1,185 @@
+"""The supervisor: keeps an agent running until its work is done, or a person is needed.
+
+Everything that it knows is in the log: one that takes over from another that was killed decides as
+that one would have. What it waits for it would wait for again; what was spent stays spent.
+"""
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents.launch import Exit
+from rekindle.errors import AgentError
+from rekindle.flows.run_cycle import RunCycle
+from rekindle.flows.world import Agent, InSafeMode, Waits, World
+from rekindle.policy import run as policy
+from rekindle.policy import sessions
+from rekindle.policy.cycle import Fresh, Resume, next_step
+from rekindle.policy.restart import Safe, Stop, Wait
+from rekindle.policy.run import Run
+from rekindle.policy.settings import POLL_SECONDS
+
+_OUTSIDE = {"limit", "overload", "network", "interrupted"}
+"""What is not waited for where only one try was asked for."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    cycle: int
+    kind: str
+    """`clean`, `unwanted`, or what stands in the way."""
+    last: Exit | None
+    words: str = ""
+
+
+class KeepRunning:
+    """The supervisor of one agent."""
+
+    def __init__(
+        self, agent: Agent, world: World, *, once: bool = False, kept: bool = False
+    ) -> None:
+        """`once`: end instead of waiting; `kept`: go on with what the operator has said before."""
+        self._agent, self._world = agent, world
+        self._once, self._kept = once, kept
+        self._cycle = RunCycle(agent, world)
+        self._waited_after = 0
+
+    def run(self) -> Outcome:
+        with self._world.store.supervising(self._agent.name):
+            known = self._cycle.known()
+            # Looked at under the lock: since whoever started us had looked, it may have changed.
+            if self._kept and (known.run.desired != "running" or known.run.is_over):
+                return Outcome(known.cycle, "unwanted", None)
+            self._cycle.settle()
+            self._begin()
+            number = self._cycle.open()
+            while True:
+                ended = self._step(number)
+                if ended is not None:
+                    return ended
+                if self._world.interrupted():
+                    return self._interrupted(number)
+
+    def _begin(self) -> None:
+        """The operator's word, and a new run where the last one is over."""
+        folder, run = self._world.store.folder(self._agent.name), self._cycle.known().run
+        folder.clean_exit.unlink(missing_ok=True)
+        if self._kept:
+            return
+        now = self._world.clock()
+        said: list[events.AnyEvent] = [policy.say(run, "running", now)]
+        if self._once:
+            said.append(events.RestartAsked(ts=now))
+        is_new = run.began == 0 or (
+            run.ended.seq > run.began and (run.ended.why == "done" or run.restarted > run.ended.seq)
+        )
+        if is_new:
+            said.append(events.RunStarted(ts=now))
+        self._cycle.append(*said)
+
+    def _step(self, number: int) -> Outcome | None:
+        """Do the next thing; what is returned is the end."""
+        known = self._cycle.known()
+        tried = list(sessions.of_cycle(known.attempts, number).values())
+        move = policy.next_move(
+            known.run,
+            tried,
+            now=self._world.clock(),
+            runtime=self._world.settings.runtime,
+            cap=self._agent.budget,
+            stays=self._agent.stays,
+        )
+        if isinstance(move, Wait) and move.after == self._waited_after:
+            # It was waited for by a clock that nobody sets; the one that says "not yet" was set.
+            move = next_step(tried)
+        match move:
+            case Stop():
+                return self._stop(number, move)
+            case Safe() if self._once:
+                return Outcome(number, move.why, self._cycle.last, move.words)
+            case Safe():
+                self._stay_safe(move, known.run)
+            case Wait() | Fresh() | Resume() if self._once and self._is_outside(tried, known.run):
+                return Outcome(number, tried[-1].exit, self._cycle.last)
+            case Wait():
+                self._wait(move, known.run)
+            case Fresh() | Resume():
+                self._launch(number, move, tried)
+        return None
+
+    def _is_outside(self, tried: list[sessions.Attempt], run: Run) -> bool:
+        """Whether the last try ended by what no other try of ours can mend."""
+        return bool(tried) and tried[-1].seq > run.since and tried[-1].exit in _OUTSIDE
+
+    def _launch(self, number: int, step: Fresh | Resume, tried: list[sessions.Attempt]) -> None:
+        if self._world.interrupted():
+            return
+        try:
+            self._cycle.launch(number, step, tried)
+        except AgentError:
+            # It could not be started at all. Who sits before us is told at once; else it counts as
+            # a crash: the CLI may just be being updated.
+            if not self._kept:
+                raise
+
+    def _stop(self, number: int, move: Stop) -> Outcome:
+        now = self._world.clock()
+        ended = events.RunEnded(ts=now, outcome=move.outcome, words=move.words)
+        match move.outcome:
+            case "done":
+                # In one write: between the two, another supervisor would begin one cycle more.
+                self._cycle.append(events.CycleEnded(ts=now, cycle=number), ended)
+            case "stopped":
+                pass  # the run goes on when the operator says so
+            case _:
+                self._cycle.append(ended)
+                self._world.notify(move.outcome, move.words)
+        self._mark_clean_exit(move.outcome)
+        kind = {"done": "clean", "stopped": "interrupted"}.get(move.outcome, move.outcome)
+        return Outcome(number, kind, self._cycle.last, move.words)
+
+    def _interrupted(self, number: int) -> Outcome:
+        if self._world.by_hand():
+            # A person at the terminal: that is as good as `rekindle stop`. A signal from elsewhere,
+            # as when the host is shut down, says nothing of what is wanted.
+            run = self._cycle.known().run
+            self._cycle.append(policy.say(run, "stopped", self._world.clock()))
+            self._mark_clean_exit("stopped")
+        return Outcome(number, "interrupted", self._cycle.last)
+
+    def _mark_clean_exit(self, outcome: str) -> None:
+        run = self._cycle.known().run
+        self._world.store.folder(self._agent.name).mark_clean_exit(run.began, outcome)
+
+    def _wait(self, move: Wait, run: Run) -> None:
+        now, began = self._world.clock(), self._world.processes.uptime()
+        planned = (move.until - now).total_seconds()
+        if run.waiting is None or run.waiting.until != move.until:
+            self._cycle.append(events.WaitStarted(ts=now, why=move.why, until=move.until))
+            if move.why == "limit":
+                self._world.notify("limit", f"waits until {move.until:%Y-%m-%d %H:%M} UTC")
+        self._world.tell(Waits(move.why, move.until))
+        while self._is_still_said(run):
+            waited = self._world.processes.uptime() - began
+            left = min(planned - waited, (move.until - self._world.clock()).total_seconds())
+            if left <= 0:
+                self._waited_after = move.after
+                return
+            self._world.rest(min(left, POLL_SECONDS))
+
+    def _stay_safe(self, move: Safe, run: Run) -> None:
+        if not run.is_safe:
+            run = self._cycle.append(
+                events.SafeModeEntered(ts=self._world.clock(), why=move.why, words=move.words)
+            ).run
+            self._world.notify("safe mode", move.words or move.why)
+        self._world.tell(InSafeMode(move.why, move.words))
+        while self._is_still_said(run):
+            self._world.rest(POLL_SECONDS)
+            if self._world.goes_on():
+                self._cycle.append(events.RestartAsked(ts=self._world.clock()))
+
+    def _is_still_said(self, run: Run) -> bool:
+        """Whether neither a signal nor the operator's word has changed anything since."""
+        if self._world.interrupted():
+            return False
+        now = self._cycle.known().run
+        return (now.since, now.desired) == (run.since, run.desired)

@@ -1,0 +1,42 @@
+"""The files in which a CLI keeps its sessions, as far as they are looked at from outside."""
+
+import os
+from collections.abc import Iterator
+
+_LINE_BYTES = 32 * 1024 * 1024
+_TAIL_BYTES = 256 * 1024
+"""How much of an end is read; a transcript may be of any size."""
+
+
+def tail(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - a path of the CLI's own
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            return file.read()
+    except OSError:
+        return b""
+
+
+def ends(path: str) -> bytes:
+    """Its beginning and its end."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            return file.read(_TAIL_BYTES) + tail(path)
+    except OSError:
+        return b""
+
+
+def lines(path: str) -> Iterator[bytes]:
+    """Line by line; what is longer than any line of one comes in pieces."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            yield from iter(lambda: file.readline(_LINE_BYTES), b"")
+    except OSError:
+        return
+
+
+def size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - as above
+    except OSError:
+        return 0

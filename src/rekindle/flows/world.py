@@ -1,0 +1,104 @@
+"""What a supervisor is given: the agent it keeps, the world around both, and who it tells."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents.launch import Exit, Seen
+from rekindle.documents.manifest import Budget, Persona, Price
+from rekindle.policy.settings import Settings
+from rekindle.ports import Harness, Processes
+from rekindle.stores.files import FileStore
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """What an agent is started from."""
+
+    name: str
+    harness: Harness
+    folder: str
+    """Where it works."""
+    task: str
+    rules: str
+    persona: Persona
+    environment: Mapping[str, str]
+    hook: tuple[str, ...]
+    """The hook program."""
+    program: tuple[str, ...] = ()
+    """What is started in the place of the CLI's own program."""
+    instructions: str = ""
+    """The text of the persona's system prompt."""
+    budget: Budget | None = None
+    prices: Mapping[str, Price] = {}
+    stays: bool = False
+    """A person sits before it: the terminal is the agent's."""
+
+
+class Launching(msgspec.Struct, frozen=True):
+    """About to start a process."""
+
+    cycle: int
+    session: str
+    resumes: bool
+    recovery: bool
+    why: str = ""
+
+
+class Fell(msgspec.Struct, frozen=True):
+    """A process has ended."""
+
+    exit: Exit
+    swept: int
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """Something of ours went wrong, and the agent works on."""
+
+    words: str
+
+
+class Noticed(msgspec.Struct, frozen=True):
+    """A process shows nothing, and is left alone or ended for it."""
+
+    words: str
+    ended: bool
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """Nothing is started before an instant."""
+
+    why: str
+    until: datetime
+
+
+class InSafeMode(msgspec.Struct, frozen=True):
+    """Alive, running nothing, waiting for a person."""
+
+    why: str
+    words: str
+
+
+Report = Launching | Seen | Fell | Trouble | Noticed | Waits | InSafeMode
+
+
+class World(msgspec.Struct, frozen=True):
+    """What a supervisor has around it."""
+
+    store: FileStore
+    processes: Processes
+    settings: Settings
+    clock: Callable[[], datetime]
+    elapsed: Callable[[], float]
+    """Seconds on a clock that nobody sets, and that stands still while the host sleeps."""
+    rest: Callable[[float], None]
+    """Sleep, for so many seconds or less."""
+    interrupted: Callable[[], int]
+    """How often somebody has asked us to stop."""
+    by_hand: Callable[[], bool]
+    """Whether it was a person at the terminal who asked."""
+    goes_on: Callable[[], bool]
+    """Whether a person at the terminal wants it to go on: Enter was pressed."""
+    tell: Callable[[Report], None]
+    notify: Callable[[str, str], None]
+    """Tell a person who is not there: of what, and in which words."""

@@ -1,0 +1,138 @@
+"""A run: from the operator's word to the end of the work, over any number of supervisors.
+
+What is known of it is folded from the log, so that a supervisor that takes over from one that was
+killed knows what it knew: what it was waiting for, what was spent, that it was in safe mode.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents.manifest import Budget
+from rekindle.policy import budget, cycle, loops, restart
+from rekindle.policy.budget import Spent
+from rekindle.policy.cycle import Fresh, Resume
+from rekindle.policy.restart import Safe, Stop, Wait
+from rekindle.policy.sessions import Attempt
+from rekindle.policy.settings import Runtime
+
+
+class Said(msgspec.Struct, frozen=True, order=True):
+    """The operator's last word."""
+
+    ts: datetime
+    desired: str
+
+
+class Mark(msgspec.Struct, frozen=True, order=True):
+    """The last of its kind, by its place in the log."""
+
+    seq: int = 0
+    why: str = ""
+    words: str = ""
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    seq: int
+    why: str
+    until: datetime
+
+
+class Run(msgspec.Struct, frozen=True):
+    said: Said | None = None
+    began: int = 0
+    """Where in the log it began."""
+    began_at: datetime | None = None
+    restarted: int = 0
+    ended: Mark = Mark()
+    safe: Mark = Mark()
+    waiting: Waiting | None = None
+    spent: Spent = Spent()
+
+    @property
+    def desired(self) -> str:
+        """`running`, `stopped`, or empty where the operator has never said a word."""
+        return self.said.desired if self.said else ""
+
+    @property
+    def since(self) -> int:
+        """What lies before it in the log stands in nobody's way any more."""
+        return max(self.began, self.restarted)
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended.seq > self.since
+
+    @property
+    def is_safe(self) -> bool:
+        """In safe mode: alive, running nothing, waiting for a person."""
+        return self.safe.seq > self.since
+
+    def spent_of_run(self) -> Spent:
+        return self.spent if self.spent.seq > self.began else Spent()
+
+
+Launch = Fresh | Resume
+Move = Launch | Wait | Safe | Stop
+
+
+def next_move(
+    run: Run,
+    tried: Sequence[Attempt],
+    *,
+    now: datetime,
+    runtime: Runtime,
+    cap: Budget | None = None,
+    stays: bool = False,
+) -> Move:
+    """What to do now: the operator's word first, then safe mode, money, and how things went."""
+    if run.desired == "stopped":
+        return Stop("stopped", "as the operator said")
+    if run.is_safe:
+        return Safe(run.safe.why, run.safe.words)
+    if words := budget.exhausted(run.spent_of_run(), cap, began=run.began_at, now=now):
+        return Stop("budget", words)
+    if tried and tried[-1].exit == "clean" and not stays:
+        return Stop("done")  # whenever that was: the cycle only needs to be closed
+    recent = [one for one in tried if one.seq > run.since]
+    verdict = restart.verdict(recent, now=now, runtime=runtime, stays=stays)
+    if verdict is not None:
+        return verdict
+    return cycle.next_step(tried)
+
+
+def say(run: Run, desired: Literal["running", "stopped"], now: datetime) -> events.DesiredSaid:
+    """The operator's word, after every earlier one, whatever the clock says."""
+    before = [run.said.ts] if run.said else []
+    return events.DesiredSaid(ts=loops.later(now, *before), desired=desired)
+
+
+def said(run: Run, event: events.DesiredSaid) -> Run:
+    found = Said(event.ts, event.desired)
+    return msgspec.structs.replace(run, said=max(run.said or found, found))
+
+
+def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each kind
+    """The run with one event more; by its place in the log, so that the order never decides."""
+    change = msgspec.structs.replace
+    match event:
+        case events.RunStarted() if event.seq > run.began:
+            return change(run, began=event.seq, began_at=event.ts)
+        case events.RestartAsked():
+            return change(run, restarted=max(run.restarted, event.seq))
+        case events.RunEnded():
+            return change(run, ended=max(run.ended, Mark(event.seq, event.outcome, event.words)))
+        case events.SafeModeEntered():
+            return change(run, safe=max(run.safe, Mark(event.seq, event.why, event.words)))
+        case events.WaitStarted() if run.waiting is None or event.seq > run.waiting.seq:
+            return change(run, waiting=Waiting(event.seq, event.why, event.until))
+        case events.SpendNoted() if event.seq > run.spent.seq:
+            return change(run, spent=Spent(event.seq, event.usd, event.tokens, event.unpriced))
+        case events.LaunchEnded() if event.seq > run.spent.seq:
+            whole = Spent(event.seq, event.run_usd, event.run_tokens, event.unpriced)
+            return change(run, spent=whole)
+        case _:
+            return run

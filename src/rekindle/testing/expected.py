@@ -1,0 +1,105 @@
+"""What a harness should make of its recordings: `expected.json`, in their folder.
+
+It is written by who has looked at the recording, not by the harness. By case:
+
+    {"tool": {"seen": [["Opened", "6f1c…"], ["Called", "Bash", "toolu_1", "ls"],
+                       ["Returned", "toolu_1"], ["Said", "done"],
+                       ["Used", 3230, null, "unknown", "opus", 15, "msg_2"],
+                       ["Finished", true, {}, 0.02, null]],
+              "hooked": [["session.started", "6f1c…", "startup"], ["heartbeat", "6f1c…", "Bash"]],
+              "usage": [3230, 200000, "reported", "opus", 15],
+              "exit": ["limit", "You've hit your limit, it resets at 5pm", null]}}
+
+Each row is the kind of a thing and what tells most of it, as `SEEN` and `HOOKED` have it. `hooked`
+is what the hooks told that the harness installs; `usage` is what the transcript tells; of an end
+that is no limit the kind is all. What is left out is expected not to be there.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rekindle.documents.event import AnyEvent
+from rekindle.documents.launch import (
+    Called,
+    Compacted,
+    Exit,
+    Finished,
+    Opened,
+    Refused,
+    Retried,
+    Returned,
+    Said,
+    Seen,
+    Usage,
+    Used,
+)
+from rekindle.ports import Harness
+from rekindle.testing.recording import Recording
+
+FILE = "expected.json"
+SEEN: dict[type, tuple[str, ...]] = {
+    Opened: ("session",),
+    Said: ("text",),
+    Called: ("tool", "call", "about"),
+    Returned: ("call",),
+    Retried: ("status",),
+    Refused: ("resets_at",),
+    Compacted: ("before", "after"),
+    Finished: ("ok", "windows", "usd", "tokens"),
+}
+"""What tells most of each thing that a stream shows; of `Used`, it is its usage."""
+HOOKED = {
+    "session.started": "source",
+    "session.ended": "reason",
+    "prompt.submitted": "text",
+    "session.compacted": "trigger",
+    "heartbeat": "tool",
+}
+"""What tells most of each fact that a hook may report, beside its session."""
+
+Row = list[Any]
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    exit: Row
+    seen: list[Row] = []
+    hooked: list[Row] = []
+    usage: Row | None = None
+
+
+def load(folder: Path) -> dict[str, Expected]:
+    """What is expected, by case."""
+    return msgspec.json.decode((folder / FILE).read_bytes(), type=dict[str, Expected])
+
+
+def found(recording: Recording, harness: Harness, *, supervised: bool = True) -> Expected:
+    """What a harness makes of a recording, in the same form."""
+    used = harness.usage(recording.transcript, {})
+    lines = recording.hook_lines(harness, supervised=supervised)
+    return Expected(
+        exit=_exit(recording.exit(harness)),
+        seen=[_seen(one) for one in recording.seen(harness)],
+        hooked=[_hooked(fact) for line in lines if (fact := harness.read_hook(line))],
+        usage=_usage(used) if used else None,
+    )
+
+
+def _seen(one: Seen) -> Row:
+    if isinstance(one, Used):
+        return ["Used", *_usage(one.usage), one.turn]
+    return [type(one).__name__, *(getattr(one, name) for name in SEEN[type(one)])]
+
+
+def _hooked(fact: AnyEvent) -> Row:
+    named = ("session", HOOKED.get(fact.kind, "kind"))
+    return [fact.kind, *(getattr(fact, name, None) for name in named)]
+
+
+def _usage(used: Usage) -> Row:
+    return [used.tokens, used.window, used.known, used.model, used.written]
+
+
+def _exit(ended: Exit) -> Row:
+    return [ended.kind, ended.hint, ended.resets_at] if ended.kind == "limit" else [ended.kind]

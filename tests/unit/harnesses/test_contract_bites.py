@@ -1,0 +1,301 @@
+"""The contract notices: a harness with one thing broken does not pass it."""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from rekindle.documents.launch import Command, Exit, Start, Usage
+from rekindle.documents.manifest import Permissions, Persona
+from rekindle.errors import UnenforceableError, UsageError
+from rekindle.testing import expected
+from rekindle.testing.harness_contract import HarnessContract
+from unit.harnesses import test_contract
+
+CONTRACTS = (
+    test_contract.TestClaudeCode,
+    test_contract.TestCodex,
+    test_contract.TestGemini,
+    test_contract.TestCommand,
+)
+OTHER = "ffffffff-0000-4000-8000-000000000000"
+replace = msgspec.structs.replace
+
+
+class Broken:
+    """A harness, but for what is given."""
+
+    def __init__(self, harness: ModuleType, changed: Mapping[str, Any]) -> None:
+        self._harness, self._changed = harness, changed
+
+    def __getattr__(self, name: str) -> Any:
+        return self._changed.get(name) or getattr(self._harness, name)
+
+
+class Mutation(NamedTuple):
+    contract: type[HarnessContract]
+    name: str
+    changed: Mapping[str, Any]
+
+
+def after(function: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The same function, with its answer changed."""
+    return lambda *given, **named: change(function(*given, **named))
+
+
+# What it says when it is started
+
+
+def commands(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+    made = harness.command
+
+    def begun(**changed: Any) -> Callable[[Start], Command]:
+        return lambda start: made(replace(start, **changed))
+
+    def with_more(**more: Any) -> Callable[[Start], Command]:
+        return after(made, lambda one: replace(one, **more))
+
+    def adding_up(start: Start, seen: list[str] = []) -> Command:  # noqa: B006 - that is the fault
+        seen.append("--again")
+        return replace(made(start), argv=(*made(start).argv, *seen))
+
+    yield "the program is ignored", begun(program=("of-my-own",))
+    yield "options add up", adding_up
+    yield "a mark of ours is set", with_more(environment={"REKINDLE_AGENT": "x"})
+    yield "a path for a file", with_more(files={"../a": "x"})
+    yield "a file that nobody reads", with_more(files={"a": "x"})
+    if harness.CAN.launch_hooks:
+        yield "no hooks", begun(hook=())
+
+
+def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+    made = harness.command
+
+    def permitted(change: Callable[[Permissions], Permissions | None]) -> Callable[..., Command]:
+        def command(start: Start) -> Command:
+            rules = start.persona.permissions
+            persona = replace(start.persona, permissions=rules and change(rules))
+            return made(replace(start, persona=persona))
+
+        return command
+
+    def without_prompt(start: Start) -> Command:
+        persona = replace(start.persona, system_prompt_file=None)
+        return made(replace(start, persona=persona, instructions=""))
+
+    def as_a_word(start: Start) -> Command:
+        found = without_prompt(start)
+        return replace(found, argv=(*found.argv, start.instructions))
+
+    def dropping(start: Start) -> Command:
+        try:
+            return made(start)
+        except (UnenforceableError, UsageError):
+            return made(replace(start, persona=Persona()))
+
+    def in_other_words(start: Start) -> Command:
+        try:
+            return made(start)
+        except UnenforceableError as error:
+            raise ValueError from error
+
+    yield "the persona is ignored", lambda start: made(replace(start, persona=Persona()))
+    yield "permissions are ignored", permitted(lambda _: None)
+    yield "no tools are all tools", permitted(lambda one: None if one.allowed_tools == [] else one)
+    yield "what is denied is ignored", permitted(lambda one: replace(one, deny=None))
+    yield "what is allowed is ignored", permitted(lambda one: replace(one, allowed_tools=None))
+    yield "what cannot be kept is dropped", dropping
+    yield "what cannot be kept is no error of ours", in_other_words
+    yield "the system prompt is ignored", without_prompt
+    yield "the system prompt is a word of its own", as_a_word
+    if harness.CAN.resumes:
+        yield (
+            "permissions are for fresh sessions",
+            lambda start: made(replace(start, persona=Persona()) if start.resumes else start),
+        )
+
+
+def sessions(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+    made = harness.command
+
+    def unchecked(start: Start) -> Command:
+        found = made(replace(start, session=OTHER))
+        return replace(found, argv=tuple(word.replace(OTHER, start.session) for word in found.argv))
+
+    def unnamed(start: Start) -> Command:
+        found = made(start)
+        return replace(found, argv=tuple(one for one in found.argv if "0a1b2c3d-" not in one))
+
+    yield "it never goes on", lambda start: made(replace(start, resumes=False))
+    yield (
+        "it always goes on",
+        lambda start: made(replace(start, resumes=True, session=start.session or OTHER)),
+    )
+    yield "another session", lambda start: made(replace(start, session=OTHER))
+    yield "any session", unchecked
+    yield "no session", unnamed
+
+
+# What its hooks are
+
+
+def hooked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    made, read = harness.hooks, harness.read_hook
+
+    def handlers(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+        return after(
+            made,
+            lambda found: {
+                event: [
+                    {**entry, "hooks": [change(dict(hook)) for hook in entry["hooks"]]}
+                    for entry in entries
+                ]
+                for event, entries in found.items()
+            },
+        )
+
+    def lines(change: Callable[[str], str]) -> Any:
+        return handlers(lambda hook: {**hook, "command": change(hook["command"])})
+
+    def of_event(fact: Any) -> Any:
+        return fact and replace(fact, session=OTHER)
+
+    def unread(line: Any) -> Any:
+        try:
+            return read(line)
+        except Exception as error:
+            raise KeyError from error
+
+    yield "a hook that fails blocks", {"hooks": lines(lambda line: line.removesuffix(" || true"))}
+    yield "paths are not quoted", {"hooks": lines(lambda line: " ".join(shlex.split(line)))}
+    yield "no time limit", {"hooks": handlers(lambda hook: {**hook, "timeout": 0})}
+    yield "hooks of another", {"hooks": lines(lambda line: line.replace(harness.NAME, "other"))}
+    for event in made(("hook.pyc",), supervised=False):
+        yield f"only {event}", {"hooks": after(made, lambda found, on=event: {on: found[on]})}
+        yield (
+            f"no {event}",
+            {
+                "hooks": after(
+                    made, lambda found, off=event: {on: found[on] for on in found if on != off}
+                )
+            },
+        )
+    yield "hooks tell nothing", {"read_hook": lambda _: None}
+    yield "facts of another session", {"read_hook": after(read, of_event)}
+    yield (
+        "facts of a session that is none",
+        {"read_hook": after(read, lambda fact: fact and replace(fact, session=""))},
+    )
+    yield "no visitors", {"read_hook": lambda line: read(replace(line, visitor=False))}
+    yield "no launches", {"read_hook": lambda line: read(replace(line, launch=""))}
+    yield "no processes", {"read_hook": lambda line: read(replace(line, process=""))}
+    yield "another error gets out", {"read_hook": unread}
+    yield "a session is told nothing", {"told": lambda event, text: ""}
+    yield (
+        "a session is told half of it",
+        {"told": lambda event, text: harness.told(event, text.splitlines()[0])},
+    )
+
+
+# What it makes of what it reads
+
+
+def reading(
+    harness: Any, cases: Mapping[str, expected.Expected]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    stream, used, classify = harness.read_stream, harness.usage, harness.classify
+
+    def usage(change: Callable[[Usage], Usage | None]) -> Mapping[str, Any]:
+        return {"usage": after(used, lambda found: found and change(found))}
+
+    def careless(line: bytes) -> Any:
+        line.decode()
+        return stream(line)
+
+    def misjudged(kind: str) -> Callable[[Exit], Exit]:
+        wrong = "crash" if kind == "clean" else "clean"
+        return lambda found: replace(found, kind=wrong) if found.kind == kind else found
+
+    for kind in sorted({row[0] for one in cases.values() for row in one.seen}):
+        yield (
+            f"{kind} is dropped",
+            {
+                "read_stream": after(
+                    stream,
+                    lambda seen, off=kind: tuple(one for one in seen if type(one).__name__ != off),
+                )
+            },
+        )
+    yield "all is dropped", {"read_stream": lambda _: ()}
+    yield "all is said twice", {"read_stream": after(stream, lambda seen: seen * 2)}
+    yield "a list", {"read_stream": after(stream, list)}
+    yield "bytes that are no text raise", {"read_stream": careless}
+    for kind in sorted({one.exit[0] for one in cases.values()}):
+        yield f"{kind} is misjudged", {"classify": after(classify, misjudged(kind))}
+    yield "every end is a crash", {"classify": lambda _: Exit("crash", "it ended")}
+    yield "an end without words", {"classify": after(classify, lambda one: replace(one, words=""))}
+    yield (
+        "words of many lines",
+        {"classify": after(classify, lambda one: replace(one, words=f"{one.words}\n"))},
+    )
+    yield (
+        "no hint",
+        {"classify": after(classify, lambda one: replace(one, hint="", resets_at=None))},
+    )
+    yield (
+        "a stop counts for nothing",
+        {"classify": lambda one: classify(replace(one, stopped=False))},
+    )
+    if harness.CAN.resumes:
+        yield (
+            "any session will do",
+            {"classify": lambda one: classify(replace(one, opened=one.session))},
+        )
+    if any(one.usage for one in cases.values()):
+        yield "no usage", {"usage": lambda tail, windows: None}
+        yield "less than nothing", usage(lambda one: replace(one, tokens=-one.tokens))
+        yield "more than there is", usage(lambda one: replace(one, tokens=10**9))
+        yield "another window", usage(lambda one: replace(one, window=(one.window or 1) * 7))
+        yield "no window", usage(lambda one: replace(one, window=None))
+        yield "known otherwise", usage(lambda one: replace(one, known="exact"))
+        yield "of another model", usage(lambda one: replace(one, model="other"))
+    if any(one.usage and one.usage[1] is None for one in cases.values()):
+        yield "windows are not asked", {"usage": lambda tail, windows: used(tail, {})}
+
+
+def mutations() -> Iterator[Mutation]:
+    for contract in CONTRACTS:
+        harness: Any = contract.harness
+        cases = expected.load(contract.recordings)
+        changes = {**dict(commands(harness)), **dict(personas(harness))}
+        changes |= dict(sessions(harness)) if harness.CAN.resumes else {}
+        found = {name: {"command": changed} for name, changed in changes.items()}
+        found |= dict(hooked(harness)) if harness.CAN.hooks else {}
+        found |= dict(reading(harness, cases))
+        found |= {
+            "a name with a space": {"NAME": "a b"},
+            "a text in the place of names": {"PASSED_ON": "PREFIX_"},
+            "everything is passed on": {"PASSED_ON": ("",)},
+            "our marks are passed on": {"PASSED_ON": ("REKINDLE_",)},
+            "the path is not passed on": {"NEVER_PASSED_ON": ("PATH",)},
+        }
+        yield from (Mutation(contract, name, changed) for name, changed in found.items())
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [pytest.param(one, id=f"{one.contract.harness.NAME}-{one.name}") for one in mutations()],
+)
+def test_a_broken_harness_is_noticed(mutation):
+    """By one test of the contract at least, and in whatever way that test fails."""
+    contract, name, changed = mutation
+    broken = type("Broken", (contract,), {"harness": Broken(contract.harness, changed)})()
+    for test in [each for each in vars(HarnessContract) if each.startswith("test_")]:
+        try:
+            getattr(broken, test)()
+        except Exception:  # noqa: BLE001 - pytest would report any as a failure
+            return
+    pytest.fail(f"{name}: nobody notices")
