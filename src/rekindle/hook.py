@@ -27,6 +27,9 @@ PATIENCE_SECONDS = 0.15
 """A disk that does not answer for so long is given up: the agent waits for us."""
 PRIMING_SECONDS = 8.0
 """A primer that is not there by then is given up: the session begins without it."""
+WEIGHED_SECONDS = 1.5
+"""How long a session that goes on waits for its supervisor's word whether it may."""
+
 SPOOL_BYTES = 4 * 1024 * 1024
 """The most that is kept for an inbox that cannot be written."""
 
@@ -66,6 +69,7 @@ def main(arguments: list[str]) -> None:
     if not is_kept:
         spool(folder, record)
     brake(folder, event, launch, payload)
+    be_weighed(folder, event, launch)
     if must_prime(event, launch):
         prime(folder, record)
 
@@ -299,6 +303,21 @@ def brake(folder: str, event: str, launch: str, payload: bytes) -> None:
         os.write(1, os.read(fd, 10_000))
     finally:
         os.close(fd)
+
+
+def be_weighed(folder: str, event: str, launch: str) -> None:
+    """Before a session that goes on asks its model anything: wait for who may end it instead.
+
+    What this record says may make a fresh session the cheaper one. The supervisor takes its mark
+    away when it has looked, or ends us with the CLI.
+    """
+    if event != "SessionStart:resume" or not is_name(launch):
+        return
+    mark = f"{folder}/run/weigh-{launch}"
+    if os.access(mark, os.F_OK):
+        after(WEIGHED_SECONDS, end)
+    while os.access(mark, os.F_OK):
+        time.sleep(0.02)
 
 
 def is_name(text: str) -> bool:

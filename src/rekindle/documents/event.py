@@ -61,6 +61,10 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
     process: str = ""
     """Which process works on it, told from every other: pid, start and boot."""
     transcript: str = ""
+    context_tokens: int = 0
+    """Of one that goes on: how much its model has to read again."""
+    cache_expired: bool = False
+    """The CLI says that its model's cache has forgotten it: all of that is paid for once more."""
     visitor: bool = False
     """A person's own session beside a supervised one: it is left alone."""
 

@@ -26,6 +26,7 @@ ExitKind = Literal[
     "auth",
     "billing",
     "context-full",
+    "costly",
     "budget",
     "hang",
     "interrupted",

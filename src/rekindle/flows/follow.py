@@ -25,9 +25,11 @@ from rekindle.flows import transcripts
 from rekindle.flows.meter import Meter
 from rekindle.flows.world import Agent, Noticed, Trouble, World
 from rekindle.policy import budget, hang, tokens
+from rekindle.policy.cycle import is_fresh_cheaper
 from rekindle.policy.fold import Projection
 from rekindle.policy.hang import Signs
 from rekindle.policy.run import Run
+from rekindle.policy.sessions import Life
 from rekindle.policy.settings import BUSY_SHARE, FOLD_EVERY_SECONDS, STOP_SECONDS
 from rekindle.ports import Child
 
@@ -80,6 +82,7 @@ class Follow:
         *,
         watched: Watched,
         meter: Meter,
+        primer_tokens: int | None = None,
     ) -> None:
         self._origin, self._agent, self._world, self._child = origin, agent, world, child
         self._watched, self._meter = watched, meter
@@ -96,8 +99,12 @@ class Follow:
         self._noticed = ""
         self._trouble = ""
         self._run = Run()
+        self._weighs = primer_tokens is not None
+        self._primer_tokens = primer_tokens or 0
+        self._mark = world.store.folder(agent.name).weigh(origin.launch)
 
     def to_the_end(self) -> None:
+        """`primer_tokens` is given where a fresh session may be taken instead of this one."""
         # Closed whatever happens: a traceback would keep it, and with it the person's terminal.
         with closing(self._child.follow(_TICK_SECONDS)) as lines:
             self._follow(lines)
@@ -110,7 +117,7 @@ class Follow:
                 self._sign(now)
                 self._take(line, now)
             else:
-                if now - self._folded_at >= FOLD_EVERY_SECONDS:
+                if self._weighs or now - self._folded_at >= FOLD_EVERY_SECONDS:
                     self._folded_at = now
                     self._fold(now)
                 if now - self._looked_at >= min(watch.every, watch.silence / 4):
@@ -172,6 +179,7 @@ class Follow:
         self._run = known.run
         life = known.lives.get(self._origin.session or self._watched.opened)
         self._transcript = life.transcript if life is not None else ""
+        self._weigh(life)
         self._read_turn()
         if known.last_active != self._active:
             self._active = known.last_active
@@ -192,6 +200,16 @@ class Follow:
                     unpriced=spent.unpriced,
                 )
             )
+
+    def _weigh(self, life: Life | None) -> None:
+        """Its start hook waits for this, before the model is asked anything."""
+        if not self._weighs or life is None or life.launch != self._origin.launch:
+            return
+        self._weighs = False
+        if is_fresh_cheaper(life, self._primer_tokens):
+            words = f"going on costs {life.context_tokens:,} tokens: its cache has expired"
+            self._end(Exit("costly", words))
+        self._mark.unlink(missing_ok=True)
 
     def _read_turn(self) -> None:
         """Of a CLI whose stream tells no turns: the last one, from its transcript."""

@@ -40,13 +40,33 @@ class Launch:
         self.code: int | None = None
         self.seconds = 0.0
 
-    def run(self, prompt: str, origin: LaunchStarted) -> Exit:
-        """Start it, follow it, and say how it ended; `origin` is what the log knows of it."""
+    def run(self, prompt: str, origin: LaunchStarted, primer_tokens: int | None = None) -> Exit:
+        """Start it, follow it, and say how it ended; `origin` is what the log knows of it.
+
+        With `primer_tokens`, what a fresh session would be told, it may be ended as too costly.
+        """
         began = self._world.elapsed()
+        mark = self._folder.weigh(self.mark)
+        if primer_tokens is not None:
+            disk.replace(mark, b"")
+        try:
+            return self._run(prompt, origin, primer_tokens, began)
+        finally:
+            mark.unlink(missing_ok=True)
+
+    def _run(
+        self, prompt: str, origin: LaunchStarted, primer_tokens: int | None, began: float
+    ) -> Exit:
         child = self._begin(prompt)
         self.watched.read_and_said = tokens.estimate(prompt)
         follow = Follow(
-            origin, self._agent, self._world, child, watched=self.watched, meter=self.meter
+            origin,
+            self._agent,
+            self._world,
+            child,
+            watched=self.watched,
+            meter=self.meter,
+            primer_tokens=primer_tokens,
         )
         follow.to_the_end()
         self.seconds = self._world.elapsed() - began

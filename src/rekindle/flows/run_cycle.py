@@ -15,7 +15,7 @@ from rekindle.flows import transcripts
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Launch
 from rekindle.flows.world import Agent, Fell, Launching, World
-from rekindle.policy import limits, sessions
+from rekindle.policy import limits, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.fold import Projection
 from rekindle.policy.restart import LOST
@@ -130,7 +130,7 @@ class RunCycle:
             Launching(number, origin.session, origin.resumes, origin.recovery, origin.why)
         )
         try:
-            found = launch.run(prompt, origin)
+            found = launch.run(prompt, origin, self._weighed_against(step))
         except RekindleError as error:
             # Nothing was started: an open launch would be taken for a session to go on with.
             with suppress(StoreError):  # then the next run finds it open, and settles it
@@ -145,6 +145,13 @@ class RunCycle:
         self.last = found
         self._ended(number, launch, found, swept=swept)
         self._world.tell(Fell(found, swept))
+
+    def _weighed_against(self, step: Fresh | Resume) -> int | None:
+        """What a fresh session would be told, where it may be the cheaper one; in tokens."""
+        wanted = self._world.settings.runtime.restart.fresh_when_cheaper
+        if isinstance(step, Fresh) or not wanted or not self._agent.harness.CAN.launch_hooks:
+            return None
+        return tokens.estimate(self._prompt(recovering=True))
 
     def _can_go_on(self, last: Attempt) -> bool:
         """Whether the last session is there to go on with, whole, and is this CLI's own.

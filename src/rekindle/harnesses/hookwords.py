@@ -20,7 +20,7 @@ from rekindle.documents.event import (
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import STABLE_ID, one_line
 from rekindle.errors import DocumentError
-from rekindle.harnesses.foreign import text
+from rekindle.harnesses.foreign import count, text
 
 Fact = Literal["started", "ended", "asked", "compacted", "worked"]
 WORDS: dict[str, Fact] = {
@@ -72,6 +72,8 @@ def read(
                 launch=line.launch,
                 process=line.process,
                 transcript=one_line(text(fields.get("transcript_path"))),
+                context_tokens=count(fields.get("context_tokens")) or 0,
+                cache_expired=fields.get("prompt_cache_likely_expired") is True,
                 visitor=line.visitor,
             )
         case "ended":

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from rekindle.policy.restart import COUNTED, REACTIONS
-from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import RESUME_TRIES
+from rekindle.policy.sessions import Attempt, Life
+from rekindle.policy.settings import FRESH_TOKENS, RESUME_TRIES
 
 
 class Fresh(msgspec.Struct, frozen=True):
@@ -35,13 +35,21 @@ def next_step(tried: Sequence[Attempt]) -> Fresh | Resume:
         return Fresh(recovery=False)
     last = tried[-1]
     if REACTIONS.get(last.exit) == "refresh":
-        return Fresh(recovery=True, why="its window is full")
+        return Fresh(recovery=True, why=last.words)
     if _failed_resumes(tried) >= RESUME_TRIES:
         return Fresh(recovery=True, why="resuming it failed")
     if last.session and _has_begun(tried, last.session):
         return Resume(last.session)
     # A program that could not be started has interrupted nothing.
     return Fresh(recovery=any(one.resumes or _has_begun(tried, one.session) for one in tried))
+
+
+def is_fresh_cheaper(life: Life, primer_tokens: int) -> bool:
+    """Whether a session that goes on costs more than a fresh one that is told where things stand.
+
+    A cache that still has it reads it for next to nothing; one that forgot it is written anew.
+    """
+    return life.cache_expired and life.context_tokens > primer_tokens + FRESH_TOKENS
 
 
 def _failed_resumes(tried: Sequence[Attempt]) -> int:

@@ -43,6 +43,7 @@ REACTIONS: dict[str, Reaction] = {
     "resume-failed": "replace",
     LOST: "resume",
     "context-full": "refresh",
+    "costly": "refresh",
     "limit": "wait",
     "overload": "retry",
     "network": "retry",

@@ -32,6 +32,8 @@ class Life(msgspec.Struct, frozen=True):
     process: str = ""
     launch: str = ""
     transcript: str = ""
+    context_tokens: int = 0
+    cache_expired: bool = False
     asked: Asked | None = None
 
     @property
@@ -60,26 +62,18 @@ class Attempt(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
+_TOLD = ("process", "launch", "transcript", "context_tokens", "cache_expired")
+"""What the start of a session tells of it."""
 Lives = Mapping[str, Life]
 Attempts = Mapping[str, Attempt]
 
 
 def started(lives: dict[str, Life], event: events.SessionStarted) -> None:
     known = lives.get(event.session, Life())
-    found = (event.ts, event.process, event.launch, event.transcript)
-    if known.started is None or found > (
-        known.started,
-        known.process,
-        known.launch,
-        known.transcript,
-    ):
-        lives[event.session] = msgspec.structs.replace(
-            known,
-            started=event.ts,
-            process=event.process,
-            launch=event.launch,
-            transcript=event.transcript,
-        )
+    told = {name: getattr(event, name) for name in _TOLD}
+    found = (event.ts, *told.values())
+    if known.started is None or found > (known.started, *(getattr(known, name) for name in _TOLD)):
+        lives[event.session] = msgspec.structs.replace(known, started=event.ts, **told)
 
 
 def ended(lives: dict[str, Life], session: str, ts: datetime) -> None:

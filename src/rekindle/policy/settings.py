@@ -44,6 +44,13 @@ class Restart(msgspec.Struct, frozen=True):
     healthy_after: Annotated[
         Duration, _doc("Running this long without a crash resets count and pause.")
     ] = Duration(600)
+    fresh_when_cheaper: Annotated[
+        bool,
+        _doc(
+            "Where the CLI says that its cache has expired, and going on in the session would cost"
+            " more than a fresh one with its primer: take the fresh one."
+        ),
+    ] = False
 
 
 class Watch(msgspec.Struct, frozen=True):
@@ -150,6 +157,8 @@ MAX_LIMIT_PROBE_SECONDS = 3600.0
 FINISHED_SECONDS = 60.0
 """How long a program that has given its last account may take to exit before it is ended."""
 SECONDS_AN_HOUR = 3600.0
+FRESH_TOKENS = 20_000
+"""What a fresh session reads beside its primer: the CLI's own instructions and tools."""
 BUSY_SHARE = 0.05
 """The share of a processor above which a silent process counts as working."""
 NOTIFY_SECONDS = 10.0
@@ -216,6 +225,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "run.finished_seconds": (
         FINISHED_SECONDS,
         "How long a program that has given its last account may take to exit, then it is ended.",
+    ),
+    "run.fresh_tokens": (
+        FRESH_TOKENS,
+        "What a fresh session reads beside its primer: the CLI's own instructions and tools.",
     ),
     "run.busy_share": (
         BUSY_SHARE,

@@ -101,6 +101,10 @@ class AgentFolder(msgspec.Struct, frozen=True):
         found = disk.read(self.clean_exit)
         return found.decode("utf-8", "replace") if found is not None else None
 
+    def weigh(self, launch: str) -> Path:
+        """There while a session that goes on is to wait for the word whether it may."""
+        return self.run / f"weigh-{launch}"
+
     def ask_for_fresh(self) -> None:
         disk.replace(self.fresh, b"")
 
