@@ -17,10 +17,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("rekindle.cli.run:run", "Run an agent, and keep it alive until it is done."),
     "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
     "stop": ("rekindle.cli.stop:stop", "Stop an agent, and have it stay stopped."),
+    "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
     "restart": ("rekindle.cli.stop:restart", "Start an agent again now, whatever held it back."),
     "up": ("rekindle.cli.up:up", "Run agents in the background."),
     "down": ("rekindle.cli.up:down", "Stop agents, and have them stay stopped."),
-    "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
     "torture": (
         "rekindle.cli.torture:torture",
         "Whether this file system keeps what Rekindle promises.",

@@ -12,6 +12,7 @@ from rekindle.stores.files import FileStore
 from rekindle.wiring import watch
 
 _PATIENCE_SECONDS = 10.0
+_SETTLING_SECONDS = 0.5
 _LOOK_SECONDS = 0.05
 _LAST_LINES = 3
 
@@ -60,13 +61,21 @@ def _up(project: Project, store: FileStore, name: str, *, tmux: bool) -> dict[st
 def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
     """Whether its supervisor lives, or has lived: a short task may be done by now."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
+    settled = None
     while time.monotonic() < deadline:
-        if store.is_supervised(name) and store.read(name).committed.seq > before:
-            return {}
-        if store.read(name).committed.run.is_over and store.read(name).committed.seq > before:
+        is_there, known = store.is_supervised(name), store.read(name).committed
+        tried = [one for one in known.attempts.values() if one.seq > before]
+        if known.seq > before and known.run.is_over:
             return {"state": "started, and done"}
+        if failed := [one.words for one in tried if one.exit not in {"", "clean"}]:
+            return {"error": failed[-1]}
+        if is_there and tried:
+            # A program that cannot be started at all says so at once.
+            settled = settled or time.monotonic() + _SETTLING_SECONDS
+            if time.monotonic() > settled:
+                return {}
         time.sleep(_LOOK_SECONDS)
-    return {"error": _last_words(store, name)}
+    return {} if settled else {"error": _last_words(store, name)}
 
 
 def _last_words(store: FileStore, name: str) -> str:

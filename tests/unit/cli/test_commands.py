@@ -67,7 +67,7 @@ def test_help_opens_with_what_is_needed_first(rekindle):
     assert code == 0
     places = [out.index(f"\n  {name} ") for name in main.COMMANDS]
     assert places == sorted(places)
-    assert list(main.COMMANDS)[:5] == ["init", "run", "status", "stop", "restart"]
+    assert list(main.COMMANDS)[:5] == ["init", "run", "status", "stop", "doctor"]
 
 
 @pytest.mark.parametrize("name", main.COMMANDS)
