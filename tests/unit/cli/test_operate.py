@@ -219,6 +219,20 @@ def test_a_run_that_goes_on_with_a_raised_budget_is_kept_alive(project):
     assert runs == 1
 
 
+def test_a_restart_after_a_spent_budget_begins_a_new_run_whoever_starts_it(project):
+    """A watchdog that comes first finds a budget that is whole again."""
+    project.write(trades="    budget: {tokens: 1}\n")
+    project("run", "trades", code=9)
+    launches = len(list(project.path.glob("trades-*")))
+    project("restart", "trades")
+    assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
+    project.place.wait_for((project.path / f"trades-{launches}").exists, 20)
+    assert (
+        project("events", "--agent", "trades", "--json", "--last", "0").out.count('"run.started"')
+        == 2
+    )
+
+
 def test_a_limit_that_is_not_waited_for_is_gone_on_from_when_it_has_passed(project):
     """`limits.wait: false` ends the run; `rekindle run` after that instant tries again."""
     (project.path / "agent.py").write_text(
