@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 import click
+import keeping_alive
 
 from rekindle import plugins
 from rekindle.cli import main
@@ -149,6 +150,7 @@ PAGES = {
     "exit-codes.md": exit_codes,
     "settings.md": setting_list,
     "events.md": event_list,
+    "keeping-alive.md": keeping_alive.page,
 }
 
 

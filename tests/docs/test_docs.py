@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from documented import blocks, difference, steps
 from throwaway import Repository, isolate
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```(console|markdown) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def run(arguments, folder):
@@ -28,28 +28,18 @@ def run(arguments, folder):
     )
 
 
-def fits(shown, printed):
-    """`…` in a document stands for anything."""
-    pattern = ".*".join(re.escape(part) for part in shown.split("…"))
-    return re.fullmatch(pattern, printed) is not None
-
-
 def test_the_readme_s_commands_print_what_it_shows(tmp_path):
     """Every console block, run in order in an empty folder, prints what stands there."""
     commands = 0
-    for kind, name, body in BLOCK.findall((ROOT / "README.md").read_text()):
-        if kind == "markdown" and name:
-            (tmp_path / name).write_text(body)
+    for kind, words, body in blocks((ROOT / "README.md").read_text()):
+        if kind == "markdown" and words:
+            (tmp_path / words[0]).write_text(body)
         if kind != "console":
             continue
-        for step in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
-            line, _, shown = step.partition("\n")
+        for line, shown in steps(body):
             ended = run(shlex.split(line), tmp_path)
             assert ended.returncode == 0, ended.stderr
-            printed = ended.stdout.splitlines()
-            assert len(printed) == len(shown.splitlines()), ended.stdout
-            for expected, actual in zip(shown.splitlines(), printed, strict=True):
-                assert fits(expected, actual), f"$ {line}\nshown:   {expected}\nprinted: {actual}"
+            assert not (told := difference(shown, ended.stdout.splitlines())), f"$ {line}\n{told}"
             commands += 1
     assert commands >= 5
 
@@ -109,7 +99,15 @@ def test_every_test_that_a_page_names_exists(page):
 
 
 @pytest.mark.parametrize(
-    "name", ["cli.md", "exit-codes.md", "settings.md", "events.md", "harnesses.md"]
+    "name",
+    [
+        "cli.md",
+        "exit-codes.md",
+        "settings.md",
+        "events.md",
+        "harnesses.md",
+        "keeping-alive.md",
+    ],
 )
 def test_a_generated_page_says_that_it_is_generated(name):
     """Nobody should edit by hand what the next `just docs` overwrites."""

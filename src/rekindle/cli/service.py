@@ -70,10 +70,9 @@ def uninstall(kind: str | None) -> None:
 
 def _service(folder: Path) -> units.Service:
     passed = environment.without_secrets(environment.allowed(os.environ, (), ()))
-    kept = {name: value for name, value in passed.items() if "\n" not in value}
-    for word in (str(folder), *kept.values()):
-        if "\n" in word or not word.isprintable():
-            raise UsageError(f"{word!r} cannot stand in a unit", hint="rename the folder")
+    kept = {name: value for name, value in passed.items() if value.isprintable()}
+    if not str(folder).isprintable():
+        raise UsageError(f"{str(folder)!r} cannot stand in a unit", hint="rename the folder")
     name = f"rekindle-{derived_id(str(folder))}"
     return units.Service(name, (sys.executable, "-m", "rekindle", "daemon"), str(folder), kept)
 

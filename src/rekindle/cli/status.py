@@ -135,12 +135,18 @@ def _cycle(run: dict[str, Any], now: datetime) -> str:
         return f"{run['cycle']}, waits until {until} ({run['waits']['why']})"
     if run["supervised"]:
         return f"{run['cycle']}, running; its process began {ago(run['began'], now)}"
+    return f"{run['cycle']} {_ended(run)}"
+
+
+def _ended(run: dict[str, Any]) -> str:
     if run["cycle_done"]:
-        return f"{run['cycle']} is done"
+        return "is done"
+    if run["over"] == "budget":
+        return "was ended, its budget is spent: `rekindle restart` begins a new run"
     if run["desired"] == "stopped":
-        return f"{run['cycle']} was stopped by you: `rekindle run` goes on with it"
+        return "was stopped by you: `rekindle run` goes on with it"
     how = run["exit"] or "its supervisor is gone"
-    return f"{run['cycle']} was stopped ({how}): `rekindle run` goes on with it"
+    return f"was stopped ({how}): `rekindle run` goes on with it"
 
 
 def _spent(run: dict[str, Any], budget: dict[str, Any] | None, now: datetime) -> str:

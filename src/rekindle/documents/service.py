@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "%": "%%", "\n": "\\n", "$": "$$"}
+_UNSAFE = frozenset("\"'\\$")
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -21,14 +22,15 @@ def systemd(service: Service) -> str:
         f"Environment={_quoted(f'{name}={value}', command=False)}\n"
         for name, value in sorted(service.environment.items())
     )
-    start = " ".join(_quoted(word) for word in service.argv)
+    start = " ".join(_quoted(word) for word in _startable(service.argv))
     return (
         "[Unit]\n"
         f"Description=Rekindle keeps the agents of {_specified(service.folder)} running\n"
         "After=network-online.target\n\n"
         "[Service]\n"
         f"ExecStart={start}\n"
-        f"WorkingDirectory={_specified(service.folder)}\n"
+        # With a slash: else what a name ends with, a space or a backslash, would not be its own.
+        f"WorkingDirectory={_specified(service.folder.rstrip('/'))}/\n"
         f"{environment}"
         "Restart=always\n"
         "RestartSec=2\n"
@@ -51,6 +53,13 @@ def launchd(service: Service) -> bytes:
             "AbandonProcessGroup": True,
         }
     )
+
+
+def _startable(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """As it is, where systemd can: a program whose path has quotes or a `$` it does not start."""
+    if not _UNSAFE & set(argv[0]):
+        return argv
+    return ("/bin/sh", "-c", 'exec "$0" "$@"', *argv)
 
 
 def _quoted(word: str, *, command: bool = True) -> str:

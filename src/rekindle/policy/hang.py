@@ -13,6 +13,12 @@ import msgspec
 from rekindle.policy.settings import FINISHED_SECONDS, Watch
 
 Answer = Literal["fine", "say", "end", "reap"]
+MEANINGS: dict[Answer, str] = {
+    "fine": "it goes on",
+    "say": "it goes on, and you are told, once",
+    "end": "it is ended, you are told, and it counts as a `hang`",
+    "reap": "it is ended, and counts as `clean`",
+}
 
 
 class Signs(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,6 +47,8 @@ class Run(msgspec.Struct, frozen=True):
     """Where in the log it began."""
     began_at: datetime | None = None
     restarted: int = 0
+    wanted: int = 0
+    """Where the operator last said that it is to run."""
     ended: Mark = Mark()
     safe: Mark = Mark()
     waiting: Waiting | None = None
@@ -64,7 +66,7 @@ class Run(msgspec.Struct, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        return self.ended.seq > self.since
+        return self.ended.seq > max(self.since, self.wanted)
 
     @property
     def is_safe(self) -> bool:
@@ -112,7 +114,8 @@ def say(run: Run, desired: Literal["running", "stopped"], now: datetime) -> even
 
 def said(run: Run, event: events.DesiredSaid) -> Run:
     found = Said(event.ts, event.desired)
-    return msgspec.structs.replace(run, said=max(run.said or found, found))
+    wanted = max(run.wanted, event.seq) if event.desired == "running" else run.wanted
+    return msgspec.structs.replace(run, said=max(run.said or found, found), wanted=wanted)
 
 
 def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each kind

@@ -28,13 +28,24 @@ def supervisor(name: str, *words: str) -> list[str]:
     return [sys.executable, "-m", "rekindle", "run", name, *words]
 
 
-def start(project: Project, store: FileStore, name: str, *words: str) -> int:
+def start(project: Project, store: FileStore, name: str) -> int:
     """Start a supervisor that goes on without us; its words go to run/output.log."""
+    return _start(project, store, supervisor(name), name, {})
+
+
+def start_kept(project: Project, store: FileStore, name: str) -> int:
+    """The same for who is not the operator: with what the operator's environment was."""
+    return _start(project, store, supervisor(name, "--kept"), name, remembered(store, name))
+
+
+def _start(
+    project: Project, store: FileStore, argv: list[str], name: str, more: dict[str, str]
+) -> int:
     folder = store.folder(name)
     folder.make()
     return Processes().start_detached(
-        supervisor(name, *words),
-        environment={**os.environ, **remembered(store, name)},
+        argv,
+        environment={**os.environ, **more},
         folder=str(project.path),
         output=folder.output,
     )
@@ -68,7 +79,7 @@ def look_once(project: Project, store: FileStore) -> list[Looked]:
 
 
 def _watching(project: Project, store: FileStore) -> WatchAgents:
-    return WatchAgents(store, lambda name: start(project, store, name, "--kept"))
+    return WatchAgents(store, lambda name: start_kept(project, store, name))
 
 
 def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:

@@ -61,3 +61,29 @@ def test_what_is_never_passed_on_never_is(ours, prefixes, never):
     found = environment.allowed(ours, prefixes, [*never, "PATH"])
     assert not set(found) & {*never, "PATH"}
     assert found.items() <= ours.items()
+
+
+def test_nothing_that_could_be_a_secret_is_written_down():
+    """By its name, in any case; a proxy's address may have a password in it."""
+    secrets = {
+        "ANTHROPIC_API_KEY": "k",
+        "CLAUDE_CODE_OAUTH_TOKEN": "t",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "aws_session_token": "t",
+        "XDG_PASSWORD": "p",
+        "GOOGLE_APPLICATION_CREDENTIALS": "c",
+        "ANTHROPIC_AUTH": "a",
+        "XDG_COOKIE": "c",
+        "https_proxy": "http://me:word@proxy",
+        "ALL_PROXY": "socks://me:word@proxy",
+    }
+    plain = {"PATH": "/bin", "HOME": "/nowhere", "LC_ALL": "C.UTF-8", "SSH_AUTH_SOCK": "/run/agent"}
+    assert environment.without_secrets(secrets | plain) == plain
+
+
+@given(st.dictionaries(st.text(max_size=20), st.text(max_size=5)))
+def test_what_is_kept_is_what_was_there(found):
+    """No value changes, and doing it twice changes nothing."""
+    kept = environment.without_secrets(found)
+    assert kept.items() <= found.items()
+    assert environment.without_secrets(kept) == kept

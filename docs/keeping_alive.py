@@ -1,0 +1,222 @@
+"""The page on what keeps an agent alive, from the tables that decide it.
+
+The diagram's edges are not drawn but asked for: each is what the policy answers in that state.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+
+from rekindle.documents.manifest import Budget
+from rekindle.policy import hang, restart, watch
+from rekindle.policy.budget import Spent
+from rekindle.policy.restart import Safe, Stop, Wait
+from rekindle.policy.run import Mark, Move, Run, Said, next_move
+from rekindle.policy.sessions import Attempt
+from rekindle.policy.settings import Limits, Runtime
+
+NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
+LATER = NOW + timedelta(days=1)
+BEGAN, ENDED, SAID = 1, 5, 9
+"""Places in the log: a run began, something happened, the operator said something after it."""
+STATES = {
+    "starting": "starting",
+    "running": "running",
+    "pausing": "pausing",
+    "waiting": "waiting",
+    "safe": "safe mode",
+    "stopped": "stopped",
+    "over": "over",
+}
+RUNTIME = Runtime()
+
+
+def page() -> str:
+    return "\n".join(
+        [
+            "# Keeping alive\n",
+            "What is decided while an agent is kept alive, from the tables that decide it:",
+            "`policy/restart.py`, `policy/hang.py` and `policy/watch.py`. How it is used stands in",
+            "[the guide](../guides/keep-an-agent-alive.md); the times stand in",
+            "[settings](settings.md).\n",
+            "## When a process ends\n",
+            *_table(("it ended as", "then", "counts as a crash"), _ends()),
+            *_table(("then", "meaning"), (_cells(*one) for one in restart.MEANINGS.items())),
+            "## The supervisor\n",
+            "Made by asking the same code in every state; a number says how often in a row.\n",
+            "```mermaid\nstateDiagram-v2",
+            *(f'    state "{title}" as {name}' for name, title in STATES.items()),
+            *(f"    {edge}" for edge in _edges()),
+            "```\n",
+            "## When a process shows nothing\n",
+            "The first row that fits decides. In `mode: stay` nobody is taken for hung.\n",
+            *_table(("what is seen", "then", "meaning"), _silences()),
+            "## When a supervisor is gone\n",
+            "The watchdog looks at each agent; the first row that fits decides.\n",
+            *_table(("what is seen", "the watchdog"), _watched()),
+            "So, when its supervisor was killed:\n",
+            *_table(("the agent was", "the watchdog"), _killed()),
+        ]
+    )
+
+
+def _table(heads: Sequence[str], rows: Iterable[str]) -> list[str]:
+    return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *rows, ""]
+
+
+def _cells(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _ends() -> Iterator[str]:
+    for kind, reaction in restart.REACTIONS.items():
+        yield _cells(f"`{kind}`", reaction, "yes" if reaction in restart.COUNTED else "-")
+
+
+def _silences() -> Iterator[str]:
+    for row in hang.ROWS:
+        yield _cells(row.words, row.answer, hang.MEANINGS[row.answer])
+
+
+def _watched() -> Iterator[str]:
+    for row in watch.ROWS:
+        yield _cells(row.words, _does(row))
+
+
+def _does(row: watch.Row) -> str:
+    return "starts its supervisor" if row.starts else "leaves it alone"
+
+
+def _killed() -> Iterator[str]:
+    for name, title in STATES.items():
+        run, _ = _example(name)
+        row = watch.verdict(
+            watch.Facts(supervised=False, desired=run.desired, is_over=run.is_over, run=run.began)
+        )
+        yield _cells(title, f"{_does(row)}: {row.words}")
+
+
+def _edges() -> Iterator[str]:
+    starts = next(row for row in watch.ROWS if row.starts)
+    yield "[*] --> starting : rekindle run, rekindle up"
+    yield f"[*] --> starting : the watchdog, when {_label(starts.words)}"
+    yield "starting --> running"
+    yield from (
+        f"running --> running : {_label(row.words)}" for row in hang.ROWS if row.answer == "say"
+    )
+    yield from _after_ends()
+    for name in ("pausing", "waiting"):
+        yield f"{name} --> {_asked(*_example(name), now=LATER)} : the time has come"
+    for name in ("running", "pausing", "waiting", "safe"):
+        run, tried = _example(name)
+        yield f"{name} --> {_asked(_said(run, 'stopped'), tried)} : rekindle stop"
+    for name in ("running", "pausing", "waiting", "safe", "stopped", "over"):
+        run, tried = _example(name)
+        again = _said(run, "running", restarted=SAID)
+        yield f"{name} --> {_asked(again, tried)} : rekindle restart"
+    yield from ("stopped --> [*]", "over --> [*]")
+
+
+def _after_ends() -> Iterator[str]:
+    """Where each kind of end leads; kinds that lead to the same places share their edges."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for kind in restart.REACTIONS:
+        found.setdefault(_places(kind), []).append(kind)
+    for places, kinds in found.items():
+        name = " or ".join(kinds)
+        for place, same in groupby(enumerate(places, 1), lambda one: one[1]):
+            times = [number for number, _ in same]
+            yield f"running --> {place} : {name}{_times(times, len(places))}"
+    run, tried = _run(), _tried("clean")
+    yield f"running --> {_asked(run, tried, stays=True)} : {tried[0].exit}, in mode stay"
+    never = Runtime(limits=Limits(wait=False))
+    tried = _tried("limit")
+    yield f"running --> {_asked(run, tried, runtime=never)} : {tried[0].exit}, with limits.wait off"
+    spent = _run(spent=Spent(ENDED, usd=2.0))
+    cap = Budget(usd=1.0)
+    yield f"running --> {_asked(spent, _tried('interrupted'), cap=cap)} : its budget is spent"
+
+
+def _places(kind: str) -> tuple[str, ...]:
+    """Where it leads when it happens once, twice, and so on."""
+    times = range(1, RUNTIME.restart.max_crashes + 2)
+    return tuple(_asked(_run(), _tried(*[kind] * number)) for number in times)
+
+
+def _times(numbers: Sequence[int], last: int) -> str:
+    first, until = numbers[0], numbers[-1]
+    if first == 1:
+        return "" if until == last else f", the first {until} times" if until > 1 else ", once"
+    return f", from time {first} on" if until == last else f", times {first} to {until}"
+
+
+def _label(words: str) -> str:
+    """What Mermaid can take: a colon would begin a label of its own."""
+    return words.partition(":")[0]
+
+
+def _asked(
+    run: Run,
+    tried: Sequence[Attempt],
+    *,
+    now: datetime = NOW,
+    runtime: Runtime = RUNTIME,
+    cap: Budget | None = None,
+    stays: bool = False,
+) -> str:
+    move = next_move(run, tried, now=now, runtime=runtime, cap=cap, stays=stays)
+    return _state(move)
+
+
+def _state(move: Move) -> str:
+    match move:
+        case Stop():
+            return "stopped" if move.outcome == "stopped" else "over"
+        case Safe():
+            return "safe"
+        case Wait():
+            return "pausing" if restart.REACTIONS[move.why] in restart.PAUSED else "waiting"
+        case _:
+            return "starting"
+
+
+def _example(name: str) -> tuple[Run, list[Attempt]]:
+    """An agent that is in a state."""
+    run, tried = _run(), _tried("interrupted")
+    match name:
+        case "pausing":
+            tried = _tried("crash", "crash")
+        case "waiting":
+            tried = _tried("limit")
+        case "safe":
+            run = _run(safe=Mark(ENDED, "auth"))
+        case "stopped":
+            run = _said(run, "stopped")
+        case "over":
+            run = _run(ended=Mark(ENDED, "budget"))
+        case _:
+            pass
+    return run, tried
+
+
+def _run(safe: Mark = Mark(), ended: Mark = Mark(), spent: Spent = Spent()) -> Run:  # noqa: B008 - frozen
+    said = Said(NOW, "running")
+    return Run(said=said, began=BEGAN, began_at=NOW, safe=safe, ended=ended, spent=spent)
+
+
+def _said(run: Run, desired: str, restarted: int = 0) -> Run:
+    return Run(
+        said=Said(NOW, desired),
+        began=run.began,
+        began_at=run.began_at,
+        restarted=restarted,
+        safe=run.safe,
+        ended=run.ended,
+    )
+
+
+def _tried(*kinds: str) -> list[Attempt]:
+    return [
+        Attempt(1, "one", resumes=False, seq=BEGAN + 1, exit=kind, ended=NOW, opened=True)
+        for kind in kinds
+    ]

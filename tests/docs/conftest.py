@@ -1,0 +1,5 @@
+"""A place of its own for documents that start agents."""
+
+from loopback.fixtures import network, place
+
+__all__ = ["network", "place"]

@@ -1,0 +1,77 @@
+"""The page on keeping alive is made from the tables that decide: none can change without it."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rekindle.policy import hang, restart, watch
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture
+def generate(monkeypatch):
+    """The generator, as `just docs --check` runs it."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
+    import generate  # noqa: PLC0415 - a script of docs/, found by the line above
+
+    monkeypatch.setattr(generate, "PAGES", {"keeping-alive.md": generate.PAGES["keeping-alive.md"]})
+    return generate.generate
+
+
+def test_the_page_says_what_the_tables_say(generate, capsys):
+    """What stands in docs/reference is what the code of today makes."""
+    assert generate() == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", restart.REACTIONS)
+def test_another_reaction_is_drift(generate, monkeypatch, capsys, kind):
+    """Each row of the table of ends, its edges with it."""
+    other = "person" if restart.REACTIONS[kind] != "person" else "retry"
+    monkeypatch.setitem(restart.REACTIONS, kind, other)
+    assert generate() == 1
+    assert "keeping-alive.md has drifted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        *((restart, f"MEANINGS/{one}") for one in restart.MEANINGS),
+        *((hang, f"MEANINGS/{one}") for one in hang.MEANINGS),
+        *((hang, f"ROWS/{place}") for place in range(len(hang.ROWS))),
+        *((watch, f"ROWS/{place}") for place in range(len(watch.ROWS))),
+    ],
+    ids=lambda one: one if isinstance(one, str) else one.__name__,
+)
+def test_another_meaning_or_row_is_drift(generate, monkeypatch, module, name):
+    """Other words of a row, and a row that is gone."""
+    table, _, key = name.partition("/")
+    if table == "MEANINGS":
+        monkeypatch.setitem(module.MEANINGS, key, "something else")
+        assert generate() == 1
+        return
+    rows, place = module.ROWS, int(key)
+    other = msgspec.structs.replace(rows[place], words="something else")
+    monkeypatch.setattr(module, "ROWS", (*rows[:place], other, *rows[place + 1 :]))
+    assert generate() == 1
+    if place < len(rows) - 1:  # the last one is for all that is left
+        monkeypatch.setattr(module, "ROWS", (*rows[:place], *rows[place + 1 :]))
+        assert generate() == 1
+
+
+def test_what_counts_as_a_crash_is_drift(generate, monkeypatch):
+    """An outage that would spend crashes would be seen."""
+    monkeypatch.setattr(restart, "COUNTED", restart.COUNTED | {"retry"})
+    assert generate() == 1
+
+
+def test_every_state_is_reached_and_left():
+    """In the diagram: no state that nothing leads to, or that nothing leads out of."""
+    text = (DOCS / "reference/keeping-alive.md").read_text()
+    edges = [line.split()[:3] for line in text.splitlines() if " --> " in line]
+    reached, left = {end for _, _, end in edges}, {begin for begin, _, _ in edges}
+    assert reached == left
+    assert {"starting", "running", "pausing", "waiting", "safe", "stopped", "over"} < reached

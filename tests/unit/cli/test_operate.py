@@ -1,0 +1,259 @@
+"""`stop`, `restart`, `up`, `down`, `watch`: what an operator says, with agents that stand in."""
+
+import json
+import signal
+import sys
+
+import pytest
+
+AGENT = """\
+import os, pathlib, sys, time
+name = os.environ["REKINDLE_AGENT"]
+number = len(list(pathlib.Path(".").glob(f"{name}-*")))
+pathlib.Path(f"{name}-{number}.tmp").write_text(os.environ["PATH"])
+os.rename(f"{name}-{number}.tmp", f"{name}-{number}")
+print("working", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+"""
+
+
+class Project:
+    """Two agents that work until the file `go` is there, in a place of their own."""
+
+    def __init__(self, place, folder):
+        self.place, self.path = place, folder / "project"
+        self.path.mkdir()
+        (self.path / "agent.py").write_text(AGENT)
+        (self.path / "PROMPT.md").write_text("Ship it.\n")
+        self.write()
+
+    def write(self, **more):
+        entries = "".join(
+            f"  {name}:\n    harness: command\n    command: [{sys.executable}, agent.py]\n"
+            + more.get(name, "")
+            for name in ("trades", "docs")
+        )
+        (self.path / "rekindle.yaml").write_text(f"version: 1\nagents:\n{entries}")
+
+    def __call__(self, *arguments, code=0, path="/usr/bin:/bin", **environment):
+        started = self.place.start(
+            [sys.executable, "-I", "-m", "rekindle", *arguments],
+            env={"PATH": path, "HOME": str(self.path), "LC_ALL": "C.UTF-8", **environment},
+            cwd=self.path,
+        )
+        assert started.wait() == code, started.out + started.err
+        return started
+
+    def run(self, name):
+        return self.path / ".rekindle/agents" / name / "run"
+
+    def wait_for_launch(self, name, number=0):
+        self.place.wait_for((self.path / f"{name}-{number}").exists)
+
+    def pids(self, *words):
+        """The processes whose command line ends with these words."""
+        found = self.place._ask(do="list")["processes"]
+        return [one["pid"] for one in found if one["argv"][-len(words) :] == list(words)]
+
+    def kill_supervisor(self, name):
+        [pid] = self.pids("run", name) or self.pids("run", name, "--kept")
+        self.place.signal(pid, signal.SIGKILL)
+        self.place.wait_for(lambda: not self.pids("agent.py"))
+
+
+@pytest.fixture
+def project(place, tmp_path):
+    made = Project(place, tmp_path)
+    yield made
+    made("down")
+    place.wait_for(lambda: place.processes() == [])
+
+
+def test_agents_are_started_and_stopped_together(project):
+    """Each is named, twice is said to be twice, and nothing is left running."""
+    assert project("up").out == "✓ trades: started\n✓ docs: started\n"
+    for name in ("trades", "docs"):
+        project.wait_for_launch(name)
+    assert project("up", "trades").out == "✓ trades: is running already\n"
+    assert project("status", "trades").out.count("1, running; its process began") == 1
+    assert project("stop", "trades").out == "✓ trades: stopped\n"
+    assert "1 was stopped by you" in project("status", "trades").out
+    expected = "✓ trades: is not running, and stays so\n✓ docs: stopped\n"
+    assert project("down").out == expected
+    assert project.pids("agent.py") == []
+
+
+def test_for_machines(project):
+    """The same, as JSON."""
+    assert json.loads(project("up", "trades", "--json").out) == {
+        "agents": [{"agent": "trades", "state": "started", "error": ""}]
+    }
+    project.wait_for_launch("trades")
+    assert json.loads(project("restart", "trades", "--json").out)["supervised"] is True
+    assert json.loads(project("stop", "trades", "--json").out) == {
+        "agent": "trades",
+        "desired": "stopped",
+        "was_running": True,
+    }
+    assert json.loads(project("down", "--json").out) == {
+        "stopped": ["trades", "docs"],
+        "were_running": [],
+        "still_ending": [],
+    }
+
+
+def test_a_task_that_is_done_at_once_was_started(project):
+    """It is no failure that nobody is there any more."""
+    (project.path / "go").touch()
+    out = project("up", "trades").out
+    assert out.removesuffix(", and done\n").removesuffix("\n") == "✓ trades: started"
+    project.place.wait_for(lambda: not project.pids("run", "trades"))
+    assert "1 is done" in project("status", "trades").out
+
+
+def test_one_that_cannot_be_started_does_not_hold_the_others_back(project):
+    """Exit 9 and its own words; the others run."""
+    project.write(trades="    prompt: NOT.md\n")
+    ended = project("up", code=9)
+    assert "✗ trades: " in ended.out
+    assert "NOT.md" in ended.out
+    assert "✓ docs: started" in ended.out
+    assert "not every agent was started" in ended.err
+
+
+def test_stop_is_kept_where_nobody_runs(project):
+    """No watchdog starts it; `run` by name does."""
+    assert project("stop", "trades").out == "✓ trades: is not running, and stays so\n"
+    assert "· trades: stopped, as the operator said\n" in project("watch", "--once").out
+    assert "· docs: nobody has said that it is to run\n" in project("watch", "--once").out
+    (project.path / "go").touch()
+    assert "✓ trades: cycle 1 is done" in project("run", "trades").out
+
+
+def test_restart_says_who_will_start_it(project):
+    """With a supervisor it is started again; without, the next command is named."""
+    out = project("restart", "trades").out
+    assert out.startswith("✓ trades: will be started again\nNext: `rekindle run trades`")
+    project("up", "trades")
+    project.wait_for_launch("trades")
+    assert project("restart", "trades", "--fresh").out == (
+        "✓ trades: will be started again in a fresh session\n"
+    )
+    project.wait_for_launch("trades", 1)
+    assert not (project.run("trades") / ".fresh").exists()
+    reasons = [
+        json.loads(line).get("why")
+        for line in project("events", "--agent", "trades", "--json", "--last", "0").out.splitlines()
+        if json.loads(line)["kind"] == "launch.started"
+    ]
+    assert len(reasons) == 2
+
+
+def test_a_supervisor_that_was_killed_is_started_again(project):
+    """By whoever looks; looked at twice, there is one."""
+    project("up", "trades")
+    project.wait_for_launch("trades")
+    project.kill_supervisor("trades")
+    assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
+    project.wait_for_launch("trades", 1)
+    assert "· trades: running\n" in project("watch", "--once").out
+    assert len(project.pids("agent.py")) == 1
+
+
+@pytest.mark.parametrize("says", ["", "999999 done\n"], ids=["a person's own", "of another run"])
+def test_a_marker_of_a_person_holds_the_watchdog(project, says):
+    """`.clean-exit` is heeded where it speaks of this run, or was made by hand."""
+    project("up", "trades")
+    project.wait_for_launch("trades")
+    project.kill_supervisor("trades")
+    (project.run("trades") / ".clean-exit").write_text(says)
+    words = "started: its supervisor is gone" if says else "ended as intended"
+    assert f" trades: {words}\n" in project("watch", "--once").out
+
+
+def test_the_operator_s_environment_is_kept_for_who_has_none(project):
+    """A watchdog under cron starts it with the PATH it was first started with; no secrets."""
+    secrets = {"LC_SECRET": "s", "XDG_TOKEN": "t"}
+    project("up", "trades", path="/opt/mine:/usr/bin:/bin", **secrets)
+    project.wait_for_launch("trades")
+    kept = json.loads((project.run("trades") / "environment.json").read_text())
+    assert kept == {
+        "PATH": "/opt/mine:/usr/bin:/bin",
+        "HOME": str(project.path),
+        "LC_ALL": "C.UTF-8",
+    }
+    assert ((project.run("trades") / "environment.json").stat().st_mode & 0o777) == 0o600
+    project.kill_supervisor("trades")
+    project("watch", "--once")
+    project.wait_for_launch("trades", 1)
+    assert (project.path / "trades-1").read_text() == "/opt/mine:/usr/bin:/bin"
+
+
+def test_up_takes_the_environment_of_now(project):
+    """What was kept is for others: an operator who changed their PATH means the new one."""
+    project("up", "trades", path="/opt/old:/usr/bin:/bin")
+    project.wait_for_launch("trades")
+    project("stop", "trades")
+    project("up", "trades", path="/opt/new:/usr/bin:/bin")
+    project.wait_for_launch("trades", 1)
+    assert (project.path / "trades-1").read_text() == "/opt/new:/usr/bin:/bin"
+
+
+def test_a_run_that_goes_on_with_a_raised_budget_is_kept_alive(project):
+    """It was over; the operator said otherwise, and its supervisor is looked after again."""
+    project.write(trades="    budget: {tokens: 1}\n")
+    assert "budget of 1 tokens is spent" in project("run", "trades", code=9).err
+    assert "· trades: its run is over\n" in project("watch", "--once").out
+    assert "its budget is spent" in project("status", "trades").out
+    project.write(trades="    budget: {tokens: 1000000}\n")
+    launches = len(list(project.path.glob("trades-*")))
+    project("up", "trades")
+    project.wait_for_launch("trades", launches)
+    project.kill_supervisor("trades")
+    assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
+    project.wait_for_launch("trades", launches + 1)
+    runs = project("events", "--agent", "trades", "--json", "--last", "0").out.count(
+        '"run.started"'
+    )
+    assert runs == 1
+
+
+def test_a_restart_after_a_spent_budget_begins_a_new_run_whoever_starts_it(project):
+    """A watchdog that comes first finds a budget that is whole again."""
+    project.write(trades="    budget: {tokens: 1}\n")
+    project("run", "trades", code=9)
+    launches = len(list(project.path.glob("trades-*")))
+    project("restart", "trades")
+    assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
+    project.place.wait_for((project.path / f"trades-{launches}").exists, 20)
+    assert (
+        project("events", "--agent", "trades", "--json", "--last", "0").out.count('"run.started"')
+        == 2
+    )
+
+
+def test_a_limit_that_is_not_waited_for_is_gone_on_from_when_it_has_passed(project):
+    """`limits.wait: false` ends the run; `rekindle run` after that instant tries again."""
+    (project.path / "agent.py").write_text(
+        "import os, sys, time\n"
+        "if os.path.exists('met'): sys.exit(0)\n"
+        "open('met', 'w').close()\n"
+        "sys.exit('error: quota exceeded, try again in 1 seconds')\n"
+    )
+    manifest = project.path / "rekindle.yaml"
+    manifest.write_text(manifest.read_text() + "runtime: {limits: {wait: false}}\n")
+    assert "stopped before cycle 1" in project("run", "trades", code=9).err
+    found = []
+
+    def is_done():
+        found.append(
+            project.place.start(
+                [sys.executable, "-I", "-m", "rekindle", "run", "trades"],
+                env={"PATH": "/usr/bin:/bin", "HOME": str(project.path), "LC_ALL": "C.UTF-8"},
+                cwd=project.path,
+            )
+        )
+        return found[-1].wait() == 0
+
+    project.place.wait_for(is_done, 20)

@@ -1,0 +1,138 @@
+"""`rekindle status`, in words: what keeps an agent from working, and what it has spent."""
+
+import json
+from contextlib import nullcontext
+from datetime import timedelta
+
+import pytest
+
+from rekindle.cli import main
+from rekindle.documents import event as events
+from rekindle.policy.settings import Settings
+from rekindle.stores.files import FileStore
+from rekindle.system import clock, host
+
+MANIFEST = "version: 1\nagents:\n  trades:\n    harness: claude-code\n"
+CAPS = "    budget: {usd: 5, tokens: 2000000, hours: 8}\n"
+
+
+@pytest.fixture
+def status(tmp_path, monkeypatch, capfd):
+    """What `status` says after a launch that ended, and what else happened."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "UTC")
+    store = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
+
+    def after(*more, ended="crash", supervised=False, caps="", **last):
+        (tmp_path / "rekindle.yaml").write_text(MANIFEST + caps)
+        now = clock.now()
+        happened = [
+            events.DesiredSaid(ts=now, desired="running"),
+            events.RunStarted(ts=now - timedelta(hours=2)),
+            events.CycleStarted(ts=now, cycle=1),
+            events.LaunchStarted(
+                ts=now, launch="l1", cycle=1, session="s", harness="claude-code", boot="b", uptime=1
+            ),
+        ]
+        if ended:
+            happened.append(
+                events.LaunchEnded(
+                    ts=now, launch="l1", cycle=1, session="s", exit=ended, words="", **last
+                )
+            )
+        with store.writer("trades") as writer:
+            writer.append(*happened, *more)
+        with store.supervising("trades") if supervised else nullcontext():
+            assert main.run(["status"]) == 0
+            out = capfd.readouterr().out
+            assert main.run(["status", "--json"]) == 0
+            [row] = json.loads(capfd.readouterr().out)["agents"]
+        return {line.split(":")[0].strip(): line for line in out.splitlines()}, row["run"]
+
+    return after
+
+
+def test_safe_mode_says_why_and_what_goes_on(status):
+    """With a supervisor, and without one."""
+    safe = events.SafeModeEntered(ts=clock.now(), why="auth", words="not logged in")
+    lines, run = status(safe, ended="auth", supervised=True)
+    expected = "  cycle:  1, in safe mode (not logged in): `rekindle restart` goes on"
+    assert lines["cycle"] == expected
+    assert run["safe_mode"] == {"why": "auth", "words": "not logged in"}
+
+
+def test_safe_mode_that_nobody_keeps_is_said_to_be(status):
+    """Its supervisor was killed: it is in safe mode even so."""
+    lines, _ = status(events.SafeModeEntered(ts=clock.now(), why="billing"), ended="billing")
+    assert lines["cycle"].endswith(
+        "in safe mode (billing): `rekindle restart` goes on; nobody keeps it"
+    )
+
+
+def test_a_restart_ends_safe_mode(status):
+    """The operator's word comes after it."""
+    now = clock.now()
+    safe = events.SafeModeEntered(ts=now, why="auth")
+    lines, run = status(safe, events.RestartAsked(ts=now), ended="auth", supervised=True)
+    assert run["safe_mode"] is None
+    assert "1, running; its process began" in lines["cycle"]
+
+
+def test_a_wait_says_until_when_and_for_what(status):
+    """In the person's own time."""
+    until = clock.now() + timedelta(hours=3)
+    wait = events.WaitStarted(ts=clock.now(), why="limit", until=until)
+    lines, run = status(wait, ended="limit", supervised=True)
+    at = f"{until.astimezone():%Y-%m-%d %H:%M}"
+    assert lines["cycle"] == f"  cycle:  1, waits until {at} (limit)"
+    assert run["waits"]["why"] == "limit"
+
+
+def test_a_wait_that_nobody_waits_is_none(status):
+    """Without a supervisor nothing will happen at that time by itself."""
+    until = clock.now() + timedelta(hours=3)
+    wait = events.WaitStarted(ts=clock.now(), why="limit", until=until)
+    lines, _ = status(wait, ended="limit")
+    assert lines["cycle"] == "  cycle:  1 was stopped (limit): `rekindle run` goes on with it"
+
+
+def test_stopped_by_the_operator(status):
+    """Not the last process's end, but the word counts."""
+    stopped = events.DesiredSaid(ts=clock.now() + timedelta(seconds=1), desired="stopped")
+    lines, run = status(stopped, ended="interrupted")
+    assert lines["cycle"] == "  cycle:  1 was stopped by you: `rekindle run` goes on with it"
+    assert run["desired"] == "stopped"
+
+
+def test_a_supervisor_that_is_gone(status):
+    """Its launch has no end yet."""
+    lines, _ = status(ended="")
+    assert "was stopped (its supervisor is gone)" in lines["cycle"]
+
+
+def test_a_budget_that_is_spent_is_said_to_be(status):
+    """Its last process was only interrupted; what matters is why."""
+    over = events.RunEnded(ts=clock.now(), outcome="budget", words="its budget of $5 is spent")
+    lines, run = status(over, ended="interrupted", caps=CAPS, run_usd=5.02, run_tokens=1)
+    assert run["over"] == "budget"
+    assert "its budget is spent: `rekindle restart` begins a new run" in lines["cycle"]
+
+
+def test_what_was_spent_beside_what_may_be(status):
+    """Money, tokens, hours, and how much of it nobody knows."""
+    lines, run = status(caps=CAPS, run_usd=1.234, run_tokens=1_234_567, unpriced=2)
+    assert lines["spent"] == (
+        "  spent:  $1.23 of $5, 1,234,567 of 2,000,000 tokens, 2.0 of 8 hours,"
+        " and 2 launches whose cost is not known"
+    )
+    assert run["spent"] == {"usd": 1.234, "tokens": 1_234_567, "unpriced": 2}
+
+
+def test_without_a_budget_it_is_shown_what_was_spent(status):
+    """Where there is something to show."""
+    assert status(run_tokens=5)[0]["spent"] == "  spent:  $0.00, 5 tokens"
+
+
+def test_of_nothing_nothing_is_shown(status):
+    """No line without a budget and without tokens."""
+    assert "spent" not in status()[0]
