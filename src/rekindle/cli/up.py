@@ -67,13 +67,14 @@ def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
         tried = [one for one in known.attempts.values() if one.seq > before]
         if known.seq > before and known.run.is_over:
             return {"state": "started, and done"}
-        if failed := [one.words for one in tried if one.exit not in {"", "clean"}]:
+        failed = [one.words for one in tried if one.exit not in {"", "clean"}]
+        if failed and not is_there:
             return {"error": failed[-1]}
         if is_there and tried:
             # A program that cannot be started at all says so at once.
             settled = settled or time.monotonic() + _SETTLING_SECONDS
             if time.monotonic() > settled:
-                return {}
+                return {"state": f"started; {failed[-1]}"} if failed else {}
         time.sleep(_LOOK_SECONDS)
     return {} if settled else {"error": _last_words(store, name)}
 
