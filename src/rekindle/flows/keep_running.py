@@ -62,10 +62,10 @@ class KeepRunning:
         """The operator's word, and a new run where the last one is over."""
         folder, run = self._world.store.folder(self._agent.name), self._cycle.known().run
         folder.clean_exit.unlink(missing_ok=True)
-        if self._kept:
-            return
         now = self._world.clock()
-        said: list[events.AnyEvent] = [policy.say(run, "running", now)]
+        said: list[events.AnyEvent] = []
+        if not self._kept:
+            said.append(policy.say(run, "running", now))
         if self._once:
             said.append(events.RestartAsked(ts=now))
         is_new = run.began == 0 or (
@@ -73,7 +73,8 @@ class KeepRunning:
         )
         if is_new:
             said.append(events.RunStarted(ts=now))
-        self._cycle.append(*said)
+        if said:
+            self._cycle.append(*said)
 
     def _step(self, number: int) -> Outcome | None:
         """Do the next thing; what is returned is the end."""

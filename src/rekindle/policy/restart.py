@@ -119,7 +119,7 @@ def _until(
     last = tried[-1]
     ended = last.ended or now
     if reaction == "wait":
-        return _limit_passes(tried, ended)
+        return _limit_passes(tried, min(ended, now))
     if reaction not in PAUSED:
         return ended
     failed = _in_a_row(_since_healthy(tried, limits), reaction)
