@@ -15,15 +15,10 @@ NEVER = Runtime(restart=Restart(max_crashes=10**6))
 
 
 def row(*kinds, seconds=1.0, ended=NOW, resets_at=None):
+    how = {"ended": ended, "seconds": seconds, "resets_at": resets_at, "opened": True}
     return [
-        Attempt(
-            1, "one", False, seq=place + 1, exit=kind, ended=ended, seconds=seconds, opened=True
-        )
-        if kind != "limit"
-        else Attempt(
-            1, "one", False, seq=place + 1, exit=kind, ended=ended, resets_at=resets_at, opened=True
-        )
-        for place, kind in enumerate(kinds)
+        Attempt(cycle=1, session="one", resumes=False, seq=place, exit=kind, **how)
+        for place, kind in enumerate(kinds, 1)
     ]
 
 

@@ -50,7 +50,8 @@ def move(run, *tried, **how):
 
 
 def attempt(kind, seq=100):
-    return Attempt(1, "one", False, seq=seq, exit=kind, ended=NOW, opened=True)
+    how = {"cycle": 1, "session": "one", "resumes": False, "opened": True}
+    return Attempt(seq=seq, exit=kind, ended=NOW, **how)
 
 
 def test_the_last_word_counts():
