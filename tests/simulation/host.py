@@ -44,8 +44,6 @@ from rekindle.testing.memory import MemoryStore
 NAME = "trades"
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 365.25 * 86_400
-SEEN = "."
-"""A line that says nothing but that somebody lives."""
 
 
 class Killed(BaseException):
@@ -126,9 +124,9 @@ class Process:
         self._cpu = self._tools_cpu = self._counted = 0.0
         self.busy = False
         self.restless = 0.0
-        self.step = host.rng.choice([15.0, 0.25, 0.5, 0.5])
-        if self.step < 1:
-            self.step *= host.scenario.runtime.watch.silence
+        silence = host.scenario.runtime.watch.silence
+        self.step = 15.0 if host.rng.random() < 0.1 else silence / 2
+        """How often it is looked at while it is silent: often, or just often enough."""
 
     def sign(self, *seen):
         """Show something."""

@@ -382,6 +382,8 @@ class Oracle:
             self._spent - self._unsure_spent <= found <= self._spent,
             f"spent {self._spent}, and {found} is known of it",
         )
+        # What a killed supervisor could not write down any more is known to nobody.
+        self._spent, self._unsure_spent = found, 0
 
     def spends(self, tokens):
         """A turn is made."""

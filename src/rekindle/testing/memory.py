@@ -87,9 +87,18 @@ class MemoryWriter:
         """Move what the inbox holds into the log."""
         pending = self._store.inbox.get(self._agent)
         if pending:
-            seen = self.projection.seen
-            new = self._stamped([one for one in pending if key_of(one) not in seen])
-            self._store.commit(self._agent, new, folded=len(pending))
+            self._store.commit(self._agent, self._stamped(self._once(pending)), folded=len(pending))
+
+    def _once(self, pending: Sequence[AnyEvent]) -> list[AnyEvent]:
+        """Without what hooks, installed twice, have reported twice."""
+        seen = set(self.projection.seen)
+        new: list[AnyEvent] = []
+        for one in pending:
+            key = key_of(one)
+            if key not in seen:
+                new.append(one)
+                seen |= {key} - {""}
+        return new
 
     def append(self, *new: AnyEvent) -> None:
         """Add facts to the log."""
@@ -129,7 +138,9 @@ class MemoryStore:
         self._supervised: set[str] = set()
 
     def folder(self, agent: str) -> MemoryFolder:
-        return self._folders.setdefault(agent, MemoryFolder(Path("/nowhere") / agent))
+        if agent not in self._folders:
+            self._folders[agent] = MemoryFolder(Path("/nowhere") / agent)
+        return self._folders[agent]
 
     def create(self, agent: str) -> None:
         """Make an agent; one that is there already is left as it is."""
