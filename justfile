@@ -49,4 +49,4 @@ check: lint types (docs "--check")
 # Pin the dependencies anew; the files name no index.
 lock:
     uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.txt
-    uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml requirements/dev.in -o requirements/dev.txt
+    uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --all-extras pyproject.toml requirements/dev.in -o requirements/dev.txt

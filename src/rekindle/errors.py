@@ -6,6 +6,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     ├── UsageError                    2
     ├── ManifestError                 3
     │   ├── ManifestMissingError      3
+    │   ├── NotifyError               3
     │   └── UnenforceableError        3
     ├── DocumentError                 4
     │   └── NewerSchemaError          4
@@ -23,6 +24,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   └── UnknownLoopError          7
     ├── CheckFailedError              8
     └── AgentError                    9
+        ├── NoTerminalError           9
         ├── PluginError               9
         └── ProgramMissingError       9
 
@@ -45,8 +47,10 @@ __all__ = [
     "ManifestError",
     "ManifestMissingError",
     "NewerSchemaError",
+    "NoTerminalError",
     "NotDurableError",
     "NotFoundError",
+    "NotifyError",
     "OwnershipError",
     "PluginError",
     "ProgramMissingError",
@@ -91,6 +95,7 @@ class ManifestError(RekindleError):
     ) -> None:
         where = file if line is None else f"{file}:{line}"
         super().__init__(f"{where}: {message}", hint=hint)
+        self.message = message
         self.file = file
         self.line = line
 
@@ -104,6 +109,10 @@ class ManifestMissingError(ManifestError):
             hint="run `rekindle init` in the folder that your agent works in",
         )
         self.start = start
+
+
+class NotifyError(ManifestError):
+    """Nobody can be told anything at an address under `notify:`. The address is not named."""
 
 
 class UnenforceableError(ManifestError):
@@ -268,6 +277,16 @@ class AgentError(RekindleError):
 
     exit_code = 9
     meaning = "the agent could not be started, or stopped before its work was done"
+
+
+class NoTerminalError(AgentError):
+    """An agent that stays in a terminal was to be started where there is none."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "an agent with `mode: stay` needs a terminal, and there is none here",
+            hint="start it in a terminal or a window of tmux, as `rekindle up --tmux` does",
+        )
 
 
 class PluginError(AgentError):

@@ -1,11 +1,12 @@
 """What flows need of the world, said without naming who provides it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.hooksettings import HookFiles
+from rekindle.documents.hooksettings import HookFiles, Installation, Muted
 from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Seen, Start, Usage, Vitals
 
 
@@ -40,6 +41,9 @@ class Harness(Protocol):
         self, program: Sequence[str], *, supervised: bool, folder: str = ""
     ) -> dict[str, Any]: ...
 
+    def muted(self, found: Installation) -> Muted | None:
+        """What keeps hooks that are installed from running; None: nothing that can be seen."""
+
     def told(self, event: str, text: str) -> str:
         """What a hook of that event prints, so that the session is told a text."""
 
@@ -48,6 +52,12 @@ class Harness(Protocol):
     def read_stream(self, line: bytes) -> tuple[Seen, ...]: ...
 
     def usage(self, tail: bytes, windows: Mapping[str, int]) -> Usage | None: ...
+
+    def holds(self, transcript: Iterable[bytes], prompt: str) -> bool:
+        """Whether the lines of a transcript still have the prompt that a hook told of, by its id.
+
+        A CLI that goes on with less than it was asked must not be let.
+        """
 
     def classify(self, ended: Ended) -> Exit: ...
 
@@ -64,7 +74,7 @@ class Child(Protocol):
     @property
     def errors(self) -> str: ...
 
-    def follow(self, every: float) -> Iterator[bytes | None]:
+    def follow(self, every: float) -> Generator[bytes | None, None, None]:
         """Its lines as they come, and None when none came for a while; ends when it has."""
 
     def ask_to_end(self) -> None: ...
@@ -78,6 +88,14 @@ class Processes(Protocol):
     ) -> Child:
         """Start a program in a group of its own, that ends when we do."""
 
+    def start_detached(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
+    ) -> int:
+        """Start a program that goes on without us, and return its number; its words go to a file.
+
+        It has a session of its own, and nobody here has to wait for it.
+        """
+
     def boot(self) -> str:
         """Which boot of the host this is."""
 
@@ -87,7 +105,7 @@ class Processes(Protocol):
     def end_marked(self, mark: str, *, boot: str, uptime: float, patience: float) -> int:
         """End every process with this mark that is not older; returns how many there were."""
 
-    def is_alive(self, process: str) -> bool: ...
-
     def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
-        """How a launch's process is, and what it has started; None: it is gone."""
+        """How a launch's process does, and what else bears its mark; None: it is gone."""
+
+    def is_alive(self, process: str) -> bool: ...

@@ -10,7 +10,7 @@ import pytest
 from e2e.sandbox import BANNER, RELAY, TASK, WORK, Rekindle, killed_in_a_tool_call
 from loopback.codex_cli import CONFIG, MODEL
 from loopback.openai import COMPACTION
-from loopback.script import Hang, Text, ToolCall, Usage
+from loopback.script import Forever, Hang, Text, ToolCall, Usage
 from rekindle.harnesses import codex as harness
 
 pytestmark = pytest.mark.timeout(180)
@@ -351,6 +351,18 @@ def test_a_primer_of_wide_letters_reaches_the_model_whole(hooked, openai_model):
     assert 9_000 < len(told) <= 10_000
     assert told.startswith(rules)
     assert told.count(RELAY.strip()) == 1
+
+
+def test_hooks_run_where_status_says_that_they_do(rekindle, openai_model):
+    """Once a person trusts them, and the project; and not before."""
+    openai_model.play(Forever(Text("all done")))
+    rekindle("hooks", "install")
+    for trusted in (False, True):
+        if trusted:
+            trusting(rekindle)
+        assert ("muted" in rekindle("hooks", "status", code=0 if trusted else 8)) != trusted
+        assert rekindle.by_hand("hello").wait() == 0
+        assert (RELAY.strip() in openai_model.log.main[-1].text) == trusted
 
 
 def test_hooks_at_two_levels_count_every_call_once(hooked, openai_model):

@@ -1,5 +1,6 @@
 """The real Gemini CLI beside our own program: what is shown with Claude Code, as far as it can."""
 
+import json
 import shlex
 import signal
 import sys
@@ -8,7 +9,7 @@ import pytest
 
 from e2e.sandbox import BANNER, RELAY, TASK, WORK, Rekindle, killed_in_a_tool_call
 from loopback.gemini_cli import MODEL
-from loopback.script import Hang, Parallel, Text, ToolCall
+from loopback.script import Forever, Hang, Parallel, Text, ToolCall
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -49,9 +50,16 @@ def rekindle(gemini, place):
 
 @pytest.fixture
 def hooked(rekindle):
-    """The same, with our hooks for the project and for the user."""
+    """The same, with our hooks for the project, which is trusted, and for the user."""
     rekindle("hooks", "install", "--for", "project")
     rekindle("hooks", "install", "--for", "user")
+    return trusting(rekindle)
+
+
+def trusting(rekindle: Rekindle) -> Rekindle:
+    """Have the person trust the project's folder."""
+    said = {str(rekindle.project): "TRUST_FOLDER"}
+    (rekindle.cli.settings / "trustedFolders.json").write_text(json.dumps(said))
     return rekindle
 
 
@@ -158,6 +166,18 @@ def test_the_next_session_after_kill_9_is_told_once(hooked, gemini_model):
     assert request.prompts == ["hello", "go on"]  # none was lost
     assert request.text.count(BANNER) == 1
     assert len(hooked.events("primer.given")) == 2  # one for each session
+
+
+def test_hooks_run_where_status_says_that_they_do(rekindle, gemini_model):
+    """A project's in a folder that is trusted, and not before."""
+    gemini_model.play(Forever(Text("all done")))
+    rekindle("hooks", "install", "--for", "project")
+    for trusted in (False, True):
+        if trusted:
+            trusting(rekindle)
+        assert ("muted" in rekindle("hooks", "status", code=0 if trusted else 8)) != trusted
+        assert rekindle.by_hand("hello").wait() == 0
+        assert (RELAY.strip() in gemini_model.log.main[-1].text) == trusted
 
 
 def test_a_read_only_persona_can_neither_write_nor_run(rekindle, gemini_model):

@@ -14,6 +14,27 @@ UNAUTHORIZED: Final = Fail(
     401, "UNAUTHENTICATED", "Request had invalid authentication credentials."
 )
 RATE_LIMITED: Final = Fail(429, "RESOURCE_EXHAUSTED", "Resource has been exhausted")
+UNPAID: Final = Fail(402, "PAYMENT_REQUIRED", "This account has to pay before it is served.")
+TOO_LARGE: Final = Fail(413, "REQUEST_TOO_LARGE", "Request payload size exceeds the limit.")
+NO_BILLING: Final = Fail(
+    403,
+    "PERMISSION_DENIED",
+    "This API method requires billing to be enabled. Please enable billing on project #1.",
+    more={
+        "details": [
+            {
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": "BILLING_DISABLED",
+                "domain": "googleapis.com",
+            }
+        ]
+    },
+)
+DEPLETED: Final = Fail(
+    429,
+    "RESOURCE_EXHAUSTED",
+    "Your prepayment credits are depleted. Please go to AI Studio to manage your billing.",
+)
 BROKEN: Final = Fail(500, "INTERNAL", "An internal error has occurred.")
 OVERLOADED: Final = Fail(503, "UNAVAILABLE", "The model is overloaded. Please try again later.")
 WRONG_KEY: Final = Fail(

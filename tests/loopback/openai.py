@@ -12,6 +12,8 @@ from loopback.wire import Reply
 UNAUTHORIZED: Final = Fail(401, "invalid_api_key", "Incorrect API key provided")
 RATE_LIMITED: Final = Fail(429, "rate_limit_exceeded", "Rate limit reached for this model")
 OUT_OF_QUOTA: Final = Fail(429, "insufficient_quota", "You exceeded your current quota")
+UNPAID: Final = Fail(402, "billing_not_active", "Your account is not active")
+TOO_LARGE: Final = Fail(413, "request_too_large", "Request body is too large")
 BROKEN: Final = Fail(500, "server_error", "The server had an error")
 OVERLOADED: Final = Fail(503, "server_is_overloaded", "Our servers are currently overloaded")
 IN_STREAM: Final = 200

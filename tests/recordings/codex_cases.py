@@ -1,6 +1,7 @@
 """The launches of Codex that are kept."""
 
 import signal
+from dataclasses import replace
 from typing import Any, Final
 
 from loopback import install
@@ -8,10 +9,13 @@ from loopback.codex_cli import CodexSandbox
 from loopback.model import Model
 from loopback.openai import (
     BROKEN,
+    IN_STREAM,
     OUT_OF_QUOTA,
     OVERLOADED,
     RATE_LIMITED,
+    TOO_LARGE,
     UNAUTHORIZED,
+    UNPAID,
     OpenAI,
     too_long,
     usage_limit,
@@ -56,10 +60,13 @@ CODEX: Final = Cli(
     ),
     refusals={
         "refused-401": UNAUTHORIZED,
+        "refused-402": UNPAID,
+        "refused-413": TOO_LARGE,
         "refused-429": RATE_LIMITED,
         "refused-500": BROKEN,
         "refused-503": OVERLOADED,
         "no-money": OUT_OF_QUOTA,
+        "no-money-in-stream": replace(OUT_OF_QUOTA, status=IN_STREAM),
         "limit": usage_limit(RESETS_AT, 10_800),
     },
     too_long=too_long(),

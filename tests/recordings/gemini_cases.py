@@ -5,9 +5,13 @@ from typing import Any, Final
 from loopback import install
 from loopback.gemini import (
     BROKEN,
+    DEPLETED,
+    NO_BILLING,
     OVERLOADED,
     RATE_LIMITED,
+    TOO_LARGE,
     UNAUTHORIZED,
+    UNPAID,
     WRONG_KEY,
     Gemini,
     out_of_quota,
@@ -34,9 +38,13 @@ GEMINI: Final = Cli(
     refusals={
         "refused-400": WRONG_KEY,
         "refused-401": UNAUTHORIZED,
+        "refused-402": UNPAID,
+        "refused-413": TOO_LARGE,
         "refused-429": RATE_LIMITED,
         "refused-500": BROKEN,
         "refused-503": OVERLOADED,
+        "no-billing": NO_BILLING,
+        "no-credits": DEPLETED,
         "limit": out_of_quota(10_800),
         "limit-of-a-minute": out_of_quota(30, "GenerateRequestsPerMinutePerProject"),
     },

@@ -38,6 +38,7 @@ from rekindle.errors import AgentError, ProgramMissingError, StoreError, Supervi
 from rekindle.flows.keep_running import KeepRunning
 from rekindle.flows.world import Agent, InSafeMode, Launching, Noticed, Waits, World
 from rekindle.policy import run as runs
+from rekindle.policy import watch
 from rekindle.policy.settings import Runtime, Settings
 from rekindle.testing.memory import MemoryStore
 
@@ -162,7 +163,12 @@ class Process:
     def vitals(self):
         self.count()
         tools = int(self.background or self.call_since is not None)
-        return Vitals(self.stopped, self._cpu, tools, self._tools_cpu)
+        return Vitals(
+            stopped=self.stopped,
+            cpu_seconds=self._cpu,
+            tools=tools,
+            tools_cpu_seconds=self._tools_cpu,
+        )
 
     def ends(self, cause, code=1, words=""):
         """It ends by itself."""
@@ -444,6 +450,7 @@ class Host:
             rest=self.rest,
             interrupted=lambda: self.signals,
             by_hand=lambda: self.hand,
+            goes_on=lambda: False,
             tell=self.tell,
             notify=self.oracle.notified,
         )
@@ -472,8 +479,14 @@ class Host:
     def watchdog(self):
         """Somebody who starts supervisors, and goes by what the log says, which may be old."""
         run = self.store.read(NAME).projection.run
-        is_wanted = run.desired == "running" and not run.is_over
-        if is_wanted or self.rng.random() < 0.05:
+        facts = watch.Facts(
+            supervised=self.is_up,
+            desired=run.desired,
+            is_over=run.is_over,
+            marker=self.store.folder(NAME).clean_exit.text,
+            run=run.began,
+        )
+        if watch.verdict(facts).starts or self.rng.random() < 0.05:
             self.starts(kept=True)
 
     def starts(self, *, kept):
@@ -553,6 +566,7 @@ class Host:
         self.restart()
 
     def restart(self, *, fresh=False):
+        self.store.folder(NAME).clean_exit.unlink(missing_ok=True)
         asked = events.RestartAsked(ts=self.clock(), fresh=fresh)
         self.says(asked, self.say("running"), fresh=fresh)
         self.at(self.rng.uniform(1, 15), self.watchdog)

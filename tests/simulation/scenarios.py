@@ -28,10 +28,11 @@ def drawn(seed):
         tool_timeout=Duration(rng.choice([float("inf"), float("inf"), HOUR])),
     )
     caps = [None, Budget(tokens=400_000), Budget(hours=40.0), Budget(tokens=200_000, hours=90.0)]
+    budget = rng.choice(caps)
     return Scenario(
         mix={name: OFTEN.get(name, 1.0) * rng.choice([0, 1, 1, 3]) for name in FAULTS},
         runtime=Runtime(restart=restart, watch=watch, limits=Limits(wait=rng.random() < 0.8)),
-        budget=rng.choice(caps),
+        budget=budget,
         stays=rng.random() < 0.15,
-        tells=rng.random() < 0.75,
+        tells=rng.random() < 0.7 or (budget is not None and budget.tokens is not None),
     )

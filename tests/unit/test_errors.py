@@ -20,6 +20,7 @@ SAMPLES = [
     errors.UsageError("a", hint="b"),
     errors.ManifestError("a", line=3, hint="b"),
     errors.ManifestMissingError("/a"),
+    errors.NotifyError("a", hint="b"),
     errors.UnenforceableError("Codex", "Bash(rm *)", hint="name whole tools"),
     errors.DocumentError("relay", "a", hint="b"),
     errors.NewerSchemaError("relay", 2, 1),
@@ -37,6 +38,7 @@ SAMPLES = [
     errors.UnknownLoopError("a", "b"),
     errors.CheckFailedError("a", hint="b"),
     errors.AgentError("a", hint="b"),
+    errors.NoTerminalError(),
     errors.PluginError("a", "b"),
     errors.ProgramMissingError("a", "b", hint="b"),
 ]

@@ -10,6 +10,7 @@ from rekindle.cli.options import as_json, here, open_project, print_json, take_o
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
+from rekindle.system.notify import Notifier
 from rekindle.wiring.store import HARNESSES, open_store
 
 PROGRAMS = {
@@ -64,6 +65,10 @@ def _examine() -> dict[str, list[Problem]]:
         return {"rekindle.yaml": [Problem(str(error), error.hint)]}
     store = open_store(project)
     found: dict[str, list[Problem]] = {"rekindle.yaml": []}
+    try:
+        Notifier(project.manifest.notify).check()
+    except RekindleError as error:
+        found["rekindle.yaml"].append(Problem(str(error), error.hint))
     for name, agent in project.manifest.agents.items():
         problems = store.inspect(name)
         if agent.harness not in HARNESSES:

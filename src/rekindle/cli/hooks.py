@@ -65,7 +65,7 @@ def install(
       user     hooks.json in $CODEX_HOME or ~/.codex
     gemini
       project  .gemini/settings.json
-      user     ~/.gemini/settings.json
+      user     .gemini/settings.json in $GEMINI_CLI_HOME or ~
     """  # noqa: D301 - what keeps the lines as they are is that very character
     folder: Path | None = None
     if level == "user":

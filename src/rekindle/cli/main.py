@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
     "stop": ("rekindle.cli.stop:stop", "Stop an agent, and have it stay stopped."),
     "restart": ("rekindle.cli.stop:restart", "Start an agent again now, whatever held it back."),
+    "up": ("rekindle.cli.up:up", "Run agents in the background."),
+    "down": ("rekindle.cli.up:down", "Stop agents, and have them stay stopped."),
     "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
     "torture": (
         "rekindle.cli.torture:torture",
@@ -25,6 +27,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "demo": ("rekindle.cli.demo:demo", "Watch an agent being killed and coming back."),
     "hooks": ("rekindle.cli.hooks:hooks", "Have an agent CLI report to Rekindle."),
+    "watch": ("rekindle.cli.watch:watch", "Start the supervisors that are gone; for cron."),
+    "daemon": ("rekindle.cli.watch:daemon", "The same, again and again."),
+    "service": ("rekindle.cli.service:service", "Have the daemon started with the host."),
     "relay": ("rekindle.cli.relay:relay", "The document between cycles: show, check, set."),
     "loops": ("rekindle.cli.loops:loops", "What is open, and what was resolved."),
     "resolve": ("rekindle.cli.loops:resolve", "Take an open loop off the list."),

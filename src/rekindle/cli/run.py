@@ -1,5 +1,6 @@
 """`rekindle run`."""
 
+import sys
 from collections.abc import Callable
 
 import click
@@ -141,7 +142,8 @@ def _stands(name: str, report: Noticed | Waits | InSafeMode) -> None:
         case InSafeMode():
             mend = _MENDS.get(report.why, "`rekindle events` shows what happened")
             click.secho(f"{name}: in safe mode: {report.words or report.why}", fg="red")
-            click.echo(f"  → {mend}; then `rekindle restart {name}`")
+            here = ", or Enter here" if sys.stdin.isatty() else ""
+            click.echo(f"  → {mend}; then `rekindle restart {name}`{here}")
 
 
 def _waits(report: Waits) -> str:

@@ -4,12 +4,14 @@ from datetime import datetime
 from typing import Any
 
 import click
+import msgspec
 
 from rekindle.cli.options import ago, as_json, open_project, print_json
 from rekindle.config import Project
 from rekindle.errors import RekindleError
 from rekindle.policy import loops, sessions
 from rekindle.policy.fold import Projection
+from rekindle.policy.settings import SECONDS_AN_HOUR
 from rekindle.stores.files import FileStore, inspection, ownership
 from rekindle.system import clock
 
@@ -35,7 +37,9 @@ def status(agent: str | None, as_json: bool) -> None:
 
 
 def _row(project: Project, store: FileStore, name: str, now: datetime) -> dict[str, Any]:
-    row: dict[str, Any] = {"agent": name, "harness": project.manifest.agents[name].harness}
+    entry = project.manifest.agents[name]
+    budget = msgspec.to_builtins(entry.budget) if entry.budget else None
+    row: dict[str, Any] = {"agent": name, "harness": entry.harness, "budget": budget}
     if not store.exists(name):
         return row | {"state": "new"}
     try:
@@ -77,11 +81,19 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
 
 def _run(store: FileStore, name: str, found: Projection) -> dict[str, Any] | None:
     """Whether somebody keeps it alive, and how its last process ended."""
-    tried = sessions.newest(found.attempts)
+    tried, run = sessions.newest(found.attempts), found.run
     if tried is None:
         return None
+    spent, waiting = run.spent_of_run(), run.waiting
+    waits = waiting is not None and waiting.seq > max(run.since, tried.seq)
     return {
         "supervised": store.is_supervised(name),
+        "desired": run.desired or None,
+        "over": run.ended.why if run.is_over else None,
+        "safe_mode": {"why": run.safe.why, "words": run.safe.words} if run.is_safe else None,
+        "waits": {"why": waiting.why, "until": waiting.until} if waiting and waits else None,
+        "spent": {"usd": spent.usd, "tokens": spent.tokens, "unpriced": spent.unpriced},
+        "run_began": run.began_at,
         "cycle": found.cycle,
         "cycle_done": not found.is_cycle_open,
         "session": tried.session,
@@ -105,6 +117,8 @@ def _print(row: dict[str, Any], now: datetime) -> None:
     click.echo(f"  active: {ago(row['last_active'], now)}")
     if row["run"]:
         click.echo(f"  cycle:  {_cycle(row['run'], now)}")
+        if row["budget"] or row["run"]["spent"]["tokens"]:
+            click.echo(f"  spent:  {_spent(row['run'], row['budget'], now)}")
     if row["relay"]:
         _print_relay(row["relay"], now)
     for line in _warnings(row):
@@ -112,12 +126,38 @@ def _print(row: dict[str, Any], now: datetime) -> None:
 
 
 def _cycle(run: dict[str, Any], now: datetime) -> str:
+    if run["safe_mode"]:
+        where = "" if run["supervised"] else "; nobody keeps it"
+        words = run["safe_mode"]["words"] or run["safe_mode"]["why"]
+        return f"{run['cycle']}, in safe mode ({words}): `rekindle restart` goes on{where}"
+    if run["supervised"] and run["waits"]:
+        until = f"{run['waits']['until'].astimezone():%Y-%m-%d %H:%M}"
+        return f"{run['cycle']}, waits until {until} ({run['waits']['why']})"
     if run["supervised"]:
         return f"{run['cycle']}, running; its process began {ago(run['began'], now)}"
     if run["cycle_done"]:
         return f"{run['cycle']} is done"
+    if run["desired"] == "stopped":
+        return f"{run['cycle']} was stopped by you: `rekindle run` goes on with it"
     how = run["exit"] or "its supervisor is gone"
     return f"{run['cycle']} was stopped ({how}): `rekindle run` goes on with it"
+
+
+def _spent(run: dict[str, Any], budget: dict[str, Any] | None, now: datetime) -> str:
+    """What the run has spent, beside what it may."""
+    spent, cap = run["spent"], budget or {}
+    hours = (now - run["run_began"]).total_seconds() / SECONDS_AN_HOUR if run["run_began"] else 0
+    parts = [
+        f"${spent['usd']:.2f}" + (f" of ${cap['usd']:g}" if cap.get("usd") else ""),
+        f"{spent['tokens']:,}"
+        + (f" of {cap['tokens']:,}" if cap.get("tokens") else "")
+        + " tokens",
+    ]
+    if cap.get("hours"):
+        parts.append(f"{hours:.1f} of {cap['hours']:g} hours")
+    if spent["unpriced"]:
+        parts.append(f"and {spent['unpriced']} launches whose cost is not known")
+    return ", ".join(parts)
 
 
 def _print_relay(relay: dict[str, Any], now: datetime) -> None:

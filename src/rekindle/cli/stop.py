@@ -52,6 +52,7 @@ def restart(agent: str | None, fresh: bool, as_json: bool) -> None:
     store.create(name)
     if fresh:
         store.folder(name).ask_for_fresh()
+    store.folder(name).clean_exit.unlink(missing_ok=True)
     now, run = clock.now(), store.read(name).projection.run
     store.submit(name, RestartAsked(ts=now, fresh=fresh), policy.say(run, "running", now))
     is_supervised = store.is_supervised(name)

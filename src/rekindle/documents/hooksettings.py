@@ -21,7 +21,6 @@ from rekindle.errors import DocumentError
 PROGRAM = "hook.pyc"
 NEW = "{}\n"
 """What a file that is not there, or empty, is taken for."""
-_DISABLED = "disableAllHooks"
 _LONG_NUMBER = 300
 
 Hooks = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -36,18 +35,41 @@ class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Its folder in a project and in a home."""
     moved_by: str = ""
     """The variable that puts another folder in the place of the one in the home."""
+    home_moved_by: str = ""
+    """The variable that puts another home in the place of the person's."""
     local: str = ""
     """The file of one person in one project; empty where the CLI has no such."""
     project: str
     user: str
     trust: str = ""
     """What a person must do before the CLI runs them; empty: nothing."""
+    deciding: tuple[str, ...] = ()
+    """The files in the person's own folder that decide whether the CLI runs them."""
     packed: str = "hooks/hooks.json"
     """Where the hooks stand in a package that the CLI can install."""
     package: str = ""
     """The file that makes a folder such a package; empty where the hooks' file is all of it."""
     taken_in: str = ""
     """How a person has the CLI take the package in."""
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """A file with hooks of ours, and what else has a say in whether they run."""
+
+    file: str
+    """Its real path."""
+    text: str
+    project: str
+    """The real path of the project that it belongs to; empty: it is the person's own."""
+    deciding: Mapping[str, str]
+    """The texts of the person's own files that decide, by their names."""
+
+
+class Muted(msgspec.Struct, frozen=True):
+    """Why a CLI does not run hooks that stand where they should."""
+
+    why: str
+    mend: str
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -148,12 +170,6 @@ def without_hooks(text: str, document: str, before: str = "") -> str:
 
 def is_empty(text: str, document: str) -> bool:
     return not text.strip() or not _root(text, document).parts
-
-
-def are_disabled(text: str, document: str) -> bool:
-    """Whether the file tells the CLI to run no hooks at all."""
-    found = _root(text, document).get(_DISABLED)
-    return found is not None and text[found.start : found.end] == "true"
 
 
 def wanted(hooks: Hooks) -> list[tuple[str, str, dict[str, Any]]]:

@@ -49,21 +49,14 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """What is started in the place of the CLI's own program."""
     usd_left: float | None = None
     """What the launch may cost; None: nobody has said."""
-
-
-class Vitals(msgspec.Struct, frozen=True):
-    """What the host knows of a process and of what it has started."""
-
-    stopped: bool
-    """Somebody has stopped it (SIGSTOP): it is theirs to go on with."""
-    cpu_seconds: float
-    tools: int
-    """How many other processes bear the launch's mark."""
-    tools_cpu_seconds: float
+    interactive: bool = False
+    """It is started in a terminal, for a person who sits there."""
+    prompt: str = ""
+    """Of one in a terminal, what it begins with: its standard input is the person's."""
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A program to start. The prompt goes to its standard input."""
+    """A program to start. The prompt goes to its standard input, unless that is a terminal."""
 
     argv: tuple[str, ...]
     environment: dict[str, str] = {}
@@ -173,6 +166,8 @@ class Finished(msgspec.Struct, frozen=True):
     status: int | None = None
     """The status with which the API refused, where it did."""
     usd: float | None = None
+    tokens: int | None = None
+    """All that was read and written, over all its turns, where it says so only at the end."""
     windows: dict[str, int] = {}
     """The size of the window of each model that was used."""
 
@@ -196,6 +191,24 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The end of what it wrote to its standard error."""
     stopped: bool = False
     """We ended it, because the operator said so."""
+    interactive: bool = False
+    """It was in a terminal, where nothing but its exit code tells how it ended."""
+
+
+class Vitals(msgspec.Struct, frozen=True, kw_only=True):
+    """What the system knows of a launch that runs, whether it says anything or not."""
+
+    stopped: bool
+    """Somebody has stopped its process, as Ctrl-Z does: it can do nothing."""
+    cpu_seconds: float
+    """What its own process has used."""
+    tools: int
+    """How many other processes bear its mark."""
+    tools_cpu_seconds: float
+    """What they have used, with those that ended and were waited for, where the system counts them.
+
+    It falls when one ends that nobody of the launch waited for.
+    """
 
 
 class Exit(msgspec.Struct, frozen=True):

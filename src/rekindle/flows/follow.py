@@ -1,6 +1,7 @@
 """A process while it runs: what it shows, what the operator says, whether it hangs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import msgspec
 
@@ -90,6 +91,7 @@ class Follow:
         self._transcript = ""
         self._grown = 0
         self._active: object = None
+        self._turn: Usage | None = None
         self._vitals: Vitals | None = None
         self._noticed = ""
         self._is_excused = False
@@ -97,8 +99,13 @@ class Follow:
         self._run = Run()
 
     def to_the_end(self) -> None:
+        # Closed whatever happens: a traceback would keep it, and with it the person's terminal.
+        with closing(self._child.follow(_TICK_SECONDS)) as lines:
+            self._follow(lines)
+
+    def _follow(self, lines: Iterator[bytes | None]) -> None:
         watch = self._world.settings.runtime.watch
-        for line in self._child.follow(_TICK_SECONDS):
+        for line in lines:
             now = self._world.elapsed()
             if line is not None:
                 self._sign(now)
@@ -117,6 +124,9 @@ class Follow:
             self._watched.take(seen, now)
             self._meter.take(seen)
             self._world.tell(self._without_secrets(seen))
+        if not self._agent.harness.CAN.hooks:
+            told = Usage(self._watched.read_and_said, None, "estimated")
+            self._meter.take(Used(told, turn="all that it was given and said"))
 
     def _obey(self) -> None:
         """Whoever wants it to end: a signal to us, or the operator's word in the log."""
@@ -163,6 +173,7 @@ class Follow:
         self._run = known.run
         life = known.lives.get(self._origin.session or self._watched.opened)
         self._transcript = life.transcript if life is not None else ""
+        self._read_turn()
         if known.last_active != self._active:
             self._active = known.last_active
             self._sign(now)
@@ -183,6 +194,15 @@ class Follow:
                 )
             )
 
+    def _read_turn(self) -> None:
+        """Of a CLI whose stream tells no turns: the last one, from its transcript."""
+        if self._watched.usage is None and self._agent.budget is not None and self._transcript:
+            tail = transcripts.tail(self._transcript)
+            found = self._agent.harness.usage(tail, {}) if tail else None
+            if found is not None and found != self._turn:
+                self._turn = found
+                self._meter.take(Used(found))
+
     def _look(self, now: float) -> None:
         """Does it hang?"""
         since, self._looked_at = now - self._looked_at, now
@@ -190,6 +210,8 @@ class Follow:
         if grown != self._grown:
             self._grown = grown
             self._sign(now)
+        if self._agent.stays:
+            return  # whoever sits before it may well be thinking
         signs = self._signs(now, since)
         was_excused, self._is_excused = self._is_excused, hang.is_excused(signs)
         if was_excused and not self._is_excused and not signs.finished:
@@ -245,7 +267,8 @@ class Follow:
             signs,
             stopped=vitals.stopped,
             tools=vitals.tools,
-            tools_busy=vitals.tools_cpu_seconds - before.tools_cpu_seconds > share,
+            # It falls when one of them has ended: that is a sign of life too.
+            tools_busy=abs(vitals.tools_cpu_seconds - before.tools_cpu_seconds) > share,
             busy=vitals.cpu_seconds - before.cpu_seconds > share,
         )
 

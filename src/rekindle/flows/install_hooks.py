@@ -17,7 +17,7 @@ import msgspec
 
 from rekindle import hook
 from rekindle.documents import hooksettings, jsontext
-from rekindle.documents.hooksettings import HookFiles, Hooks, Installed
+from rekindle.documents.hooksettings import HookFiles, Hooks, Installation, Installed
 from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, RekindleError, StoreError, UsageError, storing
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
@@ -27,7 +27,7 @@ from rekindle.system import bytecode, disk
 
 Level = Literal["local", "project", "user"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-State = Literal["installed", "not installed", "partly", "outdated", "unreadable"]
+State = Literal["installed", "not installed", "partly", "outdated", "muted", "unreadable"]
 
 _SCHEMA = 1
 _SHARED_MODE = 0o644
@@ -43,6 +43,8 @@ class Place(msgspec.Struct, frozen=True):
     files: HookFiles
     settings: Path
     home: Path
+    own: Path
+    """The CLI's folder of the person's own settings."""
 
     @property
     def program(self) -> Path:
@@ -86,7 +88,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def is_broken(self) -> bool:
-        return self.state in {"partly", "outdated", "unreadable"}
+        return self.state in {"partly", "outdated", "muted", "unreadable"}
 
 
 def levels_of(harness: Harness) -> tuple[Level, ...]:
@@ -117,16 +119,18 @@ def place_of(
     if not name:
         hint = f"say --for with one of: {', '.join(levels_of(harness))}"
         raise UsageError(f"{harness.NAME} has no {level} hooks", hint=hint)
+    moved, above = environment.get(files.moved_by), environment.get(files.home_moved_by)
+    own = Path(moved) if moved else Path(above or Path.home()) / files.folder
+    own = own.absolute()
     if level == "user":
-        moved = environment.get(files.moved_by)
-        settings = Path(moved).absolute() if moved else Path.home() / files.folder
         data = environment.get("XDG_DATA_HOME", "")
         # The XDG specification has relative paths ignored.
         home = Path(data) if data.startswith("/") else Path.home() / ".local/share"
-        return Place(harness, level, files, settings / name, home / "rekindle")
+        return Place(harness, level, files, own / name, home / "rekindle", own)
     if project is None:
         raise UsageError("there is no project here", hint="run `rekindle init`, or say --for user")
-    return Place(harness, level, files, project / files.folder / name, project / layout.FOLDER)
+    settings = project / files.folder / name
+    return Place(harness, level, files, settings, project / layout.FOLDER, own)
 
 
 def install(place: Place, folder: Path | None) -> Done:
@@ -186,26 +190,36 @@ def examine(place: Place) -> Report:
     try:
         text, _ = _read(place)
         found = hooksettings.installed(text, place.shown)
-        disabled = bool(found) and hooksettings.are_disabled(text, place.shown)
     except RekindleError as error:
         return Report(place, "unreadable", (str(error),), error.hint)
     if not found:
         return Report(place, "not installed")
     how = ["--harness", place.harness.NAME, "--for", place.level]
     mend = shlex.join(["rekindle", "hooks", "install", *how, *_agent(found)])
-    if disabled:
-        what = f"{place.shown} says disableAllHooks: no hook runs"
-        return Report(place, "outdated", (what,), "remove that line")
     problems = tuple(dict.fromkeys(_problems(found)))
     wanted = hooksettings.wanted(place.harness.hooks([], supervised=False))
     there = [(one.event, one.matcher) for one in found]
     missing = [event for event, matcher, _ in wanted if (event, matcher) not in there]
     if missing:
-        names = ", ".join(dict.fromkeys(missing))
-        return Report(place, "partly", (f"no hook for {names}", *problems), mend)
-    if len(there) > len(set(there)):
-        return Report(place, "outdated", ("some hooks stand there twice", *problems), mend)
-    return Report(place, "outdated" if problems else "installed", problems, mend * bool(problems))
+        problems = (f"no hook for {', '.join(dict.fromkeys(missing))}", *problems)
+    elif len(there) > len(set(there)):
+        problems = ("some hooks stand there twice", *problems)
+    if problems:
+        return Report(place, "partly" if missing else "outdated", problems, mend)
+    if muted := place.harness.muted(_installation(place, text)):
+        return Report(place, "muted", (muted.why,), muted.mend)
+    return Report(place, "installed")
+
+
+def _installation(place: Place, text: str) -> Installation:
+    """What the CLI itself looks at before it runs a hook."""
+    deciding = {}
+    for name in place.files.deciding:
+        with suppress(StoreError):
+            held = disk.read(Path(os.path.realpath(place.own / name)))
+            deciding[name] = (held or b"").decode("utf-8", "replace")
+    project = "" if place.level == "user" else os.path.realpath(place.home.parent)
+    return Installation(str(_target(place)), text, project, deciding)
 
 
 def _hooks(place: Place, folder: Path | None) -> Hooks:

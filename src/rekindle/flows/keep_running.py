@@ -175,6 +175,8 @@ class KeepRunning:
         self._world.tell(InSafeMode(move.why, move.words))
         while self._is_still_said(run):
             self._world.rest(POLL_SECONDS)
+            if self._world.goes_on():
+                self._cycle.append(events.RestartAsked(ts=self._world.clock()))
 
     def _is_still_said(self, run: Run) -> bool:
         """Whether neither a signal nor the operator's word has changed anything since."""

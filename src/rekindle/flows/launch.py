@@ -64,6 +64,7 @@ class Launch:
                 refused=self.watched.refused,
                 errors=child.errors,
                 stopped=ending is not None and ending.kind == "interrupted",
+                interactive=self.start.interactive,
             )
         )
         # What it was ended for, unless it was done by then: that it was ended says nothing more.

@@ -9,29 +9,31 @@ from rekindle.policy.budget import Spent
 
 
 class Meter:
+    """Counts turns as they come: money and tokens are held to while the launch still runs."""
+
     def __init__(self, before: Spent, prices: Mapping[str, Price]) -> None:
         self._before = before
         self._prices = prices
         self._turns: dict[str, Usage] = {}
         self._told: float | None = None
+        self._counted = 0
 
     def take(self, seen: Seen) -> None:
         match seen:
             case Used():
                 self._turns[seen.turn or str(len(self._turns))] = seen.usage
-            case Finished() if seen.usd is not None:
+            case Finished():
                 # A program may give several accounts; each counts from its beginning.
-                self._told = max(self._told or 0.0, seen.usd)
+                if seen.usd is not None:
+                    self._told = max(self._told or 0.0, seen.usd)
+                self._counted = max(self._counted, seen.tokens or 0)
             case _:
                 pass
-
-    @property
-    def is_moving(self) -> bool:
-        return bool(self._turns)
 
     def spent(self, *, ended: bool = False) -> Spent:
         """What the run has spent by now; of a launch that has ended, also whether that is all."""
         tokens = sum(turn.tokens + turn.written for turn in self._turns.values())
+        tokens = max(tokens, self._counted)
         usd = self._told if self._told is not None else self._priced()
         unpriced = int(ended and usd is None and bool(self._turns))
         return Spent(

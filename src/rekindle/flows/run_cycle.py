@@ -106,10 +106,10 @@ class RunCycle:
         if isinstance(step, Resume) and fresh.exists():
             step = Fresh(recovery=False, why="as the operator said")
         spent = self.known().run.spent_of_run()
-        plan = self._plan(step, spent.usd)
-        launch = Launch(secrets.token_hex(8), self._agent, self._world, plan, spent)
         recovery = isinstance(step, Fresh) and step.recovery
         prompt = self._prompt(recovering=recovery) if isinstance(step, Fresh) else primer.RESUMED
+        plan = self._plan(step, spent.usd, prompt)
+        launch = Launch(secrets.token_hex(8), self._agent, self._world, plan, spent)
         origin = events.LaunchStarted(
             ts=self._world.clock(),
             launch=launch.mark,
@@ -147,19 +147,24 @@ class RunCycle:
         self._world.tell(Fell(found, swept))
 
     def _can_go_on(self, last: Attempt) -> bool:
-        """Whether the last session is there to go on with, and is this CLI's own.
+        """Whether the last session is there to go on with, whole, and is this CLI's own.
 
         A file that somebody put in the place of its transcript would be taken for it by a CLI that
-        goes by names alone.
+        goes by names alone; and one that a power loss has cut, for all that there was. Where there
+        is none, the CLI says so itself.
         """
         harness = self._agent.harness
         if not harness.CAN.resumes or last.harness != harness.NAME:
             return False
         life = self._world.store.read(self._agent.name).projection.lives.get(last.session)
         kept = transcripts.ends(life.transcript) if life is not None and life.transcript else b""
-        return not kept or last.session.encode() in kept
+        if life is None or not kept:
+            return True
+        prompt = life.asked.call if life.asked else ""
+        is_whole = not prompt or harness.holds(transcripts.lines(life.transcript), prompt)
+        return is_whole and last.session.encode() in kept
 
-    def _plan(self, step: Fresh | Resume, spent: float) -> Start:
+    def _plan(self, step: Fresh | Resume, spent: float, prompt: str) -> Start:
         own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""
         cap = self._agent.budget.usd if self._agent.budget else None
         return Start(
@@ -169,6 +174,8 @@ class RunCycle:
             instructions=self._agent.instructions,
             program=self._agent.program,
             usd_left=None if cap is None else max(cap - spent, 0.0),
+            interactive=self._agent.stays,
+            prompt=prompt if self._agent.stays else "",
         )
 
     def _prompt(self, *, recovering: bool) -> str:
@@ -189,6 +196,8 @@ class RunCycle:
         usage = launch.usage()
         if usage is not None and watched.finished is not None:
             usage = usage.within(watched.finished.windows)
+        if self._agent.stays:
+            watched.opened = self._opened_by(launch.mark)  # its stream is the person's screen
         opened = watched.opened == (start.session or watched.opened) != ""
         # Who has nothing to go on with opens nothing, and yet was interrupted once it ran.
         ran = launch.code is not None and not self._agent.harness.CAN.resumes

@@ -1,7 +1,9 @@
 """The files in which a CLI keeps its sessions, as far as they are looked at from outside."""
 
 import os
+from collections.abc import Iterator
 
+_LINE_BYTES = 32 * 1024 * 1024
 _TAIL_BYTES = 256 * 1024
 """How much of an end is read; a transcript may be of any size."""
 
@@ -22,6 +24,15 @@ def ends(path: str) -> bytes:
             return file.read(_TAIL_BYTES) + tail(path)
     except OSError:
         return b""
+
+
+def lines(path: str) -> Iterator[bytes]:
+    """Line by line; what is longer than any line of one comes in pieces."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            yield from iter(lambda: file.readline(_LINE_BYTES), b"")
+    except OSError:
+        return
 
 
 def size(path: str) -> int:

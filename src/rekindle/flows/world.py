@@ -97,6 +97,8 @@ class World(msgspec.Struct, frozen=True):
     """How often somebody has asked us to stop."""
     by_hand: Callable[[], bool]
     """Whether it was a person at the terminal who asked."""
+    goes_on: Callable[[], bool]
+    """Whether a person at the terminal wants it to go on: Enter was pressed."""
     tell: Callable[[Report], None]
     notify: Callable[[str, str], None]
     """Tell a person who is not there: of what, and in which words."""

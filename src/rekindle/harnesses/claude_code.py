@@ -11,7 +11,7 @@ import msgspec
 from rekindle.documents import jsontext
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.hooksettings import HookFiles
+from rekindle.documents.hooksettings import HookFiles, Installation, Muted
 from rekindle.documents.launch import (
     Called,
     Capabilities,
@@ -21,6 +21,7 @@ from rekindle.documents.launch import (
     Opened,
     Refused,
     Retried,
+    Returned,
     Said,
     Seen,
     Start,
@@ -30,7 +31,7 @@ from rekindle.documents.launch import (
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import hookwords
 from rekindle.harnesses.claude_code_exit import classify
-from rekindle.harnesses.foreign import about, count, mapping, parsed, text, uuid, word
+from rekindle.harnesses.foreign import about, argument, count, mapping, parsed, text, uuid, word
 
 __all__ = [
     "CAN",
@@ -41,7 +42,9 @@ __all__ = [
     "PASSED_ON",
     "classify",
     "command",
+    "holds",
     "hooks",
+    "muted",
     "read_hook",
     "read_stream",
     "told",
@@ -49,7 +52,7 @@ __all__ = [
 ]
 
 NAME = "claude-code"
-CAN = Capabilities()
+CAN = Capabilities(reports_money=True)
 HOOKS_FILE = "hooks.json"
 HOOK_FILES = HookFiles(
     program="claude",
@@ -86,6 +89,7 @@ SessionEnd's was cancelled while the program was ending."""
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 _BRAKE = "PostToolBatch"
+_SPENT = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 _SYNTHETIC = "<synthetic>"
 """The model of a message that the CLI wrote itself."""
 
@@ -95,14 +99,17 @@ def command(start: Start) -> Command:
 
     A persona's temperature has no effect: the CLI has no option for it. Its system prompt counts
     for a fresh session only: a session keeps the one that it began with, whatever a later launch
-    says.
+    says. What we pass as settings has hooks alone: a status line in it would take the place of the
+    person's own.
     """
     if not uuid(start.session):
         raise UsageError(
             f"{start.session[:80]!r} cannot be a session of Claude Code",
             hint="its sessions are named by a UUID, in lower case",
         )
-    argv = [*(start.program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
+    argv = list(start.program or ("claude",))
+    if not start.interactive:
+        argv += ["-p", "--output-format=stream-json", "--verbose"]
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
     files = {}
     if start.hook:
@@ -119,6 +126,11 @@ def command(start: Start) -> Command:
         argv.extend(f"--disallowedTools={rule}" for rule in permissions.deny or () if rule)
     if start.persona.system_prompt_file and not start.resumes:
         argv.append(f"--append-system-prompt-file={start.persona.system_prompt_file}")
+    if start.usd_left is not None:
+        # It says what it has cost only when it is done: until then it must hold itself to it.
+        argv.append(f"--max-budget-usd={max(start.usd_left, 0.01):.4f}")
+    if start.interactive and start.prompt:
+        argv += ["--", argument(start.prompt, "Claude Code")]
     return Command(tuple(argv), files=files)
 
 
@@ -137,6 +149,13 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
         "SessionStart": [entry(f"SessionStart:{source}", matcher=source) for source in _SOURCES],
         **{event: [entry(event)] for event in plain},
     }
+
+
+def muted(found: Installation) -> Muted | None:
+    """A file can say that no hook is to run."""
+    if parsed(found.text.encode()).get("disableAllHooks") is not True:
+        return None
+    return Muted(f"{word(found.file)} says disableAllHooks: no hook runs", "remove that line")
 
 
 def told(event: str, text: str) -> str:  # noqa: ARG001 - other CLIs want another form for some
@@ -173,6 +192,8 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
             return (Refused(count(limit.get("resetsAt"))),) if refused else ()
         case "assistant", _ if record.get("parent_tool_use_id") is None:
             return tuple(_message(mapping(record.get("message"))))
+        case "user", _ if record.get("parent_tool_use_id") is None:
+            return tuple(_returned(mapping(record.get("message"))))
         case "result", _:
             return (_finished(record),)
         case _:
@@ -216,6 +237,12 @@ def _refuse_unprintable(rules: Iterable[str]) -> None:
             )
 
 
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:
+    """Whether a transcript still has a prompt; with what is left of one it goes on in silence."""
+    sign = prompt.encode()
+    return any(sign in line and parsed(line).get("promptId") == prompt for line in transcript)
+
+
 def _message(message: dict[str, Any]) -> Iterator[Seen]:
     if message.get("model") == _SYNTHETIC:
         return
@@ -228,7 +255,15 @@ def _message(message: dict[str, Any]) -> Iterator[Seen]:
                 name, call = word(block.get("name")), word(block.get("id"))
                 yield Called(name, call, about(mapping(block.get("input"))))
     if used := _usage(message):
-        yield Used(used)
+        # A message comes in pieces, each with the usage of the whole.
+        yield Used(used, word(message.get("id")))
+
+
+def _returned(message: dict[str, Any]) -> Iterator[Seen]:
+    content = message.get("content")
+    for block in map(mapping, content if isinstance(content, list) else ()):
+        if block.get("type") == "tool_result":
+            yield Returned(word(block.get("tool_use_id")))
 
 
 def _usage(message: dict[str, Any], asked: str = "") -> Usage | None:
@@ -237,16 +272,19 @@ def _usage(message: dict[str, Any], asked: str = "") -> Usage | None:
     if model == _SYNTHETIC or count(counts.get("input_tokens")) is None:
         return None
     tokens = sum(count(counts.get(name)) or 0 for name in names)
-    return Usage(tokens, None, "unknown", asked or model)
+    written = count(counts.get("output_tokens")) or 0
+    return Usage(tokens, None, "unknown", asked or model, written)
 
 
 def _finished(record: dict[str, Any]) -> Finished:
     errors, usd = record.get("errors"), record.get("total_cost_usd")
-    windows = {
-        word(model): size
-        for model, used in mapping(record.get("modelUsage")).items()
-        if (size := count(mapping(used).get("contextWindow")))
+    models = {
+        word(model): mapping(used) for model, used in mapping(record.get("modelUsage")).items()
     }
+    windows = {
+        model: size for model, used in models.items() if (size := count(used.get("contextWindow")))
+    }
+    spent = sum(count(used.get(name)) or 0 for used in models.values() for name in _SPENT)
     return Finished(
         session=uuid(record.get("session_id")),
         ok=record.get("subtype") == "success" and record.get("is_error") is False,
@@ -255,5 +293,6 @@ def _finished(record: dict[str, Any]) -> Finished:
         errors=tuple(map(text, errors)) if isinstance(errors, list) else (),
         status=count(record.get("api_error_status")),
         usd=usd if isinstance(usd, float) else count(usd),
+        tokens=spent or None,
         windows=windows,
     )

@@ -10,12 +10,13 @@ So whatever `codex` is found is run.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.hooksettings import HookFiles, Hooks
+from rekindle.documents.hooksettings import HookFiles, Hooks, Installation, Muted, read_command
 from rekindle.documents.launch import (
     Called,
     Capabilities,
@@ -23,6 +24,7 @@ from rekindle.documents.launch import (
     Finished,
     Opened,
     Retried,
+    Returned,
     Said,
     Seen,
     Start,
@@ -31,8 +33,8 @@ from rekindle.documents.launch import (
 from rekindle.documents.manifest import Permissions
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
 from rekindle.harnesses import hookwords
-from rekindle.harnesses.codex_exit import classify
-from rekindle.harnesses.foreign import count, mapping, parsed, text, uuid, word
+from rekindle.harnesses.codex_exit import classify, told_status
+from rekindle.harnesses.foreign import argument, count, mapping, parsed, text, uuid, word
 
 __all__ = [
     "CAN",
@@ -43,7 +45,9 @@ __all__ = [
     "PASSED_ON",
     "classify",
     "command",
+    "holds",
     "hooks",
+    "muted",
     "read_hook",
     "read_stream",
     "told",
@@ -68,6 +72,7 @@ HOOK_FILES = HookFiles(
     user="hooks.json",
     packed="hooks.json",
     taken_in="put {folder}/hooks.json into .codex of the project, or into ~/.codex",
+    deciding=("config.toml",),
     trust="Codex runs no hooks that nobody has looked at: start `codex` here and trust them when "
     "it asks, or by /hooks; a project's also need the project itself to be trusted",
 )
@@ -80,6 +85,8 @@ middle; the longest that we tell, 10,000 UTF-16 units, has up to 30,000."""
 INSTRUCTIONS_BYTES = 120_000
 """The system takes no longer argument than 128 KiB."""
 
+_SWITCHES = ("hooks", "codex_hooks")
+"""What turns hooks off below [features]: its name, and the one that it had."""
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse")
 _BY_THE_LAUNCH = "/<session-flags>/config.toml"
@@ -109,17 +116,18 @@ def command(start: Start) -> Command:
     """What is to be started; every option is joined to its value, so that none passes for another.
 
     Codex names its sessions itself. It would take what is no id for a name, and where nothing has
-    that name open a new session without a word: only ids are passed on. Nobody can be asked for an
-    approval. A persona's temperature has no effect; its system prompt counts for a fresh session
-    only, which keeps it.
+    that name open a new session without a word: only ids are passed on. Without a terminal nobody
+    can be asked for an approval. A persona's temperature has no effect; its system prompt counts
+    for a fresh session only, which keeps it.
     """
     if start.resumes and not uuid(start.session):
         raise UsageError(
             f"{start.session[:80]!r} cannot be a session of Codex",
             hint="its sessions are named by a UUID, in lower case",
         )
-    argv = [*(start.program or ("codex",)), "exec", "--json", "--skip-git-repo-check"]
-    argv.append(_setting("approval_policy", "never"))
+    argv = list(start.program or ("codex",))
+    if not start.interactive:
+        argv += ["exec", "--json", "--skip-git-repo-check", _setting("approval_policy", "never")]
     if start.hook:
         ours = hooks(start.hook, supervised=True)
         argv += [_setting(f"hooks.{event}", entries) for event, entries in ours.items()]
@@ -133,7 +141,13 @@ def command(start: Start) -> Command:
                 f"the system prompt is too long for Codex: more than {INSTRUCTIONS_BYTES:,} bytes",
                 hint="shorten it, or put the rest into the agent's `rules:`",
             )
-    return Command((*argv, *(("resume", start.session) if start.resumes else ()), "-"))
+    if start.resumes:
+        argv += ["resume", start.session]
+    if not start.interactive:
+        argv.append("-")
+    elif start.prompt:
+        argv += ["--", argument(start.prompt, "Codex")]
+    return Command(tuple(argv))
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:  # noqa: ARG001 - no hook can stop it between two turns
@@ -153,6 +167,31 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
     seconds = {"SessionEnd": ENDING_SECONDS}
     plain = {event: [entry(event, seconds.get(event, HOOK_SECONDS))] for event in _EVENTS}
     return {"SessionStart": starts, **plain}
+
+
+def muted(found: Installation) -> Muted | None:
+    """Codex runs only what a person has looked at, as it stands, in a project that is trusted."""
+    config = _config(found.deciding.get("config.toml", ""))
+    features = mapping(config.get("features"))
+    if any(features.get(name) is False for name in _SWITCHES):
+        return Muted("config.toml of Codex switches hooks off", "remove that line below [features]")
+    projects = mapping(config.get("projects"))
+    trusted = {path for path in projects if mapping(projects[path]).get("trust_level") == "trusted"}
+    if found.project and not any(_is_in(found.project, path) for path in trusted):
+        return Muted("Codex does not trust this project", HOOK_FILES.trust)
+    state = mapping(mapping(config.get("hooks")).get("state"))
+    these = mapping(parsed(found.text.encode()).get("hooks"))
+    known = {
+        key: mapping(state.get(key))
+        for key, _, _, handler in _places(these, found.file)
+        if read_command(handler.get("command"))
+    }
+    wanted = trust(these, found.file)
+    if any(one.get("enabled") is False for one in known.values()):
+        return Muted("some hooks are switched off in Codex", "start `codex`, and see /hooks")
+    if any(one.get("trusted_hash") != wanted[key]["trusted_hash"] for key, one in known.items()):
+        return Muted("nobody has told Codex to trust them, as they stand", HOOK_FILES.trust)
+    return None
 
 
 def told(event: str, text: str) -> str:
@@ -183,15 +222,23 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
             seen = Opened(session) if session else None
         case "item.started", str(kind) if kind in _ITEMS:
             seen = Called(kind, word(item.get("id")), _about(item.get(_ITEMS[kind])))
+        case "item.completed", str(kind) if kind in _ITEMS:
+            seen = Returned(word(item.get("id")))
         case "item.completed", "agent_message":
             seen = Said(text(item.get("text")))
         case "turn.completed", _:
-            seen = Finished("", ok=True)
+            seen = Finished("", ok=True, tokens=_spent(mapping(record.get("usage"))))
         case "turn.failed", _:
             seen = _failure(text(mapping(record.get("error")).get("message")))
         case "error", _:
             seen = _failure(text(record.get("message")))
     return (seen,) if seen else ()
+
+
+def _spent(counts: Mapping[str, Any]) -> int | None:
+    """What all requests of a turn have read and written; cached ones are among the read ones."""
+    read, written = count(counts.get("input_tokens")), count(counts.get("output_tokens"))
+    return None if read is None else read + (written or 0)
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
@@ -221,6 +268,22 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
     if window:
         return Usage(tokens, window, "reported", model)
     return Usage(tokens, None, "unknown", model).within(windows)
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:
+    """Whether a rollout still has a prompt, by its turn.
+
+    Codex goes on with whatever a power loss left of one, without a word: with nothing but its first
+    line, as a session that was never asked for anything.
+    """
+    sign = prompt.encode()
+    for line in transcript:
+        if sign in line and b'"UserMessage"' in line:
+            payload = mapping(parsed(line).get("payload"))
+            is_prompt = mapping(payload.get("item")).get("type") == "UserMessage"
+            if is_prompt and payload.get("turn_id") == prompt:
+                return True
+    return False
 
 
 def _limits(permissions: Permissions, scratch: str) -> list[str]:
@@ -267,11 +330,30 @@ def trust(these: Hooks, file: str) -> dict[str, Any]:
     It knows a hook by its place, and by the hash of what it is.
     """
     return {
-        f"{file}:{_snake(event)}:{place}:{number}": {"trusted_hash": _hash(event, entry, handler)}
-        for event, entries in these.items()
-        for place, entry in enumerate(entries)
-        for number, handler in enumerate(entry["hooks"])
+        key: {"trusted_hash": _hash(event, entry, handler)}
+        for key, event, entry, handler in _places(these, file)
     }
+
+
+def _places(
+    these: Mapping[str, object], file: str
+) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+    for event, entries in these.items():
+        for place, entry in enumerate(map(mapping, entries if isinstance(entries, list) else ())):
+            handlers = entry.get("hooks")
+            for number, handler in enumerate(handlers if isinstance(handlers, list) else ()):
+                yield f"{file}:{_snake(event)}:{place}:{number}", event, entry, mapping(handler)
+
+
+def _config(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}  # which Codex does not start with
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def _hash(event: str, entry: Mapping[str, Any], handler: Mapping[str, Any]) -> str:
@@ -301,8 +383,7 @@ def _toml(value: object) -> str:
 
 def _failure(message: str) -> Seen:
     if message.startswith("Reconnecting"):
-        status = re.search(r"\bstatus:? (\d{3})\b", message)
-        return Retried(int(status[1]) if status else None, 0.0)
+        return Retried(told_status(message), 0.0)
     return Finished("", ok=False, reason="failed", errors=(message,))
 
 

@@ -3,8 +3,10 @@
 Its exit code tells only that something failed, and a run that SIGINT ended fails without a word;
 every other failure says why, on the stream or on standard error. It puts a failure into another's
 words ("Error running remote compact task: …", "stream disconnected before completion: …"), so what
-is said inside comes before what is said around it.
+is said inside comes before what is said around it; the API's status it tells in its words only.
 """
+
+import re
 
 from rekindle.documents.launch import Ended, Exit
 from rekindle.harnesses import verdicts
@@ -18,23 +20,36 @@ _SENTENCES: verdicts.Sentences = (
     (verdicts.WITHHELD, r"reason: content_filter"),
     (verdicts.TOKENS, r"token budget exhausted"),
     (verdicts.UNPAID, r"out of credits|spend cap|plan and billing details"),
+    (verdicts.UNPAID, r"insufficient[ _]quota"),
     (verdicts.UNPAID, r"to use codex with your chatgpt plan"),
     (verdicts.LIMIT, r"hit your usage limit|usage limit has been reached|usage_limit_reached"),
     (verdicts.LIMIT, r"atingiu o limite|l[ií]mite de uso (se|será) (restablece|redefinid)"),
     (verdicts.LIMIT, r"rate limit (reached|exceeded)|\b429 too many requests"),
     (verdicts.LOGIN, r"token could not be refreshed|failed to refresh token|not logged in"),
-    (verdicts.LOGIN, r"status:? 401\b|sign in again|missing environment variable"),
-    (verdicts.ACCESS, r"status:? 403\b"),
-    (verdicts.OUTAGE, r"high demand|at capacity|server_is_overloaded|status:? 5\d\d\b"),
+    (verdicts.LOGIN, r"sign in again|missing environment variable"),
+    (verdicts.OUTAGE, r"high demand|at capacity|server_is_overloaded"),
+)
+_AROUND: verdicts.Sentences = (
     (verdicts.NETWORK, r"stream disconnected|error sending request|connection failed"),
     (verdicts.NETWORK, r"timed out|timeout waiting for child process|reconnecting\.\.\."),
     (verdicts.NETWORK, verdicts.SOCKETS),
 )
 
 
+def told_status(words: str) -> int | None:
+    """The status of HTTP that its words tell: "unexpected status 402 Payment Required"."""
+    found = re.search(r"\bstatus:? (\d{3})\b", words)
+    return int(found[1]) if found else None
+
+
 def verdict(text: str, status: int | None = None) -> Verdict | None:
     """What it means; None: it explains nothing, as a warning or a panel of usage does not."""
-    return verdicts.by_sentence(verdicts.plain(text), _SENTENCES) or verdicts.by_status(status)
+    words = verdicts.plain(text)
+    return (
+        verdicts.by_sentence(words, _SENTENCES)
+        or verdicts.by_status(status or told_status(words))
+        or verdicts.by_sentence(words, _AROUND)
+    )
 
 
 _GREETING = "Reading prompt from stdin"

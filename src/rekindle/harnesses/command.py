@@ -5,11 +5,12 @@ one, which is told so. Every line that it writes is something said; how full its
 knows, and what was read and said is estimated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Said, Seen, Start, Usage
 from rekindle.documents.manifest import Permissions
@@ -32,7 +33,10 @@ _INSTEAD = "remove it from the persona, or give the program an option of its own
 
 
 def command(start: Start) -> Command:
-    """The program as the manifest names it; nothing is added to it."""
+    """The program as the manifest names it; nothing is added to it.
+
+    In a terminal it is not told its prompt: nobody knows how it would take one.
+    """
     if not start.program:
         raise UsageError("there is no program to start", hint="say it, as in `command: [./agent]`")
     persona = start.persona
@@ -61,6 +65,10 @@ def hooks(
     return {}
 
 
+def muted(found: Installation) -> Muted | None:  # noqa: ARG001 - it has no hooks
+    return None
+
+
 def told(event: str, text: str) -> str:  # noqa: ARG001 - no hook of it is ever called
     return ""
 
@@ -78,6 +86,10 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:  # noqa: ARG001 - it keeps none
     return None
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - as above
+    return False
 
 
 def classify(ended: Ended) -> Exit:

@@ -5,10 +5,14 @@ from typing import Any
 
 from rekindle.documents import jsontext
 from rekindle.documents.identity import one_line
-from rekindle.errors import DocumentError
+from rekindle.errors import DocumentError, UsageError
 
 LINE_BYTES = 32 * 1024 * 1024
 """A longer line is not read: nothing that we look for is as large."""
+ARGUMENT_BYTES = 120_000
+"""The system takes no longer argument than 128 KiB."""
+_MEANT_OTHERWISE = ("-", "/", "!")
+"""What no prompt may begin with: an option, a command of the CLI, a command for the shell."""
 _MOST = 2**53
 """Beyond it, the language that most CLIs are written in has no whole numbers."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -54,3 +58,20 @@ def about(given: dict[str, Any]) -> str:
     telling = ("command", "file_path", "pattern", "url", "query", "description")
     values = (given.get(key) for key in (*telling, *given))
     return next((one_line(value, 200) for value in values if isinstance(value, str)), "")
+
+
+def argument(prompt: str, program: str) -> str:
+    """A prompt as the last word of a command line; no option, and no command of the program's.
+
+    Raises:
+        UsageError: It is longer than the system takes.
+    """
+    # Not by a space: in a terminal it is taken away before the first character is looked at.
+    guarded = f"The task: {prompt}" if prompt.lstrip().startswith(_MEANT_OTHERWISE) else prompt
+    if len(guarded.encode("utf-8", "replace")) > ARGUMENT_BYTES:
+        raise UsageError(
+            f"the prompt is too long for {program} in a terminal: more than "
+            f"{ARGUMENT_BYTES:,} bytes",
+            hint="shorten the agent's task, its rules or its relay",
+        )
+    return guarded

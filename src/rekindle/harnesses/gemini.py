@@ -3,8 +3,9 @@
 Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it cannot do:
 
 - A launch cannot be given hooks: they stand in the settings of the user or of the project, or in
-  files that only root can change. Those that are installed there report a launch too; without
-  them its stream must do, which does not tell how full its window is.
+  files that only root can change. Those that are installed there report a launch too, a project's
+  only where a person has trusted its folder: `--skip-trust` comes after the settings were read.
+  Without them its stream must do, which does not tell how full its window is.
 - Its PreCompress hook comes before every request, whether anything is compacted or not, and nothing
   else tells of a compaction: none is known of, and nobody is told anything again after one.
 - What a SessionStart hook says takes the user's prompts along when the session is resumed, so a
@@ -14,19 +15,20 @@ Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it 
 - A refused request, or the last of its turns, ends it without a SessionEnd hook.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rekindle.documents import jsontext
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.documents.hooksettings import HookFiles
+from rekindle.documents.hooksettings import HookFiles, Installation, Muted, installed
 from rekindle.documents.launch import (
     Called,
     Capabilities,
     Command,
     Finished,
     Opened,
+    Returned,
     Said,
     Seen,
     Start,
@@ -46,7 +48,9 @@ __all__ = [
     "PASSED_ON",
     "classify",
     "command",
+    "holds",
     "hooks",
+    "muted",
     "read_hook",
     "read_stream",
     "told",
@@ -58,8 +62,12 @@ CAN = Capabilities(launch_hooks=False)
 HOOK_FILES = HookFiles(
     program="gemini",
     folder=".gemini",
+    home_moved_by="GEMINI_CLI_HOME",
     project="settings.json",
     user="settings.json",
+    trust="Gemini CLI runs a project's hooks only in a folder that is trusted: start `gemini` "
+    "there and trust it when it asks, or by /permissions",
+    deciding=("settings.json", "trustedFolders.json"),
     package="gemini-extension.json",
     taken_in="gemini extensions link {folder}",
 )
@@ -111,7 +119,10 @@ def command(start: Start) -> Command:
             hint="its sessions are named by a UUID, in lower case",
         )
     # The folder is trusted because somebody has said `run` in it: untrusted, it would not start.
-    argv = [*(start.program or ("gemini",)), "--output-format=stream-json", "--skip-trust"]
+    argv = list(start.program or ("gemini",))
+    if not start.interactive:
+        argv.append("--output-format=stream-json")
+    argv.append("--skip-trust")
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
     # It would start itself anew, and the first of the two processes hears no SIGTERM.
     environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}
@@ -121,6 +132,9 @@ def command(start: Start) -> Command:
         argv.append(f"--policy={start.scratch}/{POLICY_FILE}")
     if start.persona.system_prompt_file:
         environment["GEMINI_SYSTEM_MD"] = start.persona.system_prompt_file
+    if start.interactive and start.prompt:
+        prompt = foreign.argument(start.prompt, "Gemini CLI")
+        argv.append(f"--prompt-interactive={prompt}")
     return Command(tuple(argv), environment, files)
 
 
@@ -137,6 +151,44 @@ def hooks(
         return {"hooks": [hookwords.handler(line, HOOK_MILLISECONDS)]}
 
     return {event: [entry(word)] for event, word in _HOOKS.items()}
+
+
+def muted(found: Installation) -> Muted | None:
+    """A person can switch hooks off, and in a folder that is not trusted a project has none.
+
+    Where both say something, the project's word counts; one hook is off where either says so.
+    """
+    person = foreign.parsed(found.deciding.get("settings.json", "").encode())
+    here = foreign.parsed(found.text.encode())
+    if found.project and not _is_trusted(found, person):
+        return Muted("Gemini CLI does not trust this folder", HOOK_FILES.trust)
+    switches = [foreign.mapping(each.get("hooksConfig")) for each in (here, person)]
+    said = [each["enabled"] for each in switches if "enabled" in each]
+    if said and said[0] is False:
+        return Muted("hooksConfig.enabled is false: no hook runs", "remove it from the settings")
+    off = [each for one in switches for each in _list(one.get("disabled"))]
+    ours = [one.hook for one in installed(found.text, found.file)]
+    if any((one.get("name") or one.get("command")) in off for one in ours):
+        return Muted("some are named in hooksConfig.disabled", "start `gemini`: /hooks enable-all")
+    return None
+
+
+def _is_trusted(found: Installation, person: Mapping[str, Any]) -> bool:
+    """By the deepest folder above the project that the person has said something about."""
+    security = foreign.mapping(person.get("security"))
+    if foreign.mapping(security.get("folderTrust")).get("enabled") is False:
+        return True
+    said = foreign.parsed(found.deciding.get("trustedFolders.json", "").encode())
+    folders = {
+        path.rpartition("/")[0] if how == "TRUST_PARENT" else path: how
+        for path, how in said.items()
+    }
+    above = [path for path in folders if f"{found.project}/".startswith(f"{path.rstrip('/')}/")]
+    return bool(above) and folders[max(above, key=len)] != "DO_NOT_TRUST"
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def told(event: str, text: str) -> str:
@@ -168,6 +220,8 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
         case "tool_use":
             tool, call = foreign.word(record.get("tool_name")), foreign.word(record.get("tool_id"))
             return (Called(tool, call, foreign.about(foreign.mapping(record.get("parameters")))),)
+        case "tool_result":
+            return (Returned(foreign.word(record.get("tool_id"))),)
         case "result":
             error = foreign.mapping(record.get("error"))
             return (
@@ -176,6 +230,7 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
                     ok=record.get("status") == "success",
                     reason=foreign.word(error.get("type")),
                     text=foreign.text(error.get("message")),
+                    tokens=foreign.count(foreign.mapping(record.get("stats")).get("total_tokens")),
                 ),
             )
         case _:
@@ -196,3 +251,8 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
             found = Usage(tokens, window, "estimated" if window else "unknown", model)
             return found.within(windows)
     return None
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - it gives them no ids
+    """Nothing that can be told: but with a session that has lost its prompts it does not go on."""
+    return True

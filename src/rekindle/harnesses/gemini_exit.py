@@ -2,8 +2,9 @@
 
 Its exit code is a number of its own, or the status of HTTP as far as a byte holds it; on SIGINT and
 SIGTERM it is 0, without a result. Its API refuses with 429 for a spent quota, a rate and a model
-without capacity alike, so the sentence comes before the status; and what it says of quotas names
-ways to log in, so quotas come before logins.
+without capacity alike, so the sentence comes before the status; what it says of quotas names ways
+to log in, so quotas come before logins; and it offers a larger quota to whoever has to pay, so
+money comes before quotas.
 """
 
 import re
@@ -17,6 +18,7 @@ _SENTENCES: verdicts.Sentences = (
     (verdicts.MISSING, r"no previous sessions found|invalid session identifier"),
     (verdicts.OUTAGE, r"no capacity available|model_capacity_exhausted|overloaded|high demand"),
     (verdicts.OUTAGE, r"\bunavailable\b|\binternal error\b"),
+    (verdicts.UNPAID, r"billing_disabled|billing to be enabled|credits are depleted"),
     (verdicts.LIMIT, r"usage limit reached|quota limit|quota exceeded|current quota|quota reached"),
     (verdicts.LIMIT, r"exhausted your (capacity|daily quota)|quota will reset|quota increase"),
     (verdicts.LIMIT, r"resource (has been )?exhausted|resource_exhausted|quota_exhausted"),

@@ -27,6 +27,8 @@ _ELSEWHERE = {
     "Glob": ("glob",),
     "Grep": ("grep_search",),
     "LS": ("list_directory",),
+    "MultiEdit": ("replace",),
+    "NotebookEdit": ("replace",),
     "Read": ("read_file", "read_many_files"),
     "Task": ("invoke_agent",),
     "TodoWrite": ("write_todos",),
@@ -39,6 +41,8 @@ _ELSEWHERE = {
 _ALL = "*"
 _OF_A_SERVER = re.compile(r"mcp_(\*|[A-Za-z0-9-]+_\*|(\*|[A-Za-z0-9-]+)_[A-Za-z0-9_-]+)\Z")
 """The stars that it knows; a server's name ends for it at the first underscore."""
+_WHOLE_TOOL = re.compile(r"(\w+)\(\*?\*?\)\Z")
+"""How a pattern says that anything may be done with a tool."""
 _COMMAND = re.compile(rf"(?:Bash|{SHELL})\((?P<prefix>[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\)\Z")
 _REST = re.compile(r":\*\Z| \*\Z")
 """How a pattern says that anything may follow."""
@@ -50,22 +54,25 @@ def policy(permissions: Permissions | None) -> str:
     """The policy file's text; empty, where the persona says nothing.
 
     Raises:
-        UnenforceableError: A pattern cannot be kept.
+        UnenforceableError: A pattern cannot be enforced.
     """
     if permissions is None or (permissions.allowed_tools is None and not permissions.deny):
         return ""
-    rules = [rule for one in permissions.deny or () for rule in _rules(one, "deny", _DENIED)]
+    denied = filter(None, permissions.deny or ())
+    rules = [rule for one in denied for rule in _rules(one, "deny", _DENIED)]
     if permissions.allowed_tools is not None:
-        rules += [rule for one in permissions.allowed_tools for rule in _rules(one)]
+        rules += [rule for one in filter(None, permissions.allowed_tools) for rule in _rules(one)]
         rules.append(_rule("deny", _OTHERS, toolName=_ALL))
     return "\n".join(rules)
 
 
 def _rules(pattern: str, decision: str = "allow", priority: int = _ALLOWED) -> Iterator[str]:
-    if pattern == _ALL or pattern in TOOLS or _OF_A_SERVER.match(pattern):
-        yield _rule(decision, priority, toolName=pattern)
-    elif pattern in _ELSEWHERE:
-        for tool in _ELSEWHERE[pattern]:
+    whole = _WHOLE_TOOL.match(pattern)
+    name = whole[1] if whole else pattern
+    if pattern == _ALL or name in TOOLS or _OF_A_SERVER.match(pattern):
+        yield _rule(decision, priority, toolName=name)
+    elif name in _ELSEWHERE:
+        for tool in _ELSEWHERE[name]:
             yield _rule(decision, priority, toolName=tool)
     elif (found := _COMMAND.match(pattern)) and (prefix := _prefix(found["prefix"])):
         yield _rule(decision, priority, toolName=SHELL, commandPrefix=prefix)

@@ -77,7 +77,7 @@ def read(
         case "ended":
             reason = word("reason", 80)
             return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
-        case "asked":
+        case "asked" if not fields.get("agent_id"):  # a sub-agent is asked by its agent
             return PromptSubmitted(
                 ts=line.ts,
                 session=session,

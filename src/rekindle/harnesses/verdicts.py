@@ -38,11 +38,13 @@ _BROKEN = 500
 
 
 def beforehand(ended: Ended) -> Exit | None:
-    """What counts whatever the program says: the operator's word, and the wrong session."""
+    """What counts whatever the program says: the operator's word, the wrong session, the person."""
     if ended.stopped:
         return Exit("interrupted", "stopped, as the operator said")
     if ended.resumes and ended.opened and ended.opened != ended.session:
         return Exit("resume-failed", "another session was opened than the one to go on with")
+    if ended.interactive and ended.code == 0:
+        return Exit("clean", "left by the person in its terminal")
     return None
 
 

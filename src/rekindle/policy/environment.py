@@ -4,6 +4,7 @@ Ours may hold anything: other programs' keys, and the marks of a session that we
 What a project needs beyond these stands in the manifest, under `env:`.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 _NAMES = frozenset(
@@ -16,6 +17,8 @@ _NAMES = frozenset(
     """.split()  # noqa: SIM905 - forty lines of one word each would say no more
 )
 _PREFIXES = ("LC_", "XDG_")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE|PROXY", re.IGNORECASE)
+"""Names of what is not written down; proxies often have a password in their address."""
 
 
 def allowed(
@@ -28,4 +31,13 @@ def allowed(
         name: value
         for name, value in ours.items()
         if name not in unwanted and (name in _NAMES or name.startswith(begins))
+    }
+
+
+def without_secrets(found: Mapping[str, str]) -> dict[str, str]:
+    """What of it may be kept in a file; an agent's socket of keys is no secret by itself."""
+    return {
+        name: value
+        for name, value in found.items()
+        if name == "SSH_AUTH_SOCK" or not _SECRET.search(name)
     }

@@ -117,9 +117,10 @@ def _until(
     tried: Sequence[Attempt], reaction: Reaction, now: datetime, limits: Restart
 ) -> datetime:
     last = tried[-1]
-    ended = last.ended or now
+    # From now at the latest: a clock that was set back must not make it longer.
+    ended = min(last.ended or now, now)
     if reaction == "wait":
-        return _limit_passes(tried, min(ended, now))
+        return _limit_passes(tried, ended)
     if reaction not in PAUSED:
         return ended
     failed = _in_a_row(_since_healthy(tried, limits), reaction)
@@ -129,8 +130,7 @@ def _until(
     if failed <= free:
         return ended
     pause = min(limits.cooldown * 2.0 ** (failed - free - 1), limits.max_cooldown)
-    # From now at the latest: a clock that was set back must not make it longer.
-    return min(ended, now) + timedelta(seconds=pause)
+    return ended + timedelta(seconds=pause)
 
 
 def _limit_passes(tried: Sequence[Attempt], ended: datetime) -> datetime:

@@ -20,6 +20,8 @@ class Asked(msgspec.Struct, frozen=True, order=True):
 
     ts: datetime
     text: str
+    call: str = ""
+    """The prompt's own id, by which its transcript may know it; empty: it has none."""
 
 
 class Life(msgspec.Struct, frozen=True):
@@ -88,7 +90,7 @@ def ended(lives: dict[str, Life], session: str, ts: datetime) -> None:
 
 def asked(lives: dict[str, Life], event: events.PromptSubmitted) -> None:
     known = lives.get(event.session, Life())
-    found = Asked(event.ts, event.text)
+    found = Asked(event.ts, event.text, event.call)
     if known.asked is None or found > known.asked:
         lives[event.session] = msgspec.structs.replace(known, asked=found)
 

@@ -152,6 +152,8 @@ FINISHED_SECONDS = 60.0
 SECONDS_AN_HOUR = 3600.0
 BUSY_SHARE = 0.05
 """The share of a processor above which a silent process counts as working."""
+NOTIFY_SECONDS = 10.0
+"""How long a supervisor waits for its notifications to be delivered, all of them together."""
 REDACT_GUESSABLE_CHARACTERS = 20
 """Secrets shorter than this show less of their hash: they could be guessed."""
 REDACT_ROUNDS = 4
@@ -224,6 +226,10 @@ FIXED: dict[str, tuple[Any, str]] = {
         "How long after a usage limit whose end nobody knows it is tried again; it doubles.",
     ),
     "limits.max_probe_seconds": (MAX_LIMIT_PROBE_SECONDS, "The longest of these."),
+    "notify.seconds": (
+        NOTIFY_SECONDS,
+        "How long a supervisor waits for its notifications to be delivered, all together.",
+    ),
     "limits.minute_margin_seconds": (
         RESET_MINUTE_MARGIN_SECONDS,
         "Added to a reset told to the minute, which was cut: nobody is woken early.",

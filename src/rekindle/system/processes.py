@@ -1,27 +1,25 @@
 """Processes: started in groups of their own, followed to their end, and ended with us."""
 
 import contextlib
-import ctypes
 import os
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from rekindle import ports
 from rekindle.documents.launch import Vitals
 from rekindle.errors import AgentError, ProgramMissingError
-from rekindle.system import orphans, signals
+from rekindle.system import detached, kernel, orphans, signals
 
 _ERRORS_KEPT = 16 * 1024
 _LINE_LIMIT = 64 * 1024 * 1024
 """A longer line is no message of a CLI; what comes of it is passed over."""
 _PIPE_BYTES = 1024 * 1024
 """The most that a pipe can hold."""
-_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 
 class Interruption:
@@ -63,7 +61,7 @@ class Child:
             # A file, not a pipe: a long prompt must not wait for a program that does not read it.
             stdin.write(prompt.encode("utf-8", "replace"))
             stdin.seek(0)
-            try:
+            with starting(argv[0], folder):
                 self._popen = subprocess.Popen(  # noqa: S603 - an argv of our own making
                     list(argv),
                     stdin=stdin,
@@ -72,15 +70,8 @@ class Child:
                     env=dict(environment),
                     cwd=folder,
                     process_group=0,
-                    preexec_fn=_end_with_parent(),  # noqa: PLW1509 - we have no other threads
+                    preexec_fn=kernel.here.end_with_parent(),  # noqa: PLW1509 - we have no other threads
                 )
-            except OSError as error:
-                raise _not_started(argv[0], folder, error) from error
-            except ValueError as error:  # a NUL in what was to be its words or its environment
-                raise AgentError(
-                    f"{argv[0]} could not be started: {error}",
-                    hint="look at `env:` and `command:` in rekindle.yaml",
-                ) from error
 
     @property
     def pid(self) -> int:
@@ -96,13 +87,13 @@ class Child:
     def errors(self) -> str:
         return self._errors.decode("utf-8", "replace")
 
-    def follow(self, every: float) -> Iterator[bytes | None]:
+    def follow(self, every: float) -> Generator[bytes | None, None, None]:
         """Its lines as they come, and None when none came for a while; ends when it has."""
         out, err = self._popen.stdout, self._popen.stderr
         if out is None or err is None:
             raise AgentError("the agent's output is not ours to read")
         watched = selectors.DefaultSelector()
-        end = _end_of(self._popen.pid)
+        end = kernel.here.end_of(self._popen.pid)
         lines = _Lines()
         try:
             for stream in (out, err):
@@ -112,7 +103,7 @@ class Child:
                 watched.register(end, selectors.EVENT_READ)
             # Where its end cannot be waited for, it is looked for more often.
             patience = every if end is not None else every / 10
-            while not _has_ended(self._popen.pid):
+            while not self._has_ended():
                 ready = [key.fileobj for key, _ in watched.select(patience)]
                 yield from self._read(ready, lines, watched)
                 yield None
@@ -142,6 +133,13 @@ class Child:
                 self._errors += piece
                 del self._errors[:-_ERRORS_KEPT]
 
+    def _has_ended(self) -> bool:
+        """Where the system lets us look without waiting for it, its number stays its until then."""
+        if not hasattr(os, "waitid"):  # macOS, before Python 3.13
+            return self._popen.poll() is not None
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._popen.pid, flags) is not None
+
     def ask_to_end(self) -> None:
         self._signal(signal.SIGTERM)
 
@@ -155,7 +153,7 @@ class Child:
                 os.killpg(self._popen.pid, number)
 
     def _reap(self) -> None:
-        if not _has_ended(self._popen.pid):
+        if not self._has_ended():
             self.kill()  # whoever followed has given up
         else:
             self._signal(signal.SIGKILL)  # the rest of its group
@@ -170,8 +168,14 @@ class Processes:
 
     def start(
         self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
-    ) -> Child:
+    ) -> ports.Child:
         return Child(argv, prompt=prompt, environment=environment, folder=folder)
+
+    def start_detached(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
+    ) -> int:
+        with starting(argv[0], folder):
+            return detached.start(argv, environment=environment, folder=folder, output=output)
 
     def boot(self) -> str:
         return orphans.this_boot()
@@ -182,11 +186,11 @@ class Processes:
     def end_marked(self, mark: str, *, boot: str, uptime: float, patience: float) -> int:
         return orphans.end_marked(mark, boot=boot, uptime=uptime, patience=patience)
 
+    def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
+        return orphans.vitals(pid, mark, boot=boot, uptime=uptime)
+
     def is_alive(self, process: str) -> bool:
         return orphans.is_alive(process)
-
-    def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
-        return None
 
 
 class _Lines:
@@ -210,41 +214,22 @@ class _Lines:
             self._rest.clear()
 
 
-def _end_with_parent() -> Callable[[], None] | None:
-    """For the child, before it becomes the program: be told to end when the supervisor dies.
-
-    The signal belongs to the parent's thread, so a launch must come from the main one.
-    """
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def ask() -> None:
-        prctl(_PARENT_DEATH_SIGNAL, int(signal.SIGTERM))
-        if os.getppid() != parent:
-            os._exit(1)  # it died before we could ask
-
-    return ask
-
-
-def _not_started(program: str, folder: str, error: OSError) -> AgentError:
-    if not Path(folder).is_dir():
-        return AgentError(
-            f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
-        )
-    return ProgramMissingError(program, error.strerror or str(error))
-
-
-def _end_of(pid: int) -> int | None:
-    """Something that can be waited for together with streams; None where there is no such."""
-    return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
-
-
-def _has_ended(pid: int) -> bool:
-    """Whether our child has ended; it is not waited for yet, so that its number stays its."""
-    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    return os.waitid(os.P_PID, pid, flags) is not None
+@contextlib.contextmanager
+def starting(program: str, folder: str) -> Iterator[None]:
+    """Say why a program could not be started, in words that help."""
+    try:
+        yield
+    except OSError as error:
+        if not Path(folder).is_dir():
+            raise AgentError(
+                f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
+            ) from error
+        raise ProgramMissingError(program, error.strerror or str(error)) from error
+    except ValueError as error:  # a NUL in what was to be its words or its environment
+        raise AgentError(
+            f"{program} could not be started: {error}",
+            hint="look at `env:` and `command:` in rekindle.yaml",
+        ) from error
 
 
 def _read_some(fd: int) -> bytes | None:

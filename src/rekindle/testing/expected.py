@@ -2,10 +2,12 @@
 
 It is written by who has looked at the recording, not by the harness. By case:
 
-    {"tool": {"seen": [["Opened", "6f1c…"], ["Called", "Bash", "toolu_1", "ls"], ["Said", "done"],
-                       ["Used", 3230, null, "unknown", "opus"], ["Finished", true, {}]],
+    {"tool": {"seen": [["Opened", "6f1c…"], ["Called", "Bash", "toolu_1", "ls"],
+                       ["Returned", "toolu_1"], ["Said", "done"],
+                       ["Used", 3230, null, "unknown", "opus", 15, "msg_2"],
+                       ["Finished", true, {}, 0.02, null]],
               "hooked": [["session.started", "6f1c…", "startup"], ["heartbeat", "6f1c…", "Bash"]],
-              "usage": [3230, 200000, "reported", "opus"],
+              "usage": [3230, 200000, "reported", "opus", 15],
               "exit": ["limit", "You've hit your limit, it resets at 5pm", null]}}
 
 Each row is the kind of a thing and what tells most of it, as `SEEN` and `HOOKED` have it. `hooked`
@@ -27,6 +29,7 @@ from rekindle.documents.launch import (
     Opened,
     Refused,
     Retried,
+    Returned,
     Said,
     Seen,
     Usage,
@@ -40,10 +43,11 @@ SEEN: dict[type, tuple[str, ...]] = {
     Opened: ("session",),
     Said: ("text",),
     Called: ("tool", "call", "about"),
+    Returned: ("call",),
     Retried: ("status",),
     Refused: ("resets_at",),
     Compacted: ("before", "after"),
-    Finished: ("ok", "windows"),
+    Finished: ("ok", "windows", "usd", "tokens"),
 }
 """What tells most of each thing that a stream shows; of `Used`, it is its usage."""
 HOOKED = {
@@ -84,7 +88,7 @@ def found(recording: Recording, harness: Harness, *, supervised: bool = True) ->
 
 def _seen(one: Seen) -> Row:
     if isinstance(one, Used):
-        return ["Used", *_usage(one.usage)]
+        return ["Used", *_usage(one.usage), one.turn]
     return [type(one).__name__, *(getattr(one, name) for name in SEEN[type(one)])]
 
 
@@ -94,7 +98,7 @@ def _hooked(fact: AnyEvent) -> Row:
 
 
 def _usage(used: Usage) -> Row:
-    return [used.tokens, used.window, used.known, used.model]
+    return [used.tokens, used.window, used.known, used.model, used.written]
 
 
 def _exit(ended: Exit) -> Row:

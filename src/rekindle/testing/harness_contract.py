@@ -300,6 +300,14 @@ class HarnessContract:
                     made, wanted_ = getattr(found, name), getattr(cases[recording.name], name)
                     assert made == wanted_, f"{recording.name}: {name}: {json.dumps(made)}"
 
+    def test_a_transcript_has_what_its_session_was_asked(self) -> None:
+        """By the id that a hook told: else nobody would be let go on with it."""
+        for recording in self.kept():
+            for fact in map(self.harness.read_hook, recording.hook_lines(self.harness)):
+                if isinstance(fact, event.PromptSubmitted) and fact.session == recording.session:
+                    lines = recording.transcript.split(b"\n")
+                    assert self.harness.holds(lines, fact.call), recording.name
+
     def test_an_end_is_told_in_a_line(self) -> None:
         """And a limit in the CLI's own words, which say when it ends."""
         for recording in self.kept():

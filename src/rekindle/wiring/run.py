@@ -18,14 +18,18 @@ from rekindle.documents.launch import Start
 from rekindle.documents.manifest import PROMPT, Persona
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
 from rekindle.flows.keep_running import KeepRunning, Outcome
-from rekindle.flows.world import Agent, Report, World
+from rekindle.flows.world import Agent, Report, Trouble, World
 from rekindle.harnesses import command
 from rekindle.policy import environment
 from rekindle.policy.settings import AgentDefaults
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.system import bytecode, clock, disk
+from rekindle.system.keyboard import Keyboard
+from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
+from rekindle.system.terminal import OnTerminal
+from rekindle.wiring import watch
 from rekindle.wiring.store import HARNESSES, text_of
 
 _OURS = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -44,20 +48,37 @@ def keep_running(
 ) -> Outcome:
     """Be the supervisor of an agent; `program` stands in for the CLI's own."""
     agent = _agent(project, store, name, program)
+    processes = OnTerminal() if agent.stays else Processes()
+    keyboard = Keyboard()
+    notifier = Notifier(project.manifest.notify, store.redaction)
+    notifier.check()
+    if not kept:
+        watch.remember(store, name, agent.harness)
     with Interruption() as interruption:
         world = World(
             store=store,
-            processes=Processes(),
+            processes=processes,
             settings=project.settings,
             clock=clock.now,
             elapsed=time.monotonic,
-            rest=time.sleep,
+            rest=keyboard.rest,
             interrupted=lambda: interruption.count,
             by_hand=lambda: interruption.by_hand,
+            goes_on=keyboard.was_pressed,
             tell=tell,
-            notify=lambda _what, _words: None,
+            notify=_notify(name, notifier, tell),
         )
         return KeepRunning(agent, world, once=once, kept=kept).run()
+
+
+def _notify(
+    name: str, notifier: Notifier, tell: Callable[[Report], None]
+) -> Callable[[str, str], None]:
+    def notify(what: str, words: str) -> None:
+        for failure in notifier.send(f"{name}: {what}", words):
+            tell(Trouble(failure))
+
+    return notify
 
 
 def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ...]) -> Agent:
@@ -97,6 +118,7 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         program=program,
         budget=entry.budget,
         prices=project.manifest.prices,
+        stays=entry.mode == "stay",
     )
     _refuse_unpriced(project, agent)
     _refuse_unenforced(project, agent, entry.persona or AgentDefaults().persona)
@@ -110,12 +132,6 @@ def _refuse_unkept(project: Project, name: str, entry: manifest.Agent) -> None:
             f"agent {name}: `until:` is not held to yet",
             line=project.marked.line(("agents", name, "until")),
             hint="remove `until:`, and look after it yourself",
-        )
-    if entry.mode == "stay":
-        raise ManifestError(
-            f"agent {name}: `mode: stay` cannot be run yet",
-            line=project.marked.line(("agents", name, "mode")),
-            hint="start the agent yourself, and have it primed by `rekindle hooks install`",
         )
 
 
@@ -172,9 +188,9 @@ def _refuse_unenforced(project: Project, agent: Agent, persona: str) -> None:
     try:
         agent.harness.command(start)
     except (UsageError, UnenforceableError) as error:
-        words = str(error).removeprefix(f"{manifest.FILE}: ")  # its line is named here
+        said = error.message if isinstance(error, ManifestError) else error
         raise ManifestError(
-            f"agent {agent.name}: {words}",
+            f"agent {agent.name}: {said}",
             line=project.marked.line(("personas", persona, "permissions")),
             hint=error.hint,
         ) from error

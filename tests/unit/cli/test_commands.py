@@ -371,6 +371,21 @@ def test_doctor_is_content_with_a_new_project(rekindle, project):
     assert set(found["programs"]) == {"git", "claude", "codex", "gemini", "tmux"}
 
 
+def test_doctor_names_an_address_that_nobody_can_be_told_at(rekindle, project, monkeypatch):
+    """By its place and with what mends it; the address itself may hold a secret."""
+    monkeypatch.setattr("rekindle.system.notify.NOTIFY_SECONDS", 60.0)
+    manifest = project / "rekindle.yaml"
+    before = manifest.read_text()
+    manifest.write_text(before + "notify: ['json://127.0.0.1', 'nonsense://hunter2']\n")
+    code, out, err = rekindle("doctor")
+    assert code == 8
+    assert "address 2 of `notify:` (nonsense)" in out
+    assert "pip install 'rekindle[notify]'" in out
+    assert "hunter2" not in out + err
+    manifest.write_text(before + "notify: ['json://127.0.0.1']\n")
+    assert rekindle("doctor")[0] == 0
+
+
 def test_doctor_without_a_project_says_how_to_begin(rekindle):
     """In an empty folder the doctor names `rekindle init`, and ends with 8."""
     code, out, _ = rekindle("doctor")

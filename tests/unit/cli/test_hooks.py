@@ -16,6 +16,7 @@ from rekindle.cli import main
 from rekindle.documents import hooksettings
 from rekindle.errors import StoreError
 from rekindle.flows import install_hooks
+from rekindle.harnesses import codex
 from rekindle.system import disk
 
 MINE = """\
@@ -47,7 +48,13 @@ def root(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "REKINDLE_AGENT"):
+    for name in (
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "GEMINI_CLI_HOME",
+        "XDG_DATA_HOME",
+        "REKINDLE_AGENT",
+    ):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
@@ -461,6 +468,124 @@ def with_codex(rekindle, root):
     return rekindle
 
 
+def trusting(root, *, project="trusted"):
+    """As a person does who has looked at every hook that there is, and trusts the project."""
+    lines = [f'[projects."{root / "project"}"]', f'trust_level = "{project}"']
+    for path in map(root.joinpath, ITS_FILES.values()):
+        if path.exists():
+            state = codex.trust(json.loads(path.read_text())["hooks"], str(path))
+            for key, value in state.items():
+                lines += [f'[hooks.state."{key}"]', f'trusted_hash = "{value["trusted_hash"]}"']
+    config = root / "home/.codex/config.toml"
+    config.parent.mkdir(exist_ok=True)
+    config.write_text("\n".join(lines))
+    return config
+
+
+@pytest.mark.parametrize(
+    ("edit", "said", "mend"),
+    [
+        (lambda text: "", "does not trust this project", "trust them when it asks"),
+        (lambda text: text.split("[hooks")[0], "told Codex to trust them", "start `codex` here"),
+        (lambda text: text.replace("sha256:", "sha256:0"), "trust them, as they stand", "/hooks"),
+        (lambda text: f"{text}\nenabled = false", "switched off in Codex", "/hooks"),
+        (lambda text: f"{text}\n[features]\nhooks = false", "switches hooks off", "[features]"),
+        (lambda text: "not = [toml", "does not trust this project", "trust them when it asks"),
+    ],
+)
+def test_hooks_that_codex_does_not_run_are_named(with_codex, root, edit, said, mend):
+    """Whatever keeps them from running, status and doctor say it, and what is to be done."""
+    with_codex("hooks", "install")
+    config = trusting(root)
+    assert with_codex("hooks", "status")[0] == 0
+    config.write_text(edit(config.read_text()))
+    code, out, _ = with_codex("hooks", "status")
+    assert (code, "project: muted" in out, said in out, mend in out) == (8, True, True, True)
+    assert said in with_codex("doctor")[1]
+
+
+def test_a_person_s_own_hooks_for_codex_need_no_trusted_project(with_codex, root):
+    """They run wherever they are trusted; another's hook that is not is nobody's concern."""
+    path = root / ITS_FILES["user"]
+    path.parent.mkdir()
+    path.write_text(MINE)
+    with_codex("hooks", "install", "--for", "user")
+    config = trusting(root, project="untrusted")
+    strangers = [line for line in config.read_text().splitlines() if "post_tool_use:0:0" in line]
+    config.write_text(config.read_text().replace(strangers[0], "[nobody]"))
+    assert states(with_codex)[1]["user"] == "installed"
+
+
+GEMINI = {"user": "home/.gemini/settings.json", "project": "project/.gemini/settings.json"}
+TRUSTED = "home/.gemini/trustedFolders.json"
+
+
+@pytest.fixture
+def with_gemini(rekindle, root):
+    """The project's only agent works with Gemini CLI, in a folder that is trusted."""
+    manifest = root / "project/rekindle.yaml"
+    manifest.write_text(manifest.read_text().replace("claude-code", "gemini"))
+    (root / "home/.gemini").mkdir()
+    (root / TRUSTED).write_text(json.dumps({str(root / "project"): "TRUST_FOLDER"}))
+    return rekindle
+
+
+def changed(path, **more):
+    """Put something into a person's settings."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(before | more))
+
+
+@pytest.mark.parametrize(
+    ("level", "where"), [("user", "user"), ("project", "user"), ("project", "project")]
+)
+def test_hooks_that_are_switched_off_for_gemini_cli_are_named(with_gemini, root, level, where):
+    """By the person or the project, all of them or one by one."""
+    with_gemini("hooks", "install", "--for", level)
+    assert states(with_gemini)[1][level] == "installed"
+    first, *_ = hooksettings.installed((root / GEMINI[level]).read_text(), "x")
+    for said, switch in (
+        ("enabled is false", {"enabled": False}),
+        ("disabled", {"disabled": [first.hook["command"]]}),
+    ):
+        changed(root / GEMINI[where], hooksConfig=switch)
+        code, out, _ = with_gemini("hooks", "status")
+        assert (code, f"{level}: muted" in out, said in out) == (8, True, True)
+    changed(root / GEMINI["user"], hooksConfig={"enabled": False})
+    changed(root / GEMINI[level], hooksConfig={"enabled": True, "disabled": ["another's"]})
+    assert states(with_gemini)[1][level] == "installed"
+
+
+@pytest.mark.parametrize(
+    ("folder", "how", "state"),
+    [
+        ("project", "TRUST_FOLDER", "installed"),
+        ("project/sub", "TRUST_PARENT", "installed"),
+        ("", "TRUST_FOLDER", "installed"),
+        ("project", "DO_NOT_TRUST", "muted"),
+        ("proj", "TRUST_FOLDER", "muted"),
+    ],
+)
+def test_a_folder_that_gemini_cli_does_not_trust(with_gemini, root, folder, how, state):
+    """A project's hooks do not run there, unless the person wants no such question asked."""
+    with_gemini("hooks", "install")
+    (root / TRUSTED).write_text(json.dumps({str(root / folder): how}))
+    code, out, _ = with_gemini("hooks", "status")
+    assert (code == 8, f"project: {state}" in out) == (state == "muted", True)
+    assert ("start `gemini`" in out) == (state == "muted")
+    changed(root / GEMINI["user"], security={"folderTrust": {"enabled": False}})
+    assert states(with_gemini)[1]["project"] == "installed"
+
+
+def test_a_moved_home_of_gemini_cli(with_gemini, root, monkeypatch):
+    """$GEMINI_CLI_HOME is the home that its folder is looked for in."""
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(root / "elsewhere"))
+    assert with_gemini("hooks", "install", "--for", "user")[0] == 0
+    assert commands(root / "elsewhere/.gemini/settings.json")
+    assert states(with_gemini)[1]["user"] == "installed"
+    assert not (root / GEMINI["user"]).exists()
+
+
 @pytest.mark.parametrize("level", ITS_FILES)
 def test_hooks_of_codex_stand_in_a_file_of_their_own(with_codex, root, level):
     """Installed behind the person's own, with how to trust them; uninstalled, all is back."""
@@ -471,6 +596,8 @@ def test_hooks_of_codex_stand_in_a_file_of_their_own(with_codex, root, level):
     code, out, _ = with_codex("hooks", "install", *how)
     assert (code, "trust them when it asks" in out, "Next: start `codex`" in out) == (0, True, True)
     assert {one.harness for one in commands(path)} == {"codex"}
+    assert states(with_codex) == (8, {**dict.fromkeys(ITS_FILES, "not installed"), level: "muted"})
+    trusting(root)
     assert states(with_codex)[1][level] == "installed"
     assert with_codex("hooks", "install", *how)[1].startswith("✓ already installed")
     assert with_codex("hooks", "uninstall", *how)[0] == 0
@@ -483,6 +610,7 @@ def test_the_agent_s_own_cli_is_the_default(with_codex, root):
     assert with_codex("hooks", "install")[0] == 0
     path = root / ITS_FILES["project"]
     assert len(commands(path)) == 9
+    trusting(root)
     assert states(with_codex) == (0, {"project": "installed", "user": "not installed"})
     assert with_codex("hooks", "uninstall")[0] == 0
     assert not path.parent.exists()
@@ -506,6 +634,7 @@ def test_agents_of_two_clis(with_codex, root):
         assert with_codex("hooks", "install", "--for", "project", "--agent", name)[0] == 0
     assert (root / "project/.claude/settings.json").exists()
     path = root / ITS_FILES["project"]
+    trusting(root)
     path.write_text(path.read_text().replace("SessionEnd", "SessionOver"))
     code, out, _ = with_codex("doctor", "--json")
     (problem,) = json.loads(out)["agents"][".codex"]

@@ -159,6 +159,7 @@ class Life:
             rest=self.rest,
             interrupted=lambda: self.signals,
             by_hand=lambda: self.hand,
+            goes_on=lambda: False,
             tell=self.told.append,
             notify=lambda what, words: self.notified.append(what),
         )

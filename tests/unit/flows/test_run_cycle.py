@@ -60,6 +60,9 @@ class FakeHarness:
     def usage(self, tail, windows):
         return Usage(len(tail), None, "unknown")
 
+    def holds(self, transcript, prompt):
+        return any(prompt.encode() in line for line in transcript)
+
     def classify(self, ended):
         self.ended.append(ended)
         return Exit("interrupted", "stopped") if ended.stopped else self.exits.pop(0)
@@ -197,6 +200,7 @@ class Scene:
             rest=self.rest,
             interrupted=lambda: self.interruptions,
             by_hand=lambda: False,
+            goes_on=lambda: False,
             tell=self.told.append,
             notify=lambda what, words: self.notified.append((what, words)),
         )
@@ -384,6 +388,44 @@ def test_another_cli_s_session_is_not_gone_on_with(scene):
     assert (started.resumes, started.recovery) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("left", "goes_on"),
+    [
+        ("SESSION\n\nturn-1\nturn-2\nmore", True),
+        ("SESSION\n\nturn-1\nturn-", False),
+        ("SESSION\n", False),
+        ("\0" * 4000, False),
+        ("somebody else's\nturn-2\n", False),
+        ("", True),
+    ],
+    ids=["whole", "without its last turn", "emptied", "zeroes", "foreign", "gone"],
+)
+def test_a_session_that_has_lost_what_it_was_asked_is_not_gone_on_with(
+    scene, tmp_path, left, goes_on
+):
+    """A power loss cut its transcript: a fresh one takes over. What is gone the CLI refuses."""
+    transcript = tmp_path / "transcript"
+
+    def works():
+        session = scene.harness.starts[-1].session
+        told = {"session": session, "ts": scene.clock()}
+        with scene.store.writer("trades") as writer:
+            writer.append(
+                events.SessionStarted(harness="fake", transcript=str(transcript), **told),
+                events.PromptSubmitted(text="first", call="turn-1", **told),
+            )
+            scene.clock.forward(seconds=1)
+            told["ts"] = scene.clock()
+            writer.append(events.PromptSubmitted(text="again", call="turn-2", **told))
+        transcript.write_text(left.replace("SESSION", session))
+
+    scene.plays(("interrupted", scene.opens(), works), ("clean", scene.opens()))
+    assert scene.run().kind == "interrupted"
+    assert scene.run().kind == "clean"
+    started = scene.logged(events.LaunchStarted)[-1]
+    assert (started.resumes, started.recovery) == (goes_on, not goes_on)
+
+
 def test_the_usage_of_a_session_that_its_cli_named(scene, tmp_path):
     """Its transcript is found by the id that it came up with."""
     scene.harness.CAN = Capabilities(names_sessions=False)
@@ -494,6 +536,26 @@ def test_a_failure_while_following_is_told_once_and_the_agent_works_on(scene, mo
         "ops.jsonl: No space left on device"
     ]
     assert Said("still here") in scene.told
+
+
+def test_a_failure_of_ours_lets_go_of_the_agent_at_once(scene, monkeypatch):
+    """Not when its traceback is forgotten: until then the terminal would not be the person's."""
+    let_go = []
+
+    def follow(_child, _every):
+        try:
+            yield b"what the harness cannot read"
+        finally:
+            let_go.append(True)
+
+    monkeypatch.setattr(FakeChild, "follow", follow)
+    scene.plays(("clean",))
+    try:
+        scene.run()
+    except KeyError:
+        assert let_go
+    else:
+        pytest.fail("it was read")
 
 
 def test_hooks_are_folded_while_the_agent_works(scene):

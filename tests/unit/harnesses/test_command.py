@@ -23,6 +23,12 @@ def test_the_program_as_it_stands_in_the_manifest():
     assert command.usage(b"anything", {}) is None
 
 
+def test_in_a_terminal():
+    """The program as it is: nobody knows how it would take a prompt."""
+    start = Start(session=SESSION, program=("./agent",), interactive=True, prompt="Ship it.")
+    assert command.command(start).argv == ("./agent",)
+
+
 @pytest.mark.parametrize(
     "persona",
     [

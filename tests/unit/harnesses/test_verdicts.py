@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents.launch import Ended, Finished, Refused, Said
-from rekindle.harnesses import claude_code, codex_exit, gemini, gemini_exit, verdicts
+from rekindle.harnesses import (
+    claude_code,
+    codex,
+    codex_exit,
+    command,
+    gemini,
+    gemini_exit,
+    verdicts,
+)
 
 MESSAGES = Path(__file__).parents[3].parent / "shared" / "facts" / "limit-messages/messages.jsonl"
 
@@ -33,13 +41,21 @@ def kind(cli: str, text: str, status: int | None = None) -> str:
         ("codex", "stream disconnected before completion: it broke", "network"),
         ("codex", "stream disconnected before completion: reason: content_filter", "crash"),
         ("codex", "the workspace is out of credits", "billing"),
+        ("codex", "stream error: insufficient_quota: You exceeded your current quota", "billing"),
+        ("codex", "Error running remote compact task: unexpected status 402 x", "billing"),
+        ("codex", "stream disconnected before completion: unexpected status 413 x", "context-full"),
         ("codex", "unexpected status 401 x", "auth"),
+        ("codex", "unexpected status 429 x", "limit"),
+        ("codex", "unexpected status 404 x", ""),
         ("codex", "unexpected status 503 x", "overload"),
         ("codex", "5 hour usage limit: 77% remaining, resets 5pm", ""),
         ("codex", "thread limit reached", ""),
         ("gemini", "429: no capacity available for model x", "overload"),
         ("gemini", "429: your quota will reset after 5h", "limit"),
         ("gemini", "quota limit; or switch to another authentication page", "limit"),
+        ("gemini", "429: please check your plan and billing details", "limit"),
+        ("gemini", '{"code":403,"reason":"BILLING_DISABLED"}', "billing"),
+        ("gemini", "Your prepayment credits are depleted; request a quota increase", "billing"),
         ("gemini", "Invalid session identifier", "resume-failed"),
         ("gemini", "credentials are not valid", "auth"),
         ("gemini", "connect ECONNREFUSED 127.0.0.1", "network"),
@@ -157,3 +173,15 @@ def test_what_stops_nothing_explains_nothing():
             assert claude_code.classify(ended).kind == "clean"
         else:
             assert kind(row["cli"], row["text"]) == ""
+
+
+@pytest.mark.parametrize("harness", [claude_code, codex, gemini, command])
+def test_who_leaves_a_terminal_has_finished(harness):
+    """There is no account of it, and nobody stopped it; what failed is still told from it."""
+    session = "0a1b2c3d-0000-4000-8000-00000000000f"
+    left = Ended(code=0, session=session, interactive=True)
+    assert harness.classify(left).kind == "clean"
+    failed = Ended(code=1, session=session, interactive=True, errors="something broke")
+    assert harness.classify(failed).kind == "crash"
+    stopped = Ended(code=0, session=session, interactive=True, stopped=True)
+    assert harness.classify(stopped).kind == "interrupted"

@@ -70,6 +70,8 @@ def test_running_well_for_a_while_forgives_crashes():
 def test_a_clock_that_was_set_back_does_not_make_a_pause_longer():
     """Ended tomorrow, as it seems: the pause is counted from now."""
     later = NOW + timedelta(days=1)
+    for at_once in ("crash", "interrupted", "resume-failed", "context-full", LOST):
+        assert pause(row(at_once, ended=later)) is None
     assert pause(row("crash", "crash", ended=later)) == 10
     assert pause(row("limit", ended=later)) == 900
 

@@ -12,13 +12,20 @@ from loopback.fixtures import network, place
 __all__ = ["inside", "network", "place"]
 
 
+@pytest.fixture(params=["linux", "portable"])
+def kernel(request):
+    """Both ways to look at processes: the one that Linux has, and the one for all others."""
+    return request.param
+
+
 @pytest.fixture
-def inside(place, tmp_path):
+def inside(kernel, place, tmp_path):
     """Run a program in a place of its own; gives what it printed as JSON."""
+    chosen = f"from rekindle.system import kernel, {kernel}\nkernel.here = {kernel}\n"
 
     def run(code, timeout=60, **environment):
         started = place.start(
-            [sys.executable, "-c", dedent(code)],
+            [sys.executable, "-c", chosen + dedent(code)],
             env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"} | environment,
             cwd=tmp_path,
         )

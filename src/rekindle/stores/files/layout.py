@@ -81,6 +81,26 @@ class AgentFolder(msgspec.Struct, frozen=True):
         """Asks for one fresh session."""
         return self.run / ".fresh"
 
+    @property
+    def environment(self) -> Path:
+        """What of the operator's environment a supervisor is started with from elsewhere."""
+        return self.run / "environment.json"
+
+    @property
+    def output(self) -> Path:
+        """What a supervisor says that runs in the background."""
+        return self.run / "output.log"
+
+    def stamp(self) -> tuple[object, ...]:
+        """Changes whenever somebody has written to the log or the inbox."""
+        own = (_stamp(path) for path in (self.log, self.owner, self.inbox))
+        segments = (_stamp(path) for path in sorted(self.inbox.glob("*")))
+        return (*own, *segments)
+
+    def clean_exit_says(self) -> str | None:
+        found = disk.read(self.clean_exit)
+        return found.decode("utf-8", "replace") if found is not None else None
+
     def ask_for_fresh(self) -> None:
         disk.replace(self.fresh, b"")
 
@@ -131,6 +151,14 @@ class AgentFolder(msgspec.Struct, frozen=True):
         """Refuse links where our folders should be, from .rekindle down."""
         for folder in (self.path.parents[1], self.path.parent, *self.folders):
             disk.refuse_link(folder)
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 class Root(msgspec.Struct, frozen=True):

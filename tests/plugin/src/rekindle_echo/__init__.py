@@ -7,11 +7,12 @@ allows none is kept already; any other is refused.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
+from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.launch import (
     Capabilities,
     Command,
@@ -53,6 +54,10 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
     return {}
 
 
+def muted(found: Installation) -> Muted | None:
+    return None
+
+
 def told(event: str, text: str) -> str:
     return text
 
@@ -80,6 +85,10 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
     return None
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:
+    return True
 
 
 def classify(ended: Ended) -> Exit:

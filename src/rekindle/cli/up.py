@@ -1,0 +1,101 @@
+"""`rekindle up`, `rekindle down`: agents in the background."""
+
+import time
+
+import click
+
+from rekindle.cli.options import as_json, open_project, print_json
+from rekindle.cli.stop import say_stopped, wait_until_ended
+from rekindle.config import Project
+from rekindle.errors import AgentError, RekindleError
+from rekindle.stores.files import FileStore
+from rekindle.wiring import watch
+
+_PATIENCE_SECONDS = 10.0
+_LOOK_SECONDS = 0.05
+_LAST_LINES = 3
+
+
+@click.command()
+@click.argument("agents", nargs=-1)
+@click.option("--tmux", is_flag=True, help="A tmux window for each, in the session `rekindle`.")
+@as_json
+def up(agents: tuple[str, ...], tmux: bool, as_json: bool) -> None:
+    """Run AGENTS in the background, all that the manifest names where none is said.
+
+    Each has a supervisor of its own that goes on when you log out. `rekindle daemon` starts those
+    again that die; `rekindle service install` has it started with the host.
+    """
+    project, store = open_project()
+    names = [project.require_agent(name) for name in agents] or list(project.manifest.agents)
+    rows = [_up(project, store, name, tmux=tmux) for name in names]
+    if as_json:
+        print_json({"agents": rows})
+    else:
+        for row in rows:
+            sign = "✗" if row["error"] else "✓"
+            click.echo(f"{sign} {row['agent']}: {row['error'] or row['state']}")
+        if tmux and names:
+            click.echo(f"Look at them: tmux attach -t {watch.TMUX_SESSION}")
+    if any(row["error"] for row in rows):
+        raise AgentError("not every agent was started", hint="`rekindle run NAME` shows why")
+
+
+def _up(project: Project, store: FileStore, name: str, *, tmux: bool) -> dict[str, str]:
+    row = {"agent": name, "state": "is running already", "error": ""}
+    try:
+        store.create(name)
+        if store.is_supervised(name):
+            return row
+        before = store.read(name).committed.seq
+        if tmux:
+            watch.start_in_tmux(project, name)
+        else:
+            watch.start(project, store, name)
+        return row | {"state": "started"} | _came_up(store, name, before)
+    except RekindleError as error:
+        return row | {"error": str(error)}
+
+
+def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
+    """Whether its supervisor lives, or has lived: a short task may be done by now."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        if store.is_supervised(name) and store.read(name).committed.seq > before:
+            return {}
+        if store.read(name).committed.run.is_over and store.read(name).committed.seq > before:
+            return {"state": "started, and done"}
+        time.sleep(_LOOK_SECONDS)
+    return {"error": _last_words(store, name)}
+
+
+def _last_words(store: FileStore, name: str) -> str:
+    output = store.folder(name).output
+    try:
+        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return " ".join(lines[-_LAST_LINES:]) or "its supervisor did not come up"
+
+
+@click.command()
+@click.argument("agents", nargs=-1)
+@as_json
+def down(agents: tuple[str, ...], as_json: bool) -> None:
+    """Stop AGENTS, all that the manifest names where none is said, and have them stay stopped."""
+    project, store = open_project()
+    names = [project.require_agent(name) for name in agents] or list(project.manifest.agents)
+    running = [name for name in names if store.is_supervised(name)]
+    for name in names:
+        say_stopped(store, name)
+    left = [name for name in running if not wait_until_ended(store, name)]
+    if as_json:
+        print_json({"stopped": names, "were_running": running, "still_ending": left})
+    else:
+        for name in names:
+            state = "stopped" if name in running else "is not running, and stays so"
+            click.echo(f"✓ {name}: {state}")
+    if left:
+        raise AgentError(
+            f"still ending: {', '.join(left)}", hint="their word is kept: see `rekindle status`"
+        )

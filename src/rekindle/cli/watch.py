@@ -1,0 +1,49 @@
+"""`rekindle watch`, `rekindle daemon`: supervisors that are gone are started again."""
+
+import click
+
+from rekindle.cli.options import as_json, here, open_project, print_json
+from rekindle.flows.watch_agents import Looked
+from rekindle.system import clock
+from rekindle.wiring import watch as wiring
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Look once and end, as for cron. The only way yet.")
+@as_json
+def watch(once: bool, as_json: bool) -> None:
+    """Look after the agents once: start the supervisors that are gone.
+
+    For cron; it needs nothing of your environment:
+
+    \b
+        */5 * * * * cd /your/project && /path/to/rekindle watch --once
+    """  # noqa: D301 - what keeps the lines as they are is that very character
+    del once  # said for who reads the crontab: without it nothing else happens
+    project, store = open_project()
+    found = wiring.look_once(project, store)
+    if as_json:
+        print_json({"agents": found})
+        return
+    for one in found:
+        _print(one)
+
+
+@click.command()
+@as_json
+def daemon(as_json: bool) -> None:
+    """Look after the agents again and again, until you end it.
+
+    It starts supervisors, never agents, and looks at what the operator has said, not at names of
+    processes. Agents live on when it ends. One for each project.
+    """
+    wiring.keep_looking(here(), _as_line if as_json else _print)
+
+
+def _as_line(one: Looked) -> None:
+    print_json({"ts": clock.now(), "report": one})
+
+
+def _print(one: Looked) -> None:
+    did = "started: " if one.started else ""
+    click.echo(f"{'✓' if one.started else '·'} {one.agent}: {did}{one.words}")

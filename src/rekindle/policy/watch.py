@@ -1,0 +1,60 @@
+"""Whether the watchdog starts an agent's supervisor: the specification's table, as code.
+
+Supervisors are restarted, agents never: each thing has exactly one who restarts it. `ROWS` is the
+table; the first row that fits decides. The page in the documentation is made from it.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of an agent from outside."""
+
+    supervised: bool
+    """A supervisor lives: it holds its lock. Names and numbers of processes say nothing."""
+    desired: str = ""
+    """The operator's last word; empty: there was none."""
+    is_over: bool = False
+    """Its run is over: the work is done, or the budget is spent."""
+    marker: str | None = None
+    """What `.clean-exit` says; None: there is none."""
+    run: int = 0
+    """Which run it is."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    starts: bool
+    words: str
+    fits: Callable[[Facts], bool]
+
+
+def _is_marked(facts: Facts) -> bool:
+    """Whether `.clean-exit` is there for this run: one of an earlier run means nothing."""
+    if facts.marker is None:
+        return False
+    run = facts.marker.split(maxsplit=1)[:1]
+    return not run or run == [str(facts.run)]  # a person's own has no words in it
+
+
+ROWS: tuple[Row, ...] = (
+    Row(starts=False, words="running", fits=lambda facts: facts.supervised),
+    Row(
+        starts=False,
+        words="stopped, as the operator said",
+        fits=lambda facts: facts.desired == "stopped",
+    ),
+    Row(
+        starts=False,
+        words="nobody has said that it is to run",
+        fits=lambda facts: not facts.desired,
+    ),
+    Row(starts=False, words="its run is over", fits=lambda facts: facts.is_over),
+    Row(starts=False, words="ended as intended", fits=_is_marked),
+    Row(starts=True, words="its supervisor is gone", fits=lambda _: True),
+)
+
+
+def verdict(facts: Facts) -> Row:
+    return next(row for row in ROWS if row.fits(facts))

@@ -1,0 +1,180 @@
+"""Processes as Linux shows them: /proc, and descriptors that hold a process.
+
+While a descriptor is held, no signal sent through it can reach another process, whatever becomes
+of the number.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from rekindle.documents.launch import MARK, Vitals
+
+_PROC = Path("/proc")
+_KILLED_SECONDS = 10.0
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+# Places in /proc/PID/stat, behind the name in brackets.
+_STATE = 0
+_OWN_CPU = slice(11, 13)
+_CHILDREN_CPU = slice(13, 15)
+_START_TIME = 19
+
+
+def this_boot() -> str:
+    """Which boot of the host this is; empty where it does not say."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
+    except OSError:
+        return ""
+
+
+def uptime() -> float:
+    """Seconds since that boot, also those that the host slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def room() -> str:
+    """The namespace in which numbers of processes mean what they mean to us."""
+    try:
+        return os.readlink(_PROC / "self/ns/pid")[5:-1]  # noqa: PTH115 - the text, not the place
+    except OSError:
+        return ""
+
+
+def born(pid: int) -> int | None:
+    """When a process began, in ticks since the boot; None: it is gone, or a mere entry."""
+    stat = _stat(pid)
+    return None if stat is None else int(stat[_START_TIME])
+
+
+def vitals(pid: int, mark: str, uptime: float) -> Vitals | None:
+    """How a launch's process does, and what else bears its mark; None: it is gone."""
+    stat = _stat(pid)
+    if stat is None:
+        return None
+    tools = [one for number, one in _bearing(mark, uptime) if number != pid]
+    return Vitals(
+        stopped=stat[_STATE] == b"T",
+        cpu_seconds=_seconds(stat[_OWN_CPU]),
+        tools=len(tools),
+        # What ended and was waited for counts on with whoever waited.
+        tools_cpu_seconds=_seconds(stat[_CHILDREN_CPU])
+        + sum(_seconds(one[_OWN_CPU] + one[_CHILDREN_CPU]) for one in tools),
+    )
+
+
+def marked(mark: str, uptime: float) -> dict[int, int]:
+    """Our user's processes with the mark that are not older, each held so that none is mistaken."""
+    found: dict[int, int] = {}
+    for pid, _ in _bearing(mark, uptime):
+        try:
+            held = os.pidfd_open(pid)
+        except OSError:
+            continue
+        # Looked at again now that the number cannot be given to another.
+        if _bears(pid, _wanted(mark), _earliest(uptime)):
+            found[pid] = held
+        else:
+            os.close(held)
+    return found
+
+
+def end(held: Mapping[int, int], patience: float | None) -> None:
+    """Ask them to end, kill them after a while (None: at once), and return when all are gone."""
+    asking = ((signal.SIGTERM, patience),) if patience is not None else ()
+    poller = select.poll()
+    left = set(held.values())
+    for fd in left:
+        poller.register(fd, select.POLLIN)
+    for number, seconds in (*asking, (signal.SIGKILL, _KILLED_SECONDS)):
+        for fd in left:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(fd, number)
+        deadline = time.monotonic() + seconds
+        while left and (rest := deadline - time.monotonic()) > 0:
+            for fd, _ in poller.poll(rest * 1000):
+                poller.unregister(fd)
+                left.discard(fd)
+    for fd in held.values():
+        os.close(fd)
+
+
+def end_of(pid: int) -> int | None:
+    """Something that can be waited for together with streams; None where there is no such."""
+    return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+
+
+def end_with_parent() -> Callable[[], None] | None:
+    """For the child, before it becomes the program: be told to end when the supervisor dies.
+
+    The signal belongs to the parent's thread, so a launch must come from the main one.
+    """
+    import ctypes  # noqa: PLC0415 - only who starts an agent needs it, not a hook
+
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def ask() -> None:
+        prctl(_PARENT_DEATH_SIGNAL, int(signal.SIGTERM))
+        if os.getppid() != parent:
+            os._exit(1)  # it died before we could ask
+
+    return ask
+
+
+def _bearing(mark: str, uptime: float) -> Iterator[tuple[int, list[bytes]]]:
+    """The processes with the mark, but for ourselves, and what the kernel says about each."""
+    wanted, earliest = _wanted(mark), _earliest(uptime)
+    names = os.listdir(_PROC) if _PROC.is_dir() else ()  # noqa: PTH208 - in the way of a restart
+    for name in names:
+        if name.isdecimal() and int(name) != os.getpid():
+            stat = _bears(int(name), wanted, earliest)
+            if stat is not None:
+                yield int(name), stat
+
+
+def _bears(pid: int, wanted: bytes, earliest: float) -> list[bytes] | None:
+    """What the kernel says about a process, if it bears the mark, is ours, and is young enough."""
+    try:
+        if os.stat(f"{_PROC}/{pid}").st_uid != os.geteuid():  # noqa: PTH116 - a thousand times in the way of a restart
+            return None
+        stat = _stat(pid)
+        if stat is None or int(stat[_START_TIME]) < earliest:
+            return None
+        return stat if wanted in _read(f"{_PROC}/{pid}/environ").split(b"\0") else None
+    except OSError:
+        return None
+
+
+def _wanted(mark: str) -> bytes:
+    return f"{MARK}={mark}".encode()
+
+
+def _earliest(uptime: float) -> float:
+    return (uptime - 1) / _TICK
+
+
+def _seconds(ticks: list[bytes]) -> float:
+    return sum(map(int, ticks)) * _TICK
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    try:
+        stat = _read(f"{_PROC}/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if stat[_STATE] in {b"Z", b"X"} else stat
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: os.read(fd, 1 << 17), b""))
+    finally:
+        os.close(fd)

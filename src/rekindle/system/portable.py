@@ -1,0 +1,163 @@
+"""Processes as every other system shows them, through psutil: macOS is the one that we support.
+
+What Linux has and this has not:
+
+- Nothing holds a process. Its number is looked up again right before each signal; see `_signal`.
+- Nobody tells the agent that its supervisor died. What it leaves is ended when the next launch
+  begins, as everything is that bears the mark.
+- macOS hides the environment of its own programs (/bin/sh, /bin/sleep) from everybody. They are not
+  found by their mark; what else they started is.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+
+import psutil
+
+from rekindle.documents.launch import MARK, Vitals
+
+_KILLED_SECONDS = 10.0
+_LOOK_EVERY = 0.005
+_ASKING_SECONDS = 5.0
+
+
+@cache
+def this_boot() -> str:
+    """Which boot of the host this is.
+
+    macOS gives each a name. Elsewhere it is the instant of it, which moves when the clock is set:
+    asked once, so that it is the same for as long as we live.
+    """
+    argv = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
+    said = ""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        said = subprocess.run(  # noqa: S603 - words of our own
+            argv, capture_output=True, text=True, check=False, timeout=_ASKING_SECONDS
+        ).stdout.strip()
+    return said[:8].lower() or f"{int(psutil.boot_time()):08x}"
+
+
+def uptime() -> float:
+    """Seconds since that boot, also those that the host slept."""
+    # Of macOS the second one; Linux, in the tests, does not count its sleep there.
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime(clock)
+
+
+def room() -> str:
+    """There is but one namespace of numbers."""
+    return ""
+
+
+def born(pid: int) -> int | None:
+    """When a process began, as a number of its own; None: it is gone, or a mere entry."""
+    if (found := _process(pid)) is None:
+        return None
+    # Not `create_time`: that follows the clock when it is set, and would make another of it.
+    _, birth = found._ident  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+    return None if birth is None else round(birth * 1_000_000)
+
+
+def vitals(pid: int, mark: str, uptime: float) -> Vitals | None:
+    """How a launch's process does, and what else bears its mark; None: it is gone."""
+    found = _process(pid)
+    if found is None:
+        return None
+    try:
+        with found.oneshot():
+            stopped, cpu = found.status() == psutil.STATUS_STOPPED, found.cpu_times()
+    except psutil.Error:
+        return None
+    tools, seconds = 0, cpu.children_user + cpu.children_system
+    for one in _bearing(mark, uptime):
+        if one.pid == pid:
+            continue
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            seconds += sum(one.cpu_times()[:4])
+            tools += 1
+    return Vitals(
+        stopped=stopped,
+        cpu_seconds=cpu.user + cpu.system,
+        tools=tools,
+        tools_cpu_seconds=seconds,
+    )
+
+
+def marked(mark: str, uptime: float) -> dict[int, psutil.Process]:
+    """Our user's processes with the mark that are not older, each with the time of its birth."""
+    return {one.pid: one for one in _bearing(mark, uptime)}
+
+
+def end(held: Mapping[int, psutil.Process], patience: float | None) -> None:
+    """Ask them to end, kill them after a while (None: at once), and return when all are gone."""
+    asking = ((signal.SIGTERM, patience),) if patience is not None else ()
+    left = [one for one in held.values() if _lives(one)]
+    for number, seconds in (*asking, (signal.SIGKILL, _KILLED_SECONDS)):
+        for one in left:
+            _signal(one, number)
+        deadline = time.monotonic() + seconds
+        # Not psutil's own waiting: it would take the exit code of a child of ours.
+        while (left := [one for one in left if _lives(one)]) and time.monotonic() < deadline:
+            time.sleep(_LOOK_EVERY)
+
+
+def end_of(pid: int) -> int | None:  # noqa: ARG001 - as Linux has it
+    """A process's end cannot be waited for together with streams: it has to be looked for."""
+    return None
+
+
+def end_with_parent() -> Callable[[], None] | None:
+    """Nothing tells a child that its parent died: the next launch ends what is left of this one."""
+    return None
+
+
+def _bearing(mark: str, uptime: float) -> Iterator[psutil.Process]:
+    """The processes with the mark, but for ourselves."""
+    earliest = psutil.boot_time() + uptime - 1
+    for pid in psutil.pids():
+        if pid != os.getpid() and (found := _process(pid)) and _bears(found, mark, earliest):
+            yield found
+
+
+def _bears(process: psutil.Process, mark: str, earliest: float) -> bool:
+    try:
+        with process.oneshot():
+            return (
+                process.uids().effective == os.geteuid()
+                and process.create_time() >= earliest
+                and process.environ().get(MARK) == mark
+            )
+    except (psutil.Error, OSError):
+        return False
+
+
+def _process(pid: int) -> psutil.Process | None:
+    """A process with the time of its birth; None: it is gone, or a mere entry."""
+    try:
+        found = psutil.Process(pid)
+    except (psutil.Error, ValueError, OverflowError):
+        return None
+    return found if _lives(found) else None
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Whether it is there, is the same one, and is more than an entry."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    """Signal it if it is still the one that was found; psutil looks at its birth first.
+
+    The race that stays: between that look and the signal it ends, somebody waits for it, and its
+    number is given to another. Numbers go around; a whole round would have to fit in between.
+    """
+    with contextlib.suppress(psutil.Error):
+        process.send_signal(number)

@@ -1,0 +1,113 @@
+"""Supervisors in the background, and who looks after them."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rekindle import config
+from rekindle.config import Project
+from rekindle.documents import manifest
+from rekindle.errors import UsageError
+from rekindle.flows.watch_agents import Looked, WatchAgents
+from rekindle.policy import environment
+from rekindle.ports import Harness
+from rekindle.stores.files import FileStore
+from rekindle.system import disk, tmux
+from rekindle.system.processes import Interruption, Processes
+from rekindle.wiring.store import open_store
+
+TMUX_SESSION = "rekindle"
+
+
+def supervisor(name: str, *words: str) -> list[str]:
+    """The command that runs an agent."""
+    return [sys.executable, "-m", "rekindle", "run", name, *words]
+
+
+def start(project: Project, store: FileStore, name: str, *words: str) -> int:
+    """Start a supervisor that goes on without us; its words go to run/output.log."""
+    folder = store.folder(name)
+    folder.make()
+    return Processes().start_detached(
+        supervisor(name, *words),
+        environment={**os.environ, **remembered(store, name)},
+        folder=str(project.path),
+        output=folder.output,
+    )
+
+
+def start_in_tmux(project: Project, name: str) -> None:
+    """A window for the agent, in a tmux session of ours; whoever attaches can look at it."""
+    tmux.new_window(TMUX_SESSION, name, str(project.path), supervisor(name))
+
+
+def remember(store: FileStore, name: str, harness: Harness) -> None:
+    """Keep what the operator's environment was: that of cron, or of a service, is nearly empty.
+
+    Nothing that could be a secret: who logs in by a variable gives it to the service.
+    """
+    passed = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
+    kept = environment.without_secrets(passed)
+    disk.replace(store.folder(name).environment, msgspec.json.encode(kept))
+
+
+def remembered(store: FileStore, name: str) -> dict[str, str]:
+    data = disk.read(store.folder(name).environment)
+    try:
+        return msgspec.json.decode(data, type=dict[str, str]) if data else {}
+    except msgspec.MsgspecError:
+        return {}
+
+
+def look_once(project: Project, store: FileStore) -> list[Looked]:
+    return _watching(project, store).look(list(project.manifest.agents))
+
+
+def _watching(project: Project, store: FileStore) -> WatchAgents:
+    return WatchAgents(store, lambda name: start(project, store, name, "--kept"))
+
+
+def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:
+    """The daemon: look, again and again, until somebody ends it; one for each project."""
+    project = config.load(folder)
+    root = open_store(project).root
+    root.make()
+    with disk.locked(root.path / "daemon", 0.0) as lock, Interruption() as interruption:
+        if lock is None:
+            raise UsageError(
+                "the daemon of this project runs already",
+                hint="`rekindle status` shows how the agents are",
+            )
+        stamp = _stamp(project.path)
+        watching = _watching(project, open_store(project))
+        told: dict[str, Looked] = {}
+        while not interruption.count:
+            changed = _stamp(project.path)
+            if changed != stamp:
+                stamp = changed
+                project = config.load(folder)
+                watching = _watching(project, open_store(project))
+            for found in watching.look(list(project.manifest.agents)):
+                if found.started or told.get(found.agent) != found:
+                    tell(found)
+                told[found.agent] = found
+            _rest(project.settings.runtime.watch.every, interruption)
+
+
+def _rest(seconds: float, interruption: Interruption) -> None:
+    until = time.monotonic() + seconds
+    while not interruption.count and (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, 1.0))
+
+
+def _stamp(folder: Path) -> object:
+    """Whether the manifest is still the one that was read."""
+    try:
+        found = (folder / manifest.FILE).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

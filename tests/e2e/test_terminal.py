@@ -1,0 +1,204 @@
+"""The agent CLIs in a person's terminal: they are told what to do, and the terminal is theirs."""
+
+import contextlib
+import json
+import re
+import sys
+import uuid
+
+import pytest
+
+from desk import Desk
+from loopback.sandbox import KEY
+from loopback.script import Forever, Text
+
+AGENT = """
+import contextlib, json, os, sys
+from importlib import import_module
+from pathlib import Path
+from rekindle.documents.launch import Ended, Start
+from rekindle.system.terminal import OnTerminal
+
+name, given = sys.argv[1], json.loads(sys.argv[2])
+harness = import_module(f"rekindle.harnesses.{name}")
+hook = (sys.executable, "-I", "-S", "-c", given.pop("hook"))
+start = Start(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()},
+              hook=hook, scratch=os.environ["TMPDIR"], interactive=True)
+command = harness.command(start)
+for file, text in command.files.items():
+    Path(start.scratch, file).write_text(text)
+child = OnTerminal().start(
+    command.argv, prompt="", environment={**os.environ, **command.environment}, folder=".")
+with contextlib.closing(child.follow(0.25)) as ticks:
+    for _ in ticks:
+        pass
+ended = Ended(code=child.code, session=start.session, resumes=start.resumes, errors=child.errors,
+              interactive=True)
+found = harness.classify(ended)
+print(f"[{child.code}, {found.kind}: {found.words}]", flush=True)
+"""
+HOOK = "import sys, pathlib; pathlib.Path('hooked').open('a').write(sys.argv[2] + '\\n')"
+"""It keeps the events, which ours is told as its second word."""
+ALONE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", '"$@"', "sh"]
+"""Processes of its own, which are gone with the first of them."""
+CTRL_C, CTRL_Z = b"\x03", b"\x1a"
+RULE = "\N{BOX DRAWINGS LIGHT HORIZONTAL}".encode()
+
+
+@pytest.fixture
+def sit(network):
+    """Sit down at a terminal in which we start a CLI, as its harness says."""
+    with contextlib.ExitStack() as seats:
+
+        def begin(cli, harness, *, size=(100, 30), **start):
+            argv = [sys.executable, "-c", AGENT, harness, json.dumps({"hook": HOOK, **start})]
+            env = cli.environment(TERM="xterm-256color", LC_ALL="C.UTF-8")
+            desk = Desk(network.argv([*ALONE, *argv]), env=env, cwd=cli.project, size=size)
+            return seats.enter_context(desk)
+
+        yield begin
+
+
+@pytest.fixture
+def at_home(claude):
+    """Claude Code as somebody has used it before: it asks none of its first questions."""
+    known = {
+        "hasCompletedOnboarding": True,
+        "customApiKeyResponses": {"approved": [KEY[-20:]]},
+        "projects": {str(claude.project): {"hasTrustDialogAccepted": True}},
+    }
+    (claude.home / ".claude.json").write_text(json.dumps(known))
+    return claude
+
+
+def was_asked(model, *words):
+    """Whether a person, or we for one, said all of this to the model, in one conversation.
+
+    A terminal's program asks it more than that, on the side.
+    """
+    return any(
+        set(words) <= {part.text for part in request.parts if part.role == "user"}
+        for request in model.log.main
+    )
+
+
+def hooked(cli):
+    return (cli.project / "hooked").read_text().split()
+
+
+def leave(desk):
+    """Ctrl-C twice; the first may still interrupt the end of a turn."""
+    for _ in range(5):
+        desk.type(CTRL_C)
+        with contextlib.suppress(TimeoutError):
+            desk.wait_for("again to exit", timeout=5)
+            break
+    desk.type(CTRL_C)
+
+
+def test_claude_code_has_the_terminal(sit, at_home, model):
+    """It is told its task, answers, has the size of the window, and is left like any program."""
+    model.play(Forever(Text("zebras answer")))
+    session = str(uuid.uuid4())
+    desk = sit(at_home, "claude_code", session=session, prompt="Ship the parser.", size=(100, 30))
+    desk.wait_for("zebras")
+    assert was_asked(model, "Ship the parser.")
+    assert RULE * 100 in desk.shown
+    assert RULE * 101 not in desk.shown
+    desk.resize(71, 25)
+    desk.wait_for(re.compile(rb"(?<!%b)(%b){71}(?!%b)" % (RULE, RULE, RULE)))
+    leave(desk)
+    desk.wait_for("[0, clean: left by the person in its terminal]")
+    assert desk.hear() == {"code": 0}
+    assert desk.modes == desk.modes_before
+    assert hooked(at_home) == ["SessionStart:startup", "UserPromptSubmit", "SessionEnd"]
+    assert at_home.transcript(session).exists()
+
+
+def test_claude_code_is_stopped_and_brought_back_by_its_shell(sit, at_home, model):
+    """Ctrl-Z and `fg`, as without us: it draws itself again, in the window's new size."""
+    model.play(Forever(Text("zebras answer")))
+    desk = sit(at_home, "claude_code", session=str(uuid.uuid4()), prompt="Ship the parser.")
+    desk.wait_for("zebras")
+    desk.type(CTRL_Z)
+    assert "stopped" in desk.hear()
+    assert desk.modes == desk.modes_before
+    desk.resize(71, 25)
+    desk.foreground()
+    desk.wait_for(re.compile(rb"(?<!%b)(%b){71}(?!%b)" % (RULE, RULE, RULE)))
+    assert desk.is_raw
+    leave(desk)
+    desk.wait_for("[0, clean")
+
+
+def test_claude_code_goes_on_in_its_session(sit, at_home, model):
+    """By `/exit` it is left too; what is gone is told from what crashed."""
+    model.play(Forever(Text("zebras answer")))
+    session = str(uuid.uuid4())
+    desk = sit(at_home, "claude_code", session=session, prompt="/clear is what to look at.")
+    desk.wait_for("zebras")
+    desk.type("/exit")
+    desk.wait_for("exit")
+    desk.type("\r")
+    desk.wait_for("[0, clean")
+    model.play(Forever(Text("lions answer")))
+    desk = sit(at_home, "claude_code", session=session, resumes=True, prompt="-v is next.")
+    desk.wait_for("lions")
+    assert was_asked(model, "The task: /clear is what to look at.", "The task: -v is next.")
+    desk = sit(at_home, "claude_code", session=str(uuid.uuid4()), resumes=True, prompt="Go on.")
+    desk.wait_for("[1, resume-failed: there is no such session any more")
+
+
+def test_claude_code_keeps_the_person_s_own_status_line(sit, at_home, model):
+    """What we pass as settings has none, which would take its place."""
+    model.play(Forever(Text("zebras answer")))
+    (at_home.home / ".claude").mkdir(exist_ok=True)
+    line = {"type": "command", "command": "cat > told-to-the-line; echo my-own-line"}
+    settings = at_home.home / ".claude/settings.json"
+    settings.write_text(json.dumps({"statusLine": line}))
+    session = str(uuid.uuid4())
+    desk = sit(at_home, "claude_code", session=session, prompt="Ship the parser.")
+    desk.wait_for("my-own-line")
+    told = json.loads((at_home.project / "told-to-the-line").read_text())
+    assert told["session_id"] == session
+    assert "SessionStart:startup" in hooked(at_home)
+
+
+def test_codex_has_the_terminal(sit, codex, openai_model):
+    """The same, with hooks that the launch brings, and the session that it named itself."""
+    settings = codex.settings / "config.toml"
+    seen = '[notice.model_migrations]\n"gpt-5.5" = "gpt-6-sol"\n'
+    trusted = f'[projects."{codex.project}"]\ntrust_level = "trusted"\n'
+    codex.configure(f"{settings.read_text()}\n{seen}\n{trusted}")
+    openai_model.play(Forever(Text("zebras answer")))
+    desk = sit(codex, "codex", session="", prompt="/clear is what to look at.")
+    desk.wait_for("zebras")
+    desk.wait_for("state=done")  # else Ctrl-C would interrupt the rest of its turn
+    assert was_asked(openai_model, "The task: /clear is what to look at.")
+    assert hooked(codex) == ["SessionStart:startup", "UserPromptSubmit"]
+    desk.type(CTRL_C)
+    desk.wait_for("[0, clean: left by the person in its terminal]")
+    assert desk.hear() == {"code": 0}
+    assert desk.modes == desk.modes_before
+    (rollout,) = (codex.settings / "sessions").glob("*/*/*/rollout-*.jsonl")
+    openai_model.play(Forever(Text("lions answer")))
+    desk = sit(codex, "codex", session=rollout.stem[-36:], resumes=True, prompt="-v is next.")
+    desk.wait_for("lions")
+    assert was_asked(openai_model, "The task: /clear is what to look at.", "The task: -v is next.")
+
+
+def test_gemini_cli_has_the_terminal(sit, gemini, gemini_model):
+    """The same, without hooks of the launch: it takes none."""
+    gemini_model.play(Forever(Text("zebras answer")))
+    session = str(uuid.uuid4())
+    desk = sit(gemini, "gemini", session=session, prompt="/clear is what to look at.")
+    desk.wait_for("zebras")
+    assert was_asked(gemini_model, "The task: /clear is what to look at.")
+    leave(desk)
+    desk.wait_for("[0, clean: left by the person in its terminal]")
+    assert desk.hear() == {"code": 0}
+    assert desk.modes == desk.modes_before
+    gemini_model.play(Forever(Text("lions answer")))
+    desk = sit(gemini, "gemini", session=session, resumes=True, prompt="-v is next.")
+    desk.wait_for("lions")
+    assert was_asked(gemini_model, "The task: /clear is what to look at.", "The task: -v is next.")
