@@ -97,6 +97,7 @@ class Follow:
         self._turn: Usage | None = None
         self._vitals: Vitals | None = None
         self._noticed = ""
+        self._is_excused = False
         self._trouble = ""
         self._run = Run()
         self._weighs = primer_tokens is not None
@@ -229,7 +230,13 @@ class Follow:
             self._sign(now)
         if self._agent.stays:
             return  # whoever sits before it may well be thinking
-        found = hang.verdict(self._signs(now, since), self._world.settings.runtime.watch)
+        signs = self._signs(now, since)
+        was_excused, self._is_excused = self._is_excused, hang.is_excused(signs)
+        if was_excused and not self._is_excused and not signs.finished:
+            # Let go on, or done with what it waited for: it has had no time yet to say anything.
+            self._sign(now)
+            signs = msgspec.structs.replace(signs, silent=0.0)
+        found = hang.verdict(signs, self._world.settings.runtime.watch)
         if found.answer == "fine" or self.ending is not None:
             return
         if found.answer == "reap":

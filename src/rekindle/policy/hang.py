@@ -83,5 +83,11 @@ ROWS: tuple[Row, ...] = (
 )
 
 
+def is_excused(signs: Signs) -> bool:
+    """Whether its silence has a reason that may pass: when it has, the silence begins anew."""
+    seems_to_work = not signs.tells and (signs.busy or signs.tools > 0)
+    return signs.stopped or signs.calling is not None or signs.tools_busy or seems_to_work
+
+
 def verdict(signs: Signs, watch: Watch) -> Row:
     return next(row for row in ROWS if row.fits(signs, watch))

@@ -120,7 +120,8 @@ def _until(
     tried: Sequence[Attempt], reaction: Reaction, now: datetime, limits: Restart
 ) -> datetime:
     last = tried[-1]
-    ended = last.ended or now
+    # From now at the latest: a clock that was set back must not make it longer.
+    ended = min(last.ended or now, now)
     if reaction == "wait":
         return _limit_passes(tried, ended)
     if reaction not in PAUSED:
@@ -132,8 +133,7 @@ def _until(
     if failed <= free:
         return ended
     pause = min(limits.cooldown * 2.0 ** (failed - free - 1), limits.max_cooldown)
-    # From now at the latest: a clock that was set back must not make it longer.
-    return min(ended, now) + timedelta(seconds=pause)
+    return ended + timedelta(seconds=pause)
 
 
 def _limit_passes(tried: Sequence[Attempt], ended: datetime) -> datetime:

@@ -48,7 +48,7 @@ class Run(msgspec.Struct, frozen=True):
     began_at: datetime | None = None
     restarted: int = 0
     wanted: int = 0
-    """Where the operator last said that it is to run."""
+    """Where in the log the operator last said that it is to run."""
     ended: Mark = Mark()
     safe: Mark = Mark()
     waiting: Waiting | None = None
@@ -62,11 +62,12 @@ class Run(msgspec.Struct, frozen=True):
     @property
     def since(self) -> int:
         """What lies before it in the log stands in nobody's way any more."""
-        return max(self.began, self.restarted)
+        overruled = self.ended.seq if self.wanted > self.ended.seq else 0
+        return max(self.began, self.restarted, overruled)
 
     @property
     def is_over(self) -> bool:
-        return self.ended.seq > max(self.since, self.wanted)
+        return self.ended.seq > self.since
 
     @property
     def is_safe(self) -> bool:
@@ -90,15 +91,16 @@ def next_move(
     cap: Budget | None = None,
     stays: bool = False,
 ) -> Move:
-    """What to do now: the operator's word first, then safe mode, money, and how things went."""
+    """What to do now: the operator's word, safe mode, what is done, money, and how things went."""
     if run.desired == "stopped":
         return Stop("stopped", "as the operator said")
     if run.is_safe:
         return Safe(run.safe.why, run.safe.words)
+    if tried and tried[-1].exit == "clean" and not stays:
+        # Whenever that was, and with the last money too: the cycle only needs to be closed.
+        return Stop("done")
     if words := budget.exhausted(run.spent_of_run(), cap, began=run.began_at, now=now):
         return Stop("budget", words)
-    if tried and tried[-1].exit == "clean" and not stays:
-        return Stop("done")  # whenever that was: the cycle only needs to be closed
     recent = [one for one in tried if one.seq > run.since]
     verdict = restart.verdict(recent, now=now, runtime=runtime, stays=stays)
     if verdict is not None:

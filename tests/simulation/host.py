@@ -1,0 +1,881 @@
+"""A simulated host: its clocks, its processes, its faults, and the person who operates it.
+
+The supervisor that runs on it is the real one. Where it would sleep, or wait for a line of its
+agent, the time jumps to whatever happens next; what happens is drawn from a seed. A supervisor that
+is killed is an exception which no flow may catch. The oracle is told of everything, with its true
+cause, and looks after every step.
+
+An agent that works says something every moment. Those lines are not played one by one: they would
+change nothing but the time of the last of them, so that only the last one before anything happens
+is.
+"""
+
+import heapq
+import random
+from collections import deque
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from oracle import Oracle
+
+from rekindle.documents import event as events
+from rekindle.documents.launch import (
+    MARK,
+    Called,
+    Capabilities,
+    Command,
+    Exit,
+    Finished,
+    Opened,
+    Returned,
+    Usage,
+    Used,
+    Vitals,
+)
+from rekindle.documents.manifest import Budget, Persona
+from rekindle.errors import AgentError, ProgramMissingError, StoreError, SupervisedError
+from rekindle.flows.keep_running import KeepRunning
+from rekindle.flows.world import Agent, InSafeMode, Launching, Noticed, Waits, World
+from rekindle.policy import run as runs
+from rekindle.policy import watch
+from rekindle.policy.settings import Runtime, Settings
+from rekindle.testing.memory import MemoryStore
+
+NAME = "trades"
+BASE = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR, DAY, YEAR = 3600.0, 86_400.0, 365.25 * 86_400
+
+
+class Killed(BaseException):
+    """The supervisor was killed: nothing of it runs any more, not even an `except`."""
+
+
+class Over(BaseException):
+    """The simulation has come to its end."""
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """Who lives on the host, and what befalls it."""
+
+    mix: dict[str, float]
+    """How often each fault comes, as weights."""
+    gap: float = 18 * HOUR
+    """The mean time between two faults."""
+    runtime: Runtime = Runtime()
+    """What the manifest says, and the oracle holds the supervisor to."""
+    given: Runtime | None = None
+    """What the supervisor is told instead: to see whether it goes by it at all."""
+    budget: Budget | None = None
+    stays: bool = False
+    tells: bool = True
+
+
+class NoSecrets:
+    """Nothing here is secret, and looking for secrets takes time."""
+
+    def text(self, text):
+        return text
+
+    def event(self, event):
+        return event
+
+
+class Store(MemoryStore):
+    """The store on this host's disk, which may be full; its user may be killed at any write."""
+
+    def __init__(self, host):
+        super().__init__(clock=host.clock, redaction=NoSecrets(), keep=60)
+        self._host = host
+        self.full = False
+
+    def commit(self, agent, stamped, *, folded=0):
+        if self.full:
+            raise StoreError("ops.jsonl", "No space left on device")
+        self._host.point("before an append")
+        super().commit(agent, stamped, folded=folded)
+        for one in stamped:
+            self._host.oracle.logged(one, self.read(agent).committed.run)
+            self._host.heard(one)
+        self._host.point("after an append")
+
+
+class Process:
+    """An agent's process, and the truth about it."""
+
+    def __init__(self, host, mark, session, *, resumes):
+        self.host, self.mark, self.session, self.resumes = host, mark, session, resumes
+        self.supervisor = host.supervisor
+        self.pid = 4711
+        self.alive, self.code, self.errors = True, 0, ""
+        self.cause = ""
+        """Why it ended, in truth; empty: it was made to."""
+        self.lines = deque()
+        self.born = self.sign_at = host.mono
+        self.beat_at = None
+        self.opened = False
+        self.chatters = self.stopped = self.hung = False
+        self.call_since = self.finished_at = None
+        self.background = False
+        self.heeds = host.rng.random() < 0.8
+        self.asked_at = None
+        self.noticed = False
+        self.excused_at = host.mono
+        """When there was last a reason for its silence."""
+        self._cpu = self._tools_cpu = self._counted = 0.0
+        self.busy = False
+        self.restless = 0.0
+        silence = host.scenario.runtime.watch.silence
+        self.step = 15.0 if host.rng.random() < 0.1 else silence / 2
+        """How often it is looked at while it is silent: often, or just often enough."""
+
+    def sign(self, *seen):
+        """Show something."""
+        self.sign_at, self.noticed = self.host.mono, False
+        self.lines.append(seen)
+
+    def chatter(self):
+        """The last of all that it said up to now, and a hook's report of it."""
+        if self.alive and self.chatters and not self.stopped:
+            self.sign()
+            self.beat()
+
+    def beat(self):
+        if not self.host.store.full:
+            self.beat_at = self.host.true
+            self.host.store.report(
+                NAME, events.Heartbeat(ts=self.host.clock(), session=self.session)
+            )
+
+    def now_is(self, **what):
+        """It goes over to doing something else."""
+        self.count()
+        for name, value in what.items():
+            setattr(self, name, value)
+
+    def count(self):
+        """Count the processor time up to now."""
+        passed, self._counted = self.host.mono - self._counted, self.host.mono
+        if not self.stopped:
+            self._cpu += passed * (0.3 if self.chatters or self.busy else 0.0)
+            self._tools_cpu += passed * (0.5 if self.background else 0.0)
+
+    def vitals(self):
+        self.count()
+        tools = int(self.background or self.call_since is not None)
+        return Vitals(
+            stopped=self.stopped,
+            cpu_seconds=self._cpu,
+            tools=tools,
+            tools_cpu_seconds=self._tools_cpu,
+        )
+
+    def ends(self, cause, code=1, words=""):
+        """It ends by itself."""
+        if self.alive:
+            self.now_is(alive=False, cause=cause, code=code, errors=words or cause)
+
+    def ask_to_end(self):
+        self.host.oracle.asked(self)
+        self.asked_at = self.host.mono
+        if self.heeds and not self.stopped:
+            self.host.at(self.host.rng.uniform(0.1, 6), self.dies)
+
+    def kill(self):
+        self.host.oracle.killed(self)
+        self.dies(-9)
+
+    def dies(self, code=143):
+        if self.alive:
+            self.now_is(alive=False, code=code)
+
+    def follow(self, every):
+        host = self.host
+        while True:
+            while self.lines:
+                yield self.lines.popleft()
+            if not self.alive:
+                return
+            if host.advance(host.true + self._next_tick(every)):
+                self.restless = host.mono + 2.5
+            if not self.lines:
+                yield None
+
+    def _next_tick(self, every):
+        """Nothing is missed where nothing can be seen: long steps, and short ones after a fault."""
+        if self.asked_at is not None:
+            return 1.0
+        if self.host.mono < self.restless:
+            return 0.25 if self.restless - self.host.mono > 2.4 else 2.3
+        if self.finished_at is not None:
+            return 20.0
+        return YEAR if self.chatters and not self.stopped else max(every, self.step)
+
+
+class Harness:
+    """A dialect without words: what a line means is the line itself."""
+
+    NAME = "simulated"
+    PASSED_ON = NEVER_PASSED_ON = ()
+    INSTALL = "it is always there"
+    HOOK_FILES = None
+
+    def __init__(self, host):
+        self._host = host
+        self.CAN = Capabilities(hooks=host.scenario.tells)
+
+    def command(self, start):
+        return Command(("agent", start.session, "resumes" if start.resumes else ""))
+
+    def read_stream(self, line):
+        return line
+
+    def usage(self, tail, windows):
+        return None
+
+    def classify(self, ended):
+        if ended.finished is not None:
+            return Exit("clean")
+        if ended.stopped:
+            return Exit("interrupted", "stopped")
+        kind, _, told = ended.errors.partition(" ")
+        if not kind:
+            return Exit("crash", f"ended with {ended.code}")
+        return Exit(kind, kind, resets_at=int(told) if told else None)
+
+
+class Host:
+    """The machine, and everything that happens on it."""
+
+    def __init__(self, scenario, seed):
+        self.scenario, self.rng = scenario, random.Random(seed)
+        self.true = 0.0
+        """Seconds that have really passed."""
+        self.offset = 0.0
+        """How wrong the time of day is."""
+        self.asleep = 0.0
+        self.booted = 0.0
+        self.boots = 1
+        self.faults = self.launches = self.supervisor = 0
+        self.is_up = self.kept = False
+        self.wake = None
+        self.signals, self.hand = 0, False
+        self.armed = ""
+        self.acting = False
+        self.process = None
+        self.outage = ("", 0.0)
+        self.limit = (0.0, None)
+        self.missing_until = 0.0
+        self.ruined = ""
+        """What only a person can mend."""
+        self.next_ends = deque()
+        """What the next launches come to."""
+        self.broken = set()
+        """Sessions that cannot be brought back."""
+        self.idle_until = 0.0
+        self.waits_until = None
+        self._queue, self._number = [], 0
+        self.cap = scenario.budget
+        self.oracle = Oracle(self)
+        self.store = Store(self)
+        self.store.create(NAME)
+        self.harness = Harness(self)
+
+    # Time.
+
+    @property
+    def mono(self):
+        """Seconds on the clock that nobody sets, and that stands still while the host sleeps."""
+        return self.true - self.asleep
+
+    def clock(self):
+        return BASE + timedelta(seconds=self.true + self.offset)
+
+    @property
+    def wall(self):
+        return BASE.timestamp() + self.true + self.offset
+
+    def boot(self):
+        return f"boot-{self.boots}"
+
+    def uptime(self):
+        return self.true - self.booted
+
+    def at(self, delay, do):
+        """Have something happen later."""
+        self._number += 1
+        heapq.heappush(self._queue, (self.true + delay, self._number, do))
+
+    def advance(self, until):
+        """Let time pass, up to whatever happens first; True: something has."""
+        happens = self._queue[0][0] if self._queue else until
+        if happens > until:
+            self.true = until
+            self.oracle.look()
+            return False
+        when, _, do = heapq.heappop(self._queue)
+        self.true = max(self.true, when)
+        if self.process is not None:
+            self.process.chatter()
+        do()
+        self.oracle.look()
+        return True
+
+    def rest(self, seconds):
+        """Where it is known what is waited for, all of it at once."""
+        self.advance(max(self.true + max(seconds, 0.01), self.idle_until))
+
+    def point(self, name):
+        """A place at which a supervisor may be killed."""
+        if self.armed == name and self.is_up and not self.acting:
+            self.armed = ""
+            raise Killed
+
+    # Processes.
+
+    def start(self, argv, *, prompt, environment, folder):
+        self.point("before a start")
+        _, session, resumes = argv
+        self.launches += 1
+        self.oracle.starts(session, resumes=bool(resumes))
+        if self.true < self.missing_until:
+            self.oracle.could_not_start(environment[MARK])
+            raise ProgramMissingError("agent", "No such file or directory")
+        self.process = Process(self, environment[MARK], session, resumes=bool(resumes))
+        self.oracle.started(self.process)
+        self._play(self.process)
+        self.point("after a start")
+        return self.process
+
+    def end_marked(self, mark, *, boot, uptime, patience):
+        self.point("before a sweep")
+        one = self.process
+        if one is None or one.mark != mark or boot != self.boot() or not one.alive:
+            return 0
+        self.oracle.swept(one)
+        if not one.heeds:
+            self.true += patience
+        one.dies(-9)
+        return 1
+
+    def is_alive(self, process):
+        return False
+
+    def vitals(self, pid, mark, *, boot, uptime):
+        return self.process.vitals() if self.process.alive else None
+
+    def _play(self, process):
+        """What becomes of a process: the host knows before anybody else does."""
+        rng = self.rng
+        kind, until = self.outage
+        reset, told = self.limit
+        soon = rng.uniform(2, 20)
+
+        def later(cause, after=soon, words=""):
+            self.at(after, lambda: process.ends(cause, words=words))
+
+        if process.resumes and process.session in self.broken:
+            later("resume-failed", 2)
+            return
+        self.at(1, lambda: self._opens(process))
+        if self.ruined:
+            later(self.ruined)
+        elif self.true < reset:
+            later("limit", words="limit" if told is None else f"limit {told}")
+        elif self.true < until:
+            later(kind)
+        elif self.next_ends:
+            later(self.next_ends.popleft())
+        else:
+            self.at(1.5, lambda: process.alive and process.now_is(chatters=True))
+
+    def _opens(self, process):
+        if not process.alive or process.stopped:
+            return
+        process.opened = True
+        process.sign(Opened(process.session))
+        if not self.store.full:
+            process.beat_at = self.true
+            self.store.report(
+                NAME,
+                events.SessionStarted(
+                    ts=self.clock(),
+                    session=process.session,
+                    harness="simulated",
+                    launch=process.mark,
+                    source="startup",
+                ),
+            )
+
+    # Supervisors.
+
+    def supervise(self, *, kept):
+        self.supervisor += 1
+        self.is_up, self.signals, self.hand, self.kept = True, 0, False, kept
+        self.idle_until, self.waits_until = 0.0, None
+        self.oracle.supervisor_began(by_operator=not kept)
+        try:
+            outcome = KeepRunning(self.agent(), self.world(), kept=kept).run().kind
+        except Killed:
+            outcome = "killed"
+        except (StoreError, AgentError) as error:
+            outcome = type(error).__name__
+        self.is_up, self.armed = False, ""
+        self.oracle.supervisor_ended(outcome)
+        if self.process is not None and self.process.alive and self.rng.random() < 0.6:
+            self.at(self.rng.uniform(0, 5), self.process.dies)  # told to, by its parent's death
+        self.at(self.rng.uniform(1, 15), self.watchdog)
+
+    def agent(self):
+        return Agent(
+            name=NAME,
+            harness=self.harness,
+            folder="/work",
+            task="Ship it.",
+            rules="",
+            persona=Persona(),
+            environment={},
+            hook=(),
+            budget=self.cap,
+            stays=self.scenario.stays,
+        )
+
+    def world(self):
+        return World(
+            store=self.store,
+            processes=self,
+            settings=Settings(runtime=self.scenario.given or self.scenario.runtime),
+            clock=self.clock,
+            elapsed=lambda: self.mono,
+            rest=self.rest,
+            interrupted=lambda: self.signals,
+            by_hand=lambda: self.hand,
+            goes_on=lambda: False,
+            tell=self.tell,
+            notify=self.oracle.notified,
+        )
+
+    def tell(self, report):
+        match report:
+            case Waits():
+                self.waits_until = report.until
+                self._wait_is_known()
+            case InSafeMode():
+                self.idle_until, self.waits_until = float("inf"), None
+            case Launching():
+                self.idle_until, self.waits_until = 0.0, None
+            case Noticed():
+                self.oracle.noticed(self.process, ended=report.ended)
+                if self.process.hung and not report.ended:
+                    self.at(self.rng.expovariate(1 / HOUR), self.restart)
+            case _:
+                pass
+
+    def _wait_is_known(self):
+        left = (self.waits_until - self.clock()).total_seconds()
+        known = self.true + left
+        self.idle_until = min(self.idle_until, known) if self.idle_until > self.true else known
+
+    def watchdog(self):
+        """Somebody who starts supervisors, and goes by what the log says, which may be old."""
+        run = self.store.read(NAME).projection.run
+        facts = watch.Facts(
+            supervised=self.is_up,
+            desired=run.desired,
+            is_over=run.is_over,
+            marker=self.store.folder(NAME).clean_exit.text,
+            run=run.began,
+        )
+        if watch.verdict(facts).starts or self.rng.random() < 0.05:
+            self.starts(kept=True)
+
+    def starts(self, *, kept):
+        """Somebody starts a supervisor; where there is one, it must find that out by itself."""
+        if not self.is_up:
+            self.wake = kept if self.wake is None else self.wake and kept
+            return
+        before = self.store.read(NAME).committed.seq
+        try:
+            KeepRunning(self.agent(), self.world(), kept=kept).run()
+        except SupervisedError:
+            self.oracle.require(
+                self.store.read(NAME).committed.seq == before, "a refused supervisor wrote"
+            )
+        else:
+            self.oracle.require(holds=False, words="two supervisors of one agent")
+
+    def live(self, seconds):
+        """So many seconds in the life of an agent, from the first word of its operator."""
+        self.at(1, lambda: self.starts(kept=False))
+        self.at(self.rng.expovariate(1 / self.scenario.gap), self.fault)
+        self.at(seconds, self._is_over)
+        if self.cap is not None and self.cap.hours is not None:
+            self._strikes()
+        with suppress(Over):
+            while True:
+                if self.wake is None:
+                    self.advance(self.true + DAY)
+                else:
+                    kept, self.wake = self.wake, None
+                    self.supervise(kept=kept)
+
+    def _is_over(self):
+        raise Over
+
+    def _strikes(self):
+        """Where hours are counted, no hour may be passed over."""
+        self.at(HOUR, self._strikes)
+
+    # The person.
+
+    def says(self, *records, fresh=False):
+        """The operator's word; a disk that is full takes none."""
+        if self.store.full:
+            return
+        if fresh:
+            self.store.folder(NAME).ask_for_fresh()
+            self.oracle.fresh_asked()
+        self.acting = True
+        self.store.submit(NAME, *records)
+        self.acting = False
+
+    def say(self, desired):
+        run = self.store.read(NAME).projection.run
+        return runs.say(run, desired, self.clock())
+
+    def heard(self, event):
+        """Who is told that nothing goes on any more comes after a while."""
+        match event:
+            case events.SafeModeEntered():
+                self.at(self.rng.expovariate(1 / HOUR), self.comes)
+            case events.RunEnded(outcome="done"):
+                self.at(self.rng.expovariate(1 / HOUR), lambda: self.starts(kept=False))
+            case events.RunEnded():
+                self.at(self.rng.expovariate(1 / HOUR), self.comes)
+            case _:
+                pass
+
+    def comes(self):
+        """A person looks after it: mends what is broken, and says what is to be done."""
+        if self.rng.random() < 0.15:
+            self.starts(kept=False)  # without having mended anything
+            self.at(self.rng.expovariate(1 / HOUR), self.comes)
+            return
+        self.ruined = ""
+        self.next_ends.clear()
+        self.restart()
+
+    def restart(self, *, fresh=False):
+        self.store.folder(NAME).clean_exit.unlink(missing_ok=True)
+        asked = events.RestartAsked(ts=self.clock(), fresh=fresh)
+        self.says(asked, self.say("running"), fresh=fresh)
+        self.at(self.rng.uniform(1, 15), self.watchdog)
+
+    # What befalls it.
+
+    def fault(self):
+        """The next fault, and when the one after it comes."""
+        mix = self.scenario.mix
+        (name,) = self.rng.choices(list(mix), list(mix.values()))
+        self.faults += 1
+        self.at(self.rng.expovariate(1 / self.scenario.gap), self.fault)
+        self.oracle.remember(name)
+        FAULTS[name](self, self.rng)
+
+
+def _works(host):
+    """The process, if it is in a state in which something can befall it."""
+    one = host.process
+    usable = one is not None and one.alive and one.chatters and not one.stopped and host.is_up
+    return one if usable and one.asked_at is None and one.finished_at is None else None
+
+
+def _ends(cause):
+    def befalls(host, rng):
+        if one := _works(host):
+            one.ends(cause)
+
+    return befalls
+
+
+def _ends_often(cause, most, least=0):
+    """It ends, and so do the next ones."""
+
+    def befalls(host, rng):
+        if one := _works(host):
+            host.next_ends.extend([cause] * rng.randint(least, most))
+            one.ends(cause)
+
+    return befalls
+
+
+def _hangs(*, busy):
+    def befalls(host, rng):
+        if one := _works(host):
+            # A program that tells nothing and is busy cannot be told from one that works.
+            one.now_is(chatters=False, hung=True, busy=busy)
+
+    return befalls
+
+
+def _is_stopped(host, rng):
+    if one := _works(host):
+        one.now_is(stopped=True)
+        host.at(rng.uniform(10, 3 * HOUR), lambda: _goes_on(host, one))
+
+
+def _goes_on(host, one):
+    if one.alive:
+        one.now_is(stopped=False, chatters=False, excused_at=host.mono)
+        host.at(host.rng.uniform(1, 40), lambda: _chatters_again(one))
+
+
+def _chatters_again(one):
+    if one.alive and not one.hung:
+        one.now_is(chatters=True)
+        one.chatter()
+
+
+def _calls(host, rng):
+    """A tool call that takes up to three hours, in which nothing is shown."""
+    one = _works(host)
+    if one is None:
+        return
+    call = f"call-{host.faults}"
+    one.now_is(chatters=False, call_since=host.mono, background=rng.random() < 0.5)
+    one.sign(Called("Bash", call))
+    host.at(rng.uniform(60, 3 * HOUR), lambda: _returns(one, call))
+
+
+def _returns(one, call):
+    if one.alive:
+        one.now_is(call_since=None, background=False, chatters=True, excused_at=one.host.mono)
+        one.sign(Returned(call))
+
+
+def _works_in_background(host, rng):
+    """Silent, outside of any tool call, while something that it has started works."""
+    if one := _works(host):
+        one.now_is(chatters=False, background=True)
+        host.at(rng.uniform(60, 2 * HOUR), lambda: _background_ends(host, one))
+
+
+def _background_ends(host, one):
+    if one.alive:
+        one.now_is(background=False, excused_at=host.mono)
+        host.at(host.rng.uniform(1, 40), lambda: _chatters_again(one))
+
+
+def _finishes(*, exits):
+    def befalls(host, rng):
+        if one := _works(host):
+            one.sign(Finished(one.session, ok=True))
+            one.now_is(chatters=False, finished_at=host.mono)
+            if exits:
+                host.at(rng.uniform(0.1, 20), lambda: one.ends("clean", 0))
+
+    return befalls
+
+
+def _turn(host, rng):
+    """A turn of the model, which costs."""
+    if one := _works(host):
+        tokens = rng.randint(1_000, 60_000)
+        host.oracle.spends(tokens)
+        usage = Usage(tokens - 500, None, "reported", "model", written=500)
+        one.sign(Used(usage, turn=f"turn-{host.faults}"))
+
+
+def _last_turn(host, rng):
+    """A turn, and then it is done."""
+    _turn(host, rng)
+    _finishes(exits=True)(host, rng)
+
+
+def _session_breaks(host, rng):
+    if one := _works(host):
+        host.broken.add(one.session)
+        one.ends("crash")
+
+
+def _outage(kind):
+    def befalls(host, rng):
+        host.outage = (kind, host.true + rng.expovariate(1 / HOUR))
+        if one := _works(host):
+            host.at(rng.uniform(1, 60), lambda: one.ends(kind))
+
+    return befalls
+
+
+def _limit(told):
+    def befalls(host, rng):
+        one = _works(host)
+        if one is None:
+            return
+        reset = host.true + rng.uniform(60, 6 * HOUR)
+        known = {
+            "known": int(host.wall + reset - host.true) + 1,
+            "unknown": None,
+            "early": int(host.wall + (reset - host.true) * rng.uniform(0, 0.9)),
+            "past": int(host.wall - rng.uniform(10, 5 * HOUR)),
+        }[told]
+        host.limit = (reset, known)
+        one.ends("limit", words="limit" if known is None else f"limit {known}")
+
+    return befalls
+
+
+def _needs_a_person(cause):
+    def befalls(host, rng):
+        host.ruined = cause
+        if one := _works(host):
+            one.ends(cause)
+
+    return befalls
+
+
+def _suspended(host, rng):
+    seconds = rng.uniform(60, 20 * HOUR)
+    if host.process is not None:
+        host.process.count()
+    host.true += seconds
+    host.asleep += seconds
+    host.oracle.was_suspended()
+
+
+def _clock_jumps(host, rng):
+    host.offset += rng.choice([-1, 1]) * 10 ** rng.uniform(0, 5.5)
+    if host.waits_until is not None:
+        host._wait_is_known()
+    host.oracle.clock_was_set()
+
+
+def _disk_fills(host, rng):
+    host.store.full = True
+    host.oracle.disk_is_full()
+    host.at(rng.uniform(1, HOUR), lambda: _disk_is_freed(host))
+
+
+def _disk_is_freed(host):
+    host.store.full = False
+    host.oracle.disk_is_free()
+
+
+def _supervisor_is_killed(host, rng):
+    """Wherever it is: resting, or within a write or a start of its own."""
+    place = rng.choice(["now", *POINTS])
+    if not host.is_up:
+        return
+    if place == "now":
+        raise Killed
+    host.armed = place
+    if one := _works(host):
+        one.ends("crash")  # so that it has something to do
+
+
+def _everything_is_killed(host, rng):
+    if host.process is not None:
+        host.process.dies(-9)
+    if host.is_up:
+        raise Killed
+
+
+def _supervisors_are_killed(host, rng):
+    """Over and over: somebody's script, or a host that is out of memory."""
+
+    def again(left):
+        if left:
+            host.at(rng.uniform(5, 60), lambda: again(left - 1))
+        if host.is_up:
+            raise Killed
+
+    again(rng.randint(3, 14))
+
+
+def _reboots(host, rng):
+    if host.process is not None:
+        host.process.dies(-9)
+    host.true += rng.uniform(5, 600)
+    host.booted, host.boots = host.true, host.boots + 1
+    host.oracle.was_suspended()
+    if host.is_up:
+        raise Killed
+
+
+def _is_terminated(host, rng):
+    """TERM to the supervisor, as from a service manager: it says nothing of what is wanted."""
+    if host.is_up:
+        host.signals += 1
+
+
+def _ctrl_c(host, rng):
+    if host.is_up and not host.kept:
+        host.signals, host.hand = host.signals + 1, True
+        host.at(rng.expovariate(1 / HOUR), lambda: host.starts(kept=False))
+
+
+def _is_stopped_by_operator(host, rng):
+    host.says(host.say("stopped"))
+    host.at(rng.expovariate(1 / HOUR), lambda: host.starts(kept=False))
+
+
+def _watchdogs_race(host, rng):
+    host.watchdog()
+    host.starts(kept=True)
+
+
+def _program_is_missing(host, rng):
+    """It is being updated."""
+    host.missing_until = host.true + rng.uniform(5, 60)
+    if one := _works(host):
+        one.ends("crash")
+
+
+POINTS = (
+    "before an append",
+    "after an append",
+    "before a start",
+    "after a start",
+    "before a sweep",
+)
+FAULTS = {
+    "nothing": lambda host, rng: None,
+    "crash": _ends("crash"),
+    "crashes": _ends_often("crash", 7),
+    "idle hang": _hangs(busy=False),
+    "busy hang": _hangs(busy=True),
+    "sigstop": _is_stopped,
+    "long call": _calls,
+    "background": _works_in_background,
+    "clean": _finishes(exits=True),
+    "does not exit": _finishes(exits=False),
+    "turn": _turn,
+    "last turn": _last_turn,
+    "broken session": _session_breaks,
+    "full window": _ends_often("context-full", 1),
+    "somebody interrupts": _ends_often("interrupted", 4),
+    "overload": _outage("overload"),
+    "network": _outage("network"),
+    "limit": _limit("known"),
+    "unknown limit": _limit("unknown"),
+    "early limit": _limit("early"),
+    "past limit": _limit("past"),
+    "auth": _needs_a_person("auth"),
+    "billing": _needs_a_person("billing"),
+    "cli budget": _needs_a_person("budget"),
+    "suspend": _suspended,
+    "clock": _clock_jumps,
+    "full disk": _disk_fills,
+    "kill -9": _supervisor_is_killed,
+    "kill all": _everything_is_killed,
+    "kills": _supervisors_are_killed,
+    "reboot": _reboots,
+    "term": _is_terminated,
+    "ctrl-c": _ctrl_c,
+    "stop": _is_stopped_by_operator,
+    "run": lambda host, rng: host.starts(kept=False),
+    "restart": lambda host, rng: host.restart(),
+    "restart --fresh": lambda host, rng: host.restart(fresh=True),
+    "race": _watchdogs_race,
+    "missing": _program_is_missing,
+}

@@ -1,0 +1,495 @@
+"""What must hold, said by somebody who knows what really happened.
+
+The oracle never asks the policy. It is told by the host of every cause and every effect, keeps its
+own account of them in plain words, and holds the supervisor to what was promised to the people who
+run agents. Where a fault has made two answers right, as a clock that was set, it accepts both.
+"""
+
+from collections import deque
+
+from rekindle.documents import event as events
+
+AT_ONCE = 5.0
+"""Seconds within which whatever is done at once must have been done."""
+CRASHES = {"crash", "hang", "resume-failed"}
+OUTSIDE = {"overload", "network"}
+PERSON = {"auth", "billing", "budget"}
+FIRST_PROBE, LAST_PROBE = 900.0, 3600.0
+"""How long nobody asks, and must have asked again, after a limit whose end is not known."""
+MAY_LINGER = 60.0
+"""Seconds that a program which has given its account may take to exit."""
+MAY_TAKE = 10.0
+"""Seconds that one which was asked to end may take."""
+
+
+class Violation(AssertionError):  # noqa: N818 - it is one of a promise, not an error of ours
+    """Something happened that must never happen."""
+
+
+class Oracle:
+    def __init__(self, host):
+        self._host = host
+        runtime = host.scenario.runtime
+        self._restart, self._watch, self._limits = runtime.restart, runtime.watch, runtime.limits
+        self.past = deque(maxlen=40)
+        """What happened last, for whoever looks for the reason of a violation."""
+        self._desired = ""
+        self._safe = self._over = False
+        self._began = {"true": 0.0, "wall": 0.0}
+        self._restarted = set()
+        """Launches that are ended for a restart."""
+        self._pending = {}
+        """Launches whose end is not in the log yet."""
+        self._fresh = False
+        self._spent = self._unsure_spent = self._last_turn = 0
+        self._turns = []
+        self._stop_by = None
+        self._due = None
+        self._forget()
+        self._new_cycle()
+        self._freed_at = 0.0
+
+    # Accounts.
+
+    def _forget(self):
+        """The operator has asked for another start: what went wrong is in nobody's way."""
+        self._row = self._lost = self._limit_row = 0
+        self._crashes = []
+        self._blurred = False
+        self._last = self._before = ""
+        self._ended_at = -1e9
+        self._pause = (0.0, 0.0)
+        self._reset = None
+
+    def _new_cycle(self):
+        self._forget()
+        self._session = ""
+        """The session to go on with."""
+        self._failed_resumes = 0
+        self._must_be_fresh = False
+
+    def remember(self, what):
+        self.past.append(f"{self._host.true:14.2f} {what}")
+
+    def require(self, holds, words):
+        if not holds:
+            raise Violation(f"{words}, {self._host.true:.1f} s after the beginning")
+
+    # What the supervisor does.
+
+    def supervisor_began(self, *, by_operator):
+        self.remember(f"a supervisor begins{', by the operator' if by_operator else ''}")
+        self._stop_by = None
+        self._expect()
+
+    def supervisor_ended(self, outcome):
+        self.remember(f"the supervisor ends: {outcome}")
+        self._due = self._stop_by = None
+        if outcome == "killed":
+            fresh = [tokens for when, tokens in self._turns if self._host.mono - when < AT_ONCE]
+            self._unsure_spent += sum(fresh)
+        is_told = {"clean": self._over, "budget": self._over, "limit": self._over}
+        self.require(is_told.get(outcome, True), f"it ended with {outcome}, and nobody said so")
+        if outcome == "interrupted":
+            self.require(
+                self._desired == "stopped" or self._host.signals, "a supervisor ended unasked"
+            )
+
+    def starts(self, session, *, resumes):
+        """A process is about to be started."""
+        host = self._host
+        self.remember(f"a launch{' that resumes' if resumes else ''}")
+        alive = host.process is not None and host.process.alive
+        self.require(not alive, "two launches of one agent at once")
+        self.require(host.is_up, "a launch without a supervisor")
+        self.require(self._desired == "running", "a launch against the operator's word")
+        self.require(not host.signals, "a launch after the supervisor was asked to end")
+        self.require(not self._safe, "a launch in safe mode")
+        self.require(not self._over, "a launch after the end of the run")
+        self.require(not self._is_spent(min), "a launch without money left")
+        self.require(
+            self._last not in PERSON, f"a launch that only a person can mend: {self._last}"
+        )
+        self.require(self._last != "clean", "a launch although it was done")
+        self.require(self._limits.wait or self._last != "limit", "a limit was waited for")
+        if not self._blurred:
+            self.require(
+                self._counted() < self._restart.max_crashes, "a launch after too many crashes"
+            )
+        self._is_not_early()
+        self._is_the_right_session(session, resumes=resumes)
+        self._due = None
+
+    def _is_not_early(self):
+        host = self._host
+        if self._reset is not None:
+            reset, waited = self._reset
+            self.require(
+                host.wall >= reset - 1 or host.uptime() >= waited - 1,
+                "woken before the reset that was told",
+            )
+        elif not self._blurred:
+            self.require(
+                host.true >= self._ended_at + self._pause[0] - 1,
+                f"started again {host.true - self._ended_at:.1f} s after {self._last},"
+                f" and not after {self._pause[0]:g} s",
+            )
+
+    def _is_the_right_session(self, session, *, resumes):
+        if self._fresh or self._must_be_fresh or not self._session:
+            self.require(not resumes, "a fresh session was due")
+        else:
+            self.require(resumes and session == self._session, "a session was given up")
+
+    def started(self, process):
+        self._fresh = False
+        self._turns = []
+        self._pending[process.mark] = process
+
+    def could_not_start(self, mark):
+        self._fresh = False
+        self._pending[mark] = None
+
+    def asked(self, process):
+        """The supervisor asks the agent to end."""
+        self.remember("it is asked to end")
+        process.reasons = set(self._reasons(process))
+        self.require(process.reasons, "ended without a reason")
+
+    def _reasons(self, process):
+        """For what it may be ended, as the end has to be called."""
+        host, watch = self._host, self._watch
+        if self._desired == "stopped" or host.signals or process.mark in self._restarted:
+            yield "interrupted"
+        lasted = None if process.call_since is None else host.mono - process.call_since
+        # A call that has only just begun may not have been heard of.
+        if self._is_spent(max) and (lasted is None or lasted < AT_ONCE):
+            yield "interrupted"
+        if process.finished_at is not None:
+            if host.mono - process.finished_at >= MAY_LINGER:
+                yield "clean"
+        elif lasted is not None:
+            if lasted >= watch.tool_timeout and not process.stopped:
+                yield "hang"
+        elif not process.stopped and not process.background:
+            silent = host.mono - max(process.sign_at, process.excused_at)
+            seems_to_work = not host.scenario.tells and process.busy
+            if silent >= watch.silence and not seems_to_work:
+                yield "hang"
+
+    def killed(self, process):
+        late = process.asked_at is not None and self._host.mono - process.asked_at > MAY_TAKE
+        self.require(late or self._host.signals > 1, "killed without having been asked to end")
+
+    def swept(self, process):
+        is_left = process.supervisor != self._host.supervisor
+        self.require(is_left or not process.alive, "swept away while its supervisor followed it")
+
+    def noticed(self, process, *, ended):
+        self.remember(f"noticed{', and ended' if ended else ''}")
+        silent = self._host.mono - process.sign_at
+        lasted = self._host.mono - (process.call_since or self._host.mono)
+        self.require(
+            silent >= self._watch.silence or lasted >= self._watch.tool_timeout,
+            "noticed, although it shows signs of life",
+        )
+        self.require(process.finished_at is None, "noticed, although it is done")
+        self.require(not self._host.scenario.stays, "noticed, although a person sits before it")
+        process.noticed = True
+
+    def notified(self, what, words):
+        del what, words
+
+    # What is in the log.
+
+    def logged(self, event, run):
+        match event:
+            case events.DesiredSaid():
+                self._said(event)
+            case events.RestartAsked():
+                self._forget()
+                self._safe = self._over = False
+                self._restarted = set(self._pending)
+                self._expect()
+            case events.RunStarted():
+                self.require(not self._safe, "a new run out of safe mode")
+                self._forget()
+                self._spent = self._unsure_spent = 0
+                self._began = {"true": self._host.true, "wall": self._host.wall}
+            case events.RunEnded():
+                self._run_ended(event)
+            case events.SafeModeEntered():
+                self._safe_mode(event)
+            case events.CycleStarted():
+                self._new_cycle()
+            case events.LaunchStarted():
+                self._pending[event.launch] = None
+                self._restarted = set()
+            case events.LaunchEnded():
+                self._launch_ended(event, run)
+            case _:
+                pass
+
+    def _said(self, event):
+        self.remember(f"the operator says: {event.desired}")
+        self._desired = event.desired
+        if event.desired == "stopped":
+            self._stop_by = self._host.true + 3 * MAY_TAKE
+            self._due = None
+            return
+        if self._over:
+            self._forget()  # what ended the run is overruled
+        self._over = False
+        self._expect()
+
+    def _run_ended(self, event):
+        self.remember(f"the run ends: {event.outcome}")
+        self.require(not self._safe, "safe mode was left without a person")
+        self.require(self._desired == "running", "a stopped run was ended")
+        reason = {
+            "done": self._last == "clean",
+            "budget": self._is_spent(max) and (self._last != "clean" or self._host.scenario.stays),
+            "limit": self._last == "limit" and not self._limits.wait,
+        }
+        self.require(reason[event.outcome], f"the run ended with {event.outcome}")
+        if event.outcome == "budget" and self._host.cap.tokens and not self._unsure_spent:
+            over = self._spent - self._host.cap.tokens
+            self.require(over < max(self._last_turn, 1), "more than one turn too much")
+        self._over, self._due = True, None
+
+    def _safe_mode(self, event):
+        self.remember(f"safe mode: {event.why}")
+        self.require(not self._safe, "safe mode was entered twice")
+        self.require(self._desired == "running", "safe mode of an agent that is not to run")
+        crashes = len(self._crashes) if self._blurred else self._counted(late=1)
+        reason = (
+            self._last in PERSON
+            or crashes >= self._restart.max_crashes
+            or (self._last == "context-full" == self._before)
+            or (self._last == "clean" and self._host.scenario.stays)
+        )
+        self.require(reason, f"safe mode without a reason: {event.why} after {self._last}")
+        self._safe, self._due = True, None
+
+    def _counted(self, late=0.0):
+        """Crashes within the window."""
+        since = self._host.true - self._restart.window - late
+        return sum(when >= since for when in self._crashes)
+
+    def _launch_ended(self, event, run):
+        process = self._pending.pop(event.launch)
+        cause = self._cause(event, process)
+        self.remember(f"a launch ended: {event.exit} ({cause})")
+        self.require(event.exit == cause, f"{cause} was taken for {event.exit}")
+        self._keep_session(event, process, cause)
+        self._check_spending(run)
+        if event.launch in self._restarted:
+            self._restarted.discard(event.launch)
+            if cause == "clean" and not self._host.scenario.stays:
+                self._last = cause  # what is done is done, whatever was asked for meanwhile
+            self._expect()
+            return  # it was ended for a restart, which begins to count anew
+        self._count(cause, self._seconds(event, process, cause), event.resets_at)
+        self._expect()
+
+    def _cause(self, event, process):
+        """How the end of a launch has to be called."""
+        if process is None:
+            # Started by nobody: by who could not, or by who was killed before.
+            return "lost" if event.exit == "lost" else "crash"
+        if process.supervisor != self._host.supervisor:
+            return "lost"
+        if process.finished_at is not None:
+            return "clean"
+        if process.asked_at is not None:
+            known = process.reasons
+            return event.exit if event.exit in known else " or ".join(known)
+        return process.cause or "crash"
+
+    def _seconds(self, event, process, cause):
+        if process is None:
+            return 0.0
+        if cause == "lost":
+            worked = (process.beat_at or 0.0) - process.born - self._host.asleep
+            if abs(worked - self._restart.healthy_after) < AT_ONCE or self._host.asleep:
+                self._blurred = True
+            return event.seconds
+        return self._host.mono - process.born
+
+    def _keep_session(self, event, process, cause):
+        """Which session the next launch has to work on."""
+        if process is None:
+            # A program that is not there brings no session back either.
+            self._failed_resumes += event.resumes and cause in CRASHES
+            self._must_be_fresh = self._failed_resumes >= 2
+            self._session = self._session if event.resumes else ""
+            return
+        if process.resumes:
+            failed = not process.opened or cause == "resume-failed"
+            if not failed:
+                self._failed_resumes = 0
+            elif cause in CRASHES:
+                self._failed_resumes += 1
+        else:
+            self._failed_resumes = 0
+        if process.opened:
+            self._session = process.session
+        elif not process.resumes:
+            self._session = ""
+        self._must_be_fresh = cause == "context-full" or self._failed_resumes >= 2
+
+    def _count(self, cause, seconds, told):
+        """Keep count of what happened, in the words of the promise."""
+        host, limits = self._host, self._restart
+        if seconds >= limits.healthy_after:
+            self._row = self._lost = 0
+            self._crashes = []
+            self._blurred = self._blurred and cause == "lost"
+        self._before, self._last = self._last, cause
+        self._ended_at, self._pause, self._reset = host.true, (0.0, 0.0), None
+        if cause in CRASHES:
+            self._crashes.append(host.true)
+        self._limit_row = self._limit_row + 1 if cause == "limit" else 0
+        if cause == "lost":
+            self._lost += 1
+            self._pauses(self._lost - limits.max_crashes)
+            return
+        self._lost = 0
+        if cause in {"crash", "hang", "interrupted"} | OUTSIDE:
+            self._row += 1
+            self._pauses(self._row - (cause not in OUTSIDE))
+            return
+        self._row = 0
+        if cause == "limit":
+            self._wait_for_limit(told)
+
+    def _pauses(self, number):
+        """The first pause is the cooldown, and each is twice the one before."""
+        limits = self._restart
+        if number > 0:
+            seconds = min(limits.cooldown * 2.0 ** (number - 1), limits.max_cooldown)
+            self._pause = (seconds, seconds)
+
+    def _wait_for_limit(self, told):
+        host = self._host
+        if told is not None and told > host.wall:
+            self._reset = (told, host.uptime() + told - host.wall)
+        elif told is None or self._limit_row > 1:
+            self._pause = (FIRST_PROBE, LAST_PROBE)
+
+    def _check_spending(self, run):
+        found = run.spent.tokens if run.spent.seq > run.began else 0
+        # Of who tells nothing, what it was given and said is estimated on top.
+        more = 0 if self._host.scenario.tells else 1_000
+        self.require(
+            self._spent - self._unsure_spent <= found <= self._spent + more,
+            f"spent {self._spent}, and {found} is known of it",
+        )
+        # What a killed supervisor could not write down any more is known to nobody.
+        self._spent, self._unsure_spent = found, 0
+
+    def spends(self, tokens):
+        """A turn is made."""
+        is_told = [when for when, _ in self._turns if self._host.mono - when > AT_ONCE]
+        if is_told and not self._host.store.full:
+            known = self._spent - self._unsure_spent
+            self.require(known < self._cap_of_tokens(), "a turn more than was paid for")
+        self._spent += tokens
+        self._last_turn = tokens
+        self._turns.append((self._host.mono, tokens))
+
+    def _cap_of_tokens(self):
+        cap = self._host.cap
+        return cap.tokens if cap is not None and cap.tokens is not None else float("inf")
+
+    def _is_spent(self, which):
+        """Whether the budget is; `which`: min, it surely is, or max, by the clock it may be."""
+        host = self._host
+        if self._spent >= self._cap_of_tokens():
+            return True
+        hours = host.cap.hours if host.cap is not None else None
+        passed = which(host.true - self._began["true"], host.wall - self._began["wall"])
+        return hours is not None and passed >= hours * 3600
+
+    # What the operator and the host do.
+
+    def fresh_asked(self):
+        self._fresh = True
+
+    def was_suspended(self):
+        """Nothing could be done meanwhile: what is due is due a moment later."""
+        if self._stop_by is not None:
+            self._stop_by = max(self._stop_by, self._host.true + 3 * MAY_TAKE)
+        self._expect()
+
+    def clock_was_set(self):
+        self._blurred = True
+        self._expect()
+
+    def disk_is_full(self):
+        self._due = self._stop_by = None
+
+    def disk_is_free(self):
+        self._unsure_spent = self._spent
+        self._freed_at = self._host.mono
+        self._expect(3 * MAY_TAKE)
+
+    # What must have happened by now.
+
+    def _expect(self, more=0.0):
+        """By when the agent must be back."""
+        host = self._host
+        busy = host.process is not None and host.process.alive and host.process.asked_at is None
+        if not host.is_up or self._desired != "running" or self._safe or self._over or busy:
+            self._due = None
+            return
+        left = max(0.0, self._ended_at + self._pause[1] - host.true)
+        if self._blurred:
+            left = max(self._pause[1], self._restart.max_cooldown)
+        if self._reset is not None:
+            reset, _ = self._reset
+            left = max(0.0, reset - host.wall) + 1
+        ending = 2 * MAY_TAKE if host.process is not None and host.process.alive else 0.0
+        self._due = host.true + left + more + ending + AT_ONCE
+
+    def look(self):
+        host = self._host
+        if host.store.full:
+            return
+        if self._due is not None and host.is_up and not host.signals:
+            self.require(host.true <= self._due, f"it is not back after {self._last or 'nothing'}")
+        if self._stop_by is not None and host.is_up:
+            self.require(host.true <= self._stop_by, "it runs on, although it is to stop")
+        process = host.process
+        if process is not None and process.alive and host.is_up:
+            self._look_at(process)
+
+    def _look_at(self, process):
+        """A hang is ended in its time; what only looks like one is told of in its time."""
+        host, watch = self._host, self._watch
+        if process.asked_at is not None:
+            self.require(host.mono - process.asked_at <= 2 * MAY_TAKE, "it does not end")
+            return
+        if process.finished_at is not None and not host.scenario.stays:
+            lingers = host.mono - process.finished_at
+            self.require(lingers <= MAY_LINGER + 20 + AT_ONCE, "it is done, and lingers on")
+            return
+        if self._turns and host.mono - self._turns[-1][0] > 2 * AT_ONCE:
+            works_on = self._spent >= self._cap_of_tokens() and process.call_since is None
+            self.require(not works_on, "it works on without money")
+        if process.call_since is not None and not process.stopped and not host.scenario.stays:
+            lasted = host.mono - process.call_since
+            self.require(
+                lasted <= watch.tool_timeout + 2 * process.step + 15, "its tool call goes on"
+            )
+        late = host.mono - watch.silence - 2 * process.step - 15
+        # Hooks that reported while the disk was full are heard of when it is free again.
+        if host.scenario.stays:
+            return  # a person sits before it, and may well be thinking
+        lives = process.chatters and not process.stopped
+        if lives or process.sign_at > late or self._freed_at > late:
+            return
+        may_stay = process.stopped or process.call_since is not None or process.background
+        may_stay = may_stay or (process.busy and not host.scenario.tells)
+        self.require(may_stay or process.excused_at > late, "it hangs, and is not ended")
+        self.require(not may_stay or process.noticed, "nobody is told that it is silent")

@@ -1,0 +1,261 @@
+"""A policy that is changed in one place is found out.
+
+Each row of the tables that decide over a restart or a hang is changed to every other plausible
+answer, or dropped; checks are left out or put in another order; settings are ignored. A short life,
+full of the faults that the change concerns, must break a promise. What changes nothing that anybody
+could notice is listed as such, with the reason.
+"""
+
+import msgspec
+import pytest
+from host import HOUR, YEAR, Host, Scenario
+
+from rekindle.documents.manifest import Budget
+from rekindle.documents.shape import Duration
+from rekindle.policy import budget, cycle, hang, restart, run
+from rekindle.policy.restart import COUNTED, MEANINGS, PAUSED, REACTIONS, Safe, Stop
+from rekindle.policy.settings import Limits, Restart, Runtime, Watch
+
+LIVES = 12
+"""So many lives, of a few weeks each, at most: one that breaks a promise is enough."""
+ALL_CRASHES = {"crash": 1, "crashes": 3, "broken session": 3, "idle hang": 1}
+LIMITS = {"limit": 2, "unknown limit": 1, "early limit": 1, "past limit": 1, "crash": 1}
+OPERATOR = {"stop": 2, "run": 1, "restart": 1, "restart --fresh": 1, "ctrl-c": 1}
+CONCERNS = {
+    "clean": {"clean": 1},
+    "crash": {"crashes": 1, "crash": 1},
+    "hang": {"idle hang": 1, "crash": 1, "crashes": 1},
+    "resume-failed": {"broken session": 3, "crash": 1, "crashes": 1},
+    "lost": {"kills": 1, "kill -9": 1},
+    "context-full": {"full window": 2, "crash": 1, "somebody interrupts": 1},
+    "limit": LIMITS,
+    "overload": {"overload": 1},
+    "network": {"network": 1},
+    "interrupted": {"somebody interrupts": 1},
+    "auth": {"auth": 1},
+    "billing": {"billing": 1},
+    "budget": {"cli budget": 1},
+}
+"""The faults by which each row is put to the test."""
+SHORT = Watch(silence=Duration(120))
+SILENT = {"idle hang": 2, "busy hang": 1, "sigstop": 2, "long call": 2, "background": 2}
+SILENT |= {"does not exit": 1, "crash": 1}
+
+
+def scenario(mix, **more):
+    return Scenario(**{"mix": mix, "gap": HOUR / 2} | more)
+
+
+def found_in(*scenarios, lives=2):
+    """The first promise that is broken; empty: none is."""
+    for seed in range(lives):
+        for one in scenarios:
+            host = Host(one, seed)
+            try:
+                host.live(YEAR / 50)
+            except Exception as error:  # noqa: BLE001 - also a policy that breaks is found out
+                return repr(error)
+    return ""
+
+
+def expect_caught(*scenarios):
+    assert found_in(*scenarios, lives=LIVES), "nobody noticed"
+
+
+def of_row(kind):
+    stays = {"stays": True} if kind == "clean" else {}
+    often = Restart(max_crashes=3) if kind == "resume-failed" else Restart()
+    return scenario(CONCERNS[kind], runtime=Runtime(restart=often), **stays)
+
+
+EQUIVALENT = {
+    ("clean", "person"): "a person at the terminal has ended it: safe mode in either word",
+}
+
+
+@pytest.mark.parametrize("kind", REACTIONS)
+def test_without_a_change_nothing_is_found(kind):
+    """The lives by which changes are found are blameless without one."""
+    assert found_in(of_row(kind)) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [
+        (kind, other)
+        for kind in REACTIONS
+        for other in MEANINGS
+        if REACTIONS[kind] != other and (kind, other) not in EQUIVALENT
+    ],
+)
+def test_another_reaction(monkeypatch, kind, other):
+    """Every row of `REACTIONS`, changed to everything else that stands in it."""
+    monkeypatch.setitem(restart.REACTIONS, kind, other)
+    expect_caught(of_row(kind))
+
+
+def with_sets(monkeypatch, name, changed):
+    for module in (restart, cycle):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, frozenset(changed))
+
+
+MIXED = {"crash": 2, "crashes": 1, "broken session": 1, "full window": 1, "overload": 1}
+MIXED |= {"somebody interrupts": 1, "kills": 1, "unknown limit": 1, "past limit": 1}
+NEVER_FOLLOWED = {"done", "person"}
+"""Nothing is started after these, so that nothing could be counted or paused."""
+
+
+@pytest.mark.parametrize("member", sorted(set(MEANINGS) - NEVER_FOLLOWED))
+def test_another_set_of_what_counts_as_a_crash(monkeypatch, member):
+    with_sets(monkeypatch, "COUNTED", COUNTED ^ {member})
+    few = Runtime(restart=Restart(max_crashes=3))
+    expect_caught(scenario(MIXED, runtime=few), scenario(MIXED, gap=HOUR / 10, runtime=few))
+
+
+@pytest.mark.parametrize("member", sorted(set(MEANINGS) - NEVER_FOLLOWED))
+def test_another_set_of_what_is_followed_by_a_pause(monkeypatch, member):
+    with_sets(monkeypatch, "PAUSED", PAUSED ^ {member})
+    expect_caught(scenario(MIXED), scenario(MIXED, gap=HOUR / 10))
+
+
+OF_HANGS = (
+    scenario(SILENT, runtime=Runtime(watch=SHORT)),
+    scenario(SILENT, runtime=Runtime(watch=SHORT), tells=False),
+    scenario(
+        SILENT, runtime=Runtime(watch=Watch(silence=Duration(300), tool_timeout=Duration(1800)))
+    ),
+)
+
+
+def test_without_a_change_no_hang_is_found():
+    assert found_in(*OF_HANGS) == ""
+
+
+@pytest.mark.parametrize(
+    ("place", "answer"),
+    [
+        (place, answer)
+        for place, row in enumerate(hang.ROWS)
+        for answer in ("fine", "say", "end", "reap", "dropped")
+        if answer != row.answer
+    ],
+)
+def test_another_answer_to_silence(monkeypatch, place, answer):
+    """Every row of `hang.ROWS`, with each other answer, and left out."""
+    row = hang.ROWS[place]
+    new = () if answer == "dropped" else (hang.Row(answer, row.words, row.fits),)
+    monkeypatch.setattr(hang, "ROWS", (*hang.ROWS[:place], *new, *hang.ROWS[place + 1 :]))
+    expect_caught(*OF_HANGS)
+
+
+def moves(order):
+    """`next_move`, with its checks in a given order."""
+
+    def desired(known, tried, **how):
+        return Stop("stopped") if known.desired == "stopped" else None
+
+    def safe(known, tried, **how):
+        return Safe(known.safe.why, known.safe.words) if known.is_safe else None
+
+    def done(known, tried, *, stays, **how):
+        return Stop("done") if tried and tried[-1].exit == "clean" and not stays else None
+
+    def money(known, tried, *, now, cap, **how):
+        words = budget.exhausted(known.spent_of_run(), cap, began=known.began_at, now=now)
+        return Stop("budget", words) if words else None
+
+    def went(known, tried, *, now, runtime, stays, **how):
+        recent = [one for one in tried if one.seq > known.since]
+        return restart.verdict(recent, now=now, runtime=runtime, stays=stays)
+
+    def whatever_was_said(known, tried, *, now, runtime, stays, **how):
+        return restart.verdict(tried, now=now, runtime=runtime, stays=stays)
+
+    checks = {one.__name__: one for one in (desired, safe, done, money, went, whatever_was_said)}
+
+    def next_move(known, tried, **how):
+        found = (checks[name](known, tried, **how) for name in order)
+        return next((one for one in found if one is not None), None) or cycle.next_step(tried)
+
+    return next_move
+
+
+RIGHT = ("desired", "safe", "done", "money", "went")
+OF_CHECKS = (
+    scenario(
+        {"turn": 8, "last turn": 2, "auth": 2, "crashes": 1, "kill -9": 1} | OPERATOR,
+        budget=Budget(tokens=150_000),
+    ),
+    scenario({"auth": 2, "clean": 1, "kill -9": 3, "stop": 1}, budget=Budget(hours=2.0)),
+)
+
+
+def test_the_right_order_of_the_checks(monkeypatch):
+    """The copy that is changed below is, unchanged, as good as the original."""
+    assert found_in(*OF_CHECKS) == ""
+    monkeypatch.setattr(run, "next_move", moves(RIGHT))
+    assert found_in(*OF_CHECKS) == ""
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ("safe", "desired", "done", "money", "went"),
+        ("desired", "done", "money", "safe", "went"),
+        ("money", "desired", "safe", "done", "went"),
+        ("desired", "money", "safe", "done", "went"),
+        ("desired", "safe", "money", "done", "went"),
+        ("went", "desired", "safe", "done", "money"),
+        *[
+            tuple(one for one in RIGHT if one != left_out)
+            for left_out in RIGHT
+            if left_out != "done"
+        ],
+        ("desired", "safe", "done", "money", "whatever_was_said"),
+    ],
+    ids=" ".join,
+)
+def test_another_order_of_the_checks(monkeypatch, order):
+    monkeypatch.setattr(run, "next_move", moves(order))
+    expect_caught(*OF_CHECKS)
+
+
+OF_THRESHOLDS = ({"crashes": 4, "crash": 2, "overload": 1}, {"crashes": 1, "idle hang": 1})
+OTHER = Restart(
+    max_crashes=4,
+    window=Duration(400),
+    cooldown=Duration(20),
+    max_cooldown=Duration(100),
+    healthy_after=Duration(200),
+)
+
+
+def test_without_a_change_no_threshold_is_ignored():
+    for mix in OF_THRESHOLDS:
+        kept = Runtime(restart=OTHER)
+        assert found_in(scenario(mix, gap=HOUR / 10, runtime=kept), lives=1) == ""
+
+
+@pytest.mark.parametrize("name", Restart.__struct_fields__)
+def test_a_threshold_of_restarts_that_is_ignored(name):
+    """The manifest says another number, and the default is gone by instead."""
+    ignores = msgspec.structs.replace(OTHER, **{name: getattr(Restart(), name)})
+    given = Runtime(restart=ignores)
+    kept = Runtime(restart=OTHER)
+    lives = [scenario(mix, gap=HOUR / 10, runtime=kept, given=given) for mix in OF_THRESHOLDS]
+    expect_caught(*lives)
+
+
+@pytest.mark.parametrize(
+    ("kept", "mix"),
+    [
+        (Runtime(watch=SHORT), SILENT),
+        (Runtime(watch=Watch(tool_timeout=Duration(900))), {"long call": 1}),
+        (Runtime(limits=Limits(wait=False)), LIMITS),
+    ],
+    ids=["silence", "tool_timeout", "limits.wait"],
+)
+def test_another_threshold_that_is_ignored(kept, mix):
+    assert found_in(scenario(mix, runtime=kept)) == ""
+    expect_caught(scenario(mix, runtime=kept, given=Runtime()))

@@ -1,0 +1,66 @@
+"""Agents for many years, on simulated hosts where everything goes wrong that can.
+
+The supervisor is the real one: policy, `KeepRunning`, `RunCycle`, `Launch`, `Follow`. The host and
+its faults are drawn from a seed (`host.py`), the settings of each agent as well (`scenarios.py`),
+and an oracle that knows the true causes looks after every step (`oracle.py`).
+
+A violation names its seed. The same life is lived again, alone, by
+
+    REKINDLE_SEED=1234 pytest tests/simulation/test_simulation.py -k seed -s
+
+CI lives 50 years, `just torture tests/simulation` 1,000.
+"""
+
+import os
+import time
+
+import pytest
+from host import YEAR, Host
+from scenarios import drawn
+
+WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
+SEED = os.environ.get("REKINDLE_SEED")
+YEARS_EACH = 0.25
+LIVES = 500 if WHOLE else 25
+"""In each of the eight parts."""
+
+
+def live(seed):
+    """One life; where it breaks a promise, it says which, after what, and how to see it again."""
+    host = Host(drawn(seed), seed)
+    try:
+        host.live(YEARS_EACH * YEAR)
+    except Exception as error:  # noqa: BLE001 - whatever it is, its seed is what helps
+        past = "\n".join(host.oracle.past)
+        pytest.fail(f"REKINDLE_SEED={seed}: {error!r}\n{past}")
+    return host
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600 if WHOLE else 300)
+@pytest.mark.parametrize("part", range(8))
+def test_years_of_faults(part):
+    """50 agent-years in CI, 1,000 in the whole sweep: no promise is broken at any step."""
+    began = time.process_time()
+    lives = [live(part * LIVES + number) for number in range(LIVES)]
+    took, years = time.process_time() - began, LIVES * YEARS_EACH
+    faults, launches = (sum(getattr(one, it) for one in lives) for it in ("faults", "launches"))
+    print(
+        f"\n{years:g} agent-years, {faults:,} faults, {launches:,} launches:"
+        f" {years / took:.1f} years a second"
+    )
+    assert faults > 300 * years
+    assert launches > 300 * years
+
+
+@pytest.mark.skipif(SEED is None, reason="REKINDLE_SEED names a life to live again")
+def test_the_seed_that_was_asked_for():
+    """One life, to look into."""
+    print("\n".join(live(int(SEED or 0)).oracle.past))
+
+
+def test_a_life_depends_on_its_seed_alone():
+    """Else no violation could be seen again."""
+    one, same, other = live(1), live(1), live(2)
+    assert list(one.oracle.past) == list(same.oracle.past)
+    assert list(one.oracle.past) != list(other.oracle.past)

@@ -1,0 +1,403 @@
+"""A supervisor over its whole life, and over the deaths of others, with a store in memory."""
+
+import itertools
+
+import pytest
+
+from rekindle.documents import event as events
+from rekindle.documents.launch import (
+    Called,
+    Capabilities,
+    Command,
+    Exit,
+    Opened,
+    Returned,
+    Said,
+    Usage,
+    Used,
+    Vitals,
+)
+from rekindle.documents.manifest import Budget, Persona
+from rekindle.documents.shape import Duration
+from rekindle.errors import ProgramMissingError, SupervisedError
+from rekindle.flows.keep_running import KeepRunning
+from rekindle.flows.world import Agent, InSafeMode, Waits, World
+from rekindle.policy import run as policy
+from rekindle.policy.settings import Limits, Restart, Runtime, Settings, Watch
+from rekindle.testing.memory import MemoryStore
+
+IDLE = Vitals(stopped=False, cpu_seconds=0.0, tools=0, tools_cpu_seconds=0.0)
+
+
+class Killed(BaseException):
+    """The supervisor is gone; nothing of it may run any more."""
+
+
+class Life:
+    """An agent whose launches are told beforehand; it is harness, processes and child at once."""
+
+    NAME, INSTALL, PASSED_ON, NEVER_PASSED_ON = "fake", "", (), ()
+    CAN = Capabilities()
+    pid, code, errors = 7, 0, ""
+
+    def __init__(self, clock):
+        self.clock, self.store = clock, MemoryStore(clock=clock)
+        self.seconds = 0.0
+        self.plays, self.starts, self.resting = [], [], []
+        self.told, self.notified, self.asked = [], [], []
+        self.signals, self.hand = 0, False
+        self.runtime = Runtime()
+        self.vital = IDLE
+        self.facts = {}
+
+    # What happens.
+
+    def passes(self, seconds):
+        self.seconds += seconds
+        self.clock.forward(seconds=seconds)
+
+    def rest(self, seconds):
+        self.passes(seconds)
+        if self.resting and self.seconds >= self.resting[0][0]:
+            self.resting.pop(0)[1]()
+
+    def after(self, seconds, do):
+        """While it rests."""
+        self.resting.append((self.seconds + seconds, do))
+
+    def says(self, desired):
+        run = self.store.read("a").projection.run
+        self.store.submit("a", policy.say(run, desired, self.clock()))
+
+    def restarts(self):
+        self.store.submit("a", events.RestartAsked(ts=self.clock()))
+
+    def presses(self, *, hand):
+        self.signals, self.hand = 1, hand
+
+    def is_killed(self):
+        raise Killed
+
+    # What the supervisor sees.
+
+    def command(self, start):
+        self.starts.append(start)
+        return Command(("fake",))
+
+    def start(self, argv, **how):
+        self.play = self.plays.pop(0)
+        if isinstance(self.play[0], Exception):
+            raise self.play[0]
+        self.asked = []
+        return self
+
+    def follow(self, every):
+        yield (Opened(self.starts[-1].session),)
+        for one in self.play[1:]:
+            if callable(one):
+                one()
+                yield None
+            elif isinstance(one, int | float):
+                for _ in range(int(one // 5)):
+                    self.passes(5)
+                    yield None
+                    if self.asked:
+                        return
+            else:
+                yield (one,)
+            if self.asked:
+                return
+
+    def ask_to_end(self):
+        self.asked.append("ask")
+
+    def kill(self):
+        self.asked.append("kill")
+
+    def read_stream(self, line):
+        return line
+
+    def usage(self, tail, windows):
+        return None
+
+    def classify(self, ended):
+        if ended.stopped:
+            return Exit("interrupted", "stopped")
+        found = self.play[0]
+        return found if isinstance(found, Exit) else Exit(found, found)
+
+    def boot(self):
+        return "boot"
+
+    def uptime(self):
+        return self.seconds
+
+    def vitals(self, pid, mark, **at):
+        return self.vital
+
+    def end_marked(self, mark, **how):
+        return 0
+
+    def run(self, **how):
+        agent = Agent(
+            name="a",
+            harness=self,
+            folder="/",
+            task="Ship it.",
+            rules="",
+            persona=Persona(),
+            environment={},
+            hook=(),
+            **self.facts,
+        )
+        world = World(
+            store=self.store,
+            processes=self,
+            settings=Settings(runtime=self.runtime),
+            clock=self.clock,
+            elapsed=lambda: self.seconds,
+            rest=self.rest,
+            interrupted=lambda: self.signals,
+            by_hand=lambda: self.hand,
+            goes_on=lambda: False,
+            tell=self.told.append,
+            notify=lambda what, words: self.notified.append(what),
+        )
+        self.signals = 0
+        return KeepRunning(agent, world, **how).run().kind
+
+    # What is known afterwards.
+
+    @property
+    def known(self):
+        return self.store.read("a").committed.run
+
+    def logged(self, kind):
+        return [one for one in self.store.log["a"] if isinstance(one, kind)]
+
+    @property
+    def resumed(self):
+        return [one.resumes for one in self.starts]
+
+    @property
+    def clean_exit(self):
+        return self.store.folder("a").clean_exit.text
+
+
+@pytest.fixture
+def life(clock):
+    return Life(clock)
+
+
+def test_crashes_are_paused_after_until_safe_mode(life):
+    """At once, then 10, 20, 40 s; the fifth ends in safe mode, told once, and nothing runs."""
+    life.plays = [("crash",)] * 5
+    life.after(1000, life.is_killed)
+    with pytest.raises(Killed):
+        life.run()
+    ends = [one.ts for one in life.logged(events.LaunchEnded)]
+    waits = [(b - a).total_seconds() for a, b in itertools.pairwise(ends)]
+    assert waits == [0, 10, 20, 40]
+    assert len(life.logged(events.SafeModeEntered)) == 1
+    assert life.notified == ["safe mode"]
+    assert isinstance(life.told[-1], InSafeMode)
+
+
+def test_safe_mode_outlives_supervisors_and_is_left_by_a_restart(life):
+    """Killed, kept by a watchdog, run by hand: it stays, and is entered and told once."""
+    life.plays = [("auth",)]
+    for how in ({}, {"kept": True}, {"kept": False}):
+        life.after(60, life.is_killed)
+        with pytest.raises(Killed):
+            life.run(**how)
+        assert life.known.is_safe
+    assert len(life.logged(events.SafeModeEntered)) == 1
+    assert (len(life.starts), life.notified) == (1, ["safe mode"])
+    life.plays = [("clean",)]
+    life.after(60, life.restarts)
+    assert life.run(kept=True) == "clean"
+    assert life.resumed == [False, True]
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_watchdog_s_supervisor_is_not_wanted_where_nobody_wants_it_to_run(life, done):
+    """After the end, and after a stop: it starts nothing and writes nothing."""
+    if done:
+        life.plays = [("clean",)]
+        life.run()
+    else:
+        life.says("stopped")
+    before = life.store.read("a").committed.seq
+    assert life.run(kept=True) == "unwanted"
+    assert life.store.read("a").committed.seq == before
+
+
+def test_a_clean_exit_is_marked_and_the_mark_taken_away(life):
+    """There while nobody is to start it again."""
+    gone = []
+    life.plays = [("clean", lambda: gone.append(life.clean_exit))] * 2
+    life.run()
+    assert life.clean_exit == f"{life.known.began} done\n"
+    life.run()
+    assert gone == [None, None]
+    assert life.clean_exit == f"{life.known.began} done\n"
+
+
+def test_ctrl_c_says_stopped_and_a_signal_from_elsewhere_does_not(life):
+    life.plays = [("crash", lambda: life.presses(hand=False))]
+    assert life.run() == "interrupted"
+    assert (life.known.desired, life.clean_exit) == ("running", None)
+    life.plays = [("crash", lambda: life.presses(hand=True))]
+    assert life.run(kept=True) == "interrupted"
+    assert life.known.desired == "stopped"
+    assert life.clean_exit == f"{life.known.began} stopped\n"
+    assert life.run(kept=True) == "unwanted"
+
+
+def test_a_stop_from_elsewhere_ends_the_agent_and_the_supervisor(life):
+    life.plays = [("crash", lambda: life.says("stopped"), 60)]
+    assert life.run() == "interrupted"
+    assert life.asked == ["ask"]
+    assert not life.known.is_over
+    life.plays = [("clean",)]
+    assert life.run() == "clean"
+    assert life.resumed == [False, True]
+
+
+def test_a_fresh_session_is_asked_for_once(life):
+    """The marker is consumed by the launch that heeds it."""
+    life.plays = [("crash",), ("crash",), ("clean",)]
+    life.plays[0] = ("crash", life.store.folder("a").ask_for_fresh)
+    life.run()
+    assert life.resumed == [False, False, True]
+    assert not life.store.folder("a").fresh.exists()
+
+
+def test_a_supervisor_that_takes_over_goes_on_with_the_wait(life):
+    """Nobody is woken before the reset, and the wait is written down and told once."""
+    reset = int(life.clock().timestamp()) + 7200
+    life.plays = [(Exit("limit", resets_at=reset),), ("clean",)]
+    life.after(600, life.is_killed)
+    with pytest.raises(Killed):
+        life.run()
+    assert life.run(kept=True) == "clean"
+    assert life.logged(events.LaunchStarted)[-1].ts.timestamp() >= reset
+    assert life.clock().timestamp() < reset + 5
+    assert len(life.logged(events.WaitStarted)) == 1
+    assert life.notified == ["limit"]
+    assert [type(one) for one in life.told].count(Waits) == 2
+
+
+@pytest.mark.parametrize("seconds", [-86_400, 86_400])
+def test_a_wait_ends_whichever_way_the_clock_is_set(life, seconds):
+    """Back: after the time that was planned, by the clock that nobody sets."""
+    life.plays = [(Exit("limit"),), ("clean",)]
+    life.after(60, lambda: life.clock.forward(seconds=seconds))
+    assert life.run() == "clean"
+    assert life.seconds <= 901
+
+
+def test_a_limit_that_is_not_waited_for_ends_the_run_and_the_next_one_goes_on(life):
+    life.runtime = Runtime(limits=Limits(wait=False))
+    life.plays = [("limit",), ("clean",)]
+    assert life.run() == "limit"
+    assert life.run(kept=True) == "unwanted"
+    assert life.run() == "clean"
+    assert life.resumed == [False, True]
+
+
+def used(tokens):
+    return Used(Usage(tokens, None, "reported", "model"))
+
+
+def test_spending_outlives_the_supervisor_and_ends_the_run(life):
+    """At most one turn too much; what is over is not kept, and goes on when there is more."""
+    life.facts = {"budget": Budget(tokens=100)}
+    life.plays = [("crash", used(60), 10, life.is_killed)]
+    with pytest.raises(Killed):
+        life.run()
+    life.plays = [("crash", used(50), 10, used(50), 10)]
+    assert life.run(kept=True) == "budget"
+    assert life.known.spent_of_run().tokens == 110
+    assert life.notified == ["budget"]
+    assert life.run(kept=True) == "unwanted"
+    life.facts = {"budget": Budget(tokens=200)}
+    life.plays = [("crash", 10, life.is_killed), ("clean",)]
+    with pytest.raises(Killed):
+        life.run()
+    assert life.run(kept=True) == "clean"  # it is kept again, after the operator has said so
+    assert life.known.spent_of_run().tokens == 110
+
+
+def test_a_restart_of_a_run_that_is_over_begins_a_new_one(life):
+    """Also where a watchdog starts the supervisor: else its budget would still be spent."""
+    life.facts = {"budget": Budget(tokens=100)}
+    life.plays = [("crash", used(150), 10), ("clean",)]
+    assert life.run() == "budget"
+    life.restarts()
+    assert life.run(kept=True) == "clean"
+    assert len(life.logged(events.RunStarted)) == 2
+    assert life.known.spent_of_run().tokens == 0
+
+
+def test_a_budget_is_not_kept_to_within_a_tool_call(life):
+    life.facts = {"budget": Budget(tokens=100)}
+    asked = []
+    shown = (Called("Bash", "c"), used(150), 60, lambda: asked.extend(life.asked), Returned("c"))
+    life.plays = [("crash", *shown, 10)]
+    assert life.run() == "budget"
+    assert (asked, life.asked) == ([], ["ask"])
+
+
+def test_a_hang_is_ended_in_its_time_and_a_long_call_is_not(life):
+    life.runtime = Runtime(watch=Watch(silence=Duration(120)))
+    life.plays = [("crash", 600), ("clean", Called("Bash", "c"), 7200, Returned("c"))]
+    assert life.run() == "clean"
+    first, second = life.logged(events.LaunchEnded)
+    assert (first.exit, second.exit) == ("hang", "clean")
+    assert 120 <= first.seconds <= 140
+    assert life.notified == ["hang", "hang"]
+    assert [one.ended for one in life.logged(events.HangNoticed)] == [True, False]
+
+
+def test_a_stopped_process_is_left_alone_and_has_its_time_when_it_goes_on(life):
+    """Its silence begins anew: it has had no time to say anything."""
+
+    def stops():
+        life.vital = Vitals(stopped=True, cpu_seconds=0.0, tools=0, tools_cpu_seconds=0.0)
+
+    def goes_on():
+        life.vital = IDLE
+
+    life.runtime = Runtime(watch=Watch(silence=Duration(120)))
+    life.plays = [("clean", stops, 3600, goes_on, 100, Said("here"), 10)]
+    assert life.run() == "clean"
+    assert [one.ended for one in life.logged(events.HangNoticed)] == [False]
+    life.plays = [("crash", stops, 3600, goes_on, 600), ("clean",)]
+    assert life.run() == "clean"
+    assert [one.ended for one in life.logged(events.HangNoticed)] == [False, False, True]
+
+
+def test_a_program_that_is_being_updated_counts_as_a_crash_where_nobody_sits(life):
+    """Who sits there is told at once."""
+    missing = (ProgramMissingError("fake", "No such file or directory"),)
+    life.plays = [missing]
+    with pytest.raises(ProgramMissingError):
+        life.run()
+    life.runtime = Runtime(restart=Restart(max_crashes=3))
+    life.plays = [missing, ("clean",)]
+    assert life.run(kept=True) == "clean"
+
+
+def test_two_watchdogs_start_one_supervisor(life):
+    """The second finds the lock taken, also when both had looked before."""
+    refused = []
+
+    def second():
+        with pytest.raises(SupervisedError):
+            life.run(kept=True)
+        refused.append(1)
+
+    life.plays = [("clean", second)]
+    assert life.run() == "clean"
+    assert (refused, len(life.starts)) == ([1], 1)

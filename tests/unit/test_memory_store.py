@@ -1,0 +1,116 @@
+"""The store in memory adds up to what the files add up to."""
+
+import msgspec
+import pytest
+
+from rekindle.documents import event as events
+from rekindle.errors import BusyError, SupervisedError
+from rekindle.policy import run as policy
+from rekindle.testing.memory import MemoryStore
+
+
+@pytest.fixture
+def memory(clock):
+    made = MemoryStore(clock=clock)
+    made.create("trades")
+    return made
+
+
+def happens(store, clock):
+    """A little of everything that a supervisor and its operator do."""
+    beat = events.Heartbeat(ts=clock(), session="one", tool="Bash", call="c1")
+    store.submit("trades", policy.say(store.read("trades").projection.run, "running", clock()))
+    store.submit("trades", beat, beat)  # hooks that are installed twice
+    store.submit("trades", beat)
+    clock.forward(seconds=5)
+    with store.writer("trades") as writer:
+        writer.fold()
+        writer.append(
+            events.RunStarted(ts=clock()),
+            events.CycleStarted(ts=clock(), cycle=1),
+            events.LaunchStarted(
+                ts=clock(),
+                launch="l1",
+                cycle=1,
+                session="one",
+                harness="fake",
+                boot="b",
+                uptime=1.0,
+            ),
+        )
+        writer.project()
+    store.submit("trades", events.RestartAsked(ts=clock(), fresh=True))
+    clock.forward(seconds=5)
+    with store.writer("trades") as writer:
+        writer.append(
+            events.LaunchEnded(
+                ts=clock(), launch="l1", cycle=1, session="one", exit="crash", run_tokens=7
+            )
+        )
+    return store.read("trades")
+
+
+def test_both_stores_know_the_same(store, memory, clock):
+    """But for where each record stood in the inbox, which memory has none of."""
+    began = clock.time
+    filed = happens(store, clock)
+    clock.time = began
+    kept = happens(memory, clock)
+    for seen in (kept.committed, kept.projection):
+        assert msgspec.structs.replace(seen, cursors={}) == msgspec.structs.replace(
+            filed.committed, cursors={}
+        )
+    assert kept.pending == ()
+
+
+def test_readers_see_what_is_not_folded_yet(memory, clock):
+    memory.report("trades", events.LoopAdded(ts=clock(), id="rate", text="How many?"))
+    seen = memory.read("trades")
+    assert "rate" in seen.projection.loops
+    assert "rate" not in seen.committed.loops
+    assert len(seen.pending) == 1
+    with memory.writer("trades") as writer:
+        writer.fold()
+    assert "rate" in memory.read("trades").committed.loops
+    assert memory.read("trades").pending == ()
+
+
+def test_one_writer_and_one_supervisor(memory, clock):
+    word = events.DesiredSaid(ts=clock(), desired="running")
+    with memory.writer("trades"):
+        assert memory.submit("trades", word) is False  # kept, for whoever writes next
+        with pytest.raises(BusyError), memory.writer("trades"):
+            pass
+    with memory.supervising("trades"):
+        assert memory.is_supervised("trades")
+        with pytest.raises(SupervisedError), memory.supervising("trades"):
+            pass
+    assert not memory.is_supervised("trades")
+
+
+def test_the_markers_and_the_log(memory, clock):
+    folder = memory.folder("trades")
+    folder.ask_for_fresh()
+    assert folder.fresh.exists()
+    folder.fresh.unlink()
+    with pytest.raises(FileNotFoundError):
+        folder.fresh.unlink()
+    folder.mark_clean_exit(3, "done")
+    assert folder.clean_exit.text == "3 done\n"
+    assert memory.document("trades", "relay") is None
+    memory.submit("trades", events.RestartAsked(ts=clock()))
+    assert [one.kind for one in memory.events_since("trades", 1)] == ["restart.asked"]
+
+
+def test_what_is_long_over_is_forgotten(clock):
+    """As a snapshot would: else thousands of years would not fit."""
+    memory = MemoryStore(clock=clock, keep=10)
+    for number in range(300):
+        with memory.writer("trades") as writer:
+            writer.append(
+                events.LaunchEnded(
+                    ts=clock(), launch=f"l{number}", cycle=1, session="one", exit="crash"
+                )
+            )
+    assert len(memory.read("trades").committed.attempts) < 150
+    assert len(memory.log["trades"]) == 10
