@@ -853,6 +853,7 @@ FAULTS = {
     "last turn": _last_turn,
     "broken session": _session_breaks,
     "full window": _ends_often("context-full", 1),
+    "costly": _ends_often("costly", 1),
     "somebody interrupts": _ends_often("interrupted", 4),
     "overload": _outage("overload"),
     "network": _outage("network"),

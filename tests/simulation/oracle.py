@@ -336,7 +336,7 @@ class Oracle:
             self._session = process.session
         elif not process.resumes:
             self._session = ""
-        self._must_be_fresh = cause == "context-full" or self._failed_resumes >= 2
+        self._must_be_fresh = cause in {"context-full", "costly"} or self._failed_resumes >= 2
 
     def _count(self, cause, seconds, told):
         """Keep count of what happened, in the words of the promise."""

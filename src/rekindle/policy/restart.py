@@ -23,7 +23,7 @@ LOST = "lost"
 """How a launch ended whose supervisor had gone before it."""
 
 Reaction = Literal[
-    "done", "restart", "replace", "again", "resume", "refresh", "wait", "retry", "person"
+    "done", "restart", "replace", "again", "resume", "refresh", "renew", "wait", "retry", "person"
 ]
 MEANINGS: dict[Reaction, str] = {
     "done": "the cycle is over",
@@ -32,6 +32,7 @@ MEANINGS: dict[Reaction, str] = {
     "again": "again: the first time at once, then after pauses that double; counts as nothing",
     "resume": "again at once, after many in a row with pauses; counts as nothing",
     "refresh": "a fresh session at once; when that fills up too, safe mode",
+    "renew": "a fresh session at once; counts as nothing",
     "wait": "again when the usage limit has passed",
     "retry": "again after pauses that double, as long as it takes; counts as nothing",
     "person": "safe mode: only a person can mend it",
@@ -43,7 +44,7 @@ REACTIONS: dict[str, Reaction] = {
     "resume-failed": "replace",
     LOST: "resume",
     "context-full": "refresh",
-    "costly": "refresh",
+    "costly": "renew",
     "limit": "wait",
     "overload": "retry",
     "network": "retry",

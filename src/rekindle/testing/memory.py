@@ -52,6 +52,9 @@ class MemoryFolder:
     def document(self, name: str) -> Path:
         return self.path / f"{name}.md"
 
+    def weigh(self, _launch: str) -> Marker:
+        return Marker()
+
     def ask_for_fresh(self) -> None:
         self.fresh.text = ""
 
