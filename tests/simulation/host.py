@@ -60,7 +60,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
     mix: dict[str, float]
     """How often each fault comes, as weights."""
-    gap: float = 18 * HOUR
+    gap: float = 22 * HOUR
     """The mean time between two faults."""
     runtime: Runtime = Runtime()
     """What the manifest says, and the oracle holds the supervisor to."""
