@@ -112,6 +112,8 @@ class Oracle:
             self._last not in PERSON, f"a launch that only a person can mend: {self._last}"
         )
         self.require(self._last != "clean", "a launch although it was done")
+        full_twice = self._last == "context-full" == self._before
+        self.require(not full_twice, "a launch after two windows in a row that filled up")
         self.require(self._limits.wait or self._last != "limit", "a limit was waited for")
         if not self._blurred:
             self.require(

@@ -99,12 +99,10 @@ def verdict(  # noqa: PLR0911 - one answer for each kind of end
         return Safe(last.exit, last.words)
     if crashes(tried, now, runtime.restart) >= runtime.restart.max_crashes:
         return Safe("crash", last.words)
-    until = _until(tried, reaction, now, runtime.restart)
-    if until <= now:
-        return None
     if reaction == "wait" and not runtime.limits.wait:
         return Stop("limit", last.words)
-    return Wait(until, last.exit, last.seq)
+    until = _until(tried, reaction, now, runtime.restart)
+    return Wait(until, last.exit, last.seq) if until > now else None
 
 
 def crashes(tried: Sequence[Attempt], now: datetime, limits: Restart) -> int:
