@@ -25,7 +25,8 @@ TMUX_SESSION = "rekindle"
 
 def supervisor(name: str, *words: str) -> list[str]:
     """The command that runs an agent."""
-    return [sys.executable, "-m", "rekindle", "run", name, *words]
+    # -P: nothing in the project's folder is a module of ours.
+    return [sys.executable, "-P", "-m", "rekindle", "run", name, *words]
 
 
 def start(project: Project, store: FileStore, name: str, *words: str) -> int:
