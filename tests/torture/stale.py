@@ -50,7 +50,8 @@ def listen() -> None:
         sent(fd, number, *more)
 
     def kill(pid: int, number: int) -> None:
-        signalled[pid] += number != 0
+        if number:  # zero only asks
+            signalled[pid] += 1
         killed(pid, number)
 
     def killpg(group: int, number: int) -> None:
