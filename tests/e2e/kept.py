@@ -68,13 +68,13 @@ class Kept:
         return self.place.start(argv, env=environment, cwd=self.project)
 
     def kill(self, *pids: int) -> datetime:
-        """Kill them, and return when that was."""
+        """Kill them all at once, and return when that was."""
         assert pids
-        living = self.place.living()
-        assert set(pids) <= set(living), f"{pids} are not all among {living}"
-        now = datetime.now(UTC)
-        for pid in pids:
-            self.place.signal(pid, signal.SIGKILL)
+        # Stopped first: none of them sees another die.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            now = datetime.now(UTC)
+            for pid in pids:
+                self.place.signal(pid, number)
         self.place.wait_for(lambda: not set(pids) & set(self.place.living()))
         return now
 
@@ -104,7 +104,9 @@ class Kept:
         """Exactly one of everything, and nothing of what was before."""
         assert self.rekindle.tools() == []
         assert len(self.rekindle.agents()) == 1
-        assert len(self.supervisors()) == 1
+        # Where the host is slow, more than one is started; whoever has not got the lock ends.
+        self.wait_for(lambda: len(self.supervisors()) == 1)
+        assert len(self.rekindle.agents()) == 1
 
     def asked(self, step: Step) -> Request:
         return self.cli.asked(step)
