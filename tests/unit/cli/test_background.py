@@ -1,8 +1,10 @@
 """Supervisors in the background: what is started there, and with what."""
 
+import signal
+
 import pytest
 
-from unit.cli.test_run import Project
+from unit.cli.test_run import MANIFEST, Project
 
 
 @pytest.fixture
@@ -25,3 +27,31 @@ def test_the_service_takes_none_of_them_either(project):
     """The unit starts the daemon in the project's folder."""
     unit = project("service", "install", "--kind", "systemd", "--print").out
     assert '"-P" "-m" "rekindle" "daemon"' in unit
+
+
+def test_a_daemon_outlives_a_manifest_that_cannot_be_read(project):
+    """Somebody is writing it: it is said, and what is mended counts."""
+    manifest = project.path / "rekindle.yaml"
+    watched = MANIFEST + "runtime:\n  watch: {every: 0.2s}\n"
+    manifest.write_text(watched)
+    project.claude(
+        """
+        open(f"up-{os.getppid()}", "w").close()
+        time.sleep(600)
+        """
+    )
+    daemon = project.start("daemon")
+    project("up")
+
+    def came_up():
+        return {int(path.name.split("-")[1]) for path in project.path.glob("up-*")}
+
+    project.place.wait_for(lambda: len(came_up()) == 1)
+    manifest.write_text(watched + "  what is this\n")
+    project.place.wait_for(lambda: "rekindle.yaml" in daemon.out, 20)
+    manifest.write_text(watched)
+    (supervisor,) = came_up()
+    project.place.signal(supervisor, signal.SIGKILL)
+    project.place.wait_for(lambda: len(came_up()) == 2, 20)
+    assert daemon.pid in project.place.living()
+    project("stop")
