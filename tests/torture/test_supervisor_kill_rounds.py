@@ -94,6 +94,7 @@ class Rounds:
     def __init__(self, place: Place, folder: Path) -> None:
         self.place, self.path = place, folder / "project"
         self.path.mkdir()
+        self._killed: set[int] = set()
         programs = folder / "programs"
         programs.mkdir()
         self._environment = {
@@ -124,21 +125,23 @@ class Rounds:
         found = self.place.living().items()
         return [pid for pid, argv in found if {"rekindle", "run"} <= set(argv)]
 
-    def until_up(self, count: int) -> tuple[int, int]:
-        """The numbers of the agent and its supervisor, once so many have come up."""
+    def until_up(self) -> tuple[int, int]:
+        """The numbers of an agent and its supervisor, once both live that nobody has killed."""
 
         def found() -> tuple[int, int] | None:
-            ups = self.kept("up")
-            if len(ups) < count:
-                return None
-            agent, supervisor = map(int, ups[-1][1:])
-            return (agent, supervisor) if agent in self.place.living() else None
+            for _, *numbers in reversed(self.kept("up")[-2:]):
+                agent, supervisor = map(int, numbers)
+                both = {agent, supervisor}
+                if not both & self._killed and both <= set(self.place.living()):
+                    return agent, supervisor
+            return None
 
         both: tuple[int, int] = self.place.wait_for(found, 30)
         return both
 
     def kill(self, pid: int) -> None:
         """Kill it, unless it was quicker: an agent ends when its supervisor has."""
+        self._killed.add(pid)
         try:
             self.place.signal(pid, signal.SIGKILL)
         except AssertionError as error:
@@ -154,9 +157,9 @@ def rounds(place: Place, in_memory: Path) -> Rounds:
     return Rounds(place, in_memory)
 
 
-def strike(rounds: Rounds, rng: random.Random, victim: str, up: int) -> None:
+def strike(rounds: Rounds, rng: random.Random, victim: str) -> None:
     """Kill, at some moment; afterwards its supervisor is gone, or is about to start it again."""
-    agent, supervisor = rounds.until_up(up)
+    agent, supervisor = rounds.until_up()
     time.sleep(rng.uniform(0, 0.15))  # no waiting for anything: the moment is what is tried
     first, second = (agent, supervisor) if rng.random() < 0.5 else (supervisor, agent)
     for pid in (
@@ -182,17 +185,13 @@ def test_one_comes_back_each_time(rounds: Rounds):
     rounds("up")
     daemon = None
     done: collections.Counter[str] = collections.Counter()
-    up = 1
     for number in range(ROUNDS):
         victim = rng.choice(VICTIMS)
-        strike(rounds, rng, "supervisor" if victim == "unborn" else victim, up)
-        # Not: that it was the last to come up. Killed late, it may have come up once more.
-        up = len(rounds.kept("up")) + 1
+        strike(rounds, rng, "supervisor" if victim == "unborn" else victim)
         if victim == "unborn":
             if daemon is None:
                 rounds("watch", "--once")
             kill_unborn(rounds, rng)
-            up = len(rounds.kept("up")) + 1
         if number % 10 == 0:
             # Looked after by a daemon for a while, then by nobody but who looks once.
             if daemon is None:
@@ -205,9 +204,9 @@ def test_one_comes_back_each_time(rounds: Rounds):
             rounds("watch", "--once")
         done[victim] += 1
         assert rounds.kept("fault") == [], f"round {number}, {victim}, seed {SEED}"
-    rounds.until_up(up)
+    rounds.until_up()
     rounds("stop")
-    assert rounds.supervisors() == []
+    rounds.place.wait_for(lambda: not rounds.supervisors(), 30)
     hold(rounds, dict(done))
 
 
