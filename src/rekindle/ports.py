@@ -7,7 +7,17 @@ from typing import Any, Protocol
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles, Installation, Muted
-from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Seen, Start, Usage, Vitals
+from rekindle.documents.launch import (
+    Capabilities,
+    Command,
+    Ended,
+    Exit,
+    Seen,
+    Start,
+    Usage,
+    Used,
+    Vitals,
+)
 
 
 class Harness(Protocol):
@@ -52,6 +62,9 @@ class Harness(Protocol):
     def read_stream(self, line: bytes) -> tuple[Seen, ...]: ...
 
     def usage(self, tail: bytes, windows: Mapping[str, int]) -> Usage | None: ...
+
+    def turn(self, line: bytes) -> Used | None:
+        """The turn that a line of a transcript tells of; None: it tells of none."""
 
     def holds(self, transcript: Iterable[bytes], prompt: str) -> bool:
         """Whether the lines of a transcript still have the prompt that a hook told of, by its id.

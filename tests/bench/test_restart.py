@@ -24,7 +24,7 @@ agents:
   trades:
     harness: claude-code
 runtime:
-  restart: {{max_crashes: {CRASHES + 1}}}
+  restart: {{max_crashes: {CRASHES + 1}, cooldown: 0s}}
 """
 STAND_IN = """\
 import time
@@ -42,12 +42,12 @@ PROGRAM = """\
 import subprocess, sys, time
 from pathlib import Path
 from rekindle import config
-from rekindle.wiring.run import run_cycle
+from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
 python, stand_in = sys.argv[1:]
 project = config.load(Path.cwd())
-outcome = run_cycle(project, open_store(project), "trades", lambda _: None,
-                    program=(python, "-I", "-S", stand_in))
+outcome = keep_running(project, open_store(project), "trades", lambda _: None, once=True,
+                       program=(python, "-I", "-S", stand_in))
 import json
 starts = []
 for _ in range(20):

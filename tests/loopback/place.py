@@ -73,7 +73,11 @@ class Place:
 
     def processes(self) -> list[list[str]]:
         """The command lines of all that lives in here."""
-        return [one["argv"] for one in self._ask(do="list")["processes"]]
+        return list(self.living().values())
+
+    def living(self) -> dict[int, list[str]]:
+        """The same, by the numbers that they have in here."""
+        return {one["pid"]: one["argv"] for one in self._ask(do="list")["processes"]}
 
     def wait_for(self, found: Callable[[], Any], timeout: float = 60) -> Any:
         """What `found` returns, once it returns something."""

@@ -74,7 +74,9 @@ def _service(folder: Path) -> units.Service:
     if not str(folder).isprintable():
         raise UsageError(f"{str(folder)!r} cannot stand in a unit", hint="rename the folder")
     name = f"rekindle-{derived_id(str(folder))}"
-    return units.Service(name, (sys.executable, "-m", "rekindle", "daemon"), str(folder), kept)
+    return units.Service(
+        name, (sys.executable, "-P", "-m", "rekindle", "daemon"), str(folder), kept
+    )
 
 
 def _path(kind: str, name: str) -> Path:

@@ -84,6 +84,7 @@ class Follow:
         meter: Meter,
         primer_tokens: int | None = None,
     ) -> None:
+        """With `primer_tokens`, a fresh session may be taken instead of this one."""
         self._origin, self._agent, self._world, self._child = origin, agent, world, child
         self._watched, self._meter = watched, meter
         self.ending: Exit | None = None
@@ -94,7 +95,9 @@ class Follow:
         self._transcript = ""
         self._grown = 0
         self._active: object = None
-        self._turn: Usage | None = None
+        self._counted_to = 0
+        """How far the transcript's turns have been counted."""
+        self._find_transcript()
         self._vitals: Vitals | None = None
         self._noticed = ""
         self._is_excused = False
@@ -105,7 +108,6 @@ class Follow:
         self._mark = world.store.folder(agent.name).weigh(origin.launch)
 
     def to_the_end(self) -> None:
-        """`primer_tokens` is given where a fresh session may be taken instead of this one."""
         # Closed whatever happens: a traceback would keep it, and with it the person's terminal.
         with closing(self._child.follow(_TICK_SECONDS)) as lines:
             self._follow(lines)
@@ -118,12 +120,13 @@ class Follow:
                 self._sign(now)
                 self._take(line, now)
             else:
-                if self._weighs or now - self._folded_at >= FOLD_EVERY_SECONDS:
+                if self._weighs or now - self._folded_at >= self._fold_every():
                     self._folded_at = now
                     self._fold(now)
                 if now - self._looked_at >= min(watch.every, watch.silence / 4):
                     self._look(now)
                 self._obey()
+            self._count_turns()
             self._keep_to_budget()
 
     def _take(self, line: bytes, now: float) -> None:
@@ -165,6 +168,11 @@ class Follow:
         self._sign_at = now
         self._noticed = ""
 
+    def _fold_every(self) -> float:
+        """Soon, where the turns stand in a transcript of which only a hook can tell."""
+        is_blind = self._agent.budget is not None and self._agent.harness.CAN.hooks
+        return _TICK_SECONDS if is_blind and not self._transcript else FOLD_EVERY_SECONDS
+
     def _fold(self, now: float) -> None:
         """Take over what hooks reported; a full disk must not end the agent's work."""
         try:
@@ -181,7 +189,6 @@ class Follow:
         life = known.lives.get(self._origin.session or self._watched.opened)
         self._transcript = life.transcript if life is not None else ""
         self._weigh(life)
-        self._read_turn()
         if known.last_active != self._active:
             self._active = known.last_active
             self._sign(now)
@@ -212,14 +219,31 @@ class Follow:
             self._end(Exit("costly", words))
         self._mark.unlink(missing_ok=True)
 
-    def _read_turn(self) -> None:
-        """Of a CLI whose stream tells no turns: the last one, from its transcript."""
-        if self._watched.usage is None and self._agent.budget is not None and self._transcript:
-            tail = transcripts.tail(self._transcript)
-            found = self._agent.harness.usage(tail, {}) if tail else None
-            if found is not None and found != self._turn:
-                self._turn = found
-                self._meter.take(Used(found))
+    def _find_transcript(self) -> None:
+        """Of a session that goes on: what stands in it by now, earlier launches have counted."""
+        if self._origin.resumes and self._agent.budget is not None:
+            lives = self._world.store.read(self._agent.name).projection.lives
+            life = lives.get(self._origin.session)
+            self._transcript = life.transcript if life is not None else ""
+            self._counted_to = transcripts.size(self._transcript) if self._transcript else 0
+
+    def _count_turns(self) -> None:
+        """Of a CLI whose stream tells no turns, from its transcript; every one of them counts."""
+        if self._watched.usage is not None or self._agent.budget is None or not self._transcript:
+            return
+        if transcripts.size(self._transcript) <= self._counted_to:
+            return
+        found = transcripts.since(self._transcript, self._counted_to)
+        self._counted_to += len(found)
+        turns = [used for line in found.splitlines() if (used := self._agent.harness.turn(line))]
+        if not turns:
+            return
+        # Which model it was may stand in lines of their own.
+        last = self._agent.harness.usage(transcripts.tail(self._transcript), {})
+        for used in turns:
+            model = used.usage.model or (last.model if last else "")
+            usage = msgspec.structs.replace(used.usage, model=model)
+            self._meter.take(Used(usage, used.turn))
 
     def _look(self, now: float) -> None:
         """Does it hang?"""

@@ -17,6 +17,17 @@ def tail(path: str) -> bytes:
         return b""
 
 
+def since(path: str, start: int) -> bytes:
+    """The whole lines from a place on."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            file.seek(start)
+            found = file.read(_LINE_BYTES)
+            return found[: found.rfind(b"\n") + 1]
+    except OSError:
+        return b""
+
+
 def ends(path: str) -> bytes:
     """Its beginning and its end."""
     try:

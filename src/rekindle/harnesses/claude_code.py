@@ -48,6 +48,7 @@ __all__ = [
     "read_hook",
     "read_stream",
     "told",
+    "turn",
     "usage",
 ]
 
@@ -235,6 +236,13 @@ def _refuse_unprintable(rules: Iterable[str]) -> None:
             raise UnenforceableError(
                 "Claude Code", rule, hint="write it on one line, without control characters"
             )
+
+
+def turn(line: bytes) -> Used | None:
+    """A transcript tells of a turn as the stream does, in as many pieces."""
+    if b'"usage"' not in line:
+        return None
+    return next((one for one in read_stream(line) if isinstance(one, Used)), None)
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:

@@ -29,6 +29,7 @@ from rekindle.documents.launch import (
     Seen,
     Start,
     Usage,
+    Used,
 )
 from rekindle.documents.manifest import Permissions
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
@@ -52,6 +53,7 @@ __all__ = [
     "read_stream",
     "told",
     "trust",
+    "turn",
     "usage",
 ]
 
@@ -268,6 +270,23 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
     if window:
         return Usage(tokens, window, "reported", model)
     return Usage(tokens, None, "unknown", model).within(windows)
+
+
+def turn(line: bytes) -> Used | None:
+    """What the API counted, once for each of its answers; what is summed up beside it is not read.
+
+    Its stream tells only at the end what it took.
+    """
+    if b'"token_usage_record"' not in line:
+        return None
+    record = parsed(line)
+    payload = mapping(record.get("payload"))
+    counted = mapping(payload.get("usage"))
+    tokens, written = count(counted.get("input_tokens")), count(counted.get("output_tokens"))
+    if record.get("type") != "token_usage_record" or tokens is None:
+        return None
+    found = Usage(tokens, None, "unknown", written=written or 0)
+    return Used(found, word(payload.get("response_id")))
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:

@@ -12,7 +12,17 @@ from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.identity import one_line
-from rekindle.documents.launch import Capabilities, Command, Ended, Exit, Said, Seen, Start, Usage
+from rekindle.documents.launch import (
+    Capabilities,
+    Command,
+    Ended,
+    Exit,
+    Said,
+    Seen,
+    Start,
+    Usage,
+    Used,
+)
 from rekindle.documents.manifest import Permissions
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import verdicts
@@ -85,6 +95,10 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:  # noqa: ARG001 - it keeps none
+    return None
+
+
+def turn(line: bytes) -> Used | None:  # noqa: ARG001 - as above
     return None
 
 

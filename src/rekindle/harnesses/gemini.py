@@ -33,6 +33,7 @@ from rekindle.documents.launch import (
     Seen,
     Start,
     Usage,
+    Used,
 )
 from rekindle.errors import UsageError
 from rekindle.harnesses import foreign, hookwords
@@ -54,6 +55,7 @@ __all__ = [
     "read_hook",
     "read_stream",
     "told",
+    "turn",
     "usage",
 ]
 
@@ -251,6 +253,20 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
             found = Usage(tokens, window, "estimated" if window else "unknown", model)
             return found.within(windows)
     return None
+
+
+def turn(line: bytes) -> Used | None:
+    """What a message of the model's took; it is written again when more of it is known."""
+    if b'"tokens"' not in line:
+        return None
+    record = foreign.parsed(line)
+    counted = foreign.mapping(record.get("tokens"))
+    tokens, total = foreign.count(counted.get("input")), foreign.count(counted.get("total"))
+    if record.get("type") != "gemini" or tokens is None:
+        return None
+    written = max(0, (total or tokens) - tokens)
+    model = foreign.word(record.get("model"))
+    return Used(Usage(tokens, None, "unknown", model, written), foreign.word(record.get("id")))
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - it gives them no ids

@@ -11,7 +11,7 @@ import msgspec
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents import manifest
-from rekindle.errors import UsageError
+from rekindle.errors import RekindleError, UsageError
 from rekindle.flows.watch_agents import Looked, WatchAgents
 from rekindle.policy import environment
 from rekindle.ports import Harness
@@ -25,7 +25,8 @@ TMUX_SESSION = "rekindle"
 
 def supervisor(name: str, *words: str) -> list[str]:
     """The command that runs an agent."""
-    return [sys.executable, "-m", "rekindle", "run", name, *words]
+    # -P: nothing in the project's folder is a module of ours.
+    return [sys.executable, "-P", "-m", "rekindle", "run", name, *words]
 
 
 def start(project: Project, store: FileStore, name: str) -> int:
@@ -100,8 +101,13 @@ def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:
             changed = _stamp(project.path)
             if changed != stamp:
                 stamp = changed
-                project = config.load(folder)
-                watching = _watching(project, open_store(project))
+                try:
+                    project = config.load(folder)
+                except RekindleError as error:
+                    # Somebody is writing it: until it is mended, what it said before counts.
+                    tell(Looked(manifest.FILE, started=False, words=str(error)))
+                else:
+                    watching = _watching(project, open_store(project))
             for found in watching.look(list(project.manifest.agents)):
                 if found.started or told.get(found.agent) != found:
                     tell(found)

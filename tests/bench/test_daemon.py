@@ -1,0 +1,106 @@
+"""What a daemon costs that looks after many agents, none of which needs it.
+
+Its processor time and its memory are the kernel's own figures. The time is taken over two of its
+intervals, so that whole looks are in it, with everything that it does in between.
+"""
+
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rekindle import config
+from rekindle.documents import event as events
+from rekindle.policy import run as policy
+from rekindle.policy.settings import Watch
+from rekindle.system import clock
+from rekindle.wiring.store import open_store
+
+pytestmark = pytest.mark.bench
+
+AGENTS = 1_000
+LOOKS = 2
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def idle(project: Path) -> None:
+    """Agents whose run is over, or that the operator has stopped, each with a past."""
+    names = [f"agent-{number:04}" for number in range(AGENTS)]
+    entries = "".join(f"  {name}: {{harness: claude-code}}\n" for name in names)
+    (project / "rekindle.yaml").write_text(f"version: 1\nagents:\n{entries}")
+    (project / "PROMPT.md").write_text("Ship it.\n")
+    store, rng, now = open_store(config.load(project)), random.Random(1), clock.now()
+    for name in names:
+        with store.writer(name) as writer:
+            run = writer.projection.run
+            writer.append(policy.say(run, "running", now), events.RunStarted(ts=now))
+            for number in range(rng.randrange(20)):
+                writer.append(events.Heartbeat(ts=now, session="s", call=f"{number}"))
+            if rng.random() < 0.5:
+                writer.append(events.RunEnded(ts=now, outcome="done"))
+            else:
+                writer.append(policy.say(writer.projection.run, "stopped", now))
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / TICKS
+
+
+def peak_megabytes(pid: int) -> float:
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return int(found[1]) / 1024
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In memory where that is: to make a thousand agents durable takes a disk its time."""
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
+        yield Path(made)
+
+
+def test_a_thousand_idle_agents_cost_next_to_nothing(folder):
+    """Under 2 % of a core and 120 MB, at the interval that it has by default."""
+    project = folder / "project"
+    project.mkdir()
+    idle(project)
+    said = folder / "said"
+    # Not in a place of its own: the figures are read by its number out here.
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+    argv = [sys.executable, "-I", "-m", "rekindle", "daemon"]
+    with said.open("wb") as words:
+        daemon = subprocess.Popen(argv, cwd=project, env=environment, stdout=words, stderr=words)
+    try:
+        deadline = time.monotonic() + 60
+        while said.read_bytes().count(b"\n") < AGENTS:
+            assert daemon.poll() is None, said.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        first = cpu_seconds(daemon.pid)
+        seconds = LOOKS * float(Watch().every)
+        began = time.monotonic()
+        time.sleep(seconds)  # what is measured, not waited for
+        share = (cpu_seconds(daemon.pid) - first) / (time.monotonic() - began)
+        peak = peak_megabytes(daemon.pid)
+    finally:
+        daemon.terminate()
+        daemon.wait(30)
+    print(
+        f"\n{AGENTS} idle agents: {share:.2%} of a core over {seconds:.0f} s, peak {peak:.0f} MB;"
+        f" first look {first:.1f} s of it, with the start"
+    )
+    told = said.read_text()
+    assert told.count("its run is over") + told.count("stopped, as the operator said") == AGENTS
+    assert "started" not in told
+    assert seconds >= 20
+    assert share < 0.02
+    assert peak < 120

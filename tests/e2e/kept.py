@@ -1,0 +1,150 @@
+"""An agent of a real CLI that is kept alive: by its supervisor, and that by a watchdog."""
+
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from e2e.sandbox import WORK, Rekindle
+from loopback.log import Request
+from loopback.model import Model
+from loopback.place import Place, Started
+from loopback.sandbox import KEY
+from loopback.script import Step, ToolCall
+from torture.clis import Cli
+
+EVERY_SECONDS: Final = 1.0
+"""How often the watchdog looks here."""
+_RUNTIME: Final = "runtime:\n  watch: {every: 1s}\n"
+_KEYS: Final = {"claude-code": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY"}
+
+
+class Kept:
+    def __init__(self, name: str, sandbox: Any, model: Model, place: Place) -> None:
+        self.cli, self.model, self.place = Cli(name, sandbox, model, place), model, place
+        self.rekindle: Rekindle = self.cli.supervised()
+        self.project: Path = sandbox.project
+        self.folder = self.project / ".rekindle/agents/trades"
+        # Keys are in nobody's memory: whoever has cron or a service start it says them here.
+        self.configure()
+
+    def configure(self, runtime: str = _RUNTIME, **agent: Any) -> None:
+        """Write the manifest anew, with more for the agent."""
+        manifest = self.project / "rekindle.yaml"
+        if not hasattr(self, "_plain"):
+            self._plain = manifest.read_text()
+        more = {"env": {_KEYS[self.cli.name]: KEY}, **agent}
+        lines = "".join(f"    {key}: {json.dumps(value)}\n" for key, value in more.items())
+        anchor = "    prompt: PROMPT.md\n"
+        manifest.write_text(self._plain.replace(anchor, anchor + lines) + runtime)
+
+    def moved(self, place: Place) -> "Kept":
+        """The same disk in another place: the host was started anew."""
+        self.place = self.rekindle.place = self.cli.place = place
+        return self
+
+    def shell(self, line: str, **more: Any) -> ToolCall:
+        call = self.cli.kind.shell(line)
+        return ToolCall(call.name, call.input, **more)
+
+    def long_call(self) -> ToolCall:
+        """Ten minutes of work in a session of its own, so that no death takes it along."""
+        return self.shell(f"{shlex.join(['setsid', sys.executable, '-c', WORK])} & wait")
+
+    # What is done to it
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        return self.rekindle(*arguments, code=code)
+
+    def start(self, *arguments: str) -> Started:
+        return self.rekindle.start(*arguments)
+
+    def start_as(self, argv: Sequence[str], environment: Mapping[str, str]) -> Started:
+        """Start our own program as somebody else does: cron, a service."""
+        return self.place.start(argv, env=environment, cwd=self.project)
+
+    def kill(self, *pids: int) -> datetime:
+        """Kill them all at once, and return when that was."""
+        assert pids
+        # Stopped first: none of them sees another die.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            now = datetime.now(UTC)
+            for pid in pids:
+                self.place.signal(pid, number)
+        self.place.wait_for(lambda: not set(pids) & set(self.place.living()))
+        return now
+
+    def works(self) -> int:
+        """Wait until its tool call goes on; the number of the CLI's process."""
+        pid = self.rekindle.wait_until_hooked()
+        assert len(self.rekindle.tools()) == 1
+        return pid
+
+    # What is seen of it
+
+    def supervisors(self) -> list[int]:
+        return self._ours("run")
+
+    def daemons(self) -> list[int]:
+        return self._ours("daemon")
+
+    def _ours(self, command: str) -> list[int]:
+        found = self.place.living().items()
+        return [
+            pid
+            for pid, argv in found
+            if "rekindle" in argv[:4] and command in argv[:5] and "-m" in argv[:3]
+        ]
+
+    def is_alone(self) -> None:
+        """Exactly one of everything, and nothing of what was before."""
+        assert self.rekindle.tools() == []
+        assert len(self.rekindle.agents()) == 1
+        # Where the host is slow, more than one is started; whoever has not got the lock ends.
+        self.wait_for(lambda: len(self.supervisors()) == 1)
+        assert len(self.rekindle.agents()) == 1
+
+    def asked(self, step: Step) -> Request:
+        return self.cli.asked(step)
+
+    def log(self, kind: str = "") -> list[dict[str, Any]]:
+        """The log as it is on disk: whatever reads it by our own program would fold it first."""
+        path = self.folder / "ops.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        found = [json.loads(line) for line in lines]
+        return [one for one in found if kind in {"", one["kind"]}]
+
+    def until(self, kind: str, count: int = 1, timeout: float = 30) -> dict[str, Any]:
+        """Wait until the log has so many of a kind; the last of them."""
+        self.wait_for(lambda: len(self.log(kind)) >= count, timeout)
+        return self.log(kind)[count - 1]
+
+    def wait_for(self, found: Callable[[], Any], timeout: float = 30) -> Any:
+        return self.place.wait_for(found, timeout)
+
+    def output(self) -> str:
+        """What its supervisors in the background have said."""
+        path = self.folder / "run/output.log"
+        return path.read_text() if path.exists() else ""
+
+    def exits(self) -> list[str]:
+        return [one["exit"] for one in self.log("launch.ended")]
+
+    def sessions(self) -> list[str]:
+        """Of its launches, in order; a CLI that names its sessions itself says it at the end."""
+        ended = {one["launch"]: one["session"] for one in self.log("launch.ended")}
+        return [ended.get(one["launch"], one["session"]) for one in self.log("launch.started")]
+
+    def is_over(self) -> None:
+        """Wait until its work is done, and nothing is left of it."""
+        self.until("run.ended")
+        self.wait_for(lambda: not self.supervisors())
+        assert self.rekindle.agents() == self.rekindle.tools() == []
+
+
+def at(event: Mapping[str, Any]) -> datetime:
+    return datetime.fromisoformat(event["ts"])

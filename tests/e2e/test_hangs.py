@@ -1,0 +1,149 @@
+"""A program that hangs, of each kind, and one that only takes long; real processes all of them."""
+
+import json
+import signal
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from rekindle.policy.settings import STOP_SECONDS
+from unit.cli.test_run import MANIFEST, Project
+
+pytestmark = pytest.mark.timeout(120)
+
+SILENCE, EVERY = 2.0, 0.5
+SLACK = 2.0
+"""For whoever is slow to be started, or to be seen."""
+WATCH = (
+    f"runtime:\n  watch: {{silence: {SILENCE:.0f}s, every: 0.5s}}\n  restart: {{cooldown: 0s}}\n"
+)
+ONCE = """
+if not os.path.exists("hung"):
+    with open("hung.tmp", "w") as file:
+        file.write(f"{os.getpid()} {time.time()}")
+    os.rename("hung.tmp", "hung")
+"""
+"""What stands behind it is done by the first process alone, which says when it began to hang."""
+
+
+class Hanging(Project):
+    def __init__(self, place, folder):
+        super().__init__(place, folder)
+        (self.path / "rekindle.yaml").write_text(MANIFEST + WATCH)
+
+    def hangs(self, code):
+        """The first process does this, and the next is done."""
+        lines = "".join(f"    {line}\n" for line in code.strip().splitlines())
+        self.claude(ONCE + lines + "done()\n")
+
+    @property
+    def began(self):
+        """Which process hangs, and since when."""
+        pid, seconds = (self.path / "hung").read_text().split()
+        return int(pid), datetime.fromtimestamp(float(seconds), UTC)
+
+    def log(self, kind):
+        path = self.path / ".rekindle/agents/trades/ops.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [one for one in map(json.loads, lines) if one["kind"] == kind]
+
+    def after(self, event):
+        """Seconds from when it began to hang."""
+        return (datetime.fromisoformat(event["ts"]) - self.began[1]).total_seconds()
+
+    def ended_for_it(self):
+        """How long it took until the one that hung was noticed, and until it was gone."""
+        (noticed,) = self.log("hang.noticed")
+        assert noticed["ended"] is True
+        first, last = self.log("launch.ended")
+        assert (first["exit"], last["exit"]) == ("hang", "clean")
+        return self.after(noticed), self.after(first)
+
+
+@pytest.fixture
+def project(place, tmp_path):
+    return Hanging(place, tmp_path)
+
+
+def test_one_that_was_stopped_is_noticed_and_goes_on(project):
+    """SIGSTOP is somebody's wish: it is told, and nobody ends it."""
+    project.hangs("os.kill(os.getpid(), signal.SIGSTOP)")
+    running = project.start("run")
+    project.place.wait_for(lambda: bool(project.log("hang.noticed")), 20)
+    (noticed,) = project.log("hang.noticed")
+    assert "stopped its process" in noticed["words"]
+    assert not noticed.get("ended")
+    assert SILENCE <= project.after(noticed) <= SILENCE + EVERY + SLACK
+    pid, _ = project.began
+    assert pid in project.place.living()
+    project.place.signal(pid, signal.SIGCONT)
+    assert running.wait() == 0, running.err
+    assert project.exits() == ["clean"]
+    assert len(project.log("hang.noticed")) == 1
+
+
+def test_one_that_waits_for_nothing_is_ended(project):
+    """No processor time, no children, no word: the same session goes on in another process."""
+    project.hangs("import select\nselect.epoll().poll()")
+    project("run")
+    noticed, gone = project.ended_for_it()
+    print(f"\nat epoll: noticed after {noticed:.1f} s, gone after {gone:.1f} s")
+    assert SILENCE <= noticed <= SILENCE + EVERY + SLACK
+    assert gone <= SILENCE + EVERY + SLACK
+    assert len({one["session"] for one in project.log("launch.started")}) == 1
+
+
+def test_one_that_spins_and_does_not_listen_is_killed(project):
+    """Processor time alone is no sign of life of a CLI that tells what it does."""
+    project.hangs("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n    pass")
+    project("run")
+    noticed, gone = project.ended_for_it()
+    print(f"\nspinning, deaf: noticed after {noticed:.1f} s, gone after {gone:.1f} s")
+    assert SILENCE <= noticed <= SILENCE + EVERY + SLACK
+    assert STOP_SECONDS <= gone - noticed <= STOP_SECONDS + SLACK
+    assert project.log("launch.ended")[0]["code"] == -signal.SIGKILL
+
+
+def test_a_tool_call_that_takes_long_is_noticed_and_finishes(project):
+    """However long it takes: what is not said before it has returned is not missed."""
+    project.hangs(
+        """
+say(type="assistant", message={"model": "m", "content": [
+    {"type": "tool_use", "id": "1", "name": "Bash", "input": {"command": "make"}}]})
+log = os.path.join(os.environ["REKINDLE_FOLDER"], "ops.jsonl")
+while "hang.noticed" not in open(log).read():
+    time.sleep(0.05)
+say(type="user", message={"content": [{"type": "tool_result", "tool_use_id": "1"}]})
+"""
+    )
+    project("run")
+    (noticed,) = project.log("hang.noticed")
+    assert "tool call" in noticed["words"]
+    assert not noticed.get("ended")
+    assert project.exits() == ["clean"]
+
+
+IMPATIENT = """\
+import sys
+from rekindle.policy import hang
+hang.FINISHED_SECONDS = 1.0
+from rekindle.cli.main import main
+sys.exit(main())
+"""
+
+
+def test_one_that_has_given_its_account_and_does_not_exit_is_reaped(project):
+    """It has finished; that it does not go is neither a hang nor a crash."""
+    project.hangs("done()\nimport select\nselect.epoll().poll()")
+    argv = [sys.executable, "-c", IMPATIENT, "run"]
+    path = f"{project.programs}:/usr/bin:/bin"
+    env = {"PATH": path, "HOME": str(project.path), "LC_ALL": "C.UTF-8"}
+    running = project.place.start(argv, env=env, cwd=project.path)
+    assert running.wait() == 0, running.err
+    assert project.exits() == ["clean"]
+    (ended,) = project.log("launch.ended")
+    print(f"\nfinished, and stayed: gone after {project.after(ended):.1f} s")
+    assert 1 <= project.after(ended) <= 1 + EVERY + SLACK
+    assert ended["code"] == -signal.SIGTERM
+    assert project.log("hang.noticed") == []

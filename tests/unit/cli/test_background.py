@@ -1,0 +1,57 @@
+"""Supervisors in the background: what is started there, and with what."""
+
+import signal
+
+import pytest
+
+from unit.cli.test_run import MANIFEST, Project
+
+
+@pytest.fixture
+def project(place, tmp_path):
+    return Project(place, tmp_path)
+
+
+def test_modules_of_the_project_are_not_taken_for_our_own(project):
+    """An agent's project may well have a click.py: what it says is nothing to us."""
+    for name in ("click", "msgspec", "rekindle", "logging"):
+        (project.path / f"{name}.py").write_text("open('taken', 'w').close(); raise SystemExit(3)")
+    project.claude("done()")
+    assert "started" in project("up").out
+    project.place.wait_for(lambda: not project.place.processes())
+    assert project.exits() == ["clean"]
+    assert not (project.path / "taken").exists()
+
+
+def test_the_service_takes_none_of_them_either(project):
+    """The unit starts the daemon in the project's folder."""
+    unit = project("service", "install", "--kind", "systemd", "--print").out
+    assert '"-P" "-m" "rekindle" "daemon"' in unit
+
+
+def test_a_daemon_outlives_a_manifest_that_cannot_be_read(project):
+    """Somebody is writing it: it is said, and what is mended counts."""
+    manifest = project.path / "rekindle.yaml"
+    watched = MANIFEST + "runtime:\n  watch: {every: 0.2s}\n"
+    manifest.write_text(watched)
+    project.claude(
+        """
+        open(f"up-{os.getppid()}", "w").close()
+        time.sleep(600)
+        """
+    )
+    daemon = project.start("daemon")
+    project("up")
+
+    def came_up():
+        return {int(path.name.split("-")[1]) for path in project.path.glob("up-*")}
+
+    project.place.wait_for(lambda: len(came_up()) == 1)
+    manifest.write_text(watched + "  what is this\n")
+    project.place.wait_for(lambda: "rekindle.yaml" in daemon.out, 20)
+    manifest.write_text(watched)
+    (supervisor,) = came_up()
+    project.place.signal(supervisor, signal.SIGKILL)
+    project.place.wait_for(lambda: len(came_up()) == 2, 20)
+    assert daemon.pid in project.place.living()
+    project("stop")

@@ -1,0 +1,56 @@
+"""What a launch has spent, of a CLI that tells its turns in its transcript alone."""
+
+import pytest
+
+from rekindle.documents import event as events
+from rekindle.documents.launch import Usage, Used
+from rekindle.documents.manifest import Budget
+from rekindle.stores.files import inbox
+from unit.flows.test_run_cycle import Scene
+
+TURN = 410
+
+
+@pytest.fixture
+def scene(store, clock, tmp_path):
+    return Scene(store, clock, tmp_path)
+
+
+def test_turns_that_took_the_same_all_count(scene, tmp_path):
+    """Also those of one moment; it is ended as soon as the cap is reached."""
+    transcript = tmp_path / "transcript"
+    transcript.touch()
+    scene.harness.turn = lambda line: Used(Usage(TURN, None, "unknown"), line.decode().split()[-1])
+    scene.facts["budget"] = Budget(tokens=5 * TURN)
+
+    def hooked():
+        session = scene.harness.starts[-1].session
+        started = events.SessionStarted(
+            ts=scene.clock(),
+            session=session,
+            harness="fake",
+            source="startup",
+            transcript=str(transcript),
+        )
+        inbox.append(scene.store.folder("trades").inbox, [started], durable=False)
+        scene.rest(0.3)
+
+    def turns(*names):
+        def tick():
+            with transcript.open("a") as file:
+                file.writelines(f"turn {name}\n" for name in names)
+            scene.rest(0.3)
+
+        return tick
+
+    told = []
+
+    def look():
+        told.append(list(scene.processes.children[-1].told))
+
+    shown = [turns("1", "2"), look, turns("2", "3", "4"), look, turns("5"), look]
+    scene.plays(("crash", scene.opens(), hooked, *shown))
+    outcome = scene.run()
+    assert told == [[], [], ["ask"]]
+    assert outcome.kind == "budget"
+    assert scene.logged(events.LaunchEnded)[-1].run_tokens == 5 * TURN
