@@ -77,7 +77,7 @@ class Reader:
     def supervisors(self):
         """The numbers of all that run an agent."""
         found = self.place._ask(do="list")["processes"]
-        return [one["pid"] for one in found if one["argv"][2:4] == ["rekindle", "run"]]
+        return [one["pid"] for one in found if one["argv"][3:5] == ["rekindle", "run"]]
 
     def is_kept(self):
         """Whether the supervisor that was just started has its lock."""

@@ -61,7 +61,7 @@ def test_a_unit_of_systemd_is_written_and_removed(rekindle, tmp_path):
     assert f"systemctl --user enable --now {unit.name}\n" in out
     assert "loginctl enable-linger" in out
     text = unit.read_text()
-    assert f'ExecStart="{sys.executable}" "-m" "rekindle" "daemon"\n' in text
+    assert f'ExecStart="{sys.executable}" "-P" "-m" "rekindle" "daemon"\n' in text
     assert 'Environment="PATH=/opt/tools:/bin"\n' in text
     assert not any(secret in text for secret in rekindle.secrets)
     code, out, _ = rekindle("uninstall", "--kind", "systemd")
@@ -87,7 +87,7 @@ def test_a_property_list_of_launchd_is_written_and_removed(rekindle, tmp_path):
     [unit] = units(tmp_path)
     assert unit.parent == tmp_path / "home/Library/LaunchAgents"
     found = plistlib.loads(unit.read_bytes())
-    assert found["ProgramArguments"] == [sys.executable, "-m", "rekindle", "daemon"]
+    assert found["ProgramArguments"] == [sys.executable, "-P", "-m", "rekindle", "daemon"]
     assert found["WorkingDirectory"] == str(tmp_path / "a project, 100% $mine")
     assert found["EnvironmentVariables"]["PATH"] == "/opt/tools:/bin"
     assert not any(secret.encode() in unit.read_bytes() for secret in rekindle.secrets)
