@@ -231,10 +231,9 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
             seen = Said(text(item.get("text")))
         case "turn.completed", _:
             seen = Finished("", ok=True, tokens=_spent(mapping(record.get("usage"))))
-        case "turn.failed", _:
-            seen = _failure(text(mapping(record.get("error")).get("message")))
-        case "error", _:
-            seen = _failure(text(record.get("message")))
+        case "turn.failed" | "error", _:
+            told = record.get("message") or mapping(record.get("error")).get("message")
+            seen = _failure(text(told))
     return (seen,) if seen else ()
 
 

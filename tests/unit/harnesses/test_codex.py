@@ -529,6 +529,26 @@ def test_the_telling_line_of_a_trace():
     assert codex.classify(ended(errors=trace)).words.startswith("failed with exit code 1: ERROR")
 
 
+@pytest.mark.parametrize(
+    ("errors", "kind"),
+    [
+        ("ERROR codex_core: connection timed out\nYou've hit your usage limit.\n", "limit"),
+        ("ERROR codex_core: connection timed out\nError: config.toml: unknown key\n", "crash"),
+        (
+            "ERROR codex_core: rate limit reached\nthread 'main' panicked at x.rs:1\nnote: y",
+            "crash",
+        ),
+        (
+            "ERROR codex_core: it broke\nError: it broke\n\nCaused by:\n  error sending request",
+            "network",
+        ),
+    ],
+)
+def test_what_it_complained_of_before_did_not_end_it(errors, kind):
+    """What it says last counts; and where it gives itself up, nothing before that."""
+    assert codex.classify(ended(opened=SESSION, errors=errors)).kind == kind
+
+
 # The set of sentences that others have seen
 
 
