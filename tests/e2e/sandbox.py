@@ -33,6 +33,9 @@ Write the parser's tests
 WORK = "import time, pathlib; pathlib.Path('working').touch(); time.sleep(600)"
 """A tool call that would take ten minutes."""
 
+SERVER = Path(__file__).parents[1] / "loopback/mcp_server.py"
+"""An MCP server whose tool `put` makes a file."""
+
 
 def bash(command: str) -> ToolCall:
     return ToolCall("Bash", {"command": command, "description": "as the test says"})

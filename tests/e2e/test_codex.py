@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from e2e.sandbox import BANNER, RELAY, TASK, WORK, Rekindle, killed_in_a_tool_call
+from e2e.sandbox import BANNER, RELAY, SERVER, TASK, WORK, Rekindle, killed_in_a_tool_call
 from loopback.codex_cli import CONFIG, MODEL
 from loopback.openai import COMPACTION
 from loopback.script import Forever, Hang, Text, ToolCall, Usage
@@ -262,6 +262,44 @@ def test_a_read_only_persona_neither_writes_nor_runs_anything(rekindle, openai_m
     assert "read-only" in patch_result
     assert not (rekindle.project / "made").exists()
     assert not (rekindle.project / "patched").exists()
+
+
+def test_a_denial_of_what_is_allowed_leaves_nothing_to_write_with(rekindle, openai_model):
+    """A shell that is allowed and denied is not granted: nor is what only a shell would write."""
+    with_permissions(rekindle, {"allowed_tools": ["Read", "Bash"], "deny": ["Bash"]})
+    openai_model.play(ToolCall("apply_patch", {"input": PATCH}), Text("all done"))
+    rekindle("run")
+    assert "read-only" in openai_model.log.main[-1].results[0].text
+    assert not (rekindle.project / "patched").exists()
+
+
+@pytest.mark.parametrize("feature", ["", "hooks = false", "codex_hooks = false"])
+def test_a_persona_with_tools_of_its_own_has_no_server_s(rekindle, openai_model, feature):
+    """Though the person has approved them, for all projects and in this one."""
+    server = (
+        f'command = "{sys.executable}"\nargs = ["-I", "{SERVER}"]\n'
+        'default_tools_approval_mode = "approve"\n'
+    )
+    config = rekindle.cli.settings / "config.toml"
+    text = config.read_text().replace("[features]", f"[features]\n{feature}")
+    config.write_text(f"{text}\n[mcp_servers.files]\n{server}")
+    (rekindle.project / ".codex").mkdir()
+    (rekindle.project / ".codex/config.toml").write_text(f"[mcp_servers.here]\n{server}")
+    made = rekindle.project / "made"
+    calls = [ToolCall(f"mcp__{name}__put", {"path": str(made)}) for name in ("files", "here")]
+    openai_model.play(*calls, Text("all done"))
+    with_permissions(rekindle, {"allowed_tools": ["Read"]})
+    rekindle("run")
+    results = [part.text for part in openai_model.log.main[-1].results]
+    assert len(results) == 2
+    assert all("blocked by PreToolUse hook" in text for text in results), results
+    assert not made.exists()
+    assert rekindle.events("prompt.submitted")  # our own hooks run beside it
+    # The same without a persona's list: the person's servers are there.
+    with_permissions(rekindle, {"deny": ["WebSearch"]})
+    openai_model.play(*calls, Text("all done"))
+    rekindle("run")
+    assert made.exists(), openai_model.log.main[-1].results
 
 
 def test_a_shell_that_may_write_writes_where_it_works_and_in_its_memory(rekindle, openai_model):

@@ -116,3 +116,15 @@ def test_what_cannot_be_done_is_refused(rekindle, change, told):
     assert told in started.err
     manifest.write_text(manifest.read_text().replace(*reversed(change)))
     assert rekindle.events("launch.started") == []
+
+
+def test_a_limit_that_a_program_prints_where_it_prints_everything(rekindle):
+    """Its standard output is read too: it is waited for, and nothing crashed."""
+    said = 'print("Rate limit exceeded.\\nPlease try again in 5 minutes."); raise SystemExit(1)\n'
+    (rekindle.project / "agent.py").write_text(said)
+    running = rekindle.start("run")
+    (ended,) = rekindle.place.wait_for(lambda: rekindle.events("launch.ended") or None)
+    running.signal(signal.SIGTERM)
+    assert running.wait() == 130, running.err
+    assert ended["exit"] == "limit"
+    assert "try again in 5 minutes" in ended["words"]

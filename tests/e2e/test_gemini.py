@@ -197,6 +197,27 @@ def test_a_read_only_persona_can_neither_write_nor_run(rekindle, gemini_model):
     assert any("Ship the parser" in result.text for result in second.results)
 
 
+def test_an_agent_that_goes_round_in_circles_is_not_done(rekindle, gemini_model):
+    """The CLI stops itself and speaks of a success: the work goes on in the same session."""
+    gemini_model.play(*(shell("echo again") for _ in range(6)), Text("all done"))
+    told = rekindle("run")
+    assert "Loop detected" in told
+    ended = rekindle.events("launch.ended")
+    assert [one["exit"] for one in ended] == ["crash", "clean"]
+    assert "stopped itself" in ended[0]["words"]
+    assert len({one["session"] for one in ended}) == 1
+
+
+def test_a_command_cannot_be_denied_by_its_beginning(rekindle, gemini_model):
+    """It has other names: the rule is refused by its name, and nothing is started."""
+    manifest = rekindle.project / "rekindle.yaml"
+    manifest.write_text(MANIFEST.replace("[Bash]", '[Bash], deny: ["Bash(touch:*)"]'))
+    running = rekindle.start("run")
+    assert running.wait() == 3
+    assert "cannot hold an agent to the permission 'Bash(touch:*)'" in running.err
+    assert len(gemini_model.log) == 0
+
+
 def test_an_extension_that_the_cli_takes_in_by_itself(rekindle, gemini_model):
     """No settings are touched; the session is told at its first prompt."""
     folder = rekindle.cli.home / ".gemini/extensions/rekindle"

@@ -1,11 +1,13 @@
 """`rekindle hooks install`, and then the real Claude Code in a home that is thrown away."""
 
+import json
 import shutil
+import sys
 
 import pytest
 
-from e2e.sandbox import RELAY, bash
-from loopback.script import Text
+from e2e.sandbox import RELAY, SERVER, bash
+from loopback.script import Text, ToolCall
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -52,6 +54,34 @@ def test_a_persona_has_the_tools_that_it_is_allowed_and_no_others(
     names = {tool["name"] for tool in model.log.main[0].body.get("tools", [])}
     assert names - {"DeferredToolPlaceholder"} == offered
     assert not (rekindle.project / "made").exists()
+
+
+def with_a_server(rekindle) -> ToolCall:
+    """Give the person a server that may do what it wants; returns a call of its tool."""
+    server = {"type": "stdio", "command": sys.executable, "args": ["-I", str(SERVER)]}
+    person = rekindle.cli.home / ".claude.json"
+    said = json.loads(person.read_text()) if person.exists() else {}
+    person.write_text(json.dumps({**said, "mcpServers": {"files": server}}))
+    settings = rekindle.project / ".claude/settings.json"
+    settings.write_text(json.dumps({"permissions": {"allow": ["mcp__files"]}}))
+    return ToolCall("mcp__files__put", {"path": str(rekindle.project / "made")})
+
+
+@pytest.mark.parametrize(
+    ("allowed", "is_made"), [("[Read]", False), ("[]", False), ("[Read, mcp__files__put]", True)]
+)
+def test_a_persona_has_a_server_s_tools_only_where_it_names_one(rekindle, model, allowed, is_made):
+    """Though the person's own settings approve them: it is not even started."""
+    call = with_a_server(rekindle)
+    manifest = rekindle.project / "rekindle.yaml"
+    manifest.write_text(
+        manifest.read_text().replace("allowed_tools: [Bash]", f"allowed_tools: {allowed}")
+    )
+    model.play(call, Text("all done"))
+    rekindle("run")
+    offered = {tool["name"] for tool in model.log.main[0].body.get("tools", [])}
+    assert ("mcp__files__put" in offered) is is_made
+    assert (rekindle.project / "made").exists() is is_made
 
 
 def test_a_plugin_that_the_cli_takes_in_by_itself(rekindle, model, tmp_path):

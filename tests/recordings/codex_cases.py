@@ -78,7 +78,7 @@ CASES: Final = cases_of(CODEX)
 
 
 @CASES.add
-def no_network(sandbox: Sandbox[Any], model: Model) -> Tape:
+def sigterm_without_network(sandbox: Sandbox[Any], model: Model) -> Tape:
     assert isinstance(sandbox, CodexSandbox)
     config = (sandbox.settings / "config.toml").read_text()
     sandbox.configure(config.replace(model.url, "http://127.0.0.1:9"))

@@ -83,3 +83,10 @@ def compaction(sandbox: Sandbox[Any], model: Model) -> Tape:
 def session_id_taken(sandbox: Sandbox[Any], model: Model) -> Tape:
     session = begun(GEMINI, sandbox, model)
     return GEMINI.launch(sandbox, "again", session=session).recorded()
+
+
+@CASES.add
+def loop(sandbox: Sandbox[Any], model: Model) -> Tape:
+    """It ends itself when it does the same again and again, and calls that a success."""
+    model.play(Forever(GEMINI.bash("echo again")))
+    return GEMINI.launch(sandbox, "hello").recorded()

@@ -8,7 +8,7 @@ import msgspec
 
 from rekindle.cli.options import as_json, open_agent, print_json
 from rekindle.documents.identity import one_line
-from rekindle.documents.launch import Called, Compacted, Retried, Said
+from rekindle.documents.launch import Called, Compacted, Retried, Said, Warned
 from rekindle.errors import AgentError
 from rekindle.flows.keep_running import Outcome
 from rekindle.flows.world import Fell, InSafeMode, Launching, Noticed, Report, Trouble, Waits
@@ -111,7 +111,7 @@ def _for_people(name: str) -> Callable[[Report], None]:
                 click.secho(f"{name}: cycle {report.cycle}, {how}{which}{told}", bold=True)
             case Called():
                 click.echo(f"  {one_line(f'· {report.tool} {report.about}', _WIDTH)}")
-            case Said():
+            case Said() | Warned():
                 click.echo(f"  {one_line(report.text, _WIDTH)}")
             case Retried():
                 click.echo(

@@ -142,6 +142,12 @@ class Retried(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class Warned(msgspec.Struct, frozen=True):
+    """The CLI has complained; it may go on, and what it then says and does comes after it."""
+
+    text: str
+
+
 class Refused(msgspec.Struct, frozen=True):
     """A usage limit was reached; when it ends, in seconds since 1970, where that was said."""
 
@@ -173,7 +179,11 @@ class Finished(msgspec.Struct, frozen=True):
     """The size of the window of each model that was used."""
 
 
-Seen = Opened | Said | Called | Returned | Used | Retried | Refused | Compacted | Finished
+Seen = Opened | Said | Called | Returned | Used | Retried | Warned | Refused | Compacted | Finished
+Telling = Said | Called | Warned
+"""What may tell why it ended, where it was the last that was shown."""
+TELLING_KEPT = 20
+"""How many of them are known at the end."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,6 +200,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     refused: Refused | None = None
     errors: str = ""
     """The end of what it wrote to its standard error."""
+    last: tuple[Telling, ...] = ()
+    """The last that it said, did and complained of, in its order."""
     stopped: bool = False
     """We ended it, because the operator said so."""
     interactive: bool = False

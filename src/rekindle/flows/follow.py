@@ -1,5 +1,6 @@
 """A process while it runs: what it shows, what the operator says, whether it hangs."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -8,6 +9,7 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents.event import LaunchStarted
 from rekindle.documents.launch import (
+    TELLING_KEPT,
     Called,
     Exit,
     Finished,
@@ -16,9 +18,11 @@ from rekindle.documents.launch import (
     Returned,
     Said,
     Seen,
+    Telling,
     Usage,
     Used,
     Vitals,
+    Warned,
 )
 from rekindle.errors import RekindleError
 from rekindle.flows import transcripts
@@ -43,6 +47,7 @@ class Watched:
         self.opened = ""
         self.finished: Finished | None = None
         self.refused: Refused | None = None
+        self.last: deque[Telling] = deque(maxlen=TELLING_KEPT)
         self.usage: Usage | None = None
         self.read_and_said = 0
         """In tokens, by our own estimate; for who tells nothing else."""
@@ -50,6 +55,8 @@ class Watched:
         """The tool calls that go on, and since when."""
 
     def take(self, seen: Seen, now: float) -> None:
+        if isinstance(seen, Telling):
+            self.last.append(seen)
         match seen:
             case Opened():
                 self.opened = seen.session
@@ -318,8 +325,8 @@ class Follow:
         """What an agent says and does is shown to whoever looks on, or kept in their logs."""
         redacted = self._world.store.redaction.text
         match seen:
-            case Said():
-                return Said(redacted(seen.text))
+            case Said() | Warned():
+                return type(seen)(redacted(seen.text))
             case Called():
                 return msgspec.structs.replace(seen, about=redacted(seen.about))
             case Finished():

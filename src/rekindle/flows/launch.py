@@ -83,6 +83,7 @@ class Launch:
                 finished=self.watched.finished,
                 refused=self.watched.refused,
                 errors=child.errors,
+                last=tuple(self.watched.last),
                 stopped=ending is not None and ending.kind == "interrupted",
                 interactive=self.start.interactive,
             )

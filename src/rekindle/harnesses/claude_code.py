@@ -101,7 +101,8 @@ def command(start: Start) -> Command:
     A persona's temperature has no effect: the CLI has no option for it. Its system prompt counts
     for a fresh session only: a session keeps the one that it began with, whatever a later launch
     says. What we pass as settings has hooks alone: a status line in it would take the place of the
-    person's own.
+    person's own. Where a persona lists its tools and none is a server's, no MCP server is started;
+    where one is, the person's own settings decide about the servers that it does not name.
     """
     if not uuid(start.session):
         raise UsageError(
@@ -123,6 +124,9 @@ def command(start: Start) -> Command:
             # Else what the person's own settings allow would stay allowed.
             names = dict.fromkeys(rule.partition("(")[0] for rule in permissions.allowed_tools)
             argv.append(f"--tools={','.join(name for name in names if name)}")
+            # Nor does it take away the tools of servers that the person has set up.
+            if not any(name.startswith("mcp__") for name in names):
+                argv.append("--strict-mcp-config")
         argv.extend(f"--allowedTools={rule}" for rule in permissions.allowed_tools or () if rule)
         argv.extend(f"--disallowedTools={rule}" for rule in permissions.deny or () if rule)
     if start.persona.system_prompt_file and not start.resumes:

@@ -102,6 +102,12 @@ _TOOLS = {
     **dict.fromkeys(("Read", "Grep", "Glob", "LS"), "read"),
 }
 """What the tools of a persona are in Codex, which does nearly everything by its shell."""
+_NO_SERVERS = {
+    "matcher": ".*mcp_.*",
+    "hooks": [hookwords.handler("echo 'the persona does not allow it' >&2; exit 2", HOOK_SECONDS)],
+}
+"""A hook that refuses every call of an MCP server. No setting takes the servers away: those that a
+person has set up are known by their names alone, which we do not know."""
 _TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
 """What stands in the lines of a rollout that tell how full the window is."""
 _ITEMS = {
@@ -130,10 +136,7 @@ def command(start: Start) -> Command:
     argv = list(start.program or ("codex",))
     if not start.interactive:
         argv += ["exec", "--json", "--skip-git-repo-check", _setting("approval_policy", "never")]
-    if start.hook:
-        ours = hooks(start.hook, supervised=True)
-        argv += [_setting(f"hooks.{event}", entries) for event, entries in ours.items()]
-        argv.append(_setting("hooks.state", trust(ours, _BY_THE_LAUNCH)))
+    argv += _hooked(start)
     if start.persona.permissions:
         argv += _limits(start.persona.permissions, start.scratch)
     if start.instructions and not start.resumes:
@@ -230,10 +233,9 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
             seen = Said(text(item.get("text")))
         case "turn.completed", _:
             seen = Finished("", ok=True, tokens=_spent(mapping(record.get("usage"))))
-        case "turn.failed", _:
-            seen = _failure(text(mapping(record.get("error")).get("message")))
-        case "error", _:
-            seen = _failure(text(record.get("message")))
+        case "turn.failed" | "error", _:
+            told = record.get("message") or mapping(record.get("error")).get("message")
+            seen = _failure(text(told))
     return (seen,) if seen else ()
 
 
@@ -305,6 +307,19 @@ def holds(transcript: Iterable[bytes], prompt: str) -> bool:
     return False
 
 
+def _hooked(start: Start) -> list[str]:
+    """The hooks of a launch: ours, and the one that keeps a persona from MCP servers."""
+    made, argv = hooks(start.hook, supervised=True) if start.hook else {}, []
+    permissions = start.persona.permissions
+    if permissions and permissions.allowed_tools is not None:
+        made["PreToolUse"] = [_NO_SERVERS]
+        argv.append("--enable=hooks")  # also where the person has switched them off
+    if made:
+        argv += [_setting(f"hooks.{event}", entries) for event, entries in made.items()]
+        argv.append(_setting("hooks.state", trust(made, _BY_THE_LAUNCH)))
+    return argv
+
+
 def _limits(permissions: Permissions, scratch: str) -> list[str]:
     """A persona's permissions as Codex can keep them: for whole tools, by taking them away.
 
@@ -315,9 +330,10 @@ def _limits(permissions: Permissions, scratch: str) -> list[str]:
     is_limited = permissions.allowed_tools is not None
     allowed = _kinds(permissions.allowed_tools or ())
     denied = _kinds(permissions.deny or (), refused="read")
-    off = denied | ({"shell", "write", "web"} - allowed if is_limited else set())
+    granted = allowed - denied
+    off = denied | ({"shell", "write", "web"} - granted if is_limited else set())
     argv = []
-    if "write" in denied or (is_limited and not allowed & {"shell", "write"}):
+    if "write" in denied or (is_limited and not granted & {"shell", "write"}):
         argv.append("--sandbox=read-only")
     elif is_limited:
         argv.append("--sandbox=workspace-write")

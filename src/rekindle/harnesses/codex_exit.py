@@ -55,6 +55,9 @@ def verdict(text: str, status: int | None = None) -> Verdict | None:
 _GREETING = "Reading prompt from stdin"
 """What it writes to its standard error before anything else; no failure."""
 
+_GIVES_UP = re.compile(r"Error: |thread '.{0,80}' (\(\d+\) )?panicked")
+"""How it begins its last words."""
+
 
 def classify(ended: Ended) -> Exit:
     """How it ended, for who decides what is to be done about it."""
@@ -74,10 +77,14 @@ def classify(ended: Ended) -> Exit:
 def _own_words(ended: Ended) -> str:
     """What the program says went wrong: on the stream, or else on its standard error.
 
-    There it may stand in the middle of a trace; where no line tells more, the last one is taken.
+    There it may stand in the middle of a trace, of which the last telling line counts: what it
+    complained of before did not end it. Where it gives itself up, nothing before that counts.
     """
     if ended.finished and (told := " ".join(ended.finished.errors).strip()):
         return verdicts.plain(told)
     lines = [verdicts.plain(line) for line in ended.errors.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(_GREETING)]
-    return next((line for line in lines if verdict(line)), lines[-1] if lines else "")
+    gave_up = [place for place, line in enumerate(lines) if _GIVES_UP.match(line)]
+    lines = lines[gave_up[-1] :] if gave_up else lines
+    telling = (line for line in reversed(lines) if verdict(line))
+    return next(telling, (lines[0] if gave_up else lines[-1]) if lines else "")

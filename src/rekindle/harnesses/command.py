@@ -5,8 +5,11 @@ one, which is told so. Every line that it writes is something said; how full its
 knows, and what was read and said is estimated.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
@@ -39,6 +42,14 @@ LINE_CHARACTERS = 2_000
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
 """What a shell ends with that it is started by."""
+_FEW = 8
+"""How many of its last lines may say why it ended; what it complained of before did not end it."""
+HINT_CHARACTERS = 600
+_STEP = re.compile(r"at .*\)$|at \S+:\d+$|File \"|Node\.js v|[\^~]+$")
+"""The steps of a trace, below or above which the failure itself is told."""
+_FAILURE = re.compile(r"error|exception|panic|fatal|fault", re.IGNORECASE)
+_TRIED_AGAIN = re.compile(r"(?<!before )\btrying again|\bretrying(?! in)", re.IGNORECASE)
+"""What did not end it."""
 _INSTEAD = "remove it from the persona, or give the program an option of its own in `command:`"
 
 
@@ -107,16 +118,43 @@ def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - a
 
 
 def classify(ended: Ended) -> Exit:
-    """How it ended; its last words are read only where it failed."""
+    """How it ended; its last words are read only where it failed, its standard error's first."""
     if ended.stopped:
         return Exit("interrupted", "stopped, as the operator said")
     if ended.code == 0:
         return Exit("clean", "finished")
     if by := verdicts.by_signal(ended.code):
         return by
-    lines = [verdicts.plain(line) for line in ended.errors.splitlines() if line.strip()]
-    said = lines[-1] if lines else ""  # what it complained of before did not end it
+    errors = _last(ended.errors.splitlines())
+    found = _explained(errors)
+    if not found and not any(_FAILURE.search(line) for line in errors):
+        # Some print their errors where they print everything else.
+        found = _explained(_last(one.text for one in ended.last if isinstance(one, Said)))
+    if found:
+        return found
     unexplained = _CODES.get(ended.code, f"failed with exit code {ended.code}")
-    kind, name = verdicts.verdict(said) or ("crash", unexplained)
-    words = one_line(f"{name}: {said}" if said else name, 240)
-    return Exit(kind, words, one_line(said, 300) if kind == "limit" else "")
+    return verdicts.failed(("crash", unexplained), errors[-1] if errors else "")
+
+
+def _last(lines: Iterable[str]) -> list[str]:
+    """The last few of them, without the steps of a trace."""
+    told = (verdicts.plain(line) for line in lines)
+    return [line for line in told if line and not _STEP.match(line)][-_FEW:]
+
+
+def _explained(lines: list[str]) -> Exit | None:
+    """What the last telling one of them says; when a limit ends may stand above it, or below."""
+    telling = {
+        place: found
+        for place, line in enumerate(lines)
+        # With the next one: a long sentence may be wrapped anywhere.
+        if not _TRIED_AGAIN.search(line)
+        and (found := verdicts.verdict(" ".join(lines[place : place + 2])))
+    }
+    if not telling:
+        return None
+    last = max(telling)
+    first = min(place for place in telling if telling[place] == telling[last])
+    end = verdicts.failed(telling[last], " ".join(lines[last:]))
+    hint = one_line(" ".join(lines[first:]), HINT_CHARACTERS) if end.kind == "limit" else ""
+    return msgspec.structs.replace(end, hint=hint)

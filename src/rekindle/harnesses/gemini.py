@@ -13,6 +13,10 @@ Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it 
 - A tool call that failed is told as a success, and has no id: its hooks' payload is its identity.
 - Nothing keeps two processes out of one session: whoever resumes must know that nobody works in it.
 - A refused request, or the last of its turns, ends it without a SessionEnd hook.
+- It calls it a success when it has stopped itself, or was blocked by a hook; what it complained of
+  last tells. Where a hook told it to stop, nothing does.
+- It denies a command by how a line begins: `/usr/bin/touch` or `env touch` pass for another. So a
+  command can be allowed by its beginning, and not denied.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +38,7 @@ from rekindle.documents.launch import (
     Start,
     Usage,
     Used,
+    Warned,
 )
 from rekindle.errors import UsageError
 from rekindle.harnesses import foreign, hookwords
@@ -206,7 +211,7 @@ def read_hook(line: HookLine) -> AnyEvent | None:
     return hookwords.read(line, NAME, _FACTS)
 
 
-def read_stream(line: bytes) -> tuple[Seen, ...]:
+def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for each kind of line
     """What a line of the program's output shows; nothing, where it cannot be read or is not known.
 
     Its model's words come in pieces, as they were sent.
@@ -224,6 +229,9 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
             return (Called(tool, call, foreign.about(foreign.mapping(record.get("parameters")))),)
         case "tool_result":
             return (Returned(foreign.word(record.get("tool_id"))),)
+        case "error":
+            said = foreign.text(record.get("message"))
+            return (Warned(said),) if said.strip() else ()
         case "result":
             error = foreign.mapping(record.get("error"))
             return (

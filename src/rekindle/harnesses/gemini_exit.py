@@ -10,7 +10,7 @@ money comes before quotas.
 import re
 
 from rekindle.documents.identity import one_line
-from rekindle.documents.launch import Ended, Exit
+from rekindle.documents.launch import Ended, Exit, Warned
 from rekindle.harnesses import verdicts
 from rekindle.harnesses.verdicts import Verdict
 
@@ -28,8 +28,17 @@ _SENTENCES: verdicts.Sentences = (
     (verdicts.LOGIN, r"credentials are not valid|set an auth method|api key not valid"),
     (verdicts.LOGIN, r"must specify the \w{1,40} environment variable"),
     (verdicts.NETWORK, r"fetch failed|socket hang up|connection error|timed out"),
+    (verdicts.NETWORK, r"(api error|typeerror): terminated|premature close"),
+    (verdicts.NETWORK, r"other side closed"),
     (verdicts.NETWORK, verdicts.SOCKETS),
 )
+_STOPPED: verdicts.Sentences = (
+    (("crash", "it did the same again and again, and stopped itself"), r"^loop detected"),
+    (verdicts.TURNS, r"^maximum session turns"),
+    (("crash", "a hook blocked it"), r"^agent execution blocked"),
+)
+"""What it complains of last where it then speaks of a success; where anything was said or done
+after it, the work went on."""
 _CODES = {41: verdicts.LOGIN, 53: verdicts.TURNS}
 """Its own numbers. 42, an input that it does not take, is a session that is gone, or one too many:
 its sentence tells which."""
@@ -52,13 +61,24 @@ def classify(ended: Ended) -> Exit:
         return found
     if finished and finished.ok:
         # Whatever its process did then: after its account, it has nothing more to do.
-        return Exit("clean", "finished")
+        warned = _warned(ended)
+        stopped = verdicts.by_sentence(verdicts.plain(warned), _STOPPED)
+        return verdicts.failed(stopped, warned) if stopped else Exit("clean", "finished")
     if not finished and ended.code == 0 and ended.opened:
         # It ends like this when it is asked to, and nothing but a signal asks it to.
         return Exit("interrupted", "interrupted, by SIGINT or SIGTERM")
     if not finished and ended.code < _FIRST_STATUS and (by := verdicts.by_signal(ended.code)):
         return by
     return _failed(ended)
+
+
+def _warned(ended: Ended) -> str:
+    """What it complained of, and did not go on after."""
+    match ended.last:
+        case (*_, Warned(text)):
+            return text
+        case _:
+            return ""
 
 
 def _failed(ended: Ended) -> Exit:
@@ -90,7 +110,8 @@ def _own_words(ended: Ended) -> tuple[str, str]:
         if line.strip() and not _USUAL.match(line)
     ]
     when = next((line for line in reversed(lines) if _WHEN.search(line)), "")
-    if ended.finished and (told := verdicts.plain(ended.finished.text).strip()):
+    told = verdicts.plain(ended.finished.text or _warned(ended)).strip() if ended.finished else ""
+    if told:
         return told, "" if _WHEN.search(told) else when
     # All of them together tell what it was; a line by itself may say no more than its status.
     whole = verdict(" ".join(lines))

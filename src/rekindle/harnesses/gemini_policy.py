@@ -3,6 +3,9 @@
 Where a persona allows tools, all others are denied. The rules stand above whatever the user's
 settings allow; only an administrator's stand above them. They are read in the place of the user's
 own policy files, of which the CLI reads none once it is given one.
+
+A command can be allowed by its beginning, and then no other is; it cannot be denied by it, for
+`/usr/bin/touch`, `env touch` and `sh -c touch` begin otherwise.
 """
 
 import re
@@ -75,6 +78,12 @@ def _rules(pattern: str, decision: str = "allow", priority: int = _ALLOWED) -> I
         for tool in _ELSEWHERE[name]:
             yield _rule(decision, priority, toolName=tool)
     elif (found := _COMMAND.match(pattern)) and (prefix := _prefix(found["prefix"])):
+        if decision == "deny":
+            raise UnenforceableError(
+                "Gemini CLI",
+                pattern,
+                hint="a command has many names: deny Bash, or allow the commands that it may run",
+            )
         yield _rule(decision, priority, toolName=SHELL, commandPrefix=prefix)
     else:
         raise UnenforceableError(

@@ -89,20 +89,48 @@ def plain(text: str) -> str:
 
 SOCKETS = r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\b"
 
-_COMMON: Sentences = (
-    (UNPAID, r"you have no quota|payment required|credit balance"),
-    (LIMIT, r"(?<!of )usage limit|free usage exceeded|usagelimit|request allowance"),
-    (LIMIT, r"quota (exceeded|limitation)|exceeded your (current )?quota|insufficient_quota"),
-    (LIMIT, r"rate[ -]limited|rate_limited|rate limit (exceeded|reached|is)|hit a rate limit"),
-    (LIMIT, r"too many requests"),
-    (OUTAGE, r"overloaded|internal server error|service unavailable|high demand|at capacity"),
-    (OUTAGE, r"failed to get response"),
-    (LOGIN, r"not logged in|unauthorized|invalid api key"),
-    (NETWORK, r"connection (error|failed|refused|reset)|request timed out|fetch failed"),
-    (NETWORK, SOCKETS),
+_BEGINS = r"(?:^\W*|[:;.] ?|\b[45]\d\d )[\"\[({]*"
+"""Where a sentence begins: at the start, behind a mark or a status, in a text of JSON."""
+_API = r"(the |this |selected )?(model|server|service|api|engine)"
+_WHAT_IS_SPENT = r"( \w+){0,4} (limits?|quota|allowance)\b"
+
+_COMMON: Sentences = tuple(
+    (verdict, f"{_BEGINS}(?:{sentence})")
+    for verdict, sentence in (
+        (UNPAID, r"you have no quota|payment required|your credit balance"),
+        (LIMIT, r"(the )?usage limit|free usage exceeded|free allocated quota exceeded"),
+        (LIMIT, rf"(sorry, )?you('ve| have)? (hit|exceeded|reached) (a|your){_WHAT_IS_SPENT}"),
+        (LIMIT, r"(sorry, )?(you have been|you are|your request was) rate[ -]limited"),
+        (LIMIT, r"quota exceeded|possible quota limitation|insufficient_quota"),
+        (LIMIT, r"rate limit (exceeded|reached)|rate[ -]limited\b|(\w+_)?rate_limited\b"),
+        (LIMIT, r"too many requests"),
+        (OUTAGE, rf"{_API} is (currently |temporarily )?(overloaded|at capacity|unavailable)"),
+        (OUTAGE, r"overloaded(_error)?(?=$|[.,;:!\"])|internal server error"),
+        (OUTAGE, r"(we're |we are )?(currently )?experiencing high demand|service unavailable"),
+        (OUTAGE, r"failed to get response"),
+        (LOGIN, r"(you are |you're )?not logged in|invalid api key"),
+        (LOGIN, r"unauthorized(?=$|[.,;:!\"])"),
+        (NETWORK, r"connection (error|failed|refused|reset)|request timed out|fetch failed"),
+    )
 )
+_SOCKETS: Sentences = ((NETWORK, SOCKETS),)
+_OF_A_TEST = re.compile(r"\bassert|\bexpected\b|[!=]=", re.IGNORECASE)
+"""What a program says whose tests have failed: the words in it are those that it works on."""
+_STATUS = re.compile(r"\W*(?:error:? )?(?:http |status )?([45]\d\d)(?::| \{)", re.IGNORECASE)
 
 
 def verdict(text: str, status: int | None = None) -> Verdict | None:
-    """What any program's last words mean; None: they explain nothing."""
-    return by_sentence(plain(text), _COMMON) or by_status(status)
+    """What any program's last words mean; None: they explain nothing.
+
+    Nothing is known of it, and what it works on may be about limits and logins itself: so a
+    sentence counts where it begins as one, not wherever its words are found.
+    """
+    words = plain(text)
+    if _OF_A_TEST.search(words):
+        return by_status(status)
+    told = _STATUS.match(words)
+    return (
+        by_sentence(words, _COMMON)
+        or by_sentence(words, _SOCKETS)
+        or by_status(status or (int(told[1]) if told else None))
+    )

@@ -34,6 +34,7 @@ from rekindle.documents.launch import (
     Seen,
     Usage,
     Used,
+    Warned,
 )
 from rekindle.ports import Harness
 from rekindle.testing.recording import Recording
@@ -45,6 +46,7 @@ SEEN: dict[type, tuple[str, ...]] = {
     Called: ("tool", "call", "about"),
     Returned: ("call",),
     Retried: ("status",),
+    Warned: ("text",),
     Refused: ("resets_at",),
     Compacted: ("before", "after"),
     Finished: ("ok", "windows", "usd", "tokens"),

@@ -17,7 +17,16 @@ import msgspec
 
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import PROGRAM, read_command, wanted
-from rekindle.documents.launch import Ended, Exit, Finished, Opened, Refused, Seen
+from rekindle.documents.launch import (
+    TELLING_KEPT,
+    Ended,
+    Exit,
+    Finished,
+    Opened,
+    Refused,
+    Seen,
+    Telling,
+)
 from rekindle.ports import Harness
 
 _WHEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,6 +57,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
             finished=_last(seen, Finished),
             refused=_last(seen, Refused),
             errors=self.stderr,
+            last=tuple(one for one in seen if isinstance(one, Telling))[-TELLING_KEPT:],
             stopped=stopped,
         )
 

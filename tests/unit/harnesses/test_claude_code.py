@@ -272,6 +272,7 @@ def test_values_stay_values():
     assert argv[5:] == (
         "--settings=-s/hooks.json",
         "--tools=--danger,Bash",
+        "--strict-mcp-config",
         "--allowedTools=--danger",
         "--allowedTools=Bash(echo a,b)",
         "--disallowedTools=-x y",

@@ -1,7 +1,9 @@
 """Codex in our words, on recordings of the real one and on bytes that nobody should send."""
 
 import json
+import re
 import shlex
+import subprocess
 import tomllib
 from collections import Counter
 from datetime import UTC, datetime
@@ -60,12 +62,12 @@ ENDS = {
     "no-money": "billing",
     "no-money-in-stream": "billing",
     "no-key": "auth",
-    "no-network": "interrupted",
     "too-long": "context-full",
     "too-long-later": "context-full",
     "sigint": "interrupted",
     "sigint-while-speaking": "interrupted",
     "sigterm": "interrupted",
+    "sigterm-without-network": "interrupted",
     "sigkill": "crash",
     "resume-missing": "resume-failed",
     "resume-corrupt": "resume-failed",
@@ -295,6 +297,8 @@ NO_WEB = '--config=web_search="disabled"'
     ("allowed", "deny", "expected"),
     [
         (None, None, ()),
+        (["Read", "Bash"], ["Bash"], (READ_ONLY, *NO_SHELL, NO_WEB)),
+        (["Bash", "Write"], ["Bash"], (*WRITES, *NO_SHELL, NO_WEB)),
         ([], [], (READ_ONLY, *NO_SHELL, NO_WEB)),
         (None, ["Write(*)", "Bash(*)"], (READ_ONLY, *NO_SHELL)),
         (None, ["Write"], (READ_ONLY,)),
@@ -311,7 +315,24 @@ def test_permissions(allowed, deny, expected):
     """What is denied goes, and what is not allowed where something is; else the person's own."""
     persona = Persona(permissions=Permissions(allowed_tools=allowed, deny=deny))
     argv = codex.command(Start(session="", persona=persona, scratch="/agents/trades/run")).argv
-    assert argv[5:-1] == expected
+    servers = tuple(word for word in argv if "hooks" in word)
+    assert argv[5:-1] == servers + expected
+    assert bool(servers) is (allowed is not None)
+
+
+def test_a_hook_that_refuses_the_tools_of_servers():
+    """It stands beside ours, is trusted as they are, and ends with what refuses a call."""
+    persona = Persona(permissions=Permissions(allowed_tools=["Read"]))
+    argv = codex.command(Start(session="", persona=persona, hook=("hook",))).argv
+    found = settings(argv)
+    (entry,) = value(found["hooks.PreToolUse"])
+    for name, is_server in (("mcp__a__b", True), ("read_mcp_resource", True), ("Bash", False)):
+        assert bool(re.fullmatch(entry["matcher"], name)) is is_server
+    shell = ["/bin/sh", "-c", entry["hooks"][0]["command"]]
+    ran = subprocess.run(shell, capture_output=True, check=False)
+    assert (ran.returncode, bool(ran.stderr)) == (2, True)
+    assert {"hooks.SessionStart", "hooks.PostToolUse"} <= found.keys()
+    assert any("pre_tool_use" in key for key in value(found["hooks.state"]))
 
 
 @pytest.mark.parametrize(
@@ -506,6 +527,26 @@ def test_the_telling_line_of_a_trace():
     ending = codex.classify(ended(errors=f"{trace}You\u2019ve hit your usage limit.\n{trace}"))
     assert (ending.kind, ending.hint) == ("limit", "You've hit your usage limit.")
     assert codex.classify(ended(errors=trace)).words.startswith("failed with exit code 1: ERROR")
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind"),
+    [
+        ("ERROR codex_core: connection timed out\nYou've hit your usage limit.\n", "limit"),
+        ("ERROR codex_core: connection timed out\nError: config.toml: unknown key\n", "crash"),
+        (
+            "ERROR codex_core: rate limit reached\nthread 'main' panicked at x.rs:1\nnote: y",
+            "crash",
+        ),
+        (
+            "ERROR codex_core: it broke\nError: it broke\n\nCaused by:\n  error sending request",
+            "network",
+        ),
+    ],
+)
+def test_what_it_complained_of_before_did_not_end_it(errors, kind):
+    """What it says last counts; and where it gives itself up, nothing before that."""
+    assert codex.classify(ended(opened=SESSION, errors=errors)).kind == kind
 
 
 # The set of sentences that others have seen

@@ -76,6 +76,12 @@ def test_any_line_is_something_said(line):
         (1, "bye\nerror: too many requests\n", "limit", "error: too many requests"),
         (1, "401: unauthorized, trying again\nSegfault", "crash", "Segfault"),
         (2, "the model is overloaded", "overload", "overloaded"),
+        (1, "Error: 429 Too Many Requests\n    at a (b.js:1)\n\nNode.js v22\n", "limit", "429"),
+        (1, "Rate limit exceeded.\nTry again\nin 5 minutes.\n", "limit", "Rate limit exceeded"),
+        (1, "invalid api key\nRate limit exceeded.\nbye\n", "limit", "Rate limit exceeded"),
+        (1, "error: unauthorized\n" + "on and on\n" * 20, "crash", "on and on"),
+        (1, "assert x == 1\nE  expected 'unauthorized' but got 'ok'\n", "crash", "expected"),
+        (2, "AssertionError: overloaded function returned 3\n", "crash", "AssertionError"),
         (1, "connect ECONNREFUSED", "network", "could not be reached"),
         (3, "Traceback\nValueError: x\n", "crash", "ValueError: x"),
         (126, "", "crash", "cannot be executed"),
@@ -91,6 +97,27 @@ def test_how_it_ended(code, errors, kind, told):
     assert found.kind == kind
     assert told in found.words
     assert bool(found.hint) is (kind == "limit")
+
+
+@pytest.mark.parametrize(
+    ("errors", "last", "kind"),
+    [
+        ("", ["Working", "Rate limit exceeded.", "Please wait 5 minutes."], "limit"),
+        ("warning: no colours\n", ["error: invalid api key"], "auth"),
+        # Its standard error says what went wrong: what it talked of before is talk.
+        ("Traceback\nValueError: x\n", ["error: invalid api key"], "crash"),
+        ("error: too many requests", ["error: invalid api key"], "limit"),
+        ("", ["I made it say: 'unauthorized' where it was 'ok'"], "crash"),
+        ("", [], "crash"),
+    ],
+)
+def test_what_it_said_last(errors, last, kind):
+    """Some print their errors where they print everything else."""
+    said = tuple(map(Said, last))
+    ended = Ended(code=1, session=SESSION, errors=errors, last=said)
+    found = command.classify(ended)
+    assert found.kind == kind
+    assert ("5 minutes" in found.hint) is (kind == "limit" and not errors)
 
 
 def test_a_stop_by_the_operator():

@@ -24,7 +24,9 @@ from rekindle.documents.launch import (
     Returned,
     Said,
     Start,
+    Telling,
     Usage,
+    Warned,
 )
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import DocumentError, UnenforceableError, UsageError
@@ -50,7 +52,8 @@ ENDS = {
     "resume-after-sigkill": "clean",
     "resume-truncated": "clean",
     "resume-in-use": "clean",
-    "cut-stream": "crash",
+    "cut-stream": "network",
+    "loop": "crash",
     "refused-400": "auth",
     "refused-401": "auth",
     "refused-402": "billing",
@@ -97,6 +100,7 @@ def ending(case: str) -> Exit:
             opened=next((one.session for one in shown if isinstance(one, Opened)), ""),
             finished=next((one for one in shown if isinstance(one, Finished)), None),
             errors=run.stderr,
+            last=tuple(one for one in shown if isinstance(one, Telling)),
         )
     )
 
@@ -292,9 +296,8 @@ def test_a_read_only_persona():
 
 def test_denials_come_first():
     """A tool that is both allowed and denied is denied; denying alone allows what it did."""
-    shell, command = rules(deny=["Bash", "Bash(rm -rf:*)"])
+    (shell,) = rules(deny=["Bash"])
     assert shell == {"toolName": "run_shell_command", "decision": "deny", "priority": 999}
-    assert command["commandPrefix"] == "rm -rf"
     found = {rule["decision"]: rule["priority"] for rule in rules(["Bash"], ["Bash"])[:2]}
     assert found["deny"] > found["allow"]
 
@@ -312,6 +315,13 @@ def test_no_permissions_no_rules():
 def test_a_command_by_its_beginning(pattern, prefix):
     """As other CLIs write it too; quotes stay in it."""
     assert rules([pattern])[0]["commandPrefix"] == prefix
+
+
+@pytest.mark.parametrize("pattern", ["Bash(touch:*)", "run_shell_command(rm -rf *)"])
+def test_no_command_is_denied_by_its_beginning(pattern):
+    """It would be called by another name: what cannot be held is refused."""
+    with pytest.raises(UnenforceableError, match=re.escape(repr(pattern))):
+        policy(Permissions(allowed_tools=["Bash"], deny=[pattern]))
 
 
 @pytest.mark.parametrize("pattern", [*sorted(TOOLS), "*", "mcp_*", "mcp_web_*", "mcp_*_search"])
@@ -379,10 +389,10 @@ def test_what_cannot_be_enforced_is_refused(pattern):
 def test_any_pattern(pattern):
     """Whatever stands in the manifest is refused, or is one rule and no more."""
     try:
-        made = policy(Permissions(deny=[f"Bash({pattern}:*)"]))
+        made = policy(Permissions(allowed_tools=[f"Bash({pattern}:*)"]))
     except UnenforceableError:
         return
-    (rule,) = tomllib.loads(made)["rule"]
+    rule, _ = tomllib.loads(made)["rule"]
     assert rule["commandPrefix"] == pattern
 
 
@@ -408,7 +418,7 @@ NAMES = ("session_id", "model", "role", "content", "tool_name", "tool_id", "para
 def test_any_fields_are_read(kind, told):
     """A field that is missing, or of another kind, is nothing rather than an error."""
     for one in gemini.read_stream(json.dumps({**told, "type": kind}).encode()):
-        assert isinstance(one, Opened | Said | Called | Finished)
+        assert isinstance(one, Opened | Said | Called | Warned | Finished)
         json.dumps(repr(one)).encode()
 
 
@@ -454,6 +464,41 @@ def test_an_end(facts, kind, told):
     found = gemini.classify(ended(**facts))
     assert found.kind == kind
     assert told in found.words
+
+
+@pytest.mark.parametrize(
+    ("finished", "last", "kind"),
+    [
+        (True, [Warned("Loop detected, stopping execution")], "crash"),
+        (True, [Warned("Maximum session turns exceeded")], "budget"),
+        (True, [Warned("Agent execution blocked: not here")], "crash"),
+        # A hook that wants more of it lets it go on.
+        (True, [Warned("Agent execution blocked: test it"), Said("done")], "clean"),
+        (True, [Warned("Loop detected, stopping execution"), Called("a", "b")], "clean"),
+        (True, [Warned("Something was slow")], "clean"),
+        (True, [Said("Loop detected, stopping execution")], "clean"),
+        (False, [Warned("The model is overloaded")], "overload"),
+    ],
+)
+def test_a_success_that_is_none(finished, last, kind):
+    """It stopped itself, or was stopped, and says so just before it speaks of a success."""
+    told = Finished("", ok=finished)
+    found = gemini.classify(ended(code=0, opened=SESSION, finished=told, last=tuple(last)))
+    assert found.kind == kind
+    assert kind == "clean" or last[-1].text in found.words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[API Error: terminated]", "[API Error: exception TypeError: terminated]"),
+        *("[API Error: Premature close]", "[API Error: other side closed]"),
+    ],
+)
+def test_a_connection_that_was_cut(text):
+    """Nothing crashed: it is tried again as after any other trouble of the network."""
+    told = Finished("", ok=False, text=text)
+    assert gemini.classify(ended(opened=SESSION, finished=told)).kind == "network"
 
 
 def test_an_agent_that_talks_about_limits():

@@ -3,13 +3,14 @@
 import json
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rekindle.documents.launch import Ended, Finished, Refused, Said
+from rekindle.documents.launch import Ended, Exit, Finished, Refused, Said
 from rekindle.harnesses import (
     claude_code,
     codex,
@@ -19,6 +20,7 @@ from rekindle.harnesses import (
     gemini_exit,
     verdicts,
 )
+from rekindle.policy.limits import resets_at
 
 MESSAGES = Path(__file__).parents[3].parent / "shared" / "facts" / "limit-messages/messages.jsonl"
 
@@ -62,7 +64,24 @@ def kind(cli: str, text: str, status: int | None = None) -> str:
         ("gemini", "model x  59.8% (Resets in 8h 6m)", ""),
         ("any", "HTTP 429 Too Many\nRequests", "limit"),
         ("any", "getaddrinfo ENOTFOUND x", "network"),
+        ("any", "Error: 401 Unauthorized", "auth"),
+        ("any", "error: unauthorized", "auth"),
+        ("any", "You are not logged in. Run `agent login`.", "auth"),
+        ("any", '{"error":{"type":"overloaded_error","message":"Overloaded"}}', "overload"),
+        ("any", "503: try later", "overload"),
+        ("any", "HTTP 403: no", "auth"),
+        ("any", "TypeError: fetch failed", "network"),
+        ("any", "Error: connect ECONNREFUSED 127.0.0.1:80", "network"),
         ("any", "it broke", ""),
+        ("any", "tests failed: expected 'unauthorized' but got 'ok'", ""),
+        ("any", 'AssertionError: "unauthorized" == "ok"', ""),
+        ("any", "AssertionError: overloaded function returned 3", ""),
+        ("any", "KeyError: 'invalid api key'", ""),
+        ("any", "429 tests failed", ""),
+        ("any", "error: 500 tests failed", ""),
+        ("any", "FAILED tests/test_api.py::test_rate_limit_exceeded", ""),
+        ("any", "cannot resolve overloaded operator", ""),
+        ("any", "warning: the unauthorized list is empty", ""),
     ],
 )
 def test_sentences(cli, text, expected):
@@ -125,19 +144,40 @@ KINDS = {
 }
 
 
-def taken(row: dict) -> str:
-    """How a run ends whose last words are these, as far as they explain it."""
-    if row["cli"] == "gemini":
-        finished = Finished("", ok=False, text=row["text"])
-        return gemini.classify(Ended(code=1, session="x", finished=finished)).kind
-    if row["cli"] != "claude":
-        return kind(row["cli"], row["text"]) or "crash"
-    seen = claude_code.read_stream(" ".join(row["text"].split("\n")).encode())
-    told = [each.text for each in seen if isinstance(each, Finished | Said)]
-    finished = Finished("x", ok=False, reason="api_error", text=told[0] if told else row["text"])
-    refused = next((each for each in seen if isinstance(each, Refused)), None)
-    ended = Ended(code=1, session="x", finished=finished, refused=refused)
-    return claude_code.classify(ended).kind
+def ends(row: dict) -> list[Exit]:
+    """How a run ends whose last words are these, by each way that its CLI may say them."""
+
+    def ended(**facts) -> Ended:
+        return Ended(**{"code": 1, "session": "x", **facts})
+
+    text = row["text"]
+    match row["cli"]:
+        case "claude":
+            seen = claude_code.read_stream(" ".join(text.split("\n")).encode())
+            told = [each.text for each in seen if isinstance(each, Finished | Said)]
+            finished = Finished("x", ok=False, reason="api_error", text=told[0] if told else text)
+            refused = next((each for each in seen if isinstance(each, Refused)), None)
+            return [claude_code.classify(ended(finished=finished, refused=refused))]
+        case "codex":
+            seen = codex.read_stream(" ".join(text.split("\n")).encode())
+            told = next((each for each in seen if isinstance(each, Finished)), None)
+            finished = told or Finished("", ok=False, errors=(text,))
+            return [codex.classify(ended(opened="x", finished=finished))]
+        case "gemini":
+            return [gemini.classify(ended(finished=Finished("", ok=False, text=text)))]
+        case _:
+            lines = text.encode().split(b"\n")
+            last = tuple(said for line in lines for said in command.read_stream(line))
+            return [
+                command.classify(ended(errors=text)),
+                command.classify(ended(last=last)),
+                command.classify(ended(errors="warning: no colours\n", last=last)),
+                command.classify(ended(errors=f"{text}\n{TRACE}")),
+                command.classify(ended(errors=f"warning: no colours\n{text}\n\nbye\n")),
+            ]
+
+
+TRACE = "".join(f"    at step{number} (file:///agent.js:{number}:7)\n" for number in range(12))
 
 
 def messages() -> list[dict]:
@@ -149,7 +189,7 @@ def messages() -> list[dict]:
 def test_every_collected_message_is_classified():
     """No sentence of any CLI that was seen in the wild is taken for another kind of end."""
     stops = [row for row in messages() if row["stop"]]
-    found = [(row, taken(row)) for row in stops]
+    found = [(row, end.kind) for row in stops for end in ends(row)]
     wrong = [
         (row["class"], one, row["text"]) for row, one in found if one not in KINDS[row["class"]]
     ]
@@ -173,6 +213,21 @@ def test_what_stops_nothing_explains_nothing():
             assert claude_code.classify(ended).kind == "clean"
         else:
             assert kind(row["cli"], row["text"]) == ""
+            assert {end.kind for end in ends(row)} == {"crash"}
+
+
+NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
+
+
+def test_when_a_limit_ends_is_not_lost():
+    """Of any program: what says it may stand lines below, and far above a trace."""
+    others = [row for row in messages() if row["cli"] not in {"claude", "codex", "gemini"}]
+    assert len(others) > 15
+    for row in others:
+        whole = resets_at(verdicts.plain(row["text"]), now=NOW, zone=UTC)
+        for end in ends(row):
+            if end.kind == "limit":
+                assert resets_at(end.hint, now=NOW, zone=UTC) == whole, row["text"]
 
 
 @pytest.mark.parametrize("harness", [claude_code, codex, gemini, command])
