@@ -577,6 +577,31 @@ def test_a_folder_that_gemini_cli_does_not_trust(with_gemini, root, folder, how,
     assert states(with_gemini)[1]["project"] == "installed"
 
 
+@pytest.mark.parametrize("level", GEMINI)
+def test_settings_of_gemini_cli_may_have_comments(with_gemini, root, level):
+    """They stay where they are; what is said in them counts for nothing, what stands there does."""
+    path = root / GEMINI[level]
+    path.parent.mkdir(exist_ok=True)
+    text = '{\n  // "hooksConfig": {"enabled": false},\n  "theme": "dark", // not light\n}\n'
+    path.write_text(text)
+    trusted = root / TRUSTED
+    trusted.write_text(f"// mine\n{trusted.read_text()}")
+    code, out, err = with_gemini("hooks", "install", "--for", level)
+    assert (code, "hooks installed" in out) == (0, True), err
+    assert states(with_gemini)[1][level] == "installed"
+    assert path.read_text().startswith(text.partition(", // not")[0])
+    installed = path.read_text()
+    path.write_text(installed.replace("// ", "", 1))
+    assert states(with_gemini)[1][level] == "muted"
+    path.write_text(installed + "// seen\n")
+    assert with_gemini("hooks", "uninstall", "--for", level)[0] == 0
+    assert path.read_text() == text + "// seen\n"
+    path.write_text(text)
+    with_gemini("hooks", "install", "--for", level)
+    assert with_gemini("hooks", "uninstall", "--for", level)[0] == 0
+    assert path.read_text() == text
+
+
 def test_a_moved_home_of_gemini_cli(with_gemini, root, monkeypatch):
     """$GEMINI_CLI_HOME is the home that its folder is looked for in."""
     monkeypatch.setenv("GEMINI_CLI_HOME", str(root / "elsewhere"))

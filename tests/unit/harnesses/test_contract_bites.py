@@ -71,9 +71,10 @@ def commands(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
         yield "no hooks", begun(hook=())
 
 
-def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
-    made = harness.command
+Changed = Callable[[Callable[[Permissions], Permissions | None]], Callable[[Start], Command]]
 
+
+def permitting(made: Callable[[Start], Command]) -> Changed:
     def permitted(change: Callable[[Permissions], Permissions | None]) -> Callable[..., Command]:
         def command(start: Start) -> Command:
             rules = start.persona.permissions
@@ -82,8 +83,28 @@ def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
 
         return command
 
-    def widened(rules: list[str] | None) -> list[str] | None:
-        return rules and [rule.partition("(")[0] if ":*" in rule else rule for rule in rules]
+    return permitted
+
+
+def widened(rules: list[str] | None) -> list[str] | None:
+    return rules and [rule.partition("(")[0] if ":*" in rule else rule for rule in rules]
+
+
+def parts(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+    """For who keeps whole tools."""
+    permitted = permitting(harness.command)
+    yield (
+        "a part of a tool is the whole of it",
+        permitted(lambda one: replace(one, allowed_tools=widened(one.allowed_tools))),
+    )
+    yield (
+        "a part that is denied is the whole of it",
+        permitted(lambda one: replace(one, deny=widened(one.deny))),
+    )
+
+
+def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+    made, permitted = harness.command, permitting(harness.command)
 
     def without_prompt(start: Start) -> Command:
         persona = replace(start.persona, system_prompt_file=None)
@@ -118,15 +139,7 @@ def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
     yield "what cannot be kept is no error of ours", in_other_words
     yield "the system prompt is ignored", without_prompt
     yield "the system prompt is a word of its own", as_a_word
-    if harness.CAN.resumes:  # any other keeps no whole tool either
-        yield (
-            "a part of a tool is the whole of it",
-            permitted(lambda one: replace(one, allowed_tools=widened(one.allowed_tools))),
-        )
-        yield (
-            "a part that is denied is the whole of it",
-            permitted(lambda one: replace(one, deny=widened(one.deny))),
-        )
+    if harness.CAN.resumes:
         yield (
             "permissions are for fresh sessions",
             lambda start: made(replace(start, persona=Persona()) if start.resumes else start),
@@ -310,7 +323,8 @@ def mutations() -> Iterator[Mutation]:
         cases = expected.load(contract.recordings)
         changes = {**dict(commands(harness)), **dict(personas(harness))}
         if harness.CAN.resumes:
-            changes |= {**dict(sessions(harness)), **dict(terminals(harness))}
+            for those in (sessions, terminals, parts):
+                changes |= dict(those(harness))
         found = {name: {"command": changed} for name, changed in changes.items()}
         found |= dict(hooked(harness)) if harness.CAN.hooks else {}
         found |= dict(reading(harness, cases))
