@@ -100,6 +100,13 @@ def test_an_agent_of_a_plugged_in_harness_is_kept_alive(rekindle):
     assert len({one["session"] for one in ended}) == 1
 
 
+def test_a_plugged_in_harness_is_offered_where_its_program_is(rekindle, tmp_path):
+    """A new agent is of its kind, for no other CLI is there."""
+    rekindle("init", "--yes", "--agent", "second")
+    manifest = (tmp_path / "project/rekindle.yaml").read_text()
+    assert manifest.count("harness: echo") == 2
+
+
 def test_a_harness_that_nobody_brings_is_named(rekindle, tmp_path):
     """The message lists what there is, the plugged-in one among it."""
     manifest = tmp_path / "project/rekindle.yaml"
