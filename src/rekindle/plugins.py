@@ -24,7 +24,8 @@ BUILT_IN = {
 }
 _WANTED = (
     *("NAME", "CAN", "INSTALL", "HOOK_FILES", "PASSED_ON", "NEVER_PASSED_ON"),
-    *("command", "hooks", "told", "read_hook", "read_stream", "usage", "classify"),
+    *("command", "hooks", "muted", "told", "read_hook", "read_stream"),
+    *("usage", "turn", "holds", "classify"),
 )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from e2e.sandbox import TASK
 from loopback.fixtures import network, place
+from plugin import environment
 from rekindle.testing.harness_contract import HarnessContract
 
 __all__ = ["network", "place"]
@@ -56,24 +57,11 @@ class TestEcho(HarnessContract):
 def installed(tmp_path_factory) -> Path:
     """The plugin, as pip installs it, in an environment of its own beside the project's."""
     place = tmp_path_factory.mktemp("plugged") / "venv"
-    subprocess.run(
-        [sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", str(place)],
-        check=True,
-    )
-    python = place / "bin/python"
-    where = subprocess.run(
-        [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    # The environment that the tests run in is one itself: what it has is not in the base.
-    ours = [path for path in sys.path if path.endswith("site-packages")]
-    source = [str(Path(importlib.util.find_spec("rekindle").origin).parents[1])]
-    (Path(where) / "beside.pth").write_text("\n".join([*ours, *source]) + "\n")
+    python = environment.made(place)
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
-    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    subprocess.run([*pip, "--target", where, str(HERE)], check=True, env=environment)
+    variables = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    where = str(environment.packages(place))
+    subprocess.run([*pip, "--target", where, str(HERE)], check=True, env=variables)
     return python
 
 
@@ -88,11 +76,11 @@ def rekindle(installed, place, tmp_path):
     program = programs / "echo-agent"
     program.write_text(PROGRAM.format(python=sys.executable))
     program.chmod(0o755)
-    environment = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    variables = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
 
     def run(*words: str, code: int = 0) -> str:
         argv = [str(installed), "-I", "-m", "rekindle", *words]
-        ended = place.start(argv, env=environment, cwd=project)
+        ended = place.start(argv, env=variables, cwd=project)
         assert ended.wait() == code, ended.out + ended.err
         return ended.out + ended.err
 
@@ -110,6 +98,13 @@ def test_an_agent_of_a_plugged_in_harness_is_kept_alive(rekindle):
     ended = [one for one in rows if one["kind"] == "launch.ended"]
     assert [one["exit"] for one in ended] == ["crash", "clean"]
     assert len({one["session"] for one in ended}) == 1
+
+
+def test_a_plugged_in_harness_is_offered_where_its_program_is(rekindle, tmp_path):
+    """A new agent is of its kind, for no other CLI is there."""
+    rekindle("init", "--yes", "--agent", "second")
+    manifest = (tmp_path / "project/rekindle.yaml").read_text()
+    assert manifest.count("harness: echo") == 2
 
 
 def test_a_harness_that_nobody_brings_is_named(rekindle, tmp_path):

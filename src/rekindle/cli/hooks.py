@@ -75,7 +75,7 @@ def install(
             )
         place = _place(level, harness)
     else:
-        project, store, name = open_agent(agent)
+        project, store, name = open_agent(agent or _only_agent_of(harness))
         own = HARNESSES.get(project.manifest.agents[name].harness)
         cli = _meant(harness, [own] if own else [])
         level = level or install_hooks.first_level(cli)
@@ -166,7 +166,10 @@ def status(as_json: bool) -> None:
         elif all(one.state == "not installed" for one in found):
             click.echo("Next: `rekindle hooks install`.")
     if any(one.is_broken for one in found):
-        raise CheckFailedError("some hooks are broken", hint="run the commands after each arrow")
+        mends = [one.mend for one in found if one.is_broken]
+        told = all(mend.startswith("rekindle ") for mend in mends)
+        hint = "run the commands after each arrow" if told else "do what stands after each arrow"
+        raise CheckFailedError("some hooks are broken", hint=hint)
 
 
 def examine_all() -> list[Report]:
@@ -194,6 +197,17 @@ def _used(folder: Path | None) -> list[Harness]:
     names = {ALIASES.get(agent.harness, agent.harness) for agent in agents}
     there = HARNESSES.working()
     return [cli for cli in there if cli.NAME in names] or there[:1]
+
+
+def _only_agent_of(harness: str | None) -> str | None:
+    """The agent that a CLI works for, where it is one alone."""
+    agents = config.load(here()).manifest.agents if harness else {}
+    those = [
+        name
+        for name, agent in agents.items()
+        if ALIASES.get(agent.harness, agent.harness) == harness
+    ]
+    return those[0] if len(those) == 1 else None
 
 
 def _place(level: Level | None, harness: str | None) -> Place:
@@ -225,7 +239,9 @@ def _as_json(one: Report) -> dict[str, Any]:
 
 def _print(one: Report) -> None:
     mark = click.style("✗", fg="red") if one.is_broken else "✓" if one.state == "installed" else "·"
-    click.echo(f"{mark} {one.place.level}: {one.state}  ({one.place.shown})")
+    click.echo(
+        f"{mark} {one.place.harness.NAME}, {one.place.level}: {one.state}  ({one.place.shown})"
+    )
     for problem in one.problems:
         click.echo(f"    {problem}")
     if one.is_broken:

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from uuid import uuid4
 
 import click
 
@@ -9,20 +10,18 @@ from rekindle import config
 from rekindle.cli.options import as_json, here, print_json, print_note
 from rekindle.documents import manifest
 from rekindle.documents.identity import agent_name, one_line, slug
-from rekindle.errors import UsageError, storing
-from rekindle.plugins import ALIASES
+from rekindle.documents.launch import Start
+from rekindle.errors import RekindleError, UsageError, storing
+from rekindle.plugins import ALIASES, BUILT_IN
 from rekindle.policy.settings import AgentDefaults
-from rekindle.wiring.store import HARNESSES as KNOWN
-from rekindle.wiring.store import open_store
-
-PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
-HARNESSES = (*PROGRAMS, "command")
+from rekindle.ports import Harness
+from rekindle.wiring.store import HARNESSES, open_store
 
 
 @click.command()
 @click.option("--agent", metavar="NAME", help="The agent's name. Default: the folder's name.")
 @click.option(
-    "--harness", metavar="NAME", help=f"Its CLI: {', '.join(HARNESSES)}, or a plugin's name."
+    "--harness", metavar="NAME", help=f"Its CLI: {', '.join(BUILT_IN)}, or a plugin's name."
 )
 @click.option("--yes", is_flag=True, help="Take the defaults; never ask.")
 @as_json
@@ -62,17 +61,33 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
 
 
 def _ask_for_harness(*, yes: bool) -> str:
-    """What is installed comes first, and is offered."""
-    found = [name for name, program in PROGRAMS.items() if shutil.which(program)]
+    """What is installed comes first, and is offered; a plugin's CLI as well as ours."""
+    found = [one.NAME for one in HARNESSES.working() if shutil.which(_program(one))]
     there = f", installed: {', '.join(found)}" if found else ""
-    return _ask(f"Harness ({', '.join(HARNESSES)}{there})", [*found, *HARNESSES][0], yes=yes)
+    first, *_ = [*found, *BUILT_IN]
+    if yes and not found:
+        click.echo(
+            f"· no agent CLI was found on the PATH: {first} is assumed, or say --harness", err=True
+        )
+    return _ask(f"Harness ({', '.join(HARNESSES)}{there})", first, yes=yes)
+
+
+def _program(harness: Harness) -> str:
+    """What it starts where nobody says anything else; empty: it has none of its own."""
+    if harness.HOOK_FILES is not None:
+        return harness.HOOK_FILES.program
+    try:
+        return harness.command(Start(session=str(uuid4()))).argv[0]
+    except RekindleError:
+        return ""
 
 
 def _harness(name: str) -> str:
     chosen = ALIASES.get(name, name)
-    if chosen not in KNOWN:
+    if chosen not in HARNESSES:
         raise UsageError(
-            f"there is no harness named {one_line(chosen)!r}", hint=f"one of: {', '.join(KNOWN)}"
+            f"there is no harness named {one_line(chosen)!r}",
+            hint=f"one of: {', '.join(HARNESSES)}",
         )
     return chosen
 

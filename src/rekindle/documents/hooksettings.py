@@ -22,6 +22,8 @@ PROGRAM = "hook.pyc"
 NEW = "{}\n"
 """What a file that is not there, or empty, is taken for."""
 _LONG_NUMBER = 300
+_COMMENTED = frozenset({".gemini"})
+"""The folders of the CLIs that read their settings with comments in them."""
 
 Hooks = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -51,6 +53,11 @@ class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The file that makes a folder such a package; empty where the hooks' file is all of it."""
     taken_in: str = ""
     """How a person has the CLI take the package in."""
+
+    @property
+    def comments(self) -> bool:
+        """Whether its settings may have comments; elsewhere the CLI itself would not read them."""
+        return self.folder in _COMMENTED
 
 
 class Installation(msgspec.Struct, frozen=True):
@@ -110,8 +117,9 @@ def read_command(line: object) -> Command | None:
     return None
 
 
-def installed(text: str, document: str) -> list[Installed]:
+def installed(text: str, document: str, *, comments: bool = False) -> list[Installed]:
     """Every hook of ours, in the order of the file."""
+    text = jsonedit.plain(text) if comments else text
     return [
         Installed(event, matcher, hook, command)
         for event, entries in _events(_root(text, document))
@@ -120,11 +128,12 @@ def installed(text: str, document: str) -> list[Installed]:
     ]
 
 
-def with_hooks(text: str, hooks: Hooks, document: str) -> str:
+def with_hooks(text: str, hooks: Hooks, document: str, *, comments: bool = False) -> str:
     """The text with our hooks behind everybody else's; it must hold none of ours yet."""
     text = text if text.strip("\ufeff \t\r\n") else NEW
-    root = _root(text, document)
-    style = jsonedit.style_of(text, root)
+    bare = jsonedit.plain(text) if comments else text
+    root = _root(bare, document)
+    style = jsonedit.style_of(bare, root)
     below = root.get("hooks")
     if below is None:
         return jsonedit.apply(text, [jsonedit.append(text, style, root, [("hooks", hooks)], 0)])
@@ -141,22 +150,23 @@ def with_hooks(text: str, hooks: Hooks, document: str) -> str:
     return jsonedit.apply(text, edits)
 
 
-def without_hooks(text: str, document: str, before: str = "") -> str:
+def without_hooks(text: str, document: str, before: str = "", *, comments: bool = False) -> str:
     """The text without our hooks, and without what they leave empty.
 
     What was empty in `before`, the text they were put into, stays, for it was not ours.
     """
-    root = _root(text, document)
+    bare = jsonedit.plain(text) if comments else text
+    root = _root(bare, document)
     below = root.get("hooks")
     if below is None:
         return text
-    earlier = _kept(before)
+    earlier = _kept(jsonedit.plain(before) if comments else before)
     edits: list[Edit] = []
     empty: list[int] = []
     for place, part in enumerate(below.parts):
         if part.value.kind != "array":
             continue
-        inner, gone = _without(text, part.value)
+        inner, gone = _without(text, bare, part.value)
         is_empty = bool(gone) and len(gone) == len(part.value.parts)
         if is_empty and part.key not in (earlier or {}):
             empty.append(place)
@@ -164,11 +174,14 @@ def without_hooks(text: str, document: str, before: str = "") -> str:
             edits += inner
     if empty and len(empty) == len(below.parts) and earlier is None:
         place = next(i for i, part in enumerate(root.parts) if part.key == "hooks")
-        return jsonedit.apply(text, jsonedit.remove(root, [place]))
-    return jsonedit.apply(text, edits + (jsonedit.remove(below, empty) if empty else []))
+        return jsonedit.apply(text, jsonedit.remove(text, root, [place]))
+    return jsonedit.apply(text, edits + (jsonedit.remove(text, below, empty) if empty else []))
 
 
-def is_empty(text: str, document: str) -> bool:
+def is_empty(text: str, document: str, *, comments: bool = False) -> bool:
+    """Whether nobody has written anything into the file; a comment is something."""
+    if comments and jsonedit.plain(text) != text:
+        return False
     return not text.strip() or not _root(text, document).parts
 
 
@@ -182,20 +195,20 @@ def wanted(hooks: Hooks) -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def _without(text: str, entries: Node) -> tuple[list[Edit], list[int]]:
+def _without(text: str, bare: str, entries: Node) -> tuple[list[Edit], list[int]]:
     """Our hooks out of an event's entries: the edits, and which entries go as a whole."""
     edits: list[Edit] = []
     gone: list[int] = []
     for place, entry in enumerate(entries.parts):
-        ours = [number for *_, number in _ours(text, entry.value)]
+        ours = [number for *_, number in _ours(bare, entry.value)]
         handlers = entry.value.get("hooks")
         if not ours or handlers is None:
             continue
         if len(ours) == len(handlers.parts):
             gone.append(place)
         else:
-            edits += jsonedit.remove(handlers, ours)
-    return edits + (jsonedit.remove(entries, gone) if gone else []), gone
+            edits += jsonedit.remove(text, handlers, ours)
+    return edits + (jsonedit.remove(text, entries, gone) if gone else []), gone
 
 
 def _ours(text: str, entry: Node) -> Iterator[tuple[str, dict[str, Any], Command, int]]:

@@ -1,7 +1,9 @@
 """JSON edited in its place: what is not changed keeps every byte.
 
 A file that others own must come back with its numbers, escapes, order and line ends as they were
-written, which no decoder keeps. So its text is only measured here, and cut where it changes.
+written, which no decoder keeps. So its text is only measured here, and cut where it changes. Some
+have comments in it: everything is measured in the text without them, which `plain` gives, and cut
+in the text itself.
 """
 
 import json
@@ -15,6 +17,10 @@ from rekindle.errors import DocumentError
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SCALAR = re.compile(r"[^,\]}\s]+")
+_COMMENT = re.compile(r'"(?:[^"\\]++|\\.)*+"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'"(?:[^"\\]++|\\.)*+"|,(?=[ \t\r\n]*[}\]])', re.DOTALL)
+_BETWEEN = " \t\r\n,"
+_REST_OF_LINE = re.compile(r"[ \t]*\r?\n")
 _DECODER = json.JSONDecoder()
 _BYTE_ORDER_MARK = "\ufeff"
 DEFAULT_INDENT = "  "
@@ -46,6 +52,18 @@ class Edit(msgspec.Struct, frozen=True):
     start: int
     end: int
     text: str
+
+
+def plain(text: str) -> str:
+    """The text with spaces for its comments, and for commas behind which nothing comes.
+
+    Everything else stands at the same place as before.
+    """
+
+    def blank(found: re.Match[str]) -> str:
+        return found[0] if found[0][0] == '"' else re.sub(r"[^\r\n]", " ", found[0])
+
+    return _LAST_COMMA.sub(blank, _COMMENT.sub(blank, text))
 
 
 def parse(text: str, document: str) -> Node:
@@ -167,10 +185,13 @@ def append(
 
     They are laid out as their neighbours are; in an empty container, as the file is.
     """
+    bare = plain(text)
     if node.parts:
-        lead = _lead(text, node, len(node.parts) - 1)
+        lead = _lead(bare, node, len(node.parts) - 1)
         is_lines = "\n" in lead
         base = lead.rpartition("\n")[2] if is_lines else None
+        if is_lines:
+            lead = style.newline + (base or "")  # without the lines of comments in between
         between = "," + lead if is_lines or len(node.parts) > 1 else style.comma
         rendered = [_member(style, key, value, base) for key, value in values]
         at = node.parts[-1].end
@@ -178,22 +199,55 @@ def append(
     is_lines = bool(style.indent)
     base = style.indent * (depth + 1) if is_lines else None
     rendered = [_member(style, key, value, base) for key, value in values]
+    start, end = node.start + 1, node.end - 1
     if not is_lines:
-        return Edit(node.start + 1, node.end - 1, style.comma.join(rendered))
-    before = style.newline + style.indent * (depth + 1)
-    inner = before + ("," + before).join(rendered) + style.newline + style.indent * depth
-    return Edit(node.start + 1, node.end - 1, inner)
+        inner = style.comma.join(rendered)
+    else:
+        before = style.newline + style.indent * (depth + 1)
+        inner = before + ("," + before).join(rendered) + style.newline + style.indent * depth
+    if text[start:end] != bare[start:end]:  # a comment is in it
+        start = len(text[:end].rstrip())
+        inner = inner.rstrip() if "\n" in text[start:end] else inner
+        end = start
+    return Edit(start, end, inner)
 
 
-def remove(node: Node, gone: Sequence[int]) -> list[Edit]:
-    """Take parts out of a container, each with the comma and the space that came with it."""
+def remove(text: str, node: Node, gone: Sequence[int]) -> list[Edit]:
+    """Take parts out of a container, each with the comma and the space that came with it.
+
+    A comment in between is somebody else's, and stays.
+    """
+    parts = [node.parts[place] for place in gone]
     if len(gone) == len(node.parts):
-        return [Edit(node.start + 1, node.end - 1, "")]
+        return [_without(text, node.start + 1, node.end - 1, parts)]
     kept = next(place for place in range(len(node.parts)) if place not in gone)
-    edits = [Edit(node.parts[0].start, node.parts[kept].start, "")] if kept else []
+    edits = []
+    if kept:
+        edits.append(_without(text, node.parts[0].start, node.parts[kept].start, parts))
     return edits + [
-        Edit(node.parts[place - 1].end, node.parts[place].end, "") for place in gone if place > kept
+        _without(text, node.parts[place - 1].end, node.parts[place].end, [node.parts[place]])
+        for place in gone
+        if place > kept
     ]
+
+
+def _without(text: str, start: int, end: int, parts: Sequence[Part]) -> Edit:
+    """What is left of a piece of the text without these parts: its comments alone."""
+    bare = plain(text)
+    within = [part for part in parts if start <= part.start < end]
+    starts, ends = [start, *(part.end for part in within)], [*(part.start for part in within), end]
+    gaps = list(zip(starts, ends, strict=True))
+    if all(text[a:b].strip(_BETWEEN) == "" for a, b in gaps):
+        return Edit(start, end, "")
+    left = ""
+    for a, b in reversed(gaps):
+        if b != end and not text[a:b].strip(_BETWEEN):
+            continue
+        gap = "".join(text[place] for place in range(a, b) if bare[place] != ",")
+        # The line of a comment must end before anything else comes.
+        is_closed = _REST_OF_LINE.match(left + text[end:]) and b != end
+        left = (gap.rstrip() if is_closed else gap) + left
+    return Edit(start, end, left)
 
 
 def apply(text: str, edits: Sequence[Edit]) -> str:
@@ -208,6 +262,6 @@ def _member(style: Style, key: str, value: Any, base: str | None) -> str:
 
 
 def _lead(text: str, node: Node, place: int) -> str:
-    """The white space in front of a part."""
+    """The white space in front of a part, in a text without comments."""
     start = node.start + 1 if place == 0 else node.parts[place - 1].end
     return text[start : node.parts[place].start].partition(",")[2 if place else 0]

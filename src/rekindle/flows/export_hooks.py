@@ -6,12 +6,16 @@ from pathlib import Path
 from rekindle import __version__, hook
 from rekindle.documents import hooksettings, jsontext
 from rekindle.documents.identity import one_line
-from rekindle.errors import UsageError, storing
+from rekindle.errors import RekindleError, UsageError, storing
 from rekindle.ports import Harness
 from rekindle.system import bytecode, disk
 
 _MODE = 0o644
 _DESCRIPTION = "Tells Rekindle what happens in a session, and the session where the work stands."
+
+
+_PACKED = ("hooks.json", "hooks/hooks.json")
+"""Where the hooks stand in a package, whichever CLI it is for."""
 
 
 def export_hooks(harness: Harness, folder: Path) -> list[Path]:
@@ -30,6 +34,11 @@ def export_hooks(harness: Harness, folder: Path) -> list[Path]:
     if files.package:
         about = {"name": "rekindle", "version": __version__, "description": _DESCRIPTION}
         wanted[folder / files.package] = jsontext.encode_pretty(about, files.package)
+    if other := _other(folder, harness):
+        raise UsageError(
+            f"{one_line(str(folder))} holds the hooks for {other}",
+            hint="say a folder of its own: a package is for one CLI",
+        )
     taken = [path for path in wanted if path.exists()]
     if taken and not program.exists():
         raise UsageError(
@@ -41,3 +50,16 @@ def export_hooks(harness: Harness, folder: Path) -> list[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
         disk.replace(path, data, mode=_MODE)
     return list(wanted)
+
+
+def _other(folder: Path, harness: Harness) -> str:
+    """The harness whose package the folder holds, where it is another one's; else empty."""
+    for path in (folder / name for name in _PACKED):
+        try:
+            found = hooksettings.installed((disk.read(path) or b"").decode(), path.name)
+        except (RekindleError, UnicodeDecodeError):
+            continue  # nothing of ours
+        for one in found:
+            if one.command.harness != harness.NAME:
+                return one.command.harness
+    return ""

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import msgspec
 
 from rekindle import hook
-from rekindle.documents import hooksettings, jsontext
+from rekindle.documents import hooksettings, jsonedit, jsontext
 from rekindle.documents.hooksettings import HookFiles, Hooks, Installation, Installed
 from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, RekindleError, StoreError, UsageError, storing
@@ -138,10 +138,12 @@ def install(place: Place, folder: Path | None) -> Done:
     hooks = _hooks(place, folder)
     with _alone(place):
         text, current = _read(place)
-        found = hooksettings.installed(text, place.shown)
+        found = _installed(place, text)
         earlier = _read_record(place) if found else None
         before = _text_before(place, text, current, earlier)
-        after = hooksettings.with_hooks(before, hooks, place.shown).encode()
+        after = hooksettings.with_hooks(
+            before, hooks, place.shown, comments=place.files.comments
+        ).encode()
         program_changed = _renew_program(place)
         if _stand(found, hooks) and earlier:
             return Done(settings_changed=False, program_changed=program_changed)
@@ -164,15 +166,17 @@ def install(place: Place, folder: Path | None) -> Done:
 
 def uninstall(place: Place) -> Done:
     """Take our hooks out: the file is as it was, or as others have changed it since."""
-    if not hooksettings.installed(_read(place)[0], place.shown) and not place.record.exists():
+    if not _installed(place, _read(place)[0]) and not place.record.exists():
         return Done(settings_changed=False, program_changed=False)
     with _alone(place):
         text, current = _read(place)
-        found = hooksettings.installed(text, place.shown)
+        found = _installed(place, text)
         record = _read_record(place)
         after = _text_before(place, text, current, record) if found else text
         was_ours = bool(found) and record is not None and not record.existed
-        removed = was_ours and hooksettings.is_empty(after, place.shown)
+        removed = was_ours and hooksettings.is_empty(
+            after, place.shown, comments=place.files.comments
+        )
         if removed:
             _remove_settings(place, made_folder=record is not None and record.made_folder)
         elif after != text:
@@ -189,7 +193,7 @@ def examine(place: Place) -> Report:
     """Whether our hooks stand there, and can run."""
     try:
         text, _ = _read(place)
-        found = hooksettings.installed(text, place.shown)
+        found = _installed(place, text)
     except RekindleError as error:
         return Report(place, "unreadable", (str(error),), error.hint)
     if not found:
@@ -216,8 +220,11 @@ def _installation(place: Place, text: str) -> Installation:
     deciding = {}
     for name in place.files.deciding:
         with suppress(StoreError):
-            held = disk.read(Path(os.path.realpath(place.own / name)))
-            deciding[name] = (held or b"").decode("utf-8", "replace")
+            data = disk.read(Path(os.path.realpath(place.own / name)))
+            deciding[name] = (data or b"").decode("utf-8", "replace")
+    if place.files.comments:  # what they say is not for the one who reads the settings
+        text = jsonedit.plain(text)
+        deciding = {name: jsonedit.plain(held) for name, held in deciding.items()}
     project = "" if place.level == "user" else os.path.realpath(place.home.parent)
     return Installation(str(_target(place)), text, project, deciding)
 
@@ -250,7 +257,12 @@ def _text_before(place: Place, text: str, current: bytes | None, record: _Record
     """The file's text without us: the very text from before, where nobody changed it since."""
     if record and current is not None and jsontext.fingerprint(current) == record.written:
         return record.before
-    return hooksettings.without_hooks(text, place.shown, record.before if record else "")
+    before = record.before if record else ""
+    return hooksettings.without_hooks(text, place.shown, before, comments=place.files.comments)
+
+
+def _installed(place: Place, text: str) -> list[Installed]:
+    return hooksettings.installed(text, place.shown, comments=place.files.comments)
 
 
 def _problems(found: list[Installed]) -> Iterator[str]:
@@ -388,7 +400,7 @@ def _forget(place: Place) -> bool:
         place.record.unlink(missing_ok=True)
         if any(place.home.glob("hooks-*.json")) or not place.program.exists():
             return False
-        if any(hooksettings.installed(_read(one)[0], one.shown) for one in _beside(place)):
+        if any(_installed(one, _read(one)[0]) for one in _beside(place)):
             return False  # its record is lost, and it needs the program all the same
         place.program.unlink()
     return True

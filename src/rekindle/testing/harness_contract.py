@@ -57,6 +57,22 @@ _FACTS = frozenset({"session.started", "session.ended", "prompt.submitted", "hea
 _NOBODYS_RULE = "Bash(\0)"
 """What no CLI can be held to: it cannot even be told."""
 _DASHED = "--no-option"
+_NARROW = ("Bash(git log:*)", "Bash(git push:*)")
+"""Parts of a tool: to be kept apart from each other and from the whole, or refused."""
+_TASK = "Ship the parser"
+_MEANT_OTHERWISE = (f"--{_TASK}", f"/{_TASK}", f"!{_TASK}", f"\n /{_TASK}")
+"""Prompts that a CLI in a terminal would take for an option, or for a command."""
+_SESSION_MARKS = (
+    *("CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CODEX_THREAD_ID", "CODEX_SESSION_ID"),
+    *("CODEX_SANDBOX", "GEMINI_CLI", "GEMINI_SESSION_ID"),
+)
+"""By these a CLI knows that it runs inside a session: ours may have been started from one."""
+_KEYS = (
+    *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "GEMINI_API_KEY"),
+    *("GOOGLE_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN"),
+    *("NPM_TOKEN", "PYPI_TOKEN", "DOCKER_PASSWORD", "DATABASE_URL", "SLACK_TOKEN", "HF_TOKEN"),
+)
+"""What lies about in people's environments; whose harness needs one says so in `keys`."""
 _WORDS_CHARACTERS = 400
 
 
@@ -66,6 +82,8 @@ class HarnessContract:
     """A folder of recordings, one file a case, with their `expected.json`."""
     program: ClassVar[tuple[str, ...]] = ("some-program",)
     """What is started; the `command` harness has no program of its own."""
+    keys: ClassVar[tuple[str, ...]] = ()
+    """How the keys begin that its program logs in with: no other program's may be passed on."""
 
     def kept(self) -> tuple[Recording, ...]:
         found = load_all(self.recordings)
@@ -79,10 +97,11 @@ class HarnessContract:
         return Start(session=own, resumes=resumes, **given)
 
     def starts(self) -> Iterator[dict[str, Any]]:
-        """Of a fresh session, and of one that goes on."""
-        yield {}
-        if self.harness.CAN.resumes:
-            yield {"resumes": True}
+        """Of a fresh session and of one that goes on, in a terminal and without one."""
+        for interactive in (False, True):
+            yield {"interactive": interactive}
+            if self.harness.CAN.resumes:
+                yield {"interactive": interactive, "resumes": True}
 
     # What it is
 
@@ -96,7 +115,9 @@ class HarnessContract:
         """It gets what it is set up with: no other program's keys, and no mark of ours."""
         passed_on, never = self.harness.PASSED_ON, self.harness.NEVER_PASSED_ON
         assert all(_VARIABLE.match(name) for name in (*passed_on, *never))
-        unwanted = dict.fromkeys((*never, MARK, "REKINDLE_AGENT", "UNRELATED_KEY"), "x")
+        others = [key for key in _KEYS if not key.startswith(self.keys or "-")]
+        marks = (*_SESSION_MARKS, MARK, "REKINDLE_AGENT")
+        unwanted = dict.fromkeys((*never, *marks, *others, "UNRELATED_KEY"), "x")
         ours = {**unwanted, **_ALWAYS_PASSED_ON}
         assert environment.allowed(ours, passed_on, never) == _ALWAYS_PASSED_ON
         for how in self.starts():
@@ -157,6 +178,24 @@ class HarnessContract:
                 assert re.fullmatch(r"[a-z][a-z0-9.-]*", name), name
                 assert f"/scratch/{name}" in _whole(made, files=False)
 
+    def test_a_prompt_in_a_terminal_is_a_prompt(self) -> None:
+        """No option, and no command of the CLI; and it is started otherwise than without one.
+
+        Only a program that keeps no sessions may be left without it: nobody knows how it is told.
+        """
+        if not self.harness.CAN.resumes:
+            return
+        for resumes in (False, True):
+            headless = self.harness.command(self.start(resumes=resumes))
+            for prompt in (_TASK, *_MEANT_OTHERWISE):
+                made = self.made(resumes=resumes, interactive=True, prompt=prompt)
+                if made is None:
+                    continue
+                assert _TASK in _whole(made), made
+                assert [word for word in made.argv if _TASK not in word] != list(headless.argv)
+                if prompt != _TASK:
+                    assert not _ends(made.argv, prompt), made
+
     # What a persona asks for
 
     def made(self, **more: Any) -> Made | None:
@@ -180,11 +219,15 @@ class HarnessContract:
             shell, writes = given(allowed_tools=["Bash"]), given(allowed_tools=["Write", "Edit"])
             no_shell, no_writes = given(deny=["Bash"]), given(deny=["Write", "Edit"])
             both = given(allowed_tools=["Bash"], deny=["Bash"])
+            parts = [given(allowed_tools=[one]) for one in _NARROW]
+            no_parts = [given(deny=[one]) for one in _NARROW]
             for group in (
                 (alone, nothing, shell, writes),
                 (alone, reads, shell, writes),
                 (alone, no_shell, no_writes),
                 (alone, shell, both),
+                (alone, shell, *parts),
+                (alone, no_shell, *no_parts),
             ):
                 known = [one for one in group if one is not None]
                 assert all(known.count(one) == 1 for one in known), known
@@ -301,12 +344,20 @@ class HarnessContract:
                     assert made == wanted_, f"{recording.name}: {name}: {json.dumps(made)}"
 
     def test_a_transcript_has_what_its_session_was_asked(self) -> None:
-        """By the id that a hook told: else nobody would be let go on with it."""
+        """By the id that a hook told: else nobody would be let go on with it.
+
+        Where the CLI gives its prompts ids, a transcript that lost one does not have it.
+        """
         for recording in self.kept():
             for fact in map(self.harness.read_hook, recording.hook_lines(self.harness)):
                 if isinstance(fact, event.PromptSubmitted) and fact.session == recording.session:
                     lines = recording.transcript.split(b"\n")
                     assert self.harness.holds(lines, fact.call), recording.name
+                    sign = fact.call.encode()
+                    if fact.call and sign in recording.transcript:
+                        without = [line for line in lines if sign not in line]
+                        assert not self.harness.holds(without, fact.call), recording.name
+                        assert not self.harness.holds(lines, _OTHER), recording.name
 
     def test_an_end_is_told_in_a_line(self) -> None:
         """And a limit in the CLI's own words, which say when it ends."""
@@ -407,6 +458,11 @@ def _names(argv: tuple[str, ...], session: str) -> bool:
 
 def _begins(argv: tuple[str, ...], text: str) -> bool:
     return any(word.startswith(text) for word in argv)
+
+
+def _ends(argv: tuple[str, ...], text: str) -> bool:
+    """Whether a word is that text, or an option's value is."""
+    return any(word == text or word.endswith(f"={text}") for word in argv)
 
 
 def _whole(made: Made, *, files: bool = True) -> str:

@@ -863,14 +863,16 @@ def test_doctor_fix_catches_the_trail_up(rekindle, project, tmp_path_factory, mo
 
 
 def test_init_offers_what_is_installed(rekindle, tmp_path, monkeypatch):
-    """The first CLI that is there is the default; without any, Claude Code."""
+    """The first CLI that is there is the default; without any, Claude Code, and that is said."""
     programs = tmp_path / "bin"
     programs.mkdir()
     monkeypatch.setenv("PATH", str(programs))
-    assert rekindle("init", "--yes", "--agent", "one")[0] == 0
+    code, _, err = rekindle("init", "--yes", "--agent", "one")
+    assert (code, "no agent CLI was found on the PATH: claude-code is assumed" in err) == (0, True)
     (programs / "codex").write_text("#!/bin/sh\n")
     (programs / "codex").chmod(0o755)
-    assert rekindle("init", "--yes", "--agent", "two")[0] == 0
+    code, _, err = rekindle("init", "--yes", "--agent", "two")
+    assert (code, err) == (0, "")
     code, out, _ = rekindle("status", "--json")
     assert code == 0
     rows = msgspec.json.decode(out)["agents"]

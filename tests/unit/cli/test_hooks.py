@@ -577,6 +577,31 @@ def test_a_folder_that_gemini_cli_does_not_trust(with_gemini, root, folder, how,
     assert states(with_gemini)[1]["project"] == "installed"
 
 
+@pytest.mark.parametrize("level", GEMINI)
+def test_settings_of_gemini_cli_may_have_comments(with_gemini, root, level):
+    """They stay where they are; what is said in them counts for nothing, what stands there does."""
+    path = root / GEMINI[level]
+    path.parent.mkdir(exist_ok=True)
+    text = '{\n  // "hooksConfig": {"enabled": false},\n  "theme": "dark", // not light\n}\n'
+    path.write_text(text)
+    trusted = root / TRUSTED
+    trusted.write_text(f"// mine\n{trusted.read_text()}")
+    code, out, err = with_gemini("hooks", "install", "--for", level)
+    assert (code, "hooks installed" in out) == (0, True), err
+    assert states(with_gemini)[1][level] == "installed"
+    assert path.read_text().startswith(text.partition(", // not")[0])
+    installed = path.read_text()
+    path.write_text(installed.replace("// ", "", 1))
+    assert states(with_gemini)[1][level] == "muted"
+    path.write_text(installed + "// seen\n")
+    assert with_gemini("hooks", "uninstall", "--for", level)[0] == 0
+    assert path.read_text() == text + "// seen\n"
+    path.write_text(text)
+    with_gemini("hooks", "install", "--for", level)
+    assert with_gemini("hooks", "uninstall", "--for", level)[0] == 0
+    assert path.read_text() == text
+
+
 def test_a_moved_home_of_gemini_cli(with_gemini, root, monkeypatch):
     """$GEMINI_CLI_HOME is the home that its folder is looked for in."""
     monkeypatch.setenv("GEMINI_CLI_HOME", str(root / "elsewhere"))
@@ -641,3 +666,45 @@ def test_agents_of_two_clis(with_codex, root):
     assert (code, problem["broken"]) == (8, True)
     assert with_codex(*shlex.split(problem["mend"])[1:])[0] == 0
     assert with_codex("doctor")[0] == 0
+
+
+def test_an_agent_is_found_by_its_cli(with_gemini, root):
+    """With one of its kind among several, --harness says enough."""
+    for name in ("other", "third"):
+        assert with_gemini("init", "--agent", name, "--harness", "claude-code")[0] == 0
+    assert with_gemini("hooks", "install", "--harness", "gemini")[0] == 0
+    assert {one.folder for one in commands(root / GEMINI["project"])} == {
+        str(root / "project/.rekindle/agents/trades")
+    }
+    code, _, err = with_gemini("hooks", "install", "--harness", "claude-code")
+    assert (code, "which agent?" in err) == (2, True)
+
+
+def test_status_names_the_cli_and_what_is_to_be_done(with_gemini, root):
+    """Where a person must do something, it is not called a command."""
+    with_gemini("hooks", "install")
+    assert "✓ gemini, project: installed" in with_gemini("hooks", "status")[1]
+    path = root / GEMINI["project"]
+    path.write_text(path.read_text().replace("SessionEnd", "SessionOver"))
+    code, out, err = with_gemini("hooks", "status")
+    assert (code, "gemini, project: partly" in out) == (8, True)
+    assert "run the commands after each arrow" in err
+    with_gemini("hooks", "install")
+    (root / TRUSTED).unlink()
+    _, out, err = with_gemini("hooks", "status")
+    assert "gemini, project: muted" in out
+    assert "do what stands after each arrow" in err
+
+
+def test_a_package_is_for_one_cli(rekindle, root):
+    """The folder of another's is refused, and left as it is; its own is renewed."""
+    kinds = ("gemini", "claude-code", "codex")
+    for kind in kinds:
+        folder = root / f"for-{kind}"
+        for _ in range(2):
+            assert rekindle("hooks", "export", str(folder), "--harness", kind)[0] == 0
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for other in set(kinds) - {kind}:
+            code, _, err = rekindle("hooks", "export", str(folder), "--harness", other)
+            assert (code, f"holds the hooks for {kind}" in err) == (2, True)
+        assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rekindle.documents import hooksettings
+from rekindle.documents import hooksettings, jsonedit
 from rekindle.errors import DocumentError
 from rekindle.harnesses import claude_code
 
@@ -175,6 +175,82 @@ def test_what_cannot_be_merged_is_refused_by_place(text, said):
         added(text)
     assert said in str(refused.value)
     assert refused.value.hint
+
+
+COMMENTED = """\
+// What I like, and why: a, b, "c"
+{
+  /* "hooks": {} */
+  "theme": "dark", // not light, ever
+  "url": "http://here//", "list": [1, 2,],
+  // about the hooks
+  "hooks": {
+    "SessionEnd": [
+      // mine
+      {"hooks": [{"type": "command", "command": "notify // bye"},]}, // and no more
+    ], /* , */
+  }, // all of them
+} // the end
+"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        COMMENTED,
+        COMMENTED.replace('"hooks": {', '"others": {'),
+        '{\n  "a": 1 // last\n}\n',
+        '{\n  "a": 1, // last\n}\n',
+        "{\n  // nothing yet\n}\n",
+        "{ // nothing yet\n}\n",
+        "// nothing\n{}\n",
+        '{"hooks": {/* none */}, "a": [/*1,*/]}',
+    ],
+)
+def test_settings_with_comments_keep_them(text, newline):
+    """For a CLI that reads them: in, found again and out, and every byte is where it was."""
+    text = text.replace("\n", newline)
+    after = hooksettings.with_hooks(text, HOOKS, "settings.json", comments=True)
+    found = hooksettings.installed(after, "settings.json", comments=True)
+    assert len(found) == len(hooksettings.wanted(HOOKS))
+    rest = iter(after)
+    assert all(letter in rest for letter in text)  # nothing of it is gone
+    assert jsonedit.plain(after).count("notify // bye") == text.count("notify // bye")
+    assert hooksettings.without_hooks(after, "settings.json", text, comments=True) == text
+    older = hooksettings.with_hooks(text, OLDER, "settings.json", comments=True)
+    without = hooksettings.without_hooks(older, "settings.json", text, comments=True)
+    assert hooksettings.with_hooks(without, HOOKS, "settings.json", comments=True) == after
+    with pytest.raises(DocumentError, match="is not valid JSON"):
+        added(text)
+
+
+@given(settings())
+def test_a_text_without_comments_is_read_as_before(text):
+    """Whatever its strings hold."""
+    assert jsonedit.plain(text) == text
+    assert hooksettings.with_hooks(text, HOOKS, "x", comments=True) == added(text)
+
+
+def test_comments_that_were_written_beside_ours_stay():
+    """Somebody has said something about our hooks: that is not ours to take out."""
+    after = hooksettings.with_hooks('{\n  "a": 1\n}\n', HOOKS, "x", comments=True)
+    noted = after.replace('"a": 1,', '"a": 1, // one').replace(
+        '"SessionEnd"', '/* ! */ "SessionEnd"'
+    )
+    noted = noted.replace('"hooks": {', '// Rekindle\n  "hooks": {', 1)
+    left = hooksettings.without_hooks(noted, "x", comments=True)
+    assert json.loads(jsonedit.plain(left)) == {"a": 1}
+    assert "// one" in left
+    assert "// Rekindle" in left
+    assert not hooksettings.is_empty("{ // mine\n}", "x", comments=True)
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, // x', '{"a": /* 1}', '{"a": "// }', "{a: 1}", "{/}"])
+def test_what_is_no_json_with_comments_either(text):
+    """It is refused, and nothing is guessed."""
+    with pytest.raises(DocumentError, match="is not valid JSON"):
+        hooksettings.installed(text, "settings.json", comments=True)
 
 
 @pytest.mark.parametrize(

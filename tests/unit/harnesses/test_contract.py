@@ -11,16 +11,19 @@ RECORDINGS = Path(__file__).parents[2] / "recordings"
 class TestClaudeCode(HarnessContract):
     harness = claude_code
     recordings = RECORDINGS / "claude-code/2.1.325"
+    keys = ("ANTHROPIC_", "AWS_", "GOOGLE_")
 
 
 class TestCodex(HarnessContract):
     harness = codex
     recordings = RECORDINGS / "codex/0.166.0"
+    keys = ("OPENAI_", "AZURE_OPENAI_")
 
 
 class TestGemini(HarnessContract):
     harness = gemini
     recordings = RECORDINGS / "gemini-cli/0.61.0"
+    keys = ("GEMINI_", "GOOGLE_")
 
 
 class TestCommand(HarnessContract):

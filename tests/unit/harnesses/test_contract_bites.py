@@ -32,7 +32,7 @@ class Broken:
         self._harness, self._changed = harness, changed
 
     def __getattr__(self, name: str) -> Any:
-        return self._changed.get(name) or getattr(self._harness, name)
+        return self._changed[name] if name in self._changed else getattr(self._harness, name)
 
 
 class Mutation(NamedTuple):
@@ -71,9 +71,10 @@ def commands(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
         yield "no hooks", begun(hook=())
 
 
-def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
-    made = harness.command
+Changed = Callable[[Callable[[Permissions], Permissions | None]], Callable[[Start], Command]]
 
+
+def permitting(made: Callable[[Start], Command]) -> Changed:
     def permitted(change: Callable[[Permissions], Permissions | None]) -> Callable[..., Command]:
         def command(start: Start) -> Command:
             rules = start.persona.permissions
@@ -81,6 +82,29 @@ def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
             return made(replace(start, persona=persona))
 
         return command
+
+    return permitted
+
+
+def widened(rules: list[str] | None) -> list[str] | None:
+    return rules and [rule.partition("(")[0] if ":*" in rule else rule for rule in rules]
+
+
+def parts(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+    """For who keeps whole tools."""
+    permitted = permitting(harness.command)
+    yield (
+        "a part of a tool is the whole of it",
+        permitted(lambda one: replace(one, allowed_tools=widened(one.allowed_tools))),
+    )
+    yield (
+        "a part that is denied is the whole of it",
+        permitted(lambda one: replace(one, deny=widened(one.deny))),
+    )
+
+
+def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+    made, permitted = harness.command, permitting(harness.command)
 
     def without_prompt(start: Start) -> Command:
         persona = replace(start.persona, system_prompt_file=None)
@@ -107,6 +131,10 @@ def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
     yield "no tools are all tools", permitted(lambda one: None if one.allowed_tools == [] else one)
     yield "what is denied is ignored", permitted(lambda one: replace(one, deny=None))
     yield "what is allowed is ignored", permitted(lambda one: replace(one, allowed_tools=None))
+    yield (
+        "permissions are not for terminals",
+        lambda start: made(replace(start, persona=Persona()) if start.interactive else start),
+    )
     yield "what cannot be kept is dropped", dropping
     yield "what cannot be kept is no error of ours", in_other_words
     yield "the system prompt is ignored", without_prompt
@@ -137,6 +165,25 @@ def sessions(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
     yield "another session", lambda start: made(replace(start, session=OTHER))
     yield "any session", unchecked
     yield "no session", unnamed
+
+
+def terminals(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+    made = harness.command
+
+    def unguarded(start: Start) -> Command:
+        found = made(replace(start, prompt="the prompt" if start.prompt else ""))
+        words = tuple(word.replace("the prompt", start.prompt) for word in found.argv)
+        return replace(found, argv=words)
+
+    def as_without(start: Start) -> Command:
+        found = made(replace(start, interactive=False))
+        told = (f"Task: {start.prompt}",) if start.interactive else ()
+        return replace(found, argv=(*found.argv, *told))
+
+    yield "a prompt becomes an option or a command", unguarded
+    yield "a terminal is none", lambda start: made(replace(start, interactive=False))
+    yield "it is started as without a terminal", as_without
+    yield "a terminal has no prompt", lambda start: made(replace(start, prompt=""))
 
 
 # What its hooks are
@@ -183,6 +230,10 @@ def hooked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 )
             },
         )
+    if not harness.holds([], OTHER):
+        yield "every transcript has the prompt", {"holds": lambda lines, prompt: True}
+        yield "any transcript but none", {"holds": lambda lines, prompt: bool(list(lines))}
+    yield "no transcript has the prompt", {"holds": lambda lines, prompt: False}
     yield "hooks tell nothing", {"read_hook": lambda _: None}
     yield "facts of another session", {"read_hook": after(read, of_event)}
     yield (
@@ -271,7 +322,9 @@ def mutations() -> Iterator[Mutation]:
         harness: Any = contract.harness
         cases = expected.load(contract.recordings)
         changes = {**dict(commands(harness)), **dict(personas(harness))}
-        changes |= dict(sessions(harness)) if harness.CAN.resumes else {}
+        if harness.CAN.resumes:
+            for those in (sessions, terminals, parts):
+                changes |= dict(those(harness))
         found = {name: {"command": changed} for name, changed in changes.items()}
         found |= dict(hooked(harness)) if harness.CAN.hooks else {}
         found |= dict(reading(harness, cases))
@@ -281,7 +334,14 @@ def mutations() -> Iterator[Mutation]:
             "everything is passed on": {"PASSED_ON": ("",)},
             "our marks are passed on": {"PASSED_ON": ("REKINDLE_",)},
             "the path is not passed on": {"NEVER_PASSED_ON": ("PATH",)},
+            "keys of GitHub": {"PASSED_ON": (*harness.PASSED_ON, "GITHUB_")},
+            "keys of npm": {"PASSED_ON": (*harness.PASSED_ON, "NPM_")},
+            "keys of every CLI": {"PASSED_ON": ("ANTHROPIC_", "OPENAI_", "GEMINI_")},
         }
+        if "AWS_" not in harness.PASSED_ON:
+            found["keys of a cloud"] = {"PASSED_ON": (*harness.PASSED_ON, "AWS_")}
+        if harness.NEVER_PASSED_ON:
+            found["a session's marks are passed on"] = {"NEVER_PASSED_ON": ()}
         yield from (Mutation(contract, name, changed) for name, changed in found.items())
 
 

@@ -2,7 +2,7 @@
 
 It keeps a session in a file of its own (`--session=ID` begins one, `--resume=ID` goes on with it),
 and has no hooks: Rekindle follows what it prints. It has no tools either, so that a persona which
-allows none is kept already; any other is refused.
+allows none is kept already; any other is refused. In a terminal it speaks to a person, not in JSON.
 """
 
 import json
@@ -24,6 +24,7 @@ from rekindle.documents.launch import (
     Seen,
     Start,
     Usage,
+    Used,
 )
 from rekindle.errors import UnenforceableError, UsageError
 
@@ -47,6 +48,11 @@ def command(start: Start) -> Command:
         argv.append("--no-tools")
     if start.persona.system_prompt_file and not start.resumes:
         argv.append(f"--system={start.persona.system_prompt_file}")
+    if not start.interactive:
+        argv.append("--json")
+    elif start.prompt:
+        # Its own word in front: what begins with a dash or a slash is no option and no command.
+        argv.append(f"--prompt=Task: {start.prompt}")
     return Command(tuple(argv))
 
 
@@ -84,6 +90,10 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
+    return None
+
+
+def turn(line: bytes) -> Used | None:
     return None
 
 
