@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import signal
 import sys
 
@@ -438,3 +439,20 @@ def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, op
     assert by_session[session_of(visit)]["visitor"] is True
     (own,) = {one["session"] for one in hooked.events("launch.ended")}
     assert "visitor" not in by_session[own]
+
+
+def test_an_exported_file_is_taken_by_codex(rekindle, openai_model, tmp_path):
+    """Put where the package says, and trusted: the session is told, and its tool call counts."""
+    folder = tmp_path / "for codex"
+    said = rekindle("hooks", "export", str(folder), "--harness", "codex")
+    assert f"put {folder}/hooks.json into .codex of the project" in said
+    (rekindle.project / ".codex").mkdir()
+    shutil.copy(folder / "hooks.json", rekindle.project / ".codex")
+    trusting(rekindle)
+    openai_model.play(shell("echo from the tool"), Text("all done"))
+    run = rekindle.by_hand("hello")
+    assert run.wait() == 0, run.err
+    assert openai_model.log.main[0].text.count(RELAY.strip()) == 1
+    rekindle("doctor", "--fix")
+    assert len(rekindle.events("heartbeat")) == 1
+    assert "project: installed" in rekindle("hooks", "status")

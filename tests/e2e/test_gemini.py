@@ -22,6 +22,7 @@ agents:
 personas:
   default: {permissions: {allowed_tools: [Bash]}}
 """
+CALLS = 12
 TOLD = {"type": "command", "command": "echo $PPID >hooked.tmp; mv hooked.tmp hooked"}
 """A hook of the test's own: it says when a tool call begins, and in which process."""
 
@@ -166,6 +167,70 @@ def test_the_next_session_after_kill_9_is_told_once(hooked, gemini_model):
     assert request.prompts == ["hello", "go on"]  # none was lost
     assert request.text.count(BANNER) == 1
     assert len(hooked.events("primer.given")) == 2  # one for each session
+
+
+def test_a_long_primer_reaches_the_model_once_and_whole(hooked, gemini_model):
+    """Thirty thousand characters by the prompt, and no hook tells them again."""
+    task = "# Task\n" + "".join(f"{number}. {'étape ' * 10}\n" for number in range(470))
+    (hooked.project / "PROMPT.md").write_text(task)
+    gemini_model.play(Text("all done"))
+    hooked("run")
+    (request,) = gemini_model.log.main
+    (prompt,) = request.prompts
+    assert len(prompt) > 30_000
+    assert prompt.rstrip() == f"{RELAY.strip()}\n\n{task.strip()}"
+    assert request.text.count(RELAY.strip()) == 1
+    assert request.text.count("469. étape") == 1
+
+
+def test_hooks_at_two_levels_count_every_call_once(hooked, gemini_model):
+    """Twelve tool calls, four of them at once, give twelve heartbeats of one session."""
+    calls = [shell(f"echo {number}") for number in range(CALLS)]
+    gemini_model.play(Parallel(tuple(calls[:4])), *calls[4:], Text("all done"))
+    hooked("run")
+    hooked("doctor", "--fix")
+    beats = hooked.events("heartbeat")
+    assert len(beats) == len({one["call"] for one in beats}) == CALLS
+    assert {one["session"] for one in beats} == {
+        one["session"] for one in hooked.events("launch.started")
+    }
+
+
+def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, gemini_model):
+    """Logged as a visitor: not primed, no sign of life of the agent's, and never recovered."""
+    waits = Hang(Text("all done"))
+    gemini_model.play(waits, Text("hello person"))
+    running = hooked.start("run")
+    gemini_model.log.wait_for(lambda request: request.step is waits, timeout=60)
+    hers = "6f1c2a34-0000-4000-8000-00000000abcd"
+    visit = hooked.by_hand("what is this?", "--session-id", hers)
+    assert visit.wait() == 0, visit.err
+    (request,) = [one for one in gemini_model.log.main if one.prompts == ["what is this?"]]
+    assert "Write the parser's tests" not in request.text
+    waits.release.set()
+    assert running.wait() == 0, running.err
+    by_session = {one["session"]: one for one in hooked.events("session.started")}
+    assert by_session[hers]["visitor"] is True
+    (own,) = {one["session"] for one in hooked.events("launch.started")}
+    assert "visitor" not in by_session[own]
+    asked = {one["text"]: one.get("visitor", False) for one in hooked.events("prompt.submitted")}
+    assert asked["what is this?"] is True
+    assert hooked.events("session.lost") == []
+
+
+def test_settings_with_comments_are_read_by_both(rekindle, gemini_model):
+    """The CLI runs what stands in them, and they keep every byte."""
+    path = rekindle.cli.settings / "settings.json"
+    text = path.read_text().replace("{", "{ // mine, all of it\n/* {} */", 1)
+    path.write_text(text)
+    rekindle("hooks", "install", "--for", "user")
+    assert "user: installed" in rekindle("hooks", "status")
+    gemini_model.play(Text("all done"))
+    run = rekindle.by_hand("hello")
+    assert run.wait() == 0, run.err
+    assert RELAY.strip() in gemini_model.log.main[0].text
+    rekindle("hooks", "uninstall", "--for", "user")
+    assert path.read_text() == text
 
 
 def test_hooks_run_where_status_says_that_they_do(rekindle, gemini_model):

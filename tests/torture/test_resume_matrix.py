@@ -5,8 +5,9 @@ fresh one that is told of the recovery; the model hears no word of another sessi
 session's file is touched. Never does a session go on that no longer knows what it was asked for.
 And never have two processes one session to write to by our doing.
 
-Other sessions lie about in each home, in the same project and in another. CI cuts a few
-transcripts; `just torture` cuts a thousand, at random bytes.
+Other sessions lie about in each home, in the same project and in another. Every transcript is cut
+once before the prompt that was heard last, and once behind it: the one begins afresh, the other
+goes on. Then CI cuts a few at random bytes, and `just torture` a thousand.
 """
 
 import json
@@ -32,8 +33,9 @@ WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
 CUTS: Final = (
     {"claude-code": 500, "codex": 450, "gemini": 50}
     if WHOLE
-    else {"claude-code": 4, "codex": 4, "gemini": 1}
+    else {"claude-code": 2, "codex": 2, "gemini": 0}
 )
+"""How many are cut at random bytes."""
 SEED: Final = 20260409
 OURS: Final = "the heron — été, 日本"
 """What only the session speaks of that the agent works in."""
@@ -42,6 +44,8 @@ LAST: Final = "the wren"
 THEIRS: Final = ("the magpie", "the cuckoo")
 """What only the others speak of: one in the same project, one in another."""
 OUR_TASK: Final = TASK.splitlines()[-1].encode()
+AFRESH: Final = {"refused by the CLI", "not gone on with"}
+GOES_ON: Final = {"whole", "in part"}
 ABSENT: Final = {"resume-failed", "crash"}
 HANGS: Final = NAMES if WHOLE else ("codex",)
 """Whose process hangs in the test of a session in use: ten seconds it is asked to end."""
@@ -130,6 +134,24 @@ class Sessions:
         assert OUR_TASK.decode() in words, why
         return "whole" if OURS in words and LAST in words else "in part"
 
+    def prompt_line(self, whole: bytes) -> tuple[int, int]:
+        """Where the line of the last prompt begins and ends in the transcript.
+
+        It is the one without which the harness would not let the session go on; a CLI that gives
+        its prompts no ids has the task in it.
+        """
+        lines = whole.split(b"\n")
+        holds = self.cli.kind.harness.holds
+        self.rekindle.start("doctor", "--fix").wait()  # what hooks told is not in the log yet
+        told = self._events("prompt.submitted")
+        (prompt,) = [one["call"] for one in told][-1:] or [""]
+        if holds([], prompt):
+            place = next(number for number, line in enumerate(lines) if OUR_TASK in line)
+        else:
+            place = next(n for n in range(len(lines)) if holds(lines[: n + 1], prompt))
+        start = sum(len(line) + 1 for line in lines[:place])
+        return start, start + len(lines[place])
+
     def _is_asked_for(self, path: Path) -> bool:
         """Whether a file is the session's; Gemini CLI begins another when the minute changes."""
         return self.asked in path.name or path.name.endswith(f"-{self.asked[:8]}.jsonl")
@@ -138,11 +160,20 @@ class Sessions:
 def cut(sessions: Sessions) -> Counter[str]:
     """Go on with what is left of a transcript, again and again; how often it came to what."""
     rng, whole, found = random.Random(SEED), sessions.path.read_bytes(), Counter[str]()
-    for _ in range(CUTS[sessions.cli.name]):
-        at = rng.randrange(len(whole))
+
+    def left(at: int) -> str:
         sessions.path.write_bytes(whole[:at])
-        found[sessions.go_on(f"cut at byte {at} of {len(whole)}, seed {SEED}")] += 1
+        came_to = sessions.go_on(f"cut at byte {at} of {len(whole)}, seed {SEED}")
         sessions.restore()
+        found[came_to] += 1
+        return came_to
+
+    begins, ends = sessions.prompt_line(whole)
+    sessions.restore()
+    assert left(begins) in AFRESH
+    assert left(ends + 1) in GOES_ON
+    for _ in range(CUTS[sessions.cli.name]):
+        left(rng.randrange(len(whole)))
     return found
 
 
@@ -150,20 +181,19 @@ def cut(sessions: Sessions) -> Counter[str]:
 def test_no_other_session_is_taken_for_the_one_that_was_begun(cli: Cli):
     """Good, missing, corrupt, another's, cut: it goes on, or a fresh one is told so."""
     sessions = Sessions(cli)
-    afresh = {"refused by the CLI", "not gone on with"}
     assert sessions.go_on("good") == "whole"
     sessions.restore()
     sessions.path.unlink()
-    assert sessions.go_on("missing") in afresh
+    assert sessions.go_on("missing") in AFRESH
     sessions.restore()
     sessions.path.write_bytes(random.Random(SEED).randbytes(sessions.path.stat().st_size))
-    assert sessions.go_on("corrupt") in afresh
+    assert sessions.go_on("corrupt") in AFRESH
     for why, foreign in {"another's": sessions.other, "a project's": sessions.foreign}.items():
         if foreign == sessions.other and cli.name in SLOW:
             continue
         sessions.restore()
         sessions.path.write_bytes(cli.transcript(foreign).read_bytes())
-        assert sessions.go_on(why) in afresh, why
+        assert sessions.go_on(why) in AFRESH, why
     sessions.restore()
     found = cli.run("go on", resumes=sessions.asked, project=sessions.elsewhere)
     assert found.exit.kind in ABSENT or found.opened == sessions.asked, found.told
