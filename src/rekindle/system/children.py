@@ -58,14 +58,18 @@ class Child:
 
     def kill(self) -> None:
         """End it at once, if it has not ended; it says nothing more."""
-        if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-            self._pid = 0
+        # A signal that came between waiting for it and forgetting its number would have who cleans
+        # up kill it once more, and by then the number may be another's.
+        with signals.held_back():
+            if self._pid:
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, 0)
+                self._pid = 0
 
     def is_over(self) -> bool:
-        if self._pid and os.waitpid(self._pid, os.WNOHANG)[0]:
-            self._pid = 0
+        with signals.held_back():
+            if self._pid and os.waitpid(self._pid, os.WNOHANG)[0]:
+                self._pid = 0
         return not self._pid
 
     def close(self) -> None:

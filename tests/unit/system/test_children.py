@@ -1,0 +1,27 @@
+"""Forked children: ended once, whatever comes in between."""
+
+import os
+import signal
+
+import pytest
+
+from rekindle.system import children, signals
+from rekindle.system.children import Child
+
+
+def test_a_signal_while_it_is_waited_for_has_it_killed_only_once(monkeypatch):
+    """Ctrl-C between the waiting and the forgetting: who cleans up then finds it gone, and done."""
+    child = Child(lambda say: signal.pause())
+    real = os.waitpid
+
+    def waitpid(pid, flags):
+        found = real(pid, flags)
+        os.kill(os.getpid(), signal.SIGINT)  # in this very moment
+        return found
+
+    monkeypatch.setattr(children.os, "waitpid", waitpid)
+    with pytest.raises(KeyboardInterrupt), signals.as_ctrl_c():
+        child.kill()
+    monkeypatch.undo()
+    child.close()
+    assert child.is_over()
