@@ -1,6 +1,13 @@
 """Claude Code: how it is started, what it says, how it ends; all in our words.
 
-Seen with 2.1.325, and held to it by the recordings in tests/recordings.
+Seen with 2.1.325, and held to it by the recordings in tests/recordings. What it cannot do:
+
+- Its model's temperature cannot be set, and is left as it is; a system prompt counts for a fresh
+  session only.
+- It goes on without a word with what is left of a transcript: whether the last prompt is still in
+  it is looked at before.
+- It lets a second process into a session: whoever resumes must know that nobody works in it.
+- Killed, it leaves its tools running: they are found by their mark, and ended.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,7 +4,16 @@ Seen with 0.166.0, and held to it by the recordings in tests/recordings.
 
 What npm puts on the PATH is a wrapper. It passes TERM, INT and HUP on; killed, it leaves the real
 program alive, but in its own process group, which is ended with it before anything else is started.
-So whatever `codex` is found is run.
+So whatever `codex` is found is run. What it cannot do:
+
+- A new session cannot be given its id: it is taken from what the program prints.
+- Permissions are for whole tools, by its own sandbox: a rule for a part of one is refused.
+- A person's MCP servers cannot be switched off all at once: a hook of ours refuses their tools.
+- Hooks that nobody has trusted never run: those of a launch come with their hashes.
+- It cannot be stopped between two turns, and interrupted it ends with 1 and without a word.
+- Without a network it tries for ever: its silence ends it.
+- It goes on without a word with what is left of a rollout: whether the last prompt is still in it
+  is looked at before.
 """
 
 import hashlib
