@@ -11,7 +11,7 @@ So whatever `codex` is found is run. What it cannot do:
 - A person's MCP servers cannot be switched off all at once: a hook of ours refuses their tools.
 - Hooks that nobody has trusted never run: those of a launch come with their hashes.
 - It cannot be stopped between two turns, and interrupted it ends with 1 and without a word.
-- Without a network it tries for ever: its silence ends it.
+- Without a network it waits for ever, and says so only at first: its silence is noticed.
 - It goes on without a word with what is left of a rollout: whether the last prompt is still in it
   is looked at before.
 """
