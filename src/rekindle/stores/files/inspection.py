@@ -16,7 +16,7 @@ from rekindle.documents.event import Unrecognised
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError, storing
 from rekindle.policy.fold import Standing
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.stores.files import ownership, recovery, view
+from rekindle.stores.files import ownership, view
 from rekindle.stores.files.inbox import Harnesses, Record
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.view import View
@@ -78,7 +78,7 @@ def _modes(folder: AgentFolder) -> Iterator[Problem]:
 
 def _log(folder: AgentFolder, seen: View, harnesses: Harnesses) -> Iterator[Problem]:
     try:
-        recovery.require_whole_log(folder, seen.committed.seq)
+        view.require_whole_log(folder, seen.committed.seq)
     except DocumentError as error:
         yield Problem(str(error), error.hint)
     if seen.bad:

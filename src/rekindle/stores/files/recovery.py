@@ -8,32 +8,13 @@ commit is restored, and an event says so. Nothing that somebody wrote is ever th
 
 from collections.abc import Callable
 
-from rekindle.documents import brief, checkpoint, jsontext, state
+from rekindle.documents import brief, checkpoint, jsontext
 from rekindle.documents import relay as relays
 from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError
-from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.writer import Writer
 from rekindle.system import disk
 
 BY_HAND = "person"
-
-
-def require_whole_log(folder: AgentFolder, seq: int) -> None:
-    """Refuse to go on where the log ends before what was made from it: it would all be wiped."""
-    data = disk.read(folder.state)
-    try:
-        known = state.parse(data).seq if data is not None and state.is_ours(data) else 0
-    except NewerSchemaError:
-        raise
-    except DocumentError:
-        return  # an edit, which recovery looks at
-    if known > seq:
-        raise DocumentError(
-            "ops.jsonl",
-            f"ends at event {seq}, but state.json was made at event {known}",
-            hint="restore ops.jsonl from a backup; to go on without what is lost, move state.json"
-            f" and snapshot.json out of {folder.path}",
-        )
 
 
 def recover(writer: Writer) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
@@ -20,11 +20,13 @@ from rekindle.errors import (
 from rekindle.policy.fold import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
-from rekindle.stores.files import inbox, inspection, log, ownership, recovery, view
+from rekindle.stores.files import inbox, inspection, log, ownership, view
 from rekindle.stores.files.layout import AgentFolder, Root
 from rekindle.stores.files.view import View
-from rekindle.stores.files.writer import Writer
 from rekindle.system import disk
+
+if TYPE_CHECKING:
+    from rekindle.stores.files.writer import Writer
 
 
 class Audit(Protocol):
@@ -106,15 +108,19 @@ class FileStore:
     @contextmanager
     def writer(
         self, agent: str, *, wait: float = LOCK_WAIT_SECONDS, take_over: bool = False
-    ) -> Iterator[Writer]:
+    ) -> Iterator["Writer"]:
         """The agent's only writer, with everything that a crash left behind already mended."""
+        # Here, and not above: who only reads, as `status` does, need not wait for all of it.
+        from rekindle.stores.files import recovery  # noqa: PLC0415 - see above
+        from rekindle.stores.files.writer import Writer  # noqa: PLC0415 - see above
+
         folder = self.folder(agent)
         self._make(folder)
         with disk.locked(folder.lock, wait) as lock:
             if lock is None:
                 raise BusyError(agent, wait)
             seen = view.read(folder, self._harnesses, self.redaction)
-            recovery.require_whole_log(folder, seen.committed.seq)
+            view.require_whole_log(folder, seen.committed.seq)
             owner, previous = ownership.claim(
                 folder, self._host, seen.committed.gen, take_over=take_over
             )

@@ -6,14 +6,16 @@ changes nothing; read the other way round it could be missed.
 
 import msgspec
 
+from rekindle.documents import state
 from rekindle.documents.event import AnyEvent, RelayProposed, Unrecognised
-from rekindle.errors import DocumentError
+from rekindle.errors import DocumentError, NewerSchemaError
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import inbox, log, snapshot
 from rekindle.stores.files.inbox import Harnesses, Record, Segment
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.log import BadLine
+from rekindle.system import disk
 
 
 class View(msgspec.Struct, frozen=True):
@@ -86,3 +88,21 @@ def folded_up_to(segment: Segment, committed: Projection) -> int:
     """
     cursor = committed.cursors.get(segment.name, 0)
     return cursor if cursor <= inbox.size(segment, gone=cursor) else 0
+
+
+def require_whole_log(folder: AgentFolder, seq: int) -> None:
+    """Refuse to go on where the log ends before what was made from it: it would all be wiped."""
+    data = disk.read(folder.state)
+    try:
+        known = state.parse(data).seq if data is not None and state.is_ours(data) else 0
+    except NewerSchemaError:
+        raise
+    except DocumentError:
+        return  # an edit, which recovery looks at
+    if known > seq:
+        raise DocumentError(
+            "ops.jsonl",
+            f"ends at event {seq}, but state.json was made at event {known}",
+            hint="restore ops.jsonl from a backup; to go on without what is lost, move state.json"
+            f" and snapshot.json out of {folder.path}",
+        )
