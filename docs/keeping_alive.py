@@ -90,9 +90,7 @@ def _does(row: watch.Row) -> str:
 def _killed() -> Iterator[str]:
     for name, title in STATES.items():
         run, _ = _example(name)
-        row = watch.verdict(
-            watch.Facts(supervised=False, desired=run.desired, is_over=run.is_over, run=run.began)
-        )
+        row = watch.verdict(watch.Facts(supervised=False, desired=run.desired, is_over=run.is_over))
         yield _cells(title, f"{_does(row)}: {row.words}")
 
 

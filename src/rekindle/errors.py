@@ -229,7 +229,7 @@ class SupervisedError(OwnershipError):
     def __init__(self, agent: str) -> None:
         super().__init__(
             f"agent {agent} is being run already",
-            hint="`rekindle status` shows how it is; Ctrl-C where it runs stops it",
+            hint=f"`rekindle status {agent}` shows how it is; `rekindle stop {agent}` stops it",
         )
         self.agent = agent
 

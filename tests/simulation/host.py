@@ -484,7 +484,7 @@ class Host:
             desired=run.desired,
             is_over=run.is_over,
             marker=self.store.folder(NAME).clean_exit.text,
-            run=run.began,
+            said=max(run.began, run.restarted, run.wanted),
         )
         if watch.verdict(facts).starts or self.rng.random() < 0.05:
             self.starts(kept=True)

@@ -48,7 +48,7 @@ class Oracle:
         self._forget()
         self._new_cycle()
         self._freed_at = 0.0
-        self._clock_was_set = False
+        self._clock_was_set = self._disk_was_full = False
 
     # Accounts.
 
@@ -306,6 +306,8 @@ class Oracle:
             return "lost" if event.exit == "lost" else "crash"
         if process.supervisor != self._host.supervisor:
             return "lost"
+        if event.exit == "lost" and self._disk_was_full:
+            return "lost"  # its end could not be written down
         if process.finished_at is not None:
             return "clean"
         if process.asked_at is not None:
@@ -380,7 +382,10 @@ class Oracle:
     def _wait_for_limit(self, told):
         host = self._host
         if told is not None and told > host.wall:
-            self._reset = (told, host.uptime() + told - host.wall)
+            # One that is always just ahead is paused for, too.
+            self._pauses(self._limit_row - 1)
+            left = max(told - host.wall, self._pause[0])
+            self._reset = (host.wall + left, host.uptime() + left)
         elif told is None or self._limit_row > 1:
             self._pause = (FIRST_PROBE, LAST_PROBE)
 
@@ -434,6 +439,7 @@ class Oracle:
         self._expect()
 
     def disk_is_full(self):
+        self._disk_was_full = True
         self._due = self._stop_by = None
 
     def disk_is_free(self):

@@ -62,7 +62,7 @@ def open_agent(agent: str | None) -> tuple[Project, FileStore, str]:
         return project, store, names[0]
     if not names:
         raise UsageError("there is no agent yet", hint="add one with `rekindle init --agent NAME`")
-    raise UsageError("which agent?", hint=f"say --agent with one of: {', '.join(names[:20])}")
+    raise UsageError("which agent?", hint=f"say which: {', '.join(names[:20])}")
 
 
 def print_note(error: AuditError) -> None:

@@ -33,7 +33,7 @@ _MENDS = {
     "billing": "pay, or raise the spend limit",
     "budget": "raise what the CLI may spend",
     "context-full": "make the task or the relay smaller: the work does not fit one window",
-    "crash": "`rekindle events` shows what happened",
+    "crash": "`rekindle events -a {name}` shows what happened",
     "clean": "it has ended by itself",
 }
 """What a person does about it."""
@@ -41,7 +41,9 @@ _MENDS = {
 
 @click.command()
 @click.argument("agent", required=False)
-@click.option("--once", is_flag=True, help="End where it would wait, or need a person.")
+@click.option(
+    "--once", is_flag=True, help="End where it would wait for what is outside, or need a person."
+)
 @click.option("--kept", is_flag=True, hidden=True, help="Go on with what was said before.")
 @as_json
 def run(agent: str | None, once: bool, kept: bool, as_json: bool) -> int:
@@ -140,7 +142,7 @@ def _stands(name: str, report: Noticed | Waits | InSafeMode) -> None:
         case Waits():
             click.echo(f"{name}: {_waits(report)}")
         case InSafeMode():
-            mend = _MENDS.get(report.why, "`rekindle events` shows what happened")
+            mend = _MENDS.get(report.why, _MENDS["crash"]).format(name=name)
             click.secho(f"{name}: in safe mode: {report.words or report.why}", fg="red")
             here = ", or Enter here" if sys.stdin.isatty() else ""
             click.echo(f"  → {mend}; then `rekindle restart {name}`{here}")

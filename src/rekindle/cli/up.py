@@ -8,6 +8,8 @@ from rekindle.cli.options import as_json, open_project, print_json
 from rekindle.cli.stop import say_stopped, wait_until_ended
 from rekindle.config import Project
 from rekindle.errors import AgentError, RekindleError
+from rekindle.policy import sessions
+from rekindle.policy.fold import Projection
 from rekindle.stores.files import FileStore
 from rekindle.wiring import watch
 
@@ -47,7 +49,9 @@ def _up(project: Project, store: FileStore, name: str, *, tmux: bool) -> dict[st
     try:
         store.create(name)
         if store.is_supervised(name):
-            return row
+            if store.read(name).projection.run.desired != "stopped":
+                return row
+            wait_until_ended(store, name)  # it was told to stop a moment ago
         before = store.read(name).committed.seq
         if tmux:
             watch.start_in_tmux(project, name)
@@ -70,6 +74,8 @@ def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
         failed = [one.words for one in tried if one.exit not in {"", "clean"}]
         if failed and not is_there:
             return {"error": failed[-1]}
+        if is_there and not tried and known.seq > before and (why := _held_back(known)):
+            return {"state": why}
         if is_there and tried:
             # A program that cannot be started at all says so at once.
             settled = settled or time.monotonic() + _SETTLING_SECONDS
@@ -77,6 +83,17 @@ def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
                 return {"state": f"started; {failed[-1]}"} if failed else {}
         time.sleep(_LOOK_SECONDS)
     return {} if settled else {"error": _last_words(store, name)}
+
+
+def _held_back(known: Projection) -> str:
+    """Why nothing is started, though there is a supervisor; empty: something is about to be."""
+    run = known.run
+    if run.is_safe:
+        return f"in safe mode ({run.safe.words or run.safe.why}): `rekindle restart {known.agent}`"
+    tried = sessions.newest(known.attempts)
+    if run.waiting and tried and run.waiting.seq > max(run.since, tried.seq):
+        return f"waits until {run.waiting.until.astimezone():%Y-%m-%d %H:%M} ({run.waiting.why})"
+    return ""
 
 
 def _last_words(store: FileStore, name: str) -> str:

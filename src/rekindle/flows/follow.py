@@ -167,7 +167,7 @@ class Follow:
         cap = self._agent.budget
         if cap is None or self._watched.calls or self._watched.finished:
             return
-        spent, began = self._meter.spent(), self._run.began_at
+        spent, began = self._meter.certain(), self._run.began_at
         if words := budget.exhausted(spent, cap, began=began, now=self._world.clock()):
             self._end(Exit("interrupted", words))
 

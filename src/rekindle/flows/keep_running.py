@@ -4,13 +4,15 @@ Everything that it knows is in the log: one that takes over from another that wa
 that one would have. What it waits for it would wait for again; what was spent stays spent.
 """
 
+from contextlib import suppress
+
 import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import Exit
-from rekindle.errors import AgentError
+from rekindle.errors import AgentError, StoreError
 from rekindle.flows.run_cycle import RunCycle
-from rekindle.flows.world import Agent, InSafeMode, Waits, World
+from rekindle.flows.world import Agent, InSafeMode, Trouble, Waits, World
 from rekindle.policy import run as policy
 from rekindle.policy import sessions
 from rekindle.policy.cycle import Fresh, Resume, next_step
@@ -41,6 +43,8 @@ class KeepRunning:
         self._once, self._kept = once, kept
         self._cycle = RunCycle(agent, world)
         self._waited_after = 0
+        self._has_launched = False
+        self._told_limit = False
 
     def run(self) -> Outcome:
         with self._world.store.supervising(self._agent.name):
@@ -52,11 +56,27 @@ class KeepRunning:
             self._begin()
             number = self._cycle.open()
             while True:
-                ended = self._step(number)
+                ended = self._step_or_wait(number)
                 if ended is not None:
                     return ended
                 if self._world.interrupted():
                     return self._interrupted(number)
+
+    def _step_or_wait(self, number: int) -> Outcome | None:
+        """A disk that is full is waited for, once the agent has run: else nobody would come back.
+
+        What ended meanwhile without a word in the log is settled like what a dead supervisor left.
+        """
+        try:
+            return self._step(number)
+        except StoreError as error:
+            if not self._has_launched or self._world.interrupted():
+                raise
+            self._world.tell(Trouble(str(error)))
+            self._world.rest(self._world.settings.runtime.restart.cooldown or POLL_SECONDS)
+        with suppress(StoreError):
+            self._cycle.settle()
+        return None
 
     def _begin(self) -> None:
         """The operator's word, and a new run where the last one is over."""
@@ -88,12 +108,14 @@ class KeepRunning:
             cap=self._agent.budget,
             stays=self._agent.stays,
         )
+        if tried and tried[-1].exit != "limit":
+            self._told_limit = False
         if isinstance(move, Wait) and move.after == self._waited_after:
             # It was waited for by a clock that nobody sets; the one that says "not yet" was set.
             move = next_step(tried)
         match move:
             case Stop():
-                return self._stop(number, move)
+                return self._stop(number, move, known.seq)
             case Safe() if self._once:
                 return Outcome(number, move.why, self._cycle.last, move.words)
             case Safe():
@@ -113,15 +135,16 @@ class KeepRunning:
     def _launch(self, number: int, step: Fresh | Resume, tried: list[sessions.Attempt]) -> None:
         if self._world.interrupted():
             return
+        is_first, self._has_launched = not self._has_launched, True
         try:
             self._cycle.launch(number, step, tried)
         except AgentError:
-            # It could not be started at all. Who sits before us is told at once; else it counts as
-            # a crash: the CLI may just be being updated.
-            if not self._kept:
+            # It could not be started at all. Who has just said `run` is told at once; later it
+            # counts as a crash: the CLI may be being updated.
+            if not self._kept and is_first:
                 raise
 
-    def _stop(self, number: int, move: Stop) -> Outcome:
+    def _stop(self, number: int, move: Stop, seq: int) -> Outcome:
         now = self._world.clock()
         ended = events.RunEnded(ts=now, outcome=move.outcome, words=move.words)
         match move.outcome:
@@ -132,8 +155,9 @@ class KeepRunning:
                 pass  # the run goes on when the operator says so
             case _:
                 self._cycle.append(ended)
-                self._world.notify(move.outcome, move.words)
-        self._mark_clean_exit(move.outcome)
+        self._mark_clean_exit(seq, move.outcome)
+        if move.outcome not in {"done", "stopped"}:
+            self._world.notify(move.outcome, move.words)
         kind = {"done": "clean", "stopped": "interrupted"}.get(move.outcome, move.outcome)
         return Outcome(number, kind, self._cycle.last, move.words)
 
@@ -142,20 +166,21 @@ class KeepRunning:
             # A person at the terminal: that is as good as `rekindle stop`. A signal from elsewhere,
             # as when the host is shut down, says nothing of what is wanted.
             run = self._cycle.known().run
-            self._cycle.append(policy.say(run, "stopped", self._world.clock()))
-            self._mark_clean_exit("stopped")
+            said = self._cycle.append(policy.say(run, "stopped", self._world.clock()))
+            self._mark_clean_exit(said.seq, "stopped")
         return Outcome(number, "interrupted", self._cycle.last)
 
-    def _mark_clean_exit(self, outcome: str) -> None:
-        run = self._cycle.known().run
-        self._world.store.folder(self._agent.name).mark_clean_exit(run.began, outcome)
+    def _mark_clean_exit(self, seq: int, outcome: str) -> None:
+        """`seq` is as far as we knew the log: the operator's later word makes the marker void."""
+        self._world.store.folder(self._agent.name).mark_clean_exit(seq, outcome)
 
     def _wait(self, move: Wait, run: Run) -> None:
         now, began = self._world.clock(), self._world.processes.uptime()
         planned = (move.until - now).total_seconds()
         if run.waiting is None or run.waiting.until != move.until:
             self._cycle.append(events.WaitStarted(ts=now, why=move.why, until=move.until))
-            if move.why == "limit":
+            if move.why == "limit" and not self._told_limit:
+                self._told_limit = True  # once for all the limits of a row
                 self._world.notify("limit", f"waits until {move.until:%Y-%m-%d %H:%M} UTC")
         self._world.tell(Waits(move.why, move.until))
         while self._is_still_said(run):

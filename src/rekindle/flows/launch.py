@@ -36,7 +36,7 @@ class Launch:
             msgspec.structs.replace(start, hook=agent.hook, scratch=str(self._folder.run))
         )
         self.watched = Watched()
-        self.meter = Meter(spent or Spent(), agent.prices)
+        self.meter = Meter(spent or Spent(), agent.prices, start.usd_left)
         self.code: int | None = None
         self.seconds = 0.0
 

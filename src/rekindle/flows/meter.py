@@ -11,9 +11,12 @@ from rekindle.policy.budget import Spent
 class Meter:
     """Counts turns as they come: money and tokens are held to while the launch still runs."""
 
-    def __init__(self, before: Spent, prices: Mapping[str, Price]) -> None:
+    def __init__(
+        self, before: Spent, prices: Mapping[str, Price], usd_left: float | None = None
+    ) -> None:
         self._before = before
         self._prices = prices
+        self._usd_left = usd_left
         self._turns: dict[str, Usage] = {}
         self._told: float | None = None
         self._counted = 0
@@ -31,17 +34,38 @@ class Meter:
                 pass
 
     def spent(self, *, ended: bool = False) -> Spent:
-        """What the run has spent by now; of a launch that has ended, also whether that is all."""
-        tokens = sum(turn.tokens + turn.written for turn in self._turns.values())
-        tokens = max(tokens, self._counted)
-        usd = self._told if self._told is not None else self._priced()
+        """What the run has spent by now; of a launch that has ended, also whether that is all.
+
+        A CLI that says only at its end what it has cost may be killed before: until it does, what
+        its tokens may cost is counted, at most what it may spend: nobody escapes a cap by dying.
+        """
+        usd = self._certain()
+        guess = self._guess() if usd is None else 0.0
         unpriced = int(ended and usd is None and bool(self._turns))
+        return self._spent(usd or guess, self._before.unpriced + unpriced)
+
+    def certain(self) -> Spent:
+        """The same, without what is only guessed: nothing is ended for a guess."""
+        return self._spent(self._certain() or 0.0, self._before.unpriced)
+
+    def _spent(self, usd: float, unpriced: int) -> Spent:
+        tokens = sum(turn.tokens + turn.written for turn in self._turns.values())
         return Spent(
             self._before.seq,
-            self._before.usd + (usd or 0.0),
-            self._before.tokens + tokens,
-            self._before.unpriced + unpriced,
+            self._before.usd + usd,
+            self._before.tokens + max(tokens, self._counted),
+            unpriced,
         )
+
+    def _certain(self) -> float | None:
+        return self._told if self._told is not None else self._priced()
+
+    def _guess(self) -> float:
+        if self._usd_left is None:
+            return 0.0
+        turns = self._turns.values()
+        guess = sum(budget.guess(read=turn.tokens, written=turn.written) for turn in turns)
+        return min(guess, self._usd_left)
 
     def _priced(self) -> float | None:
         total = 0.0

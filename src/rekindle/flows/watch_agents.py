@@ -4,7 +4,7 @@ It holds no lock while it looks, and needs none: of any number of supervisors th
 one agent, the first has its lock, and the others end without having done anything.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -22,8 +22,11 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class WatchAgents:
-    def __init__(self, store: FileStore, start: Callable[[str], int]) -> None:
-        self._store, self._start = store, start
+    def __init__(
+        self, store: FileStore, start: Callable[[str], int], staying: Collection[str] = ()
+    ) -> None:
+        """`staying` are the agents that need a person's terminal."""
+        self._store, self._start, self._staying = store, start, staying
         self._known: dict[str, tuple[object, Run]] = {}
 
     def look(self, agents: Sequence[str]) -> list[Looked]:
@@ -52,7 +55,8 @@ class WatchAgents:
             desired=run.desired,
             is_over=run.is_over,
             marker=self._store.folder(agent).clean_exit_says(),
-            run=run.began,
+            said=max(run.began, run.restarted, run.wanted),
+            stays=agent in self._staying,
         )
 
     def _run(self, agent: str) -> Run:

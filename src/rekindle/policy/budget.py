@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents.manifest import Budget, Price
-from rekindle.policy.settings import SECONDS_AN_HOUR
+from rekindle.policy.settings import GUESSED_USD_READ, GUESSED_USD_WRITTEN, SECONDS_AN_HOUR
 
 _MILLION = 1_000_000
 
@@ -38,6 +38,11 @@ def exhausted(spent: Spent, cap: Budget | None, *, began: datetime | None, now: 
     if cap.hours is not None and hours >= cap.hours:
         return f"its {cap.hours:g} hours are over"
     return ""
+
+
+def guess(*, read: int, written: int) -> float:
+    """What a turn may cost that nobody has priced."""
+    return (read * GUESSED_USD_READ + written * GUESSED_USD_WRITTEN) / _MILLION
 
 
 def price(prices: Mapping[str, Price], model: str, *, read: int, written: int) -> float | None:

@@ -122,7 +122,7 @@ def _until(
     # From now at the latest: a clock that was set back must not make it longer.
     ended = min(last.ended or now, now)
     if reaction == "wait":
-        return _limit_passes(tried, ended)
+        return _limit_passes(tried, ended, limits)
     if reaction not in PAUSED:
         return ended
     failed = _in_a_row(_since_healthy(tried, limits), reaction)
@@ -135,8 +135,11 @@ def _until(
     return ended + timedelta(seconds=pause)
 
 
-def _limit_passes(tried: Sequence[Attempt], ended: datetime) -> datetime:
-    """When the limit has passed; where nobody knows, it is probed, more and more seldom."""
+def _limit_passes(tried: Sequence[Attempt], ended: datetime, limits: Restart) -> datetime:
+    """When the limit has passed; where nobody knows, it is probed, more and more seldom.
+
+    One that is always just ahead, "try again in 1 s", is tried again with pauses that double.
+    """
     again = 0
     for one in reversed(tried):
         if one.exit != "limit":
@@ -150,7 +153,10 @@ def _limit_passes(tried: Sequence[Attempt], ended: datetime) -> datetime:
         return ended + probe
     known = datetime.fromtimestamp(told, UTC)
     # Told a time that has passed, and refused even so: what is told is not to be relied on.
-    return known if known > ended or again == 1 else ended + probe
+    if known <= ended and again > 1:
+        return ended + probe
+    pause = min(limits.cooldown * 2.0 ** (again - 2), limits.max_cooldown) if again > 1 else 0.0
+    return max(known, ended + timedelta(seconds=pause))
 
 
 def _since_healthy(tried: Sequence[Attempt], limits: Restart) -> Sequence[Attempt]:

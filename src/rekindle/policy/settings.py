@@ -157,6 +157,10 @@ MAX_LIMIT_PROBE_SECONDS = 3600.0
 FINISHED_SECONDS = 60.0
 """How long a program that has given its last account may take to exit before it is ended."""
 SECONDS_AN_HOUR = 3600.0
+GUESSED_USD_READ = 3.0
+"""What a million tokens may cost that a launch has read which was killed before it could say."""
+GUESSED_USD_WRITTEN = 15.0
+"""The same of those that it has written."""
 FRESH_TOKENS = 20_000
 """What a fresh session reads beside its primer: the CLI's own instructions and tools."""
 BUSY_SHARE = 0.05
@@ -226,6 +230,11 @@ FIXED: dict[str, tuple[Any, str]] = {
         FINISHED_SECONDS,
         "How long a program that has given its last account may take to exit, then it is ended.",
     ),
+    "budget.guessed_usd_read": (
+        GUESSED_USD_READ,
+        "Dollars for a million tokens read by a launch that was killed before it could say.",
+    ),
+    "budget.guessed_usd_written": (GUESSED_USD_WRITTEN, "The same of those that it has written."),
     "run.fresh_tokens": (
         FRESH_TOKENS,
         "What a fresh session reads beside its primer: the CLI's own instructions and tools.",

@@ -20,8 +20,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Its run is over: the work is done, or the budget is spent."""
     marker: str | None = None
     """What `.clean-exit` says; None: there is none."""
-    run: int = 0
-    """Which run it is."""
+    said: int = 0
+    """Where in the log the operator last said that it is to run."""
+    stays: bool = False
+    """It needs a person's terminal."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,11 +33,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_marked(facts: Facts) -> bool:
-    """Whether `.clean-exit` is there for this run: one of an earlier run means nothing."""
+    """Whether `.clean-exit` is there, and the operator has said nothing since: that outranks it."""
     if facts.marker is None:
         return False
-    run = facts.marker.split(maxsplit=1)[:1]
-    return not run or run == [str(facts.run)]  # a person's own has no words in it
+    seq = facts.marker.split(maxsplit=1)[:1]
+    # A person's own has no number in it.
+    return not seq or not seq[0].isdecimal() or int(seq[0]) >= facts.said
 
 
 ROWS: tuple[Row, ...] = (
@@ -52,6 +55,11 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(starts=False, words="its run is over", fits=lambda facts: facts.is_over),
     Row(starts=False, words="ended as intended", fits=_is_marked),
+    Row(
+        starts=False,
+        words="it needs a terminal: `rekindle run` there",
+        fits=lambda facts: facts.stays,
+    ),
     Row(starts=True, words="its supervisor is gone", fits=lambda _: True),
 )
 

@@ -58,8 +58,8 @@ class MemoryFolder:
     def ask_for_fresh(self) -> None:
         self.fresh.text = ""
 
-    def mark_clean_exit(self, run: int, outcome: str) -> None:
-        self.clean_exit.text = f"{run} {outcome}\n"
+    def mark_clean_exit(self, seq: int, outcome: str) -> None:
+        self.clean_exit.text = f"{seq} {outcome}\n"
 
 
 class MemoryView(msgspec.Struct, frozen=True):

@@ -127,6 +127,12 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
 
 def _refuse_unkept(project: Project, name: str, entry: manifest.Agent) -> None:
     """What would be trusted and not be kept must not pass in silence: least of all money."""
+    if entry.cycles not in {None, 1}:
+        raise ManifestError(
+            f"agent {name}: `cycles:` is not held to yet: a run is one cycle",
+            line=project.marked.line(("agents", name, "cycles")),
+            hint="remove `cycles:`",
+        )
     if entry.until is not None:
         raise ManifestError(
             f"agent {name}: `until:` is not held to yet",
@@ -138,9 +144,11 @@ def _refuse_unkept(project: Project, name: str, entry: manifest.Agent) -> None:
 def _refuse_unpriced(project: Project, agent: Agent) -> None:
     """A cap on money that nobody could hold it to."""
     cap = agent.budget.usd if agent.budget else None
-    if cap is not None and not agent.harness.CAN.reports_money and not agent.prices:
+    tells = agent.harness.CAN.reports_money and not agent.stays
+    if cap is not None and not tells and not agent.prices:
+        where = " in a terminal" if agent.stays else ""
         raise ManifestError(
-            f"agent {agent.name}: {agent.harness.NAME} does not say what it costs,"
+            f"agent {agent.name}: {agent.harness.NAME} does not say{where} what it costs,"
             " and `prices:` is empty",
             line=project.marked.line(("agents", agent.name, "budget")),
             hint="add `prices: {MODEL: {input: …, output: …}}`, in dollars for a million tokens,"

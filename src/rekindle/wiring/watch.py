@@ -80,7 +80,8 @@ def look_once(project: Project, store: FileStore) -> list[Looked]:
 
 
 def _watching(project: Project, store: FileStore) -> WatchAgents:
-    return WatchAgents(store, lambda name: start_kept(project, store, name))
+    staying = {name for name, one in project.manifest.agents.items() if one.mode == "stay"}
+    return WatchAgents(store, lambda name: start_kept(project, store, name), staying)
 
 
 def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:

@@ -19,11 +19,13 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.manifest import Budget, Persona
 from rekindle.documents.shape import Duration
-from rekindle.errors import ProgramMissingError, SupervisedError
+from rekindle.errors import ProgramMissingError, StoreError, SupervisedError
 from rekindle.flows.keep_running import KeepRunning
 from rekindle.flows.world import Agent, InSafeMode, Waits, World
 from rekindle.policy import run as policy
+from rekindle.policy import watch
 from rekindle.policy.settings import Limits, Restart, Runtime, Settings, Watch
+from rekindle.policy.watch import Facts
 from rekindle.testing.memory import MemoryStore
 
 IDLE = Vitals(stopped=False, cpu_seconds=0.0, tools=0, tools_cpu_seconds=0.0)
@@ -237,10 +239,11 @@ def test_a_clean_exit_is_marked_and_the_mark_taken_away(life):
     gone = []
     life.plays = [("clean", lambda: gone.append(life.clean_exit))] * 2
     life.run()
-    assert life.clean_exit == f"{life.known.began} done\n"
+    assert life.clean_exit.endswith(" done\n")
+    first = int(life.clean_exit.split()[0])
     life.run()
     assert gone == [None, None]
-    assert life.clean_exit == f"{life.known.began} done\n"
+    assert int(life.clean_exit.split()[0]) > first
 
 
 def test_ctrl_c_says_stopped_and_a_signal_from_elsewhere_does_not(life):
@@ -250,7 +253,7 @@ def test_ctrl_c_says_stopped_and_a_signal_from_elsewhere_does_not(life):
     life.plays = [("crash", lambda: life.presses(hand=True))]
     assert life.run(kept=True) == "interrupted"
     assert life.known.desired == "stopped"
-    assert life.clean_exit == f"{life.known.began} stopped\n"
+    assert life.clean_exit.endswith(" stopped\n")
     assert life.run(kept=True) == "unwanted"
 
 
@@ -401,3 +404,84 @@ def test_two_watchdogs_start_one_supervisor(life):
     life.plays = [("clean", second)]
     assert life.run() == "clean"
     assert (refused, len(life.starts)) == ([1], 1)
+
+
+def test_a_restart_in_the_moment_of_the_end_makes_the_marker_void(life):
+    """While somebody is still being told: the operator's later word outranks what is marked."""
+    life.facts = {"budget": Budget(tokens=5)}
+    life.plays = [("crash", Used(Usage(9, None, "unknown")), 5)]
+    notify = life.notified.append
+
+    def slow(what):
+        notify(what)
+        life.restarts()
+
+    life.notified = type("Told", (list,), {"append": lambda _self, what: slow(what)})()
+    assert life.run() == "budget"
+    known = life.store.read("a").projection.run
+    facts = Facts(
+        supervised=False,
+        desired=known.desired,
+        is_over=known.is_over,
+        marker=life.clean_exit,
+        said=max(known.began, known.restarted, known.wanted),
+    )
+    assert watch.verdict(facts).starts
+
+
+def test_a_program_that_is_away_for_a_while_counts_as_a_crash(life):
+    """At the first start a person is told at once; later the CLI may be being updated."""
+    missing = ProgramMissingError("fake", "No such file or directory")
+    life.plays = [(missing,)]
+    with pytest.raises(ProgramMissingError):
+        life.run()
+    life.restarts()
+    life.plays = [("crash", 700), (missing,), ("clean",)]
+    assert life.run() == "clean"
+
+
+def test_a_disk_that_was_full_for_a_while_ends_nothing(life, monkeypatch):
+    """What ended without a word in the log is settled, and gone on with."""
+    full = []
+    real = life.store.writer
+
+    def writer(agent, **how):
+        if full:
+            raise StoreError("ops.jsonl", "No space left on device")
+        return real(agent, **how)
+
+    monkeypatch.setattr(life.store, "writer", writer)
+    life.plays = [("crash", lambda: full.append("disk"), 5), ("clean",)]
+    life.after(60, full.clear)
+    assert life.run() == "clean"
+    assert [one.exit for one in life.logged(events.LaunchEnded)] == ["lost", "clean"]
+
+
+def test_a_limit_that_is_always_just_ahead_is_told_once_and_paused_for(life):
+    """It says "in 1 s", again and again: the pauses grow, and nobody is told nine times."""
+
+    def limit():
+        return (Exit("limit", "limit", resets_at=int(life.clock().timestamp()) + 2),)
+
+    life.plays = [limit() for _ in range(5)] + [("clean",)]
+    assert life.run() == "clean"
+    ends = [one.ts for one in life.logged(events.LaunchEnded)]
+    waits = [(b - a).total_seconds() for a, b in itertools.pairwise(ends)]
+    assert waits[-2:] > [30, 30]
+    assert life.notified == ["limit"]
+
+
+def test_a_launch_that_was_killed_before_it_could_say_what_it_cost(life):
+    """What its tokens may cost is counted, and not more than it might spend: no cap is escaped."""
+    life.facts = {"budget": Budget(usd=1.0)}
+    life.CAN = Capabilities(reports_money=True)
+    life.plays = [("crash", Used(Usage(990_000, None, "unknown"), "one"), 5)] * 9
+    assert life.run() == "budget"
+    assert len(life.starts) == 1
+    assert life.known.spent.usd == 1.0
+    life.restarts()
+    life.plays = [("crash", Used(Usage(50_000, None, "unknown"), "one"), 5)] * 2
+    life.plays += [("clean",)]
+    assert life.run() == "clean"
+    assert life.known.spent.usd == pytest.approx(0.3)
+    assert [one.usd_left for one in life.starts[1:]] == pytest.approx([1.0, 0.85, 0.7])

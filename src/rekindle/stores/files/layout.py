@@ -108,9 +108,9 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def ask_for_fresh(self) -> None:
         disk.replace(self.fresh, b"")
 
-    def mark_clean_exit(self, run: int, outcome: str) -> None:
-        """Say that the run ended, and which: the marker of an earlier one means nothing."""
-        disk.replace(self.clean_exit, f"{run} {outcome}\n".encode())
+    def mark_clean_exit(self, seq: int, outcome: str) -> None:
+        """Say that it ended as intended, and where in the log: a later word makes it void."""
+        disk.replace(self.clean_exit, f"{seq} {outcome}\n".encode())
 
     @property
     def inbox(self) -> Path:
