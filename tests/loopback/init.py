@@ -51,7 +51,12 @@ def answer(request: dict) -> dict[str, object]:
             case "start":
                 return {"pid": start(*(request[key] for key in ("argv", "env", "cwd", "to")))}
             case "signal":
-                os.kill(request["pid"], request["number"])
+                try:
+                    os.kill(request["pid"], request["number"])
+                except ProcessLookupError:
+                    # Killed by whoever it depends on, a moment before us: it is gone as wanted.
+                    if request["number"] != signal.SIGKILL:
+                        raise
                 return {}
             case _:
                 return {"processes": processes()}
