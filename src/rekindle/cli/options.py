@@ -62,7 +62,8 @@ def open_agent(agent: str | None) -> tuple[Project, FileStore, str]:
         return project, store, names[0]
     if not names:
         raise UsageError("there is no agent yet", hint="add one with `rekindle init --agent NAME`")
-    raise UsageError("which agent?", hint=f"say which: {', '.join(names[:20])}")
+    which = ", ".join(names[:20])
+    raise UsageError("which agent?", hint=f"say which, as AGENT or by --agent: {which}")
 
 
 def print_note(error: AuditError) -> None:
