@@ -84,14 +84,13 @@ def _run(store: FileStore, name: str, found: Projection) -> dict[str, Any] | Non
     tried, run = sessions.newest(found.attempts), found.run
     if tried is None:
         return None
-    spent, waiting = run.spent_of_run(), run.waiting
-    waits = waiting is not None and waiting.seq > max(run.since, tried.seq)
+    spent, waits = run.spent_of_run(), run.waits(tried.seq)
     return {
         "supervised": store.is_supervised(name),
         "desired": run.desired or None,
         "over": run.ended.why if run.is_over else None,
         "safe_mode": {"why": run.safe.why, "words": run.safe.words} if run.is_safe else None,
-        "waits": {"why": waiting.why, "until": waiting.until} if waiting and waits else None,
+        "waits": {"why": waits.why, "until": waits.until} if waits else None,
         "spent": {"usd": spent.usd, "tokens": spent.tokens, "unpriced": spent.unpriced},
         "run_began": run.began_at,
         "cycle": found.cycle,
@@ -153,15 +152,14 @@ def _spent(run: dict[str, Any], budget: dict[str, Any] | None, now: datetime) ->
     """What the run has spent, beside what it may."""
     spent, cap = run["spent"], budget or {}
     hours = (now - run["run_began"]).total_seconds() / SECONDS_AN_HOUR if run["run_began"] else 0
-    parts = [
-        f"${spent['usd']:.2f}" + (f" of ${cap['usd']:g}" if cap.get("usd") else ""),
-        f"{spent['tokens']:,}"
-        + (f" of {cap['tokens']:,}" if cap.get("tokens") else "")
-        + " tokens",
-    ]
+    of_usd = f" of ${cap['usd']:g}" if cap.get("usd") else ""
+    of_tokens = f" of {cap['tokens']:,}" if cap.get("tokens") else ""
+    has_money = bool(spent["usd"] or of_usd)  # of a program without prices there is none to tell
+    parts = [f"${spent['usd']:.2f}{of_usd}"] if has_money else []
+    parts.append(f"{spent['tokens']:,}{of_tokens} tokens")
     if cap.get("hours"):
         parts.append(f"{hours:.1f} of {cap['hours']:g} hours")
-    if spent["unpriced"]:
+    if spent["unpriced"] and has_money:
         parts.append(f"and {spent['unpriced']} launches whose cost is not known")
     return ", ".join(parts)
 

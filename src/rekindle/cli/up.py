@@ -91,8 +91,8 @@ def _held_back(known: Projection) -> str:
     if run.is_safe:
         return f"in safe mode ({run.safe.words or run.safe.why}): `rekindle restart {known.agent}`"
     tried = sessions.newest(known.attempts)
-    if run.waiting and tried and run.waiting.seq > max(run.since, tried.seq):
-        return f"waits until {run.waiting.until.astimezone():%Y-%m-%d %H:%M} ({run.waiting.why})"
+    if tried and (waits := run.waits(tried.seq)):
+        return f"waits until {waits.until.astimezone():%Y-%m-%d %H:%M} ({waits.why})"
     return ""
 
 

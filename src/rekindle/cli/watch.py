@@ -9,7 +9,9 @@ from rekindle.wiring import watch as wiring
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Look once and end, as for cron. The only way yet.")
+@click.option(
+    "--once", is_flag=True, help="Look once and end: what it does anyway, said for who reads it."
+)
 @as_json
 def watch(once: bool, as_json: bool) -> None:
     """Look after the agents once: start the supervisors that are gone.

@@ -74,6 +74,11 @@ class Run(msgspec.Struct, frozen=True):
         """In safe mode: alive, running nothing, waiting for a person."""
         return self.safe.seq > self.since
 
+    def waits(self, tried: int) -> Waiting | None:
+        """What is waited for since the last launch, which stands at `tried` in the log."""
+        found = self.waiting
+        return found if found is not None and found.seq > max(self.since, tried) else None
+
     def spent_of_run(self) -> Spent:
         return self.spent if self.spent.seq > self.began else Spent()
 

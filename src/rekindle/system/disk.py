@@ -145,6 +145,15 @@ def make_private(path: Path) -> None:
             path.chmod(FILE_MODE)
 
 
+def stamp(path: Path) -> tuple[int, ...] | None:
+    """Changes whenever a file is written or replaced; None: it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
 def modified(path: Path) -> datetime:
     """When a file was last written."""
     with storing(path):

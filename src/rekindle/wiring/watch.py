@@ -124,8 +124,4 @@ def _rest(seconds: float, interruption: Interruption) -> None:
 
 def _stamp(folder: Path) -> object:
     """Whether the manifest is still the one that was read."""
-    try:
-        found = (folder / manifest.FILE).stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return disk.stamp(folder / manifest.FILE)

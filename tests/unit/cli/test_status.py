@@ -130,7 +130,7 @@ def test_what_was_spent_beside_what_may_be(status):
 
 def test_without_a_budget_it_is_shown_what_was_spent(status):
     """Where there is something to show."""
-    assert status(run_tokens=5)[0]["spent"] == "  spent:  $0.00, 5 tokens"
+    assert status(run_tokens=5)[0]["spent"] == "  spent:  5 tokens"
 
 
 def test_of_nothing_nothing_is_shown(status):

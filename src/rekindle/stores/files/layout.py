@@ -93,8 +93,8 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     def stamp(self) -> tuple[object, ...]:
         """Changes whenever somebody has written to the log or the inbox."""
-        own = (_stamp(path) for path in (self.log, self.owner, self.inbox))
-        segments = (_stamp(path) for path in sorted(self.inbox.glob("*")))
+        own = (disk.stamp(path) for path in (self.log, self.owner, self.inbox))
+        segments = (disk.stamp(path) for path in sorted(self.inbox.glob("*")))
         return (*own, *segments)
 
     def clean_exit_says(self) -> str | None:
@@ -155,14 +155,6 @@ class AgentFolder(msgspec.Struct, frozen=True):
         """Refuse links where our folders should be, from .rekindle down."""
         for folder in (self.path.parents[1], self.path.parent, *self.folders):
             disk.refuse_link(folder)
-
-
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 class Root(msgspec.Struct, frozen=True):
