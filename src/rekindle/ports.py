@@ -18,6 +18,7 @@ from rekindle.documents.launch import (
     Used,
     Vitals,
 )
+from rekindle.documents.transcript import Passage
 
 
 class Harness(Protocol):
@@ -65,6 +66,15 @@ class Harness(Protocol):
 
     def turn(self, line: bytes) -> Used | None:
         """The turn that a line of a transcript tells of; None: it tells of none."""
+
+    def read_transcript(self, line: bytes) -> tuple[Passage, ...]:
+        """What a line of a transcript tells of the session; nothing, where it tells nothing."""
+
+    def asides(self, transcript: str) -> str:
+        """A pattern of the files in which a session's sub-agents have their own; empty: none.
+
+        `transcript` is the path of the session's, with what patterns have a meaning for escaped.
+        """
 
     def holds(self, transcript: Iterable[bytes], prompt: str) -> bool:
         """Whether the lines of a transcript still have the prompt that a hook told of, by its id.

@@ -33,6 +33,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "relay": ("rekindle.cli.relay:relay", "The document between cycles: show, check, set."),
     "loops": ("rekindle.cli.loops:loops", "What is open, and what was resolved."),
     "resolve": ("rekindle.cli.loops:resolve", "Take an open loop off the list."),
+    "transcript": (
+        "rekindle.cli.transcript:transcript",
+        "What was said and done in an agent's sessions.",
+    ),
     "events": ("rekindle.cli.events:events", "What happened, newest last."),
     "redact": ("rekindle.cli.redact:redact", "A text without the secrets in it."),
     "config": ("rekindle.cli.config:config", "Every setting: its value, origin and meaning."),

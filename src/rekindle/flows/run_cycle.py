@@ -12,9 +12,10 @@ from rekindle.documents import primer
 from rekindle.documents.launch import Exit, Start
 from rekindle.errors import ProgramMissingError, RekindleError, StoreError
 from rekindle.flows import transcripts
+from rekindle.flows.archive_transcripts import ArchiveTranscripts
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Launch
-from rekindle.flows.world import Agent, Fell, Launching, World
+from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
 from rekindle.policy import limits, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.fold import Projection
@@ -145,6 +146,16 @@ class RunCycle:
         self.last = found
         self._ended(number, launch, found, swept=swept)
         self._world.tell(Fell(found, swept))
+        self._archive()
+
+    def _archive(self) -> None:
+        """Keep what was said and done; that it cannot be kept must not end the agent's work."""
+        if not self._world.settings.runtime.archive.transcripts:
+            return
+        try:
+            ArchiveTranscripts(self._world.store, self._agent.name, [self._agent.harness]).all()
+        except RekindleError as error:
+            self._world.tell(Trouble(str(error)))
 
     def _weighed_against(self, step: Fresh | Resume) -> int | None:
         """What a fresh session would be told, where it may be the cheaper one; in tokens."""

@@ -7,12 +7,23 @@ _LINE_BYTES = 32 * 1024 * 1024
 _TAIL_BYTES = 256 * 1024
 """How much of an end is read; a transcript may be of any size."""
 
+_BEGINNING_BYTES = 4 * 1024 * 1024
+"""How much of a beginning is read to see whose it is: the first lines may be megabytes."""
+
 
 def tail(path: str) -> bytes:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - a path of the CLI's own
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
             return file.read()
+    except OSError:
+        return b""
+
+
+def beginning(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            return file.read(_BEGINNING_BYTES)
     except OSError:
         return b""
 

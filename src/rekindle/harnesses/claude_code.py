@@ -20,7 +20,6 @@ from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles, Installation, Muted
 from rekindle.documents.launch import (
-    Called,
     Capabilities,
     Command,
     Compacted,
@@ -29,7 +28,6 @@ from rekindle.documents.launch import (
     Refused,
     Retried,
     Returned,
-    Said,
     Seen,
     Start,
     Usage,
@@ -38,7 +36,8 @@ from rekindle.documents.launch import (
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import hookwords
 from rekindle.harnesses.claude_code_exit import classify
-from rekindle.harnesses.foreign import about, argument, count, mapping, parsed, text, uuid, word
+from rekindle.harnesses.claude_code_transcript import read_transcript, said, usage_of
+from rekindle.harnesses.foreign import argument, count, mapping, parsed, text, uuid, word
 
 __all__ = [
     "CAN",
@@ -47,6 +46,7 @@ __all__ = [
     "NAME",
     "NEVER_PASSED_ON",
     "PASSED_ON",
+    "asides",
     "classify",
     "command",
     "holds",
@@ -54,6 +54,7 @@ __all__ = [
     "muted",
     "read_hook",
     "read_stream",
+    "read_transcript",
     "told",
     "turn",
     "usage",
@@ -98,8 +99,6 @@ _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostT
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 _BRAKE = "PostToolBatch"
 _SPENT = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-_SYNTHETIC = "<synthetic>"
-"""The model of a message that the CLI wrote itself."""
 
 
 def command(start: Start) -> Command:
@@ -203,7 +202,7 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
             refused = limit.get("status") == "rejected"
             return (Refused(count(limit.get("resetsAt"))),) if refused else ()
         case "assistant", _ if record.get("parent_tool_use_id") is None:
-            return tuple(_message(mapping(record.get("message"))))
+            return tuple(said(mapping(record.get("message"))))
         case "user", _ if record.get("parent_tool_use_id") is None:
             return tuple(_returned(mapping(record.get("message"))))
         case "result", _:
@@ -234,7 +233,7 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
         if record.get("type") == "assistant":
             # The message names its model without what widens its window, as in `sonnet[1m]`.
             asked = word(record.get("requestedModel"))
-            if found := _usage(mapping(record.get("message")), asked):
+            if found := usage_of(mapping(record.get("message")), asked):
                 tokens = found.tokens if compacted is None else compacted
                 return msgspec.structs.replace(found, tokens=tokens).within(windows)
     return None
@@ -256,26 +255,15 @@ def turn(line: bytes) -> Used | None:
     return next((one for one in read_stream(line) if isinstance(one, Used)), None)
 
 
+def asides(transcript: str) -> str:
+    """Its sub-agents' transcripts are in a folder that is named like the session."""
+    return f"{transcript.removesuffix('.jsonl')}/subagents/*.jsonl"
+
+
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:
     """Whether a transcript still has a prompt; with what is left of one it goes on in silence."""
     sign = prompt.encode()
     return any(sign in line and parsed(line).get("promptId") == prompt for line in transcript)
-
-
-def _message(message: dict[str, Any]) -> Iterator[Seen]:
-    if message.get("model") == _SYNTHETIC:
-        return
-    content = message.get("content")
-    for block in map(mapping, content if isinstance(content, list) else ()):
-        match block.get("type"):
-            case "text":
-                yield Said(text(block.get("text")))
-            case "tool_use":
-                name, call = word(block.get("name")), word(block.get("id"))
-                yield Called(name, call, about(mapping(block.get("input"))))
-    if used := _usage(message):
-        # A message comes in pieces, each with the usage of the whole.
-        yield Used(used, word(message.get("id")))
 
 
 def _returned(message: dict[str, Any]) -> Iterator[Seen]:
@@ -283,16 +271,6 @@ def _returned(message: dict[str, Any]) -> Iterator[Seen]:
     for block in map(mapping, content if isinstance(content, list) else ()):
         if block.get("type") == "tool_result":
             yield Returned(word(block.get("tool_use_id")))
-
-
-def _usage(message: dict[str, Any], asked: str = "") -> Usage | None:
-    model, counts = word(message.get("model")), mapping(message.get("usage"))
-    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    if model == _SYNTHETIC or count(counts.get("input_tokens")) is None:
-        return None
-    tokens = sum(count(counts.get(name)) or 0 for name in names)
-    written = count(counts.get("output_tokens")) or 0
-    return Usage(tokens, None, "unknown", asked or model, written)
 
 
 def _finished(record: dict[str, Any]) -> Finished:

@@ -44,6 +44,7 @@ from rekindle.documents.manifest import Permissions
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
 from rekindle.harnesses import hookwords
 from rekindle.harnesses.codex_exit import classify, told_status
+from rekindle.harnesses.codex_transcript import read_transcript, used
 from rekindle.harnesses.foreign import argument, count, mapping, parsed, text, uuid, word
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "NAME",
     "NEVER_PASSED_ON",
     "PASSED_ON",
+    "asides",
     "classify",
     "command",
     "holds",
@@ -60,6 +62,7 @@ __all__ = [
     "muted",
     "read_hook",
     "read_stream",
+    "read_transcript",
     "told",
     "trust",
     "turn",
@@ -291,13 +294,14 @@ def turn(line: bytes) -> Used | None:
     if b'"token_usage_record"' not in line:
         return None
     record = parsed(line)
-    payload = mapping(record.get("payload"))
-    counted = mapping(payload.get("usage"))
-    tokens, written = count(counted.get("input_tokens")), count(counted.get("output_tokens"))
-    if record.get("type") != "token_usage_record" or tokens is None:
+    if record.get("type") != "token_usage_record":
         return None
-    found = Usage(tokens, None, "unknown", written=written or 0)
-    return Used(found, word(payload.get("response_id")))
+    return next(used(mapping(record.get("payload"))), None)
+
+
+def asides(transcript: str) -> str:  # noqa: ARG001 - see below
+    """A sub-agent's rollout is a session's like any other, and told of by its own hooks."""
+    return ""
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:

@@ -27,6 +27,7 @@ from rekindle.documents.launch import (
     Used,
 )
 from rekindle.documents.manifest import Permissions
+from rekindle.documents.transcript import Passage
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import verdicts
 
@@ -111,6 +112,14 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:  # noqa: ARG
 
 def turn(line: bytes) -> Used | None:  # noqa: ARG001 - as above
     return None
+
+
+def read_transcript(line: bytes) -> tuple[Passage, ...]:  # noqa: ARG001 - as above
+    return ()
+
+
+def asides(transcript: str) -> str:  # noqa: ARG001 - as above
+    return ""
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - as above

@@ -1,10 +1,13 @@
 """What a CLI prints or writes, read without trust: any value may be missing or of another kind."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from rekindle.documents import jsontext
 from rekindle.documents.identity import one_line
+from rekindle.documents.launch import Seen
+from rekindle.documents.transcript import Asked, Gave, Passage, What
 from rekindle.errors import DocumentError, UsageError
 
 LINE_BYTES = 32 * 1024 * 1024
@@ -58,6 +61,22 @@ def about(given: dict[str, Any]) -> str:
     telling = ("command", "file_path", "pattern", "url", "query", "description")
     values = (given.get(key) for key in (*telling, *given))
     return next((one_line(value, 200) for value in values if isinstance(value, str)), "")
+
+
+def passages(
+    found: Iterable[Asked | Gave | Seen],
+    *,
+    at: str,
+    message: str = "",
+    thread: str = "",
+    anew: bool = False,
+) -> tuple[Passage, ...]:
+    """What a line tells of a turn, with what it says about all of it."""
+    told = [what for what in found if isinstance(what, What)]
+    return tuple(
+        Passage(what=what, at=at, message=message, thread=thread, anew=anew and what is told[0])
+        for what in told
+    )
 
 
 def argument(prompt: str, program: str) -> str:

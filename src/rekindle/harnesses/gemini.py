@@ -44,6 +44,7 @@ from rekindle.errors import UsageError
 from rekindle.harnesses import foreign, hookwords
 from rekindle.harnesses.gemini_exit import classify
 from rekindle.harnesses.gemini_policy import policy
+from rekindle.harnesses.gemini_transcript import read_transcript
 
 __all__ = [
     "CAN",
@@ -52,6 +53,7 @@ __all__ = [
     "NAME",
     "NEVER_PASSED_ON",
     "PASSED_ON",
+    "asides",
     "classify",
     "command",
     "holds",
@@ -59,6 +61,7 @@ __all__ = [
     "muted",
     "read_hook",
     "read_stream",
+    "read_transcript",
     "told",
     "turn",
     "usage",
@@ -275,6 +278,10 @@ def turn(line: bytes) -> Used | None:
     written = max(0, (total or tokens) - tokens)
     model = foreign.word(record.get("model"))
     return Used(Usage(tokens, None, "unknown", model, written), foreign.word(record.get("id")))
+
+
+def asides(transcript: str) -> str:  # noqa: ARG001 - what they did stands in the call
+    return ""
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - it gives them no ids

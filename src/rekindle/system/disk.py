@@ -9,7 +9,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,6 +73,28 @@ def append(path: Path, data: bytes) -> int:
     if is_new:
         sync_folder(path.parent)
     return size + (len(_TORN) if torn else 0)
+
+
+def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
+    """Put pieces durably behind the first `start` bytes of a file, and return where they end.
+
+    What stood there is gone: of a writer that was killed, nobody has been told.
+    """
+    with storing(path):
+        is_new = not exists(path)
+        fd = open_plain(path, os.O_WRONLY | os.O_CREAT)
+        try:
+            os.ftruncate(fd, start)
+            os.lseek(fd, start, os.SEEK_SET)
+            for piece in pieces:
+                _write_all(fd, piece)
+            _sync(fd, path)
+            end = os.lseek(fd, 0, os.SEEK_CUR)
+        finally:
+            os.close(fd)
+    if is_new:
+        sync_folder(path.parent)
+    return end
 
 
 def read(path: Path) -> bytes | None:

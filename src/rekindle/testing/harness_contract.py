@@ -37,6 +37,7 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.launch import Command as Made
 from rekindle.documents.manifest import Permissions, Persona
+from rekindle.documents.transcript import Asked, What
 from rekindle.errors import DocumentError, RekindleError, UnenforceableError, UsageError
 from rekindle.policy import environment
 from rekindle.ports import Harness
@@ -427,6 +428,23 @@ class HarnessContract:
         for line in hostile.damaged(lines):
             if found := self.harness.usage(line, {}):
                 _require_known(found)
+            for passage in self.harness.read_transcript(line):
+                _require_sound(passage.what)
+                assert all(map(_is_line, (passage.at, passage.message, passage.thread)))
+
+    def test_a_transcript_tells_every_turn_that_counts(self) -> None:
+        """In the normal form as towards the budget, and what was asked as a hook told it."""
+        for recording in self.kept():
+            told: list[Any] = []
+            for line in recording.transcript.split(b"\n"):
+                found = [passage.what for passage in self.harness.read_transcript(line)]
+                counted, used = self.harness.turn(line), [one for one in found if type(one) is Used]
+                assert used == ([counted] if counted else []), recording.name
+                told += found
+            asked = [one.text.strip() for one in told if isinstance(one, Asked)]
+            for fact in map(self.harness.read_hook, recording.hook_lines(self.harness)):
+                if isinstance(fact, event.PromptSubmitted) and fact.session == recording.session:
+                    assert fact.text.strip() in asked, recording.name
 
     def test_a_damaged_line_raises_nothing(self) -> None:
         """Cut, mangled, nested, huge, any value a wrong one: nothing, or what is left of it."""
@@ -506,6 +524,6 @@ def _require_known(usage: Usage) -> None:
     assert (usage.known == "unknown") is (usage.window is None)
 
 
-def _require_sound(one: Seen | Usage) -> None:
+def _require_sound(one: Seen | Usage | What) -> None:
     """Each field is of its type, and can be written: no half of a character is in it."""
     msgspec.convert(json.loads(msgspec.json.encode(one)), type(one))

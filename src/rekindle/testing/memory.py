@@ -46,6 +46,7 @@ class MemoryFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.run = path / "run"
+        self.transcripts = path / "transcripts"
         self.clean_exit = Marker()
         self.fresh = Marker()
 

@@ -60,6 +60,12 @@ class FakeHarness:
     def usage(self, tail, windows):
         return Usage(len(tail), None, "unknown")
 
+    def read_transcript(self, line):
+        return ()
+
+    def asides(self, transcript):
+        return ""
+
     def holds(self, transcript, prompt):
         return any(prompt.encode() in line for line in transcript)
 

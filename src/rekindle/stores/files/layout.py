@@ -16,6 +16,7 @@ agents/NAME/memories/consensus.md   the relay: what the next cycle does. You may
 agents/NAME/state.json              open loops, resolved ones, numbers. You may add to it.
 agents/NAME/ops.jsonl               the log, the truth all else is made from. Do not edit it.
 agents/NAME/memories/archive/       every relay there ever was, and what was trimmed from them.
+agents/NAME/transcripts/            what was said and done in its sessions, without secrets.
 agents/NAME/run/                    this host's locks and inbox. Leave it alone.
 
 Look at it with `rekindle status`, `rekindle events`, `rekindle relay show`.
@@ -57,6 +58,11 @@ class AgentFolder(msgspec.Struct, frozen=True):
     @property
     def archive(self) -> Path:
         return self.memories / "archive"
+
+    @property
+    def transcripts(self) -> Path:
+        """What was said and done in each session, in our words, compressed."""
+        return self.path / "transcripts"
 
     @property
     def run(self) -> Path:
@@ -135,7 +141,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        return (self.path, self.memories, self.archive, self.run, self.inbox)
+        return (self.path, self.memories, self.archive, self.transcripts, self.run, self.inbox)
 
     def exists(self) -> bool:
         return disk.exists(self.path)

@@ -26,6 +26,7 @@ from rekindle.documents.launch import (
     Usage,
     Used,
 )
+from rekindle.documents.transcript import Passage
 from rekindle.errors import UnenforceableError, UsageError
 
 NAME = "echo"
@@ -95,6 +96,14 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
 
 def turn(line: bytes) -> Used | None:
     return None
+
+
+def read_transcript(line: bytes) -> tuple[Passage, ...]:
+    return ()
+
+
+def asides(transcript: str) -> str:
+    return ""
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:

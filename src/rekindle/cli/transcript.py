@@ -1,0 +1,89 @@
+"""`rekindle transcript`."""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import click
+import msgspec
+
+from rekindle.cli.options import as_json, how_many, open_agent
+from rekindle.documents.transcript import Turn, render
+from rekindle.errors import NotFoundError, UsageError
+from rekindle.stores.files.transcripts import Kept
+from rekindle.system import clock
+from rekindle.wiring import transcripts
+
+_AGO = re.compile(r"([0-9]{1,6})\s*(s|min|m|h|d|w)\Z")
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option("--since", help="Only what came after: 2h, 3d, 2026-01-31, 2026-01-31T06:00.")
+@click.option("--session", help="Only this session; the beginning of its id is enough.")
+@how_many
+@as_json
+def transcript(
+    agent: str | None, since: str | None, session: str | None, last: int, as_json: bool
+) -> None:
+    """What was said and done in an agent's sessions, newest last, whichever CLI it was.
+
+    With --json one turn a line. What the CLI has deleted since is still here.
+    """
+    project, store, name = open_agent(agent)
+    after = _instant(since, clock.now()) if since else None
+    found: list[tuple[Kept, Turn]] = []
+    told = transcripts.told(project, store, name)
+    for kept, turns in told:
+        if session is None or kept.session.startswith(session):
+            found += _wanted(kept, turns, after, last)
+    if not found:
+        what = "in that time, or session," if since or session else "of it yet"
+        raise NotFoundError(
+            f"nothing is known {what} that {name} has said or done",
+            hint=f"`rekindle run {name}` keeps transcripts; so do hooks: `rekindle hooks install`",
+        )
+    found.sort(key=lambda one: one[1].at)
+    _print(found[-last:] if last else found, as_json=as_json)
+
+
+def _wanted(
+    kept: Kept, turns: Iterator[Turn], after: datetime | None, last: int
+) -> deque[tuple[Kept, Turn]]:
+    """No more than will be shown: a transcript may have any number of turns."""
+    newer = ((kept, turn) for turn in turns if after is None or _is_after(turn.at, after))
+    return deque(newer, maxlen=last or None)
+
+
+def _print(found: list[tuple[Kept, Turn]], *, as_json: bool) -> None:
+    before = ""
+    for kept, turn in found:
+        if as_json:
+            more = {"session": kept.session, "harness": kept.harness}
+            click.echo(msgspec.json.encode({**more, **msgspec.to_builtins(turn)}).decode())
+            continue
+        if kept.session != before:
+            before = kept.session
+            click.secho(f"── {kept.harness} {kept.session}", bold=True)
+        click.echo(render(turn))
+
+
+def _instant(since: str, now: datetime) -> datetime:
+    if ago := _AGO.match(since.strip()):
+        return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
+    try:
+        found = datetime.fromisoformat(since.strip())
+    except ValueError as error:
+        raise UsageError(
+            f"{since[:40]!r} is no time", hint="say it as 2h, 3d, 2026-01-31 or 2026-01-31T06:00"
+        ) from error
+    return found.astimezone(UTC)
+
+
+def _is_after(at: str, after: datetime) -> bool:
+    try:
+        return datetime.fromisoformat(at).astimezone(UTC) >= after
+    except ValueError:
+        return True  # of a turn whose time nobody knows, nobody can say that it is too old

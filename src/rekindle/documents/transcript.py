@@ -1,0 +1,307 @@
+"""The normal form of a transcript: turns, whichever CLI has written them down.
+
+A harness makes passages of a line of its CLI's transcript. `Narration` puts them together to turns:
+what a person asked, what the agent said and did and what came of it, what the CLI did by itself.
+Turns are numbered from 1 and keep their number, however often a transcript is read.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from rekindle.documents.identity import visible
+from rekindle.documents.launch import Called, Compacted, Said, Used, Warned
+
+TEXT_CHARACTERS = 8_000
+"""How much of what somebody said is kept."""
+SHOWN_CHARACTERS = 2_000
+"""How much of what a tool gave is kept: its beginning, and more of its end, which tells most."""
+MARGIN_CHARACTERS = 1_000
+"""What is kept beside a cut until secrets are redacted: half of one could not be told for one."""
+CALLS_KEPT = 500
+"""No answer has more tool calls; a file that says so must not fill the memory."""
+OPEN_KEPT = 1_000
+"""How many turns wait for one before them that is not over; the same."""
+CUT = "\n[…]\n"
+
+Who = Literal["person", "agent", "cli"]
+Result = Literal["ok", "failed", "open", "unknown"]
+"""`open`: nothing came of it yet; `unknown`: the transcript goes on without having told."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Somebody has asked for something."""
+
+    text: str
+
+
+class Gave(msgspec.Struct, frozen=True):
+    """What a tool call gave; its text and whether it went well may be told apart."""
+
+    call: str
+    ok: bool | None = None
+    text: str = ""
+
+
+What = Asked | Said | Called | Gave | Used | Compacted | Warned
+
+
+class Passage(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a turn, as a line of a transcript has it."""
+
+    what: What
+    at: str = ""
+    """When, as the CLI writes it."""
+    message: str = ""
+    """The answer that it is a piece of; empty where the CLI does not say."""
+    thread: str = ""
+    """The sub-agent whose it is; empty: the main thread."""
+    anew: bool = False
+    """Its message is told again, whole, with this as its first piece."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    tool: str
+    about: str
+    result: Result
+    shown: str = ""
+    """What it gave."""
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    number: int
+    who: Who
+    at: str = ""
+    thread: str = ""
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    read: int = 0
+    """How much the model was given for it, in tokens."""
+    written: int = 0
+    model: str = ""
+    compacted: bool = False
+    """The CLI has put a summary in the place of all that was before."""
+
+    def without_secrets(self, redacted: Callable[[str], str]) -> "Turn":
+        """The turn as it may be kept: redacted first, and only then cut to its size."""
+        calls = [
+            msgspec.structs.replace(
+                call, about=redacted(call.about), shown=_shortened(call.shown, redacted)
+            )
+            for call in self.calls
+        ]
+        text = _beginning(redacted(self.text), TEXT_CHARACTERS)
+        return msgspec.structs.replace(self, text=text, calls=tuple(calls))
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """Where to read on: at the first turn to which something may still be added."""
+
+    offset: int = 0
+    number: int = 1
+    compaction: str = ""
+    """The last one that was told: a CLI may tell of it again."""
+
+
+class _Call:
+    def __init__(self, called: Called) -> None:
+        self.called = called
+        self.ok: bool | None = None
+        self.text: str | None = None
+
+    def made(self, *, over: bool) -> Call:
+        if self.ok is None and not over:
+            result: Result = "open"
+        elif self.ok is None and self.text is None:
+            result = "unknown"
+        else:
+            result = "failed" if self.ok is False else "ok"
+        return Call(visible(self.called.tool), visible(self.called.about), result, self.text or "")
+
+
+class _Turn:
+    """A turn to which something may still be added."""
+
+    def __init__(self, begins: Cursor, who: Who, first: Passage) -> None:
+        self.begins, self.who = begins, who
+        self.message, self.at, self.thread = first.message, first.at, first.thread
+        self.compacted = isinstance(first.what, Compacted)
+        self.over = who != "agent"
+        self.used: Used | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        self.texts: list[str] = []
+        self.calls: dict[str, _Call] = {}
+
+    def say(self, text: str) -> None:
+        limit = TEXT_CHARACTERS + MARGIN_CHARACTERS
+        if sum(map(len, self.texts)) <= limit:
+            self.texts.append(visible(text[: limit + 1]))
+
+    def made(self) -> Turn:
+        usage = self.used.usage if self.used else None
+        return Turn(
+            number=self.begins.number,
+            who=self.who,
+            at=self.at,
+            thread=self.thread,
+            text=_beginning("\n".join(self.texts).strip(), TEXT_CHARACTERS + MARGIN_CHARACTERS),
+            calls=tuple(call.made(over=self.over) for call in self.calls.values()),
+            read=usage.tokens if usage else 0,
+            written=usage.written if usage else 0,
+            model=usage.model if usage else "",
+            compacted=self.compacted,
+        )
+
+
+class Narration:
+    """Puts passages together to turns, with no more in memory than the turns that are not over."""
+
+    def __init__(self, cursor: Cursor = Cursor()) -> None:  # noqa: B008 - it is frozen
+        self._number = cursor.number
+        self._compaction = cursor.compaction
+        self._open: list[_Turn] = []
+        self._answers: dict[str, _Turn] = {}
+        """The last answer of each thread."""
+
+    def take(self, passages: Iterable[Passage], offset: int) -> Iterator[Turn]:
+        """Add the passages of the line that begins at `offset`; yields the turns that are over."""
+        for passage in passages:
+            self._add(passage, offset)
+        while self._open and self._open[0].over:
+            yield self._open.pop(0).made()
+
+    def rest(self) -> Iterator[Turn]:
+        """The turns that are not over, as they stand."""
+        return (turn.made() for turn in self._open)
+
+    def cursor(self, offset: int) -> Cursor:
+        """Where to read on, after all lines up to `offset`."""
+        if self._open:
+            return self._open[0].begins
+        return Cursor(offset, self._number, self._compaction)
+
+    def _add(self, passage: Passage, offset: int) -> None:
+        match passage.what:
+            case Asked():
+                self._begin("person", passage, offset).say(passage.what.text)
+                self._settle(passage.thread)
+            case Compacted():
+                self._compact(passage, offset)
+            case Warned():
+                self._begin("cli", passage, offset).say(passage.what.text)
+            case Gave():
+                self._give(passage.thread, passage.what)
+            case Said():
+                self._answer(passage, offset).say(passage.what.text)
+            case Called():
+                turn = self._answer(passage, offset)
+                if len(turn.calls) < CALLS_KEPT:
+                    turn.calls.setdefault(passage.what.call, _Call(passage.what))
+            case Used():
+                turn = self._answer(passage, offset)
+                if passage.message or turn.used is None:
+                    turn.used = passage.what
+
+    def _begin(self, who: Who, passage: Passage, offset: int) -> _Turn:
+        turn = _Turn(Cursor(offset, self._number, self._compaction), who, passage)
+        self._number += 1
+        self._open.append(turn)
+        if len(self._open) > OPEN_KEPT:
+            self._open[0].over = True
+        return turn
+
+    def _compact(self, passage: Passage, offset: int) -> None:
+        if passage.message and passage.message == self._compaction:
+            return
+        self._begin("cli", passage, offset)
+        self._compaction = passage.message
+        self._settle(passage.thread)
+
+    def _settle(self, thread: str) -> None:
+        """An answer that waits for no tool is over when something else follows it."""
+        last = self._answers.get(thread)
+        if last and all(call.text is not None for call in last.calls.values()):
+            last.over = True
+
+    def _answer(self, passage: Passage, offset: int) -> _Turn:
+        last = self._answers.get(passage.thread)
+        if last is not None and _goes_on(last, passage):
+            if passage.anew:
+                last.clear()
+            return last
+        # Where the main thread goes on, its sub-agents have reported.
+        for answer in [last, *(() if passage.thread else self._answers.values())]:
+            if answer is not None:
+                answer.over = True
+        turn = self._begin("agent", passage, offset)
+        self._answers[passage.thread] = turn
+        return turn
+
+    def _give(self, thread: str, gave: Gave) -> None:
+        turn = self._answers.get(thread)
+        call = turn.calls.get(gave.call) if turn else None
+        if call is None:
+            return
+        call.ok = gave.ok if gave.ok is not None else call.ok
+        if gave.text or gave.ok is None:
+            limit = SHOWN_CHARACTERS + 2 * MARGIN_CHARACTERS
+            call.text = visible(_both_ends(gave.text, limit))
+        elif call.text is None:
+            call.text = ""
+
+
+def _goes_on(last: _Turn, passage: Passage) -> bool:
+    """Whether a passage is of the same answer as the one before."""
+    if last.over:
+        return False
+    if passage.message:
+        return passage.message == last.message
+    # Of a CLI that does not say: what it has counted closes an answer.
+    return last.used is None or isinstance(passage.what, Used)
+
+
+def _beginning(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[:limit].rstrip() + CUT.rstrip()
+
+
+def _shortened(shown: str, redacted: Callable[[str], str]) -> str:
+    head, cut, tail = shown.partition(CUT)
+    head, tail = redacted(head), redacted(tail)
+    if not cut:
+        return _both_ends(head, SHOWN_CHARACTERS)
+    begins = SHOWN_CHARACTERS * 3 // 8
+    return head[:begins] + CUT + tail[-(SHOWN_CHARACTERS - begins) :]
+
+
+def _both_ends(text: str, limit: int) -> str:
+    """The beginning and more of the end."""
+    if len(text) <= limit:
+        return text
+    head = limit * 3 // 8
+    return text[:head] + CUT + text[-(limit - head) :]
+
+
+def render(turn: Turn, shown: int = SHOWN_CHARACTERS) -> str:
+    """A turn for people, and for models: a line that says whose it is, then what was said and done.
+
+    `shown` is how much of what a tool gave is shown.
+    """
+    whose = f"sub-agent {turn.thread}" if turn.thread else turn.who
+    sizes = f" ({turn.model or 'model'}: {turn.read:,} read, {turn.written:,} written)"
+    lines = [f"[{turn.number}] {_time(turn.at)}{whose}{sizes if turn.read else ''}"]
+    if turn.compacted:
+        lines.append("    the conversation so far was compacted")
+    lines += [f"    {line}" for line in turn.text.splitlines()]
+    for call in turn.calls:
+        lines.append(f"    > {call.tool} {call.about}".rstrip() + f": {call.result}")
+        lines += [f"        {line}" for line in _both_ends(call.shown, shown).splitlines() if shown]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _time(at: str) -> str:
+    """The minute of an instant as CLIs write it; nothing, where it is none."""
+    day, _, time = at.partition("T")
+    return f"{day} {time[:5]} " if time else ""

@@ -1,0 +1,25 @@
+"""What was said and done in an agent's sessions."""
+
+from collections.abc import Iterator
+
+from rekindle.config import Project
+from rekindle.documents.transcript import Turn
+from rekindle.flows.archive_transcripts import ArchiveTranscripts
+from rekindle.stores.files import FileStore
+from rekindle.stores.files.transcripts import Kept, TranscriptArchive
+from rekindle.wiring.store import HARNESSES
+
+
+def told(project: Project, store: FileStore, name: str) -> Iterator[tuple[Kept, Iterator[Turn]]]:
+    """Each session and sub-agent, with its turns: what is kept, and what came since."""
+    if not store.exists(name):
+        return
+    archive(project, store, name)
+    kept = TranscriptArchive(store.folder(name).transcripts)
+    yield from ((one, kept.turns(one)) for one in kept.all())
+
+
+def archive(project: Project, store: FileStore, name: str) -> None:
+    """Keep what the sessions of an agent have told since."""
+    if project.settings.runtime.archive.transcripts and store.exists(name):
+        ArchiveTranscripts(store, name, HARNESSES.working()).all()

@@ -1,0 +1,116 @@
+"""A transcript of any size: read in constant memory, and the next time only what was added."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from rekindle.flows.read_transcript import ReadTranscript
+from rekindle.harnesses import claude_code
+
+pytestmark = pytest.mark.bench
+
+MEGABYTE = 1024 * 1024
+IN_CI = 300 * MEGABYTE
+WHOLE = 5 * 1024 * MEGABYTE
+MOST_MEMORY = 150 * MEGABYTE
+READ = """
+import resource, sys, time
+from rekindle.flows.read_transcript import ReadTranscript
+from rekindle.harnesses import claude_code
+start = time.perf_counter()
+reading = ReadTranscript(sys.argv[1], claude_code)
+turns = sum(1 for _ in reading.finished()) + sum(1 for _ in reading.rest())
+print(turns, time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+LOADS = """
+import json, sys, time
+start = time.perf_counter()
+with open(sys.argv[1], "rb") as file:
+    for line in file:
+        json.loads(line)
+print(time.perf_counter() - start)
+"""
+
+
+def lines_of(number):
+    """One exchange, as Claude Code writes it: most of its bytes are copies and results."""
+    call = f"toolu_{number}"
+    text = (f"line {number} of what a tool gave, with \\" + "\n") * 60_000  # about three megabytes
+    use = {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": "cat big"}}
+    given = {"type": "tool_result", "tool_use_id": call, "content": text}
+    usage = {"input_tokens": 9, "output_tokens": 1}
+    message = {"id": f"msg_{number}", "model": "opus", "content": [use], "usage": usage}
+    yield {"type": "assistant", "message": message}
+    yield {
+        "type": "user",
+        "message": {"role": "user", "content": [given]},
+        "toolUseResult": text[:9],
+    }
+    yield {"type": "api-request-blob", "data": text}
+
+
+def make(path, size):
+    exchange = [json.dumps(line).encode() + b"\n" for line in lines_of(0)]
+    number = 0
+    with path.open("wb", buffering=MEGABYTE) as file:
+        while file.tell() < size:
+            name, before = f"toolu_{number}".encode(), b"toolu_0"
+            for line in exchange:
+                file.write(line.replace(before, name, 1).replace(b"msg_0", b"msg_%d" % number, 1))
+            number += 1
+    return number
+
+
+def measured(program, path):
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+    )
+    return [float(word) for word in done.stdout.split()]
+
+
+def held_to(path, size):
+    turns_made = make(path, size)
+    began = time.perf_counter()
+    with path.open("rb") as file:
+        subprocess.run(["cat"], stdin=file, stdout=subprocess.DEVNULL, check=True)
+    cat = time.perf_counter() - began
+    turns, seconds, kilobytes = measured(READ, path)
+    (loads,) = measured(LOADS, path)
+    print(
+        f"\n{size / MEGABYTE:,.0f} MB: {kilobytes / 1024:.0f} MB of memory, "
+        f"{seconds / loads:.2f}x json.loads of its lines, {seconds / cat:.1f}x cat"
+    )
+    assert turns == turns_made
+    assert kilobytes * 1024 < MOST_MEMORY
+    assert seconds < 1.5 * loads
+
+
+def test_300_megabytes_in_lines_of_3(tmp_path):
+    held_to(tmp_path / "big.jsonl", IN_CI)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1800)
+def test_5_gigabytes_in_lines_of_3(tmp_path):
+    if os.environ.get("REKINDLE_TORTURE") != "whole":
+        pytest.skip("five gigabytes: only in `just torture`")
+    held_to(tmp_path / "big.jsonl", WHOLE)
+
+
+def test_the_next_look_costs_what_was_added(tmp_path):
+    path = tmp_path / "growing.jsonl"
+    make(path, 30 * MEGABYTE)
+    reading = ReadTranscript(str(path), claude_code)
+    list(reading.finished())
+    added = json.dumps({"type": "user", "message": {"role": "user", "content": "go on"}}) + "\n"
+    with path.open("a") as file:
+        file.write(added)
+    again = ReadTranscript(str(path), claude_code, reading.cursor())
+    list(again.finished())
+    # The last exchange, which was not over, and what came since; not the other nine.
+    assert again.at - reading.cursor().offset < path.stat().st_size / 3
+    assert again.at == path.stat().st_size
