@@ -18,6 +18,7 @@ from rekindle.documents.launch import (
     Used,
     Vitals,
 )
+from rekindle.documents.question import Answer, Question
 from rekindle.documents.transcript import Passage
 
 
@@ -83,6 +84,16 @@ class Harness(Protocol):
         """
 
     def classify(self, ended: Ended) -> Exit: ...
+
+    def ask(self, question: Question) -> Command:
+        """What answers a question: without tools that write or run, hooks, or a session that stays.
+
+        Raises:
+            ManifestError: The persona asks for more than to read, or for what nobody could keep.
+        """
+
+    def answer(self, output: Iterable[bytes]) -> Answer | None:
+        """What the lines of its standard output answer; None: it was refused, or it broke."""
 
 
 class Child(Protocol):

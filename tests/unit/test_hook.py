@@ -122,6 +122,17 @@ def test_hooks_installed_twice_count_once(agent, run):
     assert len(folded(agent, events.Heartbeat)) == 2
 
 
+def test_a_question_of_ours_is_nobody_s_session(agent, run, program):
+    """Nothing is read, written or said; and whoever still writes to it is not waited for."""
+    for event in ("SessionStart:startup", "UserPromptSubmit", "BeforeAgent", "PostToolUse"):
+        assert run(payload(source="startup"), event, REKINDLE_ASKED="1") == b""
+    assert agent.read("trades").pending == ()
+    assert inbox.segments(agent.folder("trades").inbox) == []
+    argv = [sys.executable, "-I", "-S", str(program), "codex", "SessionStart:startup"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, env={"REKINDLE_ASKED": "1"}) as hooked:
+        assert hooked.wait(10) == 0
+
+
 def test_a_session_s_life_is_told(agent, run):
     """Start, prompt, compaction and end become events with their facts."""
     run(payload(source="startup"), "SessionStart:startup", REKINDLE_LAUNCH="launch-1")

@@ -8,6 +8,8 @@ Seen with 2.1.325, and held to it by the recordings in tests/recordings. What it
   it is looked at before.
 - It lets a second process into a session: whoever resumes must know that nobody works in it.
 - Killed, it leaves its tools running: they are found by their mark, and ended.
+- A prompt that begins with a slash is a command of its own, also in a question, and asks no model:
+  what it then says is no answer.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,11 +35,21 @@ from rekindle.documents.launch import (
     Usage,
     Used,
 )
-from rekindle.errors import UnenforceableError, UsageError
-from rekindle.harnesses import hookwords
+from rekindle.documents.question import Answer, Question
+from rekindle.errors import ManifestError, UnenforceableError, UsageError
+from rekindle.harnesses import hookwords, questions
 from rekindle.harnesses.claude_code_exit import classify
 from rekindle.harnesses.claude_code_transcript import read_transcript, said, usage_of
-from rekindle.harnesses.foreign import argument, count, mapping, parsed, text, uuid, word
+from rekindle.harnesses.foreign import (
+    ARGUMENT_BYTES,
+    argument,
+    count,
+    mapping,
+    parsed,
+    text,
+    uuid,
+    word,
+)
 
 __all__ = [
     "CAN",
@@ -46,7 +58,9 @@ __all__ = [
     "NAME",
     "NEVER_PASSED_ON",
     "PASSED_ON",
+    "answer",
     "asides",
+    "ask",
     "classify",
     "command",
     "holds",
@@ -138,11 +152,56 @@ def command(start: Start) -> Command:
     if start.persona.system_prompt_file and not start.resumes:
         argv.append(f"--append-system-prompt-file={start.persona.system_prompt_file}")
     if start.usd_left is not None:
-        # It says what it has cost only when it is done: until then it must hold itself to it.
-        argv.append(f"--max-budget-usd={max(start.usd_left, 0.01):.4f}")
+        argv.append(_cap(start.usd_left))
     if start.interactive and start.prompt:
         argv += ["--", argument(start.prompt, "Claude Code")]
     return Command(tuple(argv), files=files)
+
+
+def ask(question: Question) -> Command:
+    """What answers a question: nobody's settings, no server, no tool but what reads, no transcript.
+
+    With a schema it is offered one more tool, by which it answers. It may read where it is started,
+    and nowhere else.
+    """
+    tools, files = questions.granted(question, "Claude Code"), questions.files(question)
+    argv = [*(question.program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
+    argv += [f"--tools={','.join(tools)}", "--setting-sources=", "--strict-mcp-config"]
+    argv += ["--disable-slash-commands", "--no-session-persistence"]
+    if questions.INSTRUCTIONS_FILE in files:
+        argv.append(f"--system-prompt-file={question.scratch}/{questions.INSTRUCTIONS_FILE}")
+    if schema := files.pop(questions.SCHEMA_FILE, ""):
+        argv.append(f"--json-schema={schema}")
+        if "\0" in schema or len(argv[-1].encode()) > ARGUMENT_BYTES:
+            raise ManifestError(
+                f"the answer's schema is none, or longer than {ARGUMENT_BYTES:,} bytes",
+                hint="shorten it",
+            )
+    if question.usd_left is not None:
+        argv.append(_cap(question.usd_left))
+    # Else it would read any file that the prompt names behind an @, without a tool.
+    environment = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1", **questions.ENVIRONMENT}
+    return Command(tuple(argv), environment, files)
+
+
+def answer(output: Iterable[bytes]) -> Answer | None:
+    """What the program's account holds: what its schema asked for, else its last words."""
+    account: dict[str, Any] = {}
+    for line in output:
+        record = parsed(line)
+        if record.get("type") == "result":
+            account = record
+    told = _finished(account)
+    structured = account.get("structured_output")
+    said = told.text if structured is None else msgspec.json.encode(structured).decode()
+    # Where no token was used, no model was asked: these are the CLI's own words.
+    is_answered = told.ok and told.tokens and said.strip()
+    return Answer(said, told.usd, told.tokens) if is_answered else None
+
+
+def _cap(usd: float) -> str:
+    # It says what it has cost only when it is done: until then it must hold itself to it.
+    return f"--max-budget-usd={max(usd, 0.01):.4f}"
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:

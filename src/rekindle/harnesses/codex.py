@@ -14,6 +14,9 @@ So whatever `codex` is found is run. What it cannot do:
 - Without a network it waits for ever, and says so only at first: its silence is noticed.
 - It goes on without a word with what is left of a rollout: whether the last prompt is still in it
   is looked at before.
+- Two tools are offered with every question: to ask the user, who is not there, and to patch files,
+  which the sandbox refuses. A person's MCP servers are started, and their tools found by a search;
+  a call is refused, unless the person has approved the tool, or it calls itself one that reads.
 """
 
 import hashlib
@@ -41,8 +44,9 @@ from rekindle.documents.launch import (
     Used,
 )
 from rekindle.documents.manifest import Permissions
+from rekindle.documents.question import Answer, Question
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
-from rekindle.harnesses import hookwords
+from rekindle.harnesses import hookwords, questions
 from rekindle.harnesses.codex_exit import classify, told_status
 from rekindle.harnesses.codex_transcript import read_transcript, used
 from rekindle.harnesses.foreign import argument, count, mapping, parsed, text, uuid, word
@@ -54,7 +58,9 @@ __all__ = [
     "NAME",
     "NEVER_PASSED_ON",
     "PASSED_ON",
+    "answer",
     "asides",
+    "ask",
     "classify",
     "command",
     "holds",
@@ -120,6 +126,16 @@ _NO_SERVERS = {
 }
 """A hook that refuses every call of an MCP server. No setting takes the servers away: those that a
 person has set up are known by their names alone, which we do not know."""
+_FOR_QUESTIONS = {
+    "web_search": "disabled",
+    # As settings: a feature that another version has no more would be an error as an option.
+    **dict.fromkeys(
+        ("features.goals", "features.multi_agent", "features.plugins", "features.view_image"), False
+    ),
+    "project_doc_max_bytes": 0,
+    "skills.include_instructions": False,
+}
+"""What takes the tools away that nobody needs for an answer, and the instructions for others."""
 _TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
 """What stands in the lines of a rollout that tell how full the window is."""
 _ITEMS = {
@@ -152,12 +168,7 @@ def command(start: Start) -> Command:
     if start.persona.permissions:
         argv += _limits(start.persona.permissions, start.scratch)
     if start.instructions and not start.resumes:
-        argv.append(_setting("developer_instructions", start.instructions))
-        if len(argv[-1].encode()) > INSTRUCTIONS_BYTES:
-            raise ManifestError(
-                f"the system prompt is too long for Codex: more than {INSTRUCTIONS_BYTES:,} bytes",
-                hint="shorten it, or put the rest into the agent's `rules:`",
-            )
+        argv.append(_instructions(start.instructions))
     if start.resumes:
         argv += ["resume", start.session]
     if not start.interactive:
@@ -165,6 +176,39 @@ def command(start: Start) -> Command:
     elif start.prompt:
         argv += ["--", argument(start.prompt, "Codex")]
     return Command(tuple(argv))
+
+
+def ask(question: Question) -> Command:
+    """What answers a question: in its sandbox, which nothing writes in, without hooks and shell.
+
+    It reads by its shell alone: one that may read is offered nothing more.
+    """
+    questions.granted(question, "Codex")
+    argv = [*(question.program or ("codex",)), "exec", "--json", "--skip-git-repo-check"]
+    argv += ["--ephemeral", "--sandbox=read-only", _setting("approval_policy", "never")]
+    argv += [f"--disable={feature}" for feature in ("hooks", "shell_tool", "unified_exec")]
+    argv += [_setting(name, value) for name, value in _FOR_QUESTIONS.items()]
+    files = questions.files(question)
+    if instructions := files.pop(questions.INSTRUCTIONS_FILE, ""):
+        argv.append(_instructions(instructions))
+    if questions.SCHEMA_FILE in files:
+        argv.append(f"--output-schema={question.scratch}/{questions.SCHEMA_FILE}")
+    return Command((*argv, "-"), dict(questions.ENVIRONMENT), files)
+
+
+def answer(output: Iterable[bytes]) -> Answer | None:
+    """The last message of its model."""
+    return questions.answered(seen for line in output for seen in read_stream(line))
+
+
+def _instructions(words: str) -> str:
+    made = _setting("developer_instructions", words)
+    if len(made.encode()) > INSTRUCTIONS_BYTES:
+        raise ManifestError(
+            f"the system prompt is too long for Codex: more than {INSTRUCTIONS_BYTES:,} bytes",
+            hint="shorten it, or put the rest into the agent's `rules:`",
+        )
+    return made
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:  # noqa: ARG001 - no hook can stop it between two turns

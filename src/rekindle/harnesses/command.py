@@ -27,9 +27,11 @@ from rekindle.documents.launch import (
     Used,
 )
 from rekindle.documents.manifest import Permissions
+from rekindle.documents.question import Answer, Question
 from rekindle.documents.transcript import Passage
 from rekindle.errors import UnenforceableError, UsageError
-from rekindle.harnesses import verdicts
+from rekindle.harnesses import questions, verdicts
+from rekindle.harnesses.foreign import LINE_BYTES
 
 NAME = "command"
 CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
@@ -51,6 +53,12 @@ _STEP = re.compile(r"at .*\)$|at \S+:\d+$|File \"|Node\.js v|[\^~]+$")
 _FAILURE = re.compile(r"error|exception|panic|fatal|fault", re.IGNORECASE)
 _TRIED_AGAIN = re.compile(r"(?<!before )\btrying again|\bretrying(?! in)", re.IGNORECASE)
 """What did not end it."""
+_TOLD_BY = {
+    questions.INSTRUCTIONS_FILE: "REKINDLE_INSTRUCTIONS",
+    questions.SCHEMA_FILE: "REKINDLE_SCHEMA",
+}
+"""The variables that name the files of a question."""
+_UNKNOWN = "a program that we know nothing of"
 _INSTEAD = "remove it from the persona, or give the program an option of its own in `command:`"
 
 
@@ -64,7 +72,7 @@ def command(start: Start) -> Command:
     persona = start.persona
     permissions = persona.permissions or Permissions()
     if rules := [*(permissions.allowed_tools or ()), *(permissions.deny or ())]:
-        raise UnenforceableError("a program that we know nothing of", rules[0], hint=_INSTEAD)
+        raise UnenforceableError(_UNKNOWN, rules[0], hint=_INSTEAD)
     for name, value in (
         ("permissions", persona.permissions),
         ("system_prompt_file", persona.system_prompt_file),
@@ -72,10 +80,37 @@ def command(start: Start) -> Command:
     ):
         if value is not None:
             raise UsageError(
-                f"a program that we know nothing of cannot be held to a persona's `{name}:`",
+                f"{_UNKNOWN} cannot be held to a persona's `{name}:`",
                 hint=_INSTEAD,
             )
     return Command(start.program)
+
+
+def ask(question: Question) -> Command:
+    """The program, with the prompt on its standard input; all that it prints is the answer.
+
+    Instructions and schema stand in files, which two variables name. What it may do is its owner's
+    to see to: a tool that is granted, to read even, is refused.
+    """
+    if not question.program:
+        raise UsageError("there is no program to ask", hint="say it, as in `command: [./agent]`")
+    for rule in questions.granted(question, _UNKNOWN):
+        raise UnenforceableError(_UNKNOWN, rule, hint=_INSTEAD)
+    files = questions.files(question)
+    named = {_TOLD_BY[name]: f"{question.scratch}/{name}" for name in files}
+    return Command(question.program, {**named, **questions.ENVIRONMENT}, files)
+
+
+def answer(output: Iterable[bytes]) -> Answer | None:
+    """All that it wrote."""
+    whole, left = [], LINE_BYTES
+    for line in output:
+        whole.append(line.removesuffix(b"\n"))
+        left -= len(line) + 1
+        if left < 0:
+            return None
+    said = b"\n".join(whole).decode("utf-8", "replace").strip()
+    return Answer(said) if said else None
 
 
 def hooks(

@@ -15,6 +15,9 @@ Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it 
 - A refused request, or the last of its turns, ends it without a SessionEnd hook.
 - It calls it a success when it has stopped itself, or was blocked by a hook; what it complained of
   last tells. Where a hook told it to stop, nothing does.
+- A question leaves a session file behind, and a user's own hooks run for it. A file of its folder
+  that the prompt names behind an @ is read into it; no other is.
+- No schema holds its model.
 - It denies a command by how a line begins: `/usr/bin/touch` or `env touch` pass for another. So a
   command can be allowed by its beginning, and not denied.
 """
@@ -40,8 +43,10 @@ from rekindle.documents.launch import (
     Used,
     Warned,
 )
+from rekindle.documents.manifest import Permissions
+from rekindle.documents.question import Answer, Question
 from rekindle.errors import UsageError
-from rekindle.harnesses import foreign, hookwords
+from rekindle.harnesses import foreign, hookwords, questions
 from rekindle.harnesses.gemini_exit import classify
 from rekindle.harnesses.gemini_policy import policy
 from rekindle.harnesses.gemini_transcript import read_transcript
@@ -53,7 +58,9 @@ __all__ = [
     "NAME",
     "NEVER_PASSED_ON",
     "PASSED_ON",
+    "answer",
     "asides",
+    "ask",
     "classify",
     "command",
     "holds",
@@ -146,6 +153,33 @@ def command(start: Start) -> Command:
         prompt = foreign.argument(start.prompt, "Gemini CLI")
         argv.append(f"--prompt-interactive={prompt}")
     return Command(tuple(argv), environment, files)
+
+
+def ask(question: Question) -> Command:
+    """What answers a question: every tool is denied, but for those that only read."""
+    tools = questions.granted(question, "Gemini CLI")
+    argv = (
+        *(question.program or ("gemini",)),
+        "--output-format=stream-json",
+        "--skip-trust",
+        # There is none of this name: none is started.
+        "--extensions=none",
+        "--allowed-mcp-server-names=none",
+        f"--policy={question.scratch}/{POLICY_FILE}",
+    )
+    environment = {"GEMINI_CLI_NO_RELAUNCH": "true", **questions.ENVIRONMENT}
+    files = {POLICY_FILE: policy(Permissions(allowed_tools=tools))}
+    given = questions.files(question)
+    if instructions := given.get(questions.INSTRUCTIONS_FILE):
+        files[questions.INSTRUCTIONS_FILE] = instructions
+        environment["GEMINI_SYSTEM_MD"] = f"{question.scratch}/{questions.INSTRUCTIONS_FILE}"
+    return Command(argv, environment, files)
+
+
+def answer(output: Iterable[bytes]) -> Answer | None:
+    """What its model said last, put together from its pieces."""
+    seen = (one for line in output for one in read_stream(line))
+    return questions.answered(seen, joined=True)
 
 
 def hooks(

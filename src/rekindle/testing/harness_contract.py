@@ -37,6 +37,7 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.launch import Command as Made
 from rekindle.documents.manifest import Permissions, Persona
+from rekindle.documents.question import ASKED
 from rekindle.documents.transcript import Asked, What
 from rekindle.errors import DocumentError, RekindleError, UnenforceableError, UsageError
 from rekindle.policy import environment
@@ -117,7 +118,7 @@ class HarnessContract:
         passed_on, never = self.harness.PASSED_ON, self.harness.NEVER_PASSED_ON
         assert all(_VARIABLE.match(name) for name in (*passed_on, *never))
         others = [key for key in _KEYS if not key.startswith(self.keys or "-")]
-        marks = (*_SESSION_MARKS, MARK, "REKINDLE_AGENT")
+        marks = (*_SESSION_MARKS, MARK, ASKED, "REKINDLE_AGENT")
         unwanted = dict.fromkeys((*never, *marks, *others, "UNRELATED_KEY"), "x")
         ours = {**unwanted, **_ALWAYS_PASSED_ON}
         assert environment.allowed(ours, passed_on, never) == _ALWAYS_PASSED_ON

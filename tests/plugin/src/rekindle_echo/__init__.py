@@ -2,7 +2,8 @@
 
 It keeps a session in a file of its own (`--session=ID` begins one, `--resume=ID` goes on with it),
 and has no hooks: Rekindle follows what it prints. It has no tools either, so that a persona which
-allows none is kept already; any other is refused. In a terminal it speaks to a person, not in JSON.
+allows none is kept already; any other is refused. In a terminal it speaks to a person, not in JSON,
+and so it does where it is asked one question (`--ask`), of which it keeps nothing.
 """
 
 import json
@@ -26,6 +27,7 @@ from rekindle.documents.launch import (
     Usage,
     Used,
 )
+from rekindle.documents.question import ASKED, Answer, Question
 from rekindle.documents.transcript import Passage
 from rekindle.errors import UnenforceableError, UsageError
 
@@ -55,6 +57,23 @@ def command(start: Start) -> Command:
         # Its own word in front: what begins with a dash or a slash is no option and no command.
         argv.append(f"--prompt=Task: {start.prompt}")
     return Command(tuple(argv))
+
+
+def ask(question: Question) -> Command:
+    permissions = question.persona.permissions
+    for rule in (permissions.allowed_tools or ()) if permissions else ():
+        raise UnenforceableError("echo-agent", rule, hint="it has no tools: name none")
+    argv, files = [*(question.program or ("echo-agent",)), "--ask"], {}
+    if question.instructions:
+        files["system.md"] = question.instructions
+        argv.append(f"--system={question.scratch}/system.md")
+    return Command(tuple(argv), {ASKED: "1"}, files)
+
+
+def answer(output: Iterable[bytes]) -> Answer | None:
+    lines = [line.removesuffix(b"\n") for line in output]
+    said = b"\n".join(lines).decode("utf-8", "replace").strip()
+    return Answer(said) if said else None
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 def main() -> None:
     option, _, session = sys.argv[1].partition("=")
+    if option == "--ask":
+        print(sys.stdin.read(), end="")
+        return
     kept = Path(f".echo-{session}")
     if option == "--resume" and not kept.exists():
         sys.exit("no such session")

@@ -1,0 +1,275 @@
+"""The real CLIs answer one question: no tool that writes, no hook, and nothing that is kept."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.sandbox import RELAY, SERVER, TASK, Rekindle
+from e2e.test_codex import trusting as trusted_by_codex
+from e2e.test_gemini import trusting as trusted_by_gemini
+from loopback.gemini_cli import MODEL
+from loopback.model import Model
+from loopback.script import Fail, Forever, Parallel, Text, ToolCall
+from rekindle.documents.manifest import Permissions, Persona
+from rekindle.documents.question import Answer, Question
+from rekindle.harnesses import claude_code, codex, gemini
+
+pytestmark = pytest.mark.timeout(180)
+
+MANIFEST = """\
+version: 1
+agents:
+  trades: {{harness: {harness}, prompt: PROMPT.md}}
+"""
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "properties": {"gist": {"type": "string"}},
+        "required": ["gist"],
+        "additionalProperties": False,
+    }
+)
+GIST = {"gist": "it works"}
+LONG = "".join(f"{number}. étape $HOME `id` --resume ```\n" for number in range(6_000))
+INSTRUCTIONS = "--help You are the keeper of the light: \"quoted\", 'é', ${HOME}."
+PATCH = "*** Begin Patch\n*** Add File: made\n+x\n*** End Patch\n"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A CLI that can be asked, beside a project whose agent is of its kind."""
+
+    harness: Any
+    rekindle: Rekindle
+    model: Model
+    offered: frozenset[str]
+    """The tools that cannot be taken away."""
+    writing: tuple[ToolCall, ...]
+    kept: str
+    """Where its sessions are kept, in its home."""
+
+    def __call__(
+        self, prompt: str, *, folder: Path | None = None, code: int = 0, **more: Any
+    ) -> Answer | None:
+        cli = self.rekindle.cli
+        scratch = cli.home / "scratch"
+        scratch.mkdir(exist_ok=True)
+        program = (str(cli.bin / self.harness.HOOK_FILES.program),)
+        made = self.harness.ask(Question(scratch=str(scratch), program=program, **more))
+        for name, text in made.files.items():
+            (scratch / name).write_text(text)
+        started = self.rekindle.place.start(
+            made.argv,
+            env=cli.environment(**made.environment),
+            cwd=folder or cli.project,
+            stdin=prompt,
+        )
+        assert started.wait() == code, started.out + started.err
+        answer: Answer | None = self.harness.answer(started.out.encode().splitlines())
+        return answer
+
+    @property
+    def project(self) -> dict[str, bytes]:
+        """Every file of the project but our own store."""
+        root = self.rekindle.project
+        found = (path for path in root.rglob("*") if path.is_file())
+        return {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in found
+            if ".rekindle" not in path.parts
+        }
+
+    @property
+    def sessions(self) -> list[Path]:
+        return list(self.rekindle.cli.home.glob(self.kept))
+
+    def trusting(self) -> None:
+        """Have the person trust the hooks that there are."""
+        if self.harness is codex:
+            trusted_by_codex(self.rekindle)
+        if self.harness is gemini:
+            trusted_by_gemini(self.rekindle)
+
+    def persons_hook(self) -> Path:
+        """A hook of the person's own, in her settings; it makes this file."""
+        cli = self.rekindle.cli
+        made = cli.home / "persons-hook"
+        touched = ["touch", str(made)]
+        if self.harness is claude_code:
+            (cli.home / ".claude").mkdir()
+            cli.settings({"UserPromptSubmit": touched}).rename(cli.home / ".claude/settings.json")
+        else:
+            event = "UserPromptSubmit" if self.harness is codex else "BeforeAgent"
+            cli.hooks({event: touched})
+        return made
+
+
+def tools(request: Any) -> set[str]:
+    """What the model is offered."""
+    found = request.body.get("tools") or []
+    declared = [each for one in found for each in one.get("functionDeclarations", [one])]
+    return {one.get("name", one.get("type")) for one in declared}
+
+
+@pytest.fixture(params=["claude-code", "codex", "gemini"])
+def asked(request, place):
+    """Each of the three, in its turn."""
+    name = request.param
+    fixtures = {
+        "claude-code": ("claude", "model"),
+        "codex": ("codex", "openai_model"),
+        "gemini": ("gemini", "gemini_model"),
+    }
+    cli, model = map(request.getfixturevalue, fixtures[name])
+    (cli.project / "rekindle.yaml").write_text(MANIFEST.format(harness=name))
+    (cli.project / "PROMPT.md").write_text(TASK)
+    server = {"command": sys.executable, "args": ["-I", str(SERVER)]}
+    match name:
+        case "claude-code":
+            (cli.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"box": server}}))
+            headless = [str(cli.program), "-p"]
+            calls = (
+                ToolCall("Bash", {"command": "touch made", "description": "d"}),
+                ToolCall("Write", {"file_path": str(cli.project / "made"), "content": "x"}),
+                ToolCall("mcp__box__put", {"path": "made"}),
+            )
+            made = (claude_code, frozenset(), calls, ".claude/projects/**/*.jsonl")
+        case "codex":
+            headless = [str(cli.program), "exec", "--json", "--skip-git-repo-check"]
+            calls = (
+                ToolCall("exec_command", {"cmd": "touch made"}),
+                ToolCall("apply_patch", {"input": PATCH}),
+                ToolCall("mcp__box__put", {"path": "made"}),
+            )
+            left = frozenset({"request_user_input", "apply_patch"})
+            made = (codex, left, calls, ".codex/sessions/**/*.jsonl")
+        case _:
+            cli.configure(model={"name": MODEL}, mcpServers={"box": server})
+            headless = list(cli.headless)
+            calls = (
+                ToolCall("run_shell_command", {"command": "touch made"}),
+                ToolCall("write_file", {"file_path": "made", "content": "x"}),
+                ToolCall("mcp_box_put", {"path": "made"}),
+            )
+            made = (gemini, frozenset(), calls, ".gemini/tmp/*/chats/*.jsonl")
+    harness, offered, writing, kept = made
+    rekindle = Rekindle(cli, place, headless)
+    return Asked(harness, rekindle, model, offered, writing, kept)
+
+
+def test_a_question_is_answered(asked):
+    """Prompt and instructions arrive whole, no tool is offered, nothing is left in the project."""
+    asked.model.play(Text("it works"))
+    before = asked.project
+    answer = asked(LONG, instructions=INSTRUCTIONS)
+    assert len(LONG) > 200_000
+    (request,) = asked.model.log.main
+    assert "".join(request.prompts).strip() == LONG.strip()
+    assert any(INSTRUCTIONS in each for each in request.injected)
+    assert tools(request) == asked.offered
+    assert asked.project == before
+    assert answer is not None
+    assert answer.text == "it works"
+    assert answer.tokens >= 110
+    assert (answer.usd is not None) is asked.harness.CAN.reports_money
+    # Gemini CLI cannot be kept from keeping one.
+    assert len(asked.sessions) == (asked.harness is gemini)
+
+
+def test_an_answer_has_the_form_that_was_asked_for(asked):
+    """Where the CLI can hold its model to a schema: by a tool of its own, or by the API."""
+    text = Text(json.dumps(GIST))
+    asked.model.play(ToolCall("StructuredOutput", GIST) if asked.harness is claude_code else text)
+    answer = asked("What is the gist?", schema=SCHEMA)
+    assert answer is not None
+    assert json.loads(answer.text) == GIST
+    request = asked.model.log.main[0]
+    if asked.harness is claude_code:
+        assert tools(request) == {"StructuredOutput"}
+    if asked.harness is codex:
+        assert request.body["text"]["format"]["schema"] == json.loads(SCHEMA)
+
+
+def test_a_model_that_would_write_changes_nothing(asked):
+    """It calls what it was not offered: a shell, a file, a server that the person has set up."""
+    if asked.harness is codex:
+        server = f'\n[mcp_servers.box]\ncommand = "{sys.executable}"\nargs = ["-I", "{SERVER}"]\n'
+        config = asked.rekindle.cli.settings / "config.toml"
+        config.write_text(config.read_text() + server)
+    asked.model.play(*asked.writing, Parallel(asked.writing), Forever(Text("I could not")))
+    before = asked.project
+    answer = asked("hello", instructions="Write!")
+    assert asked.project == before
+    assert answer == Answer("I could not", answer.usd, answer.tokens)
+    assert len(asked.model.log.main[-1].results) == 2 * len(asked.writing)
+
+
+def test_no_hook_of_ours_is_told(asked):
+    """Installed for the person and for the project, they tell of a session and of no question."""
+    rekindle = asked.rekindle
+    persons = asked.persons_hook()
+    (rekindle.project / "relay.md").write_text(RELAY)
+    rekindle("relay", "set", "relay.md")
+    for level in ("project", "user"):
+        rekindle("hooks", "install", "--for", level, "--harness", asked.harness.NAME)
+    asked.trusting()
+    asked.model.play(Forever(Text("it works")))
+    rekindle("doctor", "--fix")
+    before = rekindle.events()
+    assert asked(LONG) is not None
+    rekindle("doctor", "--fix")
+    assert rekindle.events() == before
+    assert RELAY.strip() not in asked.model.log.main[-1].text
+    # Nor any other, but where the CLI cannot be told so.
+    assert persons.exists() == (asked.harness is gemini)
+    assert rekindle.by_hand("hello").wait() == 0
+    rekindle("doctor", "--fix")
+    assert "session.started" in {one["kind"] for one in rekindle.events()[len(before) :]}
+    assert persons.exists()
+
+
+def test_a_file_that_the_prompt_names_is_not_read(asked):
+    """Neither in the folder nor outside of it; Gemini CLI reads those of the folder it is in."""
+    cli = asked.rekindle.cli
+    for folder in (cli.project, cli.home):
+        (folder / "secret").write_text("the hidden word")
+    empty = cli.home / "empty"
+    empty.mkdir()
+    asked.model.play(Forever(Text("it works")))
+    prompt = f"See @secret, @./secret, @{cli.home}/secret, @../secret and @~/secret."
+    assert asked(prompt, folder=empty if asked.harness is gemini else None) is not None
+    (request,) = asked.model.log.main
+    assert "the hidden word" not in request.text
+    assert request.prompts == [prompt]
+
+
+def test_a_question_may_be_let_read(asked):
+    """In its folder; and it can write no more than before."""
+    if asked.harness is codex:
+        pytest.skip("it reads by its shell alone")
+    name = "Read" if asked.harness is claude_code else "read_file"
+    cli = asked.rekindle.cli
+    (cli.home / "secret").write_text("the hidden word")
+    read = [ToolCall(name, {"file_path": str(path)}) for path in (cli.project / "PROMPT.md",)]
+    read.append(ToolCall(name, {"file_path": str(cli.home / "secret")}))
+    asked.model.play(Parallel((*read, *asked.writing)), Text("I have read it"))
+    before = asked.project
+    persona = Persona(permissions=Permissions(allowed_tools=["Read", "Glob"]))
+    answer = asked("hello", persona=persona)
+    assert answer is not None
+    assert answer.text == "I have read it"
+    last = asked.model.log.main[-1]
+    assert any("Ship the parser" in result.text for result in last.results)
+    assert "the hidden word" not in last.text
+    assert asked.project == before
+
+
+def test_a_question_that_is_refused_has_no_answer(asked):
+    """What the CLI says of it is its own word."""
+    asked.model.play(Forever(Fail(400, "invalid_request_error", "not this")))
+    codes = {claude_code: 1, codex: 1, gemini: 144}
+    assert asked("hello", code=codes[asked.harness]) is None
