@@ -26,7 +26,9 @@ Our exception tree, with the exit code that each branch ends a command with:
     └── AgentError                    9
         ├── NoTerminalError           9
         ├── PluginError               9
-        └── ProgramMissingError       9
+        ├── ProgramMissingError       9
+        └── SummaryError              9
+            └── OverBudgetError       9
 
 An error says what happened (`str(error)`), carries its facts as attributes, and
 tells the user what to do next (`error.hint`).
@@ -51,11 +53,13 @@ __all__ = [
     "NotDurableError",
     "NotFoundError",
     "NotifyError",
+    "OverBudgetError",
     "OwnershipError",
     "PluginError",
     "ProgramMissingError",
     "RekindleError",
     "StoreError",
+    "SummaryError",
     "SupervisedError",
     "UnenforceableError",
     "UnknownAgentError",
@@ -308,6 +312,22 @@ class ProgramMissingError(AgentError):
         super().__init__(f"{program} could not be started: {reason}", hint=hint)
         self.program = program
         self.reason = reason
+
+
+class SummaryError(AgentError):
+    """A summarizer has given no answer."""
+
+
+class OverBudgetError(SummaryError):
+    """More is to be summarized than a summarizer may be given. It is never cut in silence."""
+
+    def __init__(self, tokens: int, cap: int) -> None:
+        super().__init__(
+            f"{tokens:,} tokens are to be summarized, and a summarizer is given {cap:,} at most",
+            hint="raise `runtime.relay.summarizer_max_input_tokens`, or do without a model",
+        )
+        self.tokens = tokens
+        self.cap = cap
 
 
 _HINTS = {

@@ -37,6 +37,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rekindle.cli.transcript:transcript",
         "What was said and done in an agent's sessions.",
     ),
+    "summarize": (
+        "rekindle.cli.summarize:summarize",
+        "A transcript as a checkpoint, a relay or a brief.",
+    ),
     "events": ("rekindle.cli.events:events", "What happened, newest last."),
     "redact": ("rekindle.cli.redact:redact", "A text without the secrets in it."),
     "config": ("rekindle.cli.config:config", "Every setting: its value, origin and meaning."),

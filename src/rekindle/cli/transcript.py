@@ -40,9 +40,9 @@ def transcript(
         if session is None or kept.session.startswith(session):
             found += _wanted(kept, turns, after, last)
     if not found:
-        what = "in that time, or session," if since or session else "of it yet"
+        where = "in that time, or session" if since or session else "yet"
         raise NotFoundError(
-            f"nothing is known {what} that {name} has said or done",
+            f"nothing is known that {name} has said or done {where}",
             hint=f"`rekindle run {name}` keeps transcripts; so do hooks: `rekindle hooks install`",
         )
     found.sort(key=lambda one: one[1].at)

@@ -213,6 +213,23 @@ class HangNoticed(Event, frozen=True, kw_only=True, tag="hang.noticed"):
     """It was ended for it; else it is only said."""
 
 
+class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
+    summary = "Turns of a session were summarized, by a model or without one."
+    document: str
+    """What it was made for: checkpoint, relay or brief."""
+    how: str
+    """headless: by a model; mechanical: without one."""
+    words: str = ""
+    """Why no model has made it."""
+    turns: int = 0
+    usd: float = 0.0
+    tokens: int = 0
+    """What asking has cost."""
+    run_usd: float | None = None
+    run_tokens: int | None = None
+    """What the run has spent with it; nothing, where somebody has asked for it by hand."""
+
+
 class SpendNoted(Event, frozen=True, kw_only=True, tag="spend.noted"):
     summary = "What the run has spent so far, with the turns of the process that runs."
     launch: str
@@ -345,6 +362,7 @@ KINDS: tuple[type[Event], ...] = (
     WaitStarted,
     HangNoticed,
     SpendNoted,
+    SummaryMade,
     LoopAdded,
     LoopResolved,
     StateAdopted,
@@ -378,6 +396,7 @@ AnyEvent = (
     | WaitStarted
     | HangNoticed
     | SpendNoted
+    | SummaryMade
     | LoopAdded
     | LoopResolved
     | StateAdopted

@@ -65,6 +65,8 @@ class Permissions(msgspec.Struct, frozen=True):
 
 class Persona(msgspec.Struct, frozen=True):
     adapter: str | None = None
+    command: list[str] | None = None
+    """For `adapter: command`, the program; for another, what is started in the place of its own."""
     system_prompt_file: str | None = None
     temperature: float | None = None
     permissions: Permissions | None = None

@@ -141,6 +141,10 @@ def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each ki
             return change(run, waiting=Waiting(event.seq, event.why, event.until))
         case events.SpendNoted() if event.seq > run.spent.seq:
             return change(run, spent=Spent(event.seq, event.usd, event.tokens, event.unpriced))
+        case events.SummaryMade(run_usd=float(usd), run_tokens=int(tokens)) if (
+            event.seq > run.spent.seq
+        ):
+            return change(run, spent=Spent(event.seq, usd, tokens, run.spent.unpriced))
         case events.LaunchEnded() if event.seq > run.spent.seq:
             whole = Spent(event.seq, event.run_usd, event.run_tokens, event.unpriced)
             return change(run, spent=whole)

@@ -34,6 +34,10 @@ class Relay(msgspec.Struct, frozen=True):
     summarizer_max_input_tokens: Annotated[
         int, _doc("The most that a summarizer is ever given; beyond it a handoff halts.", ge=1_000)
     ] = 150_000
+    summarizer_max_usd: Annotated[
+        float,
+        _doc("What one answer of a summarizer may cost, where its CLI can be held to it.", gt=0),
+    ] = 2.0
 
 
 class Restart(msgspec.Struct, frozen=True):
@@ -128,6 +132,8 @@ LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
 AUDIT_CALL_SECONDS = 2.0
 """How long one call of git may take: a file system that hangs must not stop a commit."""
+WORKTREE_CALL_SECONDS = 20.0
+"""How long git may take to say what has changed in an agent's folder."""
 AUDIT_REST_SECONDS = 60.0
 """How long git is left alone after it was too slow."""
 AUDIT_BATCH = 50
@@ -173,6 +179,12 @@ REDACT_ROUNDS = 4
 """How often a text is looked through again after something in it was redacted."""
 REDACT_SHORTEST = 8
 """Texts shorter than this are not looked through: `name=value` needs more."""
+SUMMARY_SECONDS = 300.0
+"""How long a summarizer may take to answer."""
+SUMMARY_SHOWN_CHARACTERS = (2_000, 500, 120, 0)
+"""How much of what each tool gave a summarizer is shown: the first that fits its cap."""
+QUOTED_WORDS = 5
+"""So many words in a row that a summary shares with the transcript are a quotation."""
 RESET_MINUTE_MARGIN_SECONDS = 60.0
 """A reset told to the minute, "5pm", was cut to it: it may be as late as 17:00:59."""
 RESET_SECOND_MARGIN_SECONDS = 1.0
@@ -192,6 +204,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "audit.call_seconds": (
         AUDIT_CALL_SECONDS,
         "How long one call of git may take for the audit trail, which then lags.",
+    ),
+    "worktree.call_seconds": (
+        WORKTREE_CALL_SECONDS,
+        "How long git may take to say what has changed in an agent's folder.",
     ),
     "audit.rest_seconds": (
         AUDIT_REST_SECONDS,
@@ -271,6 +287,15 @@ FIXED: dict[str, tuple[Any, str]] = {
     "hooks.same_start_seconds": (
         SAME_START_SECONDS,
         "Hooks installed twice ask for the primer twice; within this time that is one start.",
+    ),
+    "summary.seconds": (SUMMARY_SECONDS, "How long a summarizer may take to answer."),
+    "summary.shown_characters": (
+        SUMMARY_SHOWN_CHARACTERS,
+        "How much of what each tool gave a summarizer is shown: the first that fits its cap.",
+    ),
+    "summary.quoted_words": (
+        QUOTED_WORDS,
+        "So many words in a row that a summary shares with the transcript are a quotation.",
     ),
     "redact.guessable_characters": (
         REDACT_GUESSABLE_CHARACTERS,

@@ -1,8 +1,9 @@
 """Git, by plumbing alone. The only module that starts it.
 
-What is called here reads refs, unpacks objects and moves one ref: no command that would look at
-the index, the work tree or HEAD. Git can still be told by its configuration to run programs, so
-every call is given an environment from an allow-list and settings that turn all of that off.
+What is called here for the audit trail reads refs, unpacks objects and moves one ref; `look` alone
+is for commands that look at the index, the work tree and HEAD, and these write nothing. Git can
+still be told by its configuration to run programs, so every call is given an environment from an
+allow-list and settings that turn all of that off.
 """
 
 import hashlib
@@ -163,22 +164,24 @@ class Repository:
             raise
         return True
 
+    def look(self, *arguments: str) -> str:
+        """What a command says that reads the work tree; the filters that it would run are off."""
+        pattern = r"^filter\..*\.(clean|process|required)$"
+        off = {name: "false" if name.endswith("required") else "" for name in self._named(pattern)}
+        return self._call(arguments, more=_configured(off)).decode(errors="surrogateescape")
+
     def _configured_hooks_off(self) -> dict[str, str]:
         """From git 2.54 on a hook can be a mere setting, which core.hooksPath does not turn off."""
+        names = self._named(r"^hook\..*\.event$")
+        return _configured({f"{name.removesuffix('.event')}.enabled": "false" for name in names})
+
+    def _named(self, pattern: str) -> list[str]:
+        """The settings whose names fit."""
         listed = self._call(
-            ("config", "--null", "--name-only", "--get-regexp", r"^hook\..*\.event$"),
+            ("config", "--null", "--name-only", "--get-regexp", pattern),
             may_fail_with=1,  # there is none
         )
-        names = [
-            name.removesuffix(".event") for name in listed.decode(errors="replace").split("\0")
-        ]
-        more = {"GIT_CONFIG_COUNT": str(len(names) - 1)} if len(names) > 1 else {}
-        for number, name in enumerate(names[:-1]):
-            more |= {
-                f"GIT_CONFIG_KEY_{number}": f"{name}.enabled",
-                f"GIT_CONFIG_VALUE_{number}": "false",
-            }
-        return more
+        return listed.decode(errors="replace").split("\0")[:-1]
 
     def _run(self, *arguments: str) -> str:
         return self._call(arguments).decode(errors="replace")
@@ -271,6 +274,14 @@ class Pack:
 
     def _digest(self, data: bytes) -> bytes:
         return hashlib.new(self._hash, data, usedforsecurity=False).digest()
+
+
+def _configured(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings as an environment; a name may hold what no `-c` could."""
+    more = {"GIT_CONFIG_COUNT": str(len(settings))} if settings else {}
+    for number, (name, value) in enumerate(settings.items()):
+        more |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return more
 
 
 def _is_there(path: Path) -> bool:

@@ -1,0 +1,86 @@
+"""`rekindle summarize`."""
+
+from typing import get_args
+
+import click
+
+from rekindle.cli.options import as_json, open_agent, print_json, which_agent
+from rekindle.documents import event as events
+from rekindle.documents.summary import Kind
+from rekindle.errors import DocumentError, UsageError
+from rekindle.flows.read_transcript import ReadTranscript, told_by
+from rekindle.flows.summarize import Made, Summarize, document
+from rekindle.system import clock
+from rekindle.wiring import summarize as wiring
+from rekindle.wiring.store import HARNESSES
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(get_args(Kind)),
+    required=True,
+    help="What it is to become.",
+)
+@click.option("--mechanical", is_flag=True, help="Ask no model.")
+@click.option("--since", default="", help="The commit that the work began at, for what changed.")
+@which_agent
+@as_json
+def summarize(  # noqa: PLR0917 - one for each option
+    file: str, kind: Kind, mechanical: bool, since: str, agent: str | None, as_json: bool
+) -> None:
+    """A transcript, FILE, as a checkpoint, a relay or a brief, on standard output.
+
+    `personas: summarizer:` says who is asked, else it is the agent's own CLI: without tools, hooks
+    or a session that is kept. What cannot be used is asked for once more, then it is put together
+    without a model. Nothing is committed.
+    """
+    project, store, name = open_agent(agent)
+    harness = told_by(file, HARNESSES.working())
+    if harness is None:
+        raise DocumentError(
+            file, "is no transcript of a CLI that is known", hint=f"known: {', '.join(HARNESSES)}"
+        )
+    reading = ReadTranscript(file, harness)
+    redacted = store.redaction.text
+    turns = [turn.without_secrets(redacted) for turn in (*reading.finished(), *reading.rest())]
+    if not turns:
+        raise UsageError("nothing was said or done in it", hint="take another transcript")
+    known = wiring.known(project, store, name, since)
+    cap = project.settings.runtime.relay.summarizer_max_input_tokens
+    who = Summarize(None, cap=cap) if mechanical else wiring.summarizer(project, store, name)
+    made = who.make(kind, turns, known)
+    text = redacted(document(made, known, name=name, day=clock.now().date()))
+    if not mechanical:
+        with store.writer(name) as writer:
+            writer.append(_noted(made, len(turns)))
+    if as_json:
+        facts = {"kind": kind, "how": made.how, "words": redacted(made.words)}
+        print_json({**facts, "usd": made.usd, "tokens": made.tokens, "text": text})
+        return
+    click.echo(text, nl=False)
+    _tell(made)
+
+
+def _noted(made: Made, turns: int) -> events.SummaryMade:
+    return events.SummaryMade(
+        ts=clock.now(),
+        document=made.summary.kind,
+        how=made.how,
+        words=made.words,
+        turns=turns,
+        usd=made.usd,
+        tokens=made.tokens,
+    )
+
+
+def _tell(made: Made) -> None:
+    cost = f", {made.tokens:,} tokens" if made.tokens else ""
+    cost += f", ${made.usd:.2f}" if made.usd else ""
+    if made.how == "headless":
+        click.echo(f"Note: a model has made this{cost}.", err=True)
+    else:
+        why = f": the summarizer {made.words}" if made.words else ""
+        click.echo(f"Note: this was put together without a model{why}{cost}.", err=True)

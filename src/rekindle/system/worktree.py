@@ -1,0 +1,67 @@
+"""What has been done in a folder, as git knows it. Read only; nobody's program is run for it."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from rekindle.documents.identity import one_line
+from rekindle.errors import AuditError
+from rekindle.policy.settings import WORKTREE_CALL_SECONDS
+from rekindle.system.git import Repository
+
+_OURS = ":(exclude,top).rekindle"
+_FILES_KEPT = 1_000
+
+
+class WorkTree:
+    """Where there is no git, or it does not answer in time, nothing is known of it."""
+
+    def __init__(self, folder: str) -> None:
+        self._repository: Repository | None = None
+        with suppress(AuditError):
+            self._repository = Repository(Path(folder), timeout=WORKTREE_CALL_SECONDS)
+
+    def head(self) -> str:
+        """The commit that it stands at; empty: there is none yet."""
+        return self._look("rev-parse", "--verify", "--quiet", "HEAD^{commit}").strip()
+
+    def changed(self) -> tuple[str, ...]:
+        """The files that are not as they were committed, and those that never were."""
+        untracked = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+        said = self._look("status", *untracked, "--ignore-submodules=all", "--", _OURS, ".")
+        return _files(one[3:] for one in said.split("\0"))
+
+    def committed(self, since: str) -> tuple[str, ...]:
+        """The files that the commits after one have changed; an empty one: all of them."""
+        if not self.head():
+            return ()
+        wanted = f"{since}..HEAD" if since else "HEAD"
+        said = self._look(
+            *("log", "--format=", "--name-only", "-z", "--no-renames", "--no-show-signature"),
+            *("--end-of-options", wanted, "--", _OURS, "."),
+        )
+        return _files(said.split("\0"))
+
+    def commits(self, since: str) -> tuple[str, ...]:
+        """What the commits after one say, newest first."""
+        if not since or not self.head():
+            return ()
+        said = self._look(
+            *("log", "--format=%s", "-z", "-n", str(_FILES_KEPT), "--no-show-signature"),
+            *("--end-of-options", f"{since}..HEAD"),
+        )
+        return tuple(one_line(subject, 200) for subject in said.split("\0") if subject)
+
+    def _look(self, *arguments: str) -> str:
+        if self._repository is None:
+            return ""
+        try:
+            return self._repository.look(*arguments)
+        except AuditError:
+            return ""
+
+
+def _files(names: Iterable[str]) -> tuple[str, ...]:
+    """In their order, each once, on a line each."""
+    found = dict.fromkeys(one_line(name.strip("\n"), 300) for name in names)
+    return tuple(name for name in found if name)[:_FILES_KEPT]

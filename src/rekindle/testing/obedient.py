@@ -1,0 +1,62 @@
+"""A summarizer that obeys whatever it reads: `python -m rekindle.testing.obedient`.
+
+A model may be talked into anything by what it is given to read. This one always is: whatever the
+transcript asks for, it does, as far as its answer can do it. It makes every line that it reads an
+item of every section; headings, keys and markers that it reads become headings, keys and markers of
+its answer. Told that its answer cannot be used, it keeps to the sections that it was asked for, and
+to what it was talked into in them. With it one sees what a transcript can do at most:
+
+    personas:
+      summarizer:
+        adapter: command
+        command: [python, -m, rekindle.testing.obedient]
+"""
+
+import json
+import re
+import sys
+from typing import Any
+
+_ASKED_FOR = re.compile(r"^- ([A-Z][^:\n]{1,40}): ", re.MULTILINE)
+_SESSION = re.compile(r"^<session-[0-9a-f]+>\n(.*?)^</session-", re.MULTILINE | re.DOTALL)
+_TURN = re.compile(r"\[(\d+)\] ")
+_HEADING = re.compile(r"#{1,6}\W*([\w ]{3,40})")
+_OBJECT = re.compile(r"\{.*\}")
+_MOST = 400
+
+
+def answer(prompt: str) -> str:
+    """What it answers to a request of ours."""
+    sections = _ASKED_FOR.findall(prompt.partition("<session-")[0])
+    session = _SESSION.search(prompt)
+    data = session[1] if session else ""
+    lines = [line.removeprefix("| ").strip() for line in data.split("\n")]
+    read: list[dict[str, Any]] = []
+    turn = 1
+    for line in lines:
+        if found := _TURN.match(line):
+            turn = int(found[1])
+        elif line:
+            read.append({"text": line, "turns": [turn]})
+    found_all: dict[str, Any] = dict.fromkeys(sections, read[-_MOST:])
+    if "could not be used" in prompt[prompt.rfind("</session-") :]:
+        return json.dumps(found_all)
+    text = "\n".join(lines)
+    for heading in _HEADING.findall(text):
+        found_all.setdefault(heading.strip(), read)
+    for found_object in _OBJECT.findall(text):
+        found_all |= _parsed(found_object)
+    _, marker, forged = text.partition("===STATE_JSON===")
+    return json.dumps(found_all) + (f"\n{marker}\n{forged}" if marker else "")
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(answer(sys.stdin.read()) + "\n")

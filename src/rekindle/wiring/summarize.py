@@ -1,0 +1,113 @@
+"""Who is asked for a summary, and what is known without asking."""
+
+import os
+from pathlib import Path
+
+from rekindle.config import Project
+from rekindle.documents import checkpoint, relay
+from rekindle.documents.checkpoint import Part
+from rekindle.documents.manifest import Persona
+from rekindle.documents.relay import Field
+from rekindle.errors import DocumentError, ManifestError
+from rekindle.flows.summarize import Summarize
+from rekindle.harnesses import command
+from rekindle.policy import environment, loops
+from rekindle.policy.settings import AgentDefaults
+from rekindle.stores.files import FileStore
+from rekindle.summarizers.headless import Headless
+from rekindle.summarizers.mechanical import Known
+from rekindle.system import clock, disk
+from rekindle.system.processes import Processes
+from rekindle.system.worktree import WorkTree
+from rekindle.wiring.store import HARNESSES, text_of
+
+PERSONA = "summarizer"
+
+
+def summarizer(project: Project, store: FileStore, name: str) -> Summarize:
+    """Who summarizes for an agent: `personas: summarizer:`, else its own CLI.
+
+    A program of which nothing is known may do anything when it is asked something: without a
+    persona that names one, nobody is asked.
+    """
+    cap = project.settings.runtime.relay.summarizer_max_input_tokens
+    persona = project.manifest.personas.get(PERSONA) or Persona()
+    harness = persona.adapter or project.manifest.agents[name].harness
+    if harness not in HARNESSES:
+        raise ManifestError(
+            f"the summarizer's adapter {harness!r} is not there",
+            line=project.marked.line(("personas", PERSONA, "adapter")),
+            hint=f"one of: {', '.join(HARNESSES)}",
+        )
+    found = HARNESSES[harness]
+    if found.NAME == command.NAME and not persona.command:
+        return Summarize(None, cap=cap)
+    allowed = environment.allowed(os.environ, found.PASSED_ON, found.NEVER_PASSED_ON)
+    headless = Headless(
+        harness=found,
+        processes=Processes(),
+        scratch=_scratch(store, name),
+        environment=allowed,
+        program=tuple(persona.command or ()),
+        persona=persona,
+        words=text_of(project, persona.system_prompt_file, "system_prompt_file"),
+        usd=project.settings.runtime.relay.summarizer_max_usd,
+    )
+    return Summarize(headless.ask, cap=cap)
+
+
+def _scratch(store: FileStore, name: str) -> Path:
+    store.create(name)
+    path = store.folder(name).run / "asked"
+    disk.make_folder(path)
+    return path
+
+
+def known(project: Project, store: FileStore, name: str, since: str = "") -> Known:
+    """What is known of an agent's work without reading a transcript.
+
+    `since` is the commit that its folder stood at when the work began; empty: nobody knows.
+    """
+    entry = project.manifest.agents[name]
+    tree = WorkTree(str(project.path / (entry.dir or AgentDefaults().dir)))
+    seen = store.read(name)
+    opened = loops.open_now(seen.projection.loops, clock.now(), project.settings.runtime.loops)
+    standing = _relay(store, name)
+    changed = dict.fromkeys((*tree.changed(), *(tree.committed(since) if since else ())))
+    return Known(
+        commits=tree.commits(since),
+        changed=tuple(changed),
+        carried=_carried(store, name),
+        loops=tuple(f"{loop.id}: {loop.text}" for loop in opened),
+        phase=_text(standing, Field.CURRENT_PHASE),
+        decisions=tuple(_lines(_text(standing, Field.KEY_DECISIONS))),
+        next_action=(standing.next_action or "").strip() if standing else "",
+    )
+
+
+def _relay(store: FileStore, name: str) -> relay.Relay | None:
+    data = store.document(name, "relay")
+    try:
+        return relay.parse(data) if data else None
+    except DocumentError:
+        return None
+
+
+def _carried(store: FileStore, name: str) -> tuple[str, ...]:
+    """What the last checkpoint has left over."""
+    data = store.document(name, "checkpoint")
+    try:
+        found = checkpoint.parse(data) if data else None
+    except DocumentError:
+        return ()
+    return tuple(_lines(found.content(Part.REMAINING_WORK))) if found else ()
+
+
+def _text(standing: relay.Relay | None, field: Field) -> str:
+    return (standing.content(field) or "").strip() if standing else ""
+
+
+def _lines(text: str) -> list[str]:
+    """The items of a list, without their marks."""
+    found = (line.strip().lstrip("-*0123456789. ") for line in text.splitlines())
+    return [line for line in found if line and line != "none"]

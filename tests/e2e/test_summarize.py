@@ -1,0 +1,76 @@
+"""What the real CLIs did is shown, kept, and summarized by asking them."""
+
+import json
+
+import pytest
+
+from e2e.test_asked import asked, tools
+from loopback.script import Text, ToolCall
+from rekindle.documents import checkpoint, summary
+from rekindle.documents.checkpoint import Part
+from rekindle.harnesses import claude_code, codex, gemini
+
+__all__ = ["asked"]
+
+pytestmark = pytest.mark.timeout(180)
+
+CALLS = {
+    claude_code.NAME: ToolCall("Bash", {"command": "touch made.txt", "description": "d"}),
+    codex.NAME: ToolCall("exec_command", {"cmd": "touch made.txt"}),
+    gemini.NAME: ToolCall("run_shell_command", {"command": "touch made.txt"}),
+}
+GRANTED = {
+    claude_code.NAME: "[Bash]",
+    codex.NAME: "[Bash, Write]",
+    gemini.NAME: "[run_shell_command]",
+}
+ANSWER = {
+    name: [{"text": f"the gist of {name.lower()}", "turns": [2]}]
+    for name in summary.asked("checkpoint")
+}
+
+
+@pytest.fixture
+def worked(asked):
+    """An agent of each CLI that has been run."""
+    rekindle = asked.rekindle
+    granted = GRANTED[asked.harness.NAME]
+    with (rekindle.project / "rekindle.yaml").open("a") as file:
+        file.write(f"personas:\n  default: {{permissions: {{allowed_tools: {granted}}}}}\n")
+    if asked.harness is gemini:
+        rekindle("hooks", "install")
+        asked.trusting()
+    asked.model.play(CALLS[asked.harness.NAME], Text("the file is made"))
+    rekindle("run", "trades", "--once")
+    return asked
+
+
+def test_what_was_done_is_shown_after_the_cli_has_deleted_it(worked):
+    before = worked.rekindle("transcript", "trades")
+    assert "Ship the parser" in before
+    assert "made.txt: ok" in before
+    assert "the file is made" in before
+    for path in worked.sessions:
+        path.unlink()
+    assert worked.rekindle("transcript", "trades") == before
+
+
+def test_it_is_summarized_by_the_cli_without_its_tools(worked):
+    path = worked.sessions[0]
+    said = ToolCall("StructuredOutput", ANSWER) if worked.harness is claude_code else None
+    worked.model.play(said or Text(json.dumps(ANSWER)))
+    asked_before = len(worked.model.log.main)
+    files = worked.project
+    told = json.loads(worked.rekindle("summarize", str(path), "--as", "checkpoint", "--json"))
+    assert told["how"] == "headless", told["words"]
+    assert told["tokens"] > 0
+    found = checkpoint.parse(told["text"])
+    assert found.content(Part.COMPLETED_WORK) == "- the gist of completed work (turn 2)"
+    request = worked.model.log.main[asked_before]
+    assert tools(request) <= worked.offered | {"StructuredOutput"}
+    assert "made.txt" in "".join(request.prompts)
+    assert worked.project == files
+    (noted,) = worked.rekindle.events("summary.made")
+    assert (noted["how"], noted["tokens"]) == ("headless", told["tokens"])
+    # Its own call was no session of the agent's.
+    assert len(worked.rekindle.events("session.started")) == 1

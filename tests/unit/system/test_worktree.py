@@ -1,0 +1,95 @@
+"""What has been done in a folder, as the real git knows it."""
+
+import subprocess
+
+import pytest
+
+from rekindle.system.worktree import WorkTree
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    return folder
+
+
+def git(folder, *words):
+    named = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+    done = subprocess.run(["git", *named, *words], cwd=folder, check=True, capture_output=True)
+    return done.stdout.decode().strip()
+
+
+def commit(folder, name, text="x"):
+    (folder / name).write_text(text)
+    git(folder, "add", name)
+    git(folder, "commit", "-qm", f"add {name}")
+    return git(folder, "rev-parse", "HEAD")
+
+
+def test_changed_and_new_files_are_told_and_ours_are_not(project):
+    commit(project, "a.py")
+    (project / "a.py").write_text("changed")
+    (project / "new file\n.py").write_text("new")
+    (project / ".rekindle").mkdir()
+    (project / ".rekindle" / "state.json").write_text("{}")
+    assert set(WorkTree(str(project)).changed()) == {"a.py", "new file .py"}
+
+
+def test_what_was_committed_since(project):
+    first = commit(project, "a.py")
+    commit(project, "b.py")
+    last = commit(project, "c.py")
+    tree = WorkTree(str(project))
+    assert tree.head() == last
+    assert tree.committed(first) == ("c.py", "b.py")
+    assert tree.commits(first) == ("add c.py", "add b.py")
+    assert (tree.committed(last), tree.commits(last)) == ((), ())
+
+
+def test_a_folder_below_tells_of_itself(project):
+    (project / "below").mkdir()
+    commit(project, "below/a.py")
+    commit(project, "b.py")
+    (project / "b.py").write_text("changed")
+    (project / "below" / "a.py").write_text("changed")
+    assert WorkTree(str(project / "below")).changed() == ("below/a.py",)
+
+
+def test_where_there_is_no_git_or_no_commit_nothing_is_known(tmp_path, project):
+    for tree in (WorkTree(str(tmp_path)), WorkTree(str(tmp_path / "gone"))):
+        assert (tree.head(), tree.changed(), tree.committed("HEAD"), tree.commits("x")) == (
+            "",
+            (),
+            (),
+            (),
+        )
+    tree = WorkTree(str(project))
+    assert (tree.head(), tree.committed("")) == ("", ())
+    (project / "a.py").write_text("x")
+    assert tree.changed() == ("a.py",)
+
+
+def test_a_revision_is_never_an_option(project):
+    commit(project, "a.py")
+    assert WorkTree(str(project)).committed("--output=/tmp/x") == ()
+
+
+def test_no_program_of_the_repository_is_run(project):
+    ran = project.parent / "ran"
+    touch = f"sh -c 'touch {ran}; cat'"
+    (project / ".gitattributes").write_text("*.txt filter=f\n")
+    git(project, "config", "filter.f.clean", touch)
+    commit(project, "a.txt")
+    assert ran.exists(), "the fault never happened"
+    ran.unlink()
+    for key in ("filter.f.process", "core.fsmonitor", "diff.external", "gpg.program"):
+        git(project, "config", key, touch)
+    git(project, "config", "filter.f.required", "true")
+    git(project, "config", "log.showSignature", "true")
+    (project / "a.txt").write_text("y")
+    tree = WorkTree(str(project))
+    assert "a.txt" in tree.changed()
+    assert tree.committed("") == ("a.txt",)
+    assert not ran.exists()
