@@ -17,7 +17,7 @@ from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import RekindleError
 from rekindle.policy import settings
 from rekindle.ports import Harness
-from rekindle.testing.recording import load_all
+from rekindle.testing.recording import Recording, load_all
 
 REFERENCE = Path(__file__).parent / "reference"
 RECORDINGS = Path(__file__).parents[1] / "tests/recordings"
@@ -136,9 +136,17 @@ def _harness(name: str, harness: Harness, about: str) -> list[str]:
             "|---|---|---|",
         ]
         for one in found:
-            end = one.exit(harness)
-            parts.append(f"| {one.name} | {end.kind} | {end.words.replace('|', '/')} |")
+            kind, words = _ended(one, harness)
+            parts.append(f"| {one.name} | {kind} | {words.replace('|', '/')} |")
     return [*parts, ""]
+
+
+def _ended(recording: Recording, harness: Harness) -> tuple[str, str]:
+    if recording.asked:
+        found = harness.answer(recording.stream)
+        return ("answered", " ".join(found.text.split())) if found else ("no answer", "-")
+    end = recording.exit(harness)
+    return end.kind, end.words
 
 
 def _kept(harness: Harness, persona: Persona) -> str:

@@ -19,7 +19,7 @@ from rekindle.documents.launch import (
     Vitals,
 )
 from rekindle.documents.question import Answer, Question
-from rekindle.documents.transcript import Passage
+from rekindle.documents.transcript import Asides, Passage
 
 
 class Harness(Protocol):
@@ -71,8 +71,8 @@ class Harness(Protocol):
     def read_transcript(self, line: bytes) -> tuple[Passage, ...]:
         """What a line of a transcript tells of the session; nothing, where it tells nothing."""
 
-    def asides(self, transcript: str) -> str:
-        """A pattern of the files in which a session's sub-agents have their own; empty: none.
+    def asides(self, transcript: str, session: str) -> Asides | None:
+        """The files in which a session's sub-agents have their own; None: they have none.
 
         `transcript` is the path of the session's, with what patterns have a meaning for escaped.
         """

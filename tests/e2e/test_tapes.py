@@ -11,6 +11,7 @@ from recordings.tape import Tape, traces
 
 pytestmark = pytest.mark.timeout(180)
 
+CODEX_CASES = "limit", "compaction", "sigint", "resume-after-sigkill", "fork", "subagent", "asked"
 RECORDED = ((CODEX, codex_cases.CASES), (GEMINI, gemini_cases.CASES))
 
 
@@ -28,14 +29,14 @@ def alike(now: Tape, kept: Tape) -> None:
     assert sorted(fired[0]) == sorted(fired[1])
 
 
-@pytest.mark.parametrize("case", ["limit", "compaction", "sigint", "resume-after-sigkill", "fork"])
+@pytest.mark.parametrize("case", CODEX_CASES)
 def test_a_recording_of_codex_is_still_true(case, codex, openai_model):
     """The same launch shows the same, fires the same hooks, and ends as the same."""
     now = codex_cases.CASES[case](codex, openai_model)
     alike(now, Tape.read(CODEX.kept / f"{case}.jsonl"))
 
 
-@pytest.mark.parametrize("case", ["limit", "resume-after-sigkill"])
+@pytest.mark.parametrize("case", ["limit", "resume-after-sigkill", "subagent", "asked"])
 def test_a_recording_of_gemini_cli_is_still_true(case, gemini, gemini_model):
     """The same launch shows the same, fires the same hooks, and ends as the same."""
     now = gemini_cases.CASES[case](gemini, gemini_model)

@@ -125,6 +125,11 @@ class ClaudeSandbox(Folders):
         (found,) = (self.home / ".claude" / "projects").glob(f"*/{session}.jsonl")
         return found
 
+    def beside(self, session: str) -> list[Path]:
+        """Where it keeps those of the session's sub-agents."""
+        projects = self.home / ".claude" / "projects"
+        return sorted(projects.glob(f"*/{session}/subagents/**/*.jsonl"))
+
     def close(self) -> None:
         """End what a failed test has left running."""
         for running in self._started:

@@ -92,3 +92,17 @@ class CodexSandbox(Sandbox[CodexRun]):
     def transcript(self, session: str) -> Path:
         (found,) = (self.settings / "sessions").glob(f"*/*/*/rollout-*-{session}.jsonl")
         return found
+
+    def beside(self, session: str) -> list[Path]:
+        """Rollouts like any other, whose first line names the session that they are of."""
+        found = sorted((self.settings / "sessions").glob("*/*/*/rollout-*.jsonl"))
+        return [path for path in found if _parent(path) == session]
+
+
+def _parent(rollout: Path) -> str:
+    with rollout.open(errors="replace") as opened:
+        first = opened.readline()
+    try:
+        return str(json.loads(first)["payload"].get("parent_thread_id", ""))
+    except (ValueError, LookupError):
+        return ""

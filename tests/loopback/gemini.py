@@ -80,6 +80,7 @@ COMPACTION: Final = "compaction"
 """A summary of the conversation, to go on with in its place."""
 STRUCTURED: Final = "structured"
 """An answer in a given form: which model to take, who speaks next, whether it goes in circles."""
+SUBAGENT: Final = "subagent"
 HELPER: Final = "helper"
 """Another conversation without the main one's tools: a summary of a tool's output, a web search."""
 
@@ -146,6 +147,9 @@ def _kind(body: Mapping[str, Any]) -> str:
     system = _list(body.get("systemInstruction", {}).get("parts", []))
     if any("<state_snapshot>" in part["text"] for part in system) and not body.get("tools"):
         return COMPACTION
+    declared = [each for one in body.get("tools", []) for each in one["functionDeclarations"]]
+    if any(each["name"] == "complete_task" for each in declared):
+        return SUBAGENT
     return MAIN if body.get("tools") else HELPER
 
 

@@ -96,3 +96,6 @@ class GeminiSandbox(Sandbox[GeminiRun]):
         chats = (self.settings / "tmp").glob(f"*/chats/session-*-{session[:8]}.jsonl")
         (found,) = chats
         return found
+
+    def beside(self, session: str) -> list[Path]:
+        return sorted((self.settings / "tmp").glob(f"*/chats/{session}/*.jsonl"))

@@ -136,7 +136,7 @@ def _items(request: Request, answer: Answer) -> Iterator[dict[str, Any]]:
             for index, call in enumerate(calls):
                 number = f"{request.number:06}_{index}"
                 identity = {"id": f"fc_{number}", "call_id": f"call_{number}", "name": call.name}
-                if call.name.startswith("mcp__"):  # a server's tools have a name of their own kind
+                if "__" in call.name:  # a tool of a server, or of another set of tools
                     space, _, own = call.name.rpartition("__")
                     identity |= {"namespace": space, "name": own}
                 if call.name == "apply_patch":  # the one tool that is given plain text

@@ -119,6 +119,10 @@ class Sandbox(ABC, Folders, Generic[R]):
     def transcript(self, session: str) -> Path:
         """Where the program keeps this session."""
 
+    @abstractmethod
+    def beside(self, session: str) -> list[Path]:
+        """Where it keeps those of the session's sub-agents."""
+
     def environment(self, **more: str) -> dict[str, str]:
         return super().environment() | more
 

@@ -21,6 +21,7 @@ from loopback.anthropic import (
 from loopback.cli import ClaudeSandbox, Running
 from loopback.model import Model
 from loopback.script import Cut, Fail, Forever, Hang, Parallel, Step, Text, ToolCall, Usage
+from recordings.clis import GIST, asking, of_question, write
 from recordings.recording import Recording, lines
 from rekindle.documents.launch import Start
 from rekindle.documents.manifest import Permissions, Persona
@@ -79,6 +80,11 @@ class Launch:
             stream=list(lines(run.stdout)),
             hooks=[(event, json.loads(payload)) for event, payload in hooks],
             transcript=list(lines(transcript)),
+            aside=[
+                each
+                for path in self.claude.beside(self.start.session)
+                for each in lines(path.read_text())
+            ],
         )
 
 
@@ -161,6 +167,16 @@ def subagent(claude: ClaudeSandbox, model: Model) -> Recording:
     model.play(ToolCall("Agent", {**asked, "run_in_background": False}), DONE)
     model.play(bash("echo below", Usage(77_000)), Text("nothing to see"), to=SUBAGENT)
     return Launch(claude, "hello").recorded()
+
+
+@case
+def asked(claude: ClaudeSandbox, model: Model) -> Recording:
+    model.play(ToolCall("StructuredOutput", GIST, DONE.usage), DONE)
+    question = asking(claude_code, claude)
+    made = claude_code.ask(question)
+    write(made.files, question)
+    run = claude.launch(made.argv, "What is the gist?", **made.environment).wait(60)
+    return of_question(Recording, run)
 
 
 @case

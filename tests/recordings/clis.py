@@ -4,22 +4,33 @@ A case is played by the real program against the scripted model, with a hook at 
 the program knows. What only one CLI can do stands in a file of its own.
 """
 
+import json
 import signal
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from loopback.install import Package
 from loopback.model import Dialect, Model
-from loopback.sandbox import Launched, Sandbox, hooked, keeping
+from loopback.sandbox import Folders, Launched, Run, Sandbox, hooked, keeping
 from loopback.script import Cut, Fail, Forever, Hang, Parallel, Step, Text, ToolCall, Usage
 from recordings.tape import Tape, folder, lines
+from rekindle.documents.question import Question
+from rekindle.ports import Harness
 
 DONE: Final = Text("all done", Usage(2000, cache_read=1230, output=5))
 WORK: Final = "touch working; exec python3 -c '__import__(\"time\").sleep(600)'"
 """A tool call that would take ten minutes."""
+
+GIST: Final = {"gist": "it works"}
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {"gist": {"type": "string"}},
+    "required": ["gist"],
+    "additionalProperties": False,
+}
 
 Case = Callable[[Sandbox[Any], Model], Tape]
 
@@ -36,6 +47,7 @@ class Cli:
     """What the cases have to know of a CLI."""
 
     name: str
+    harness: Harness
     package: Package
     dialect: type[Dialect]
     sandbox: type[Sandbox[Any]]
@@ -97,6 +109,9 @@ class Launch:
             stream=list(lines(run.stdout)),
             hooks=list(hooked(self.sandbox.home / "hooked")),
             transcript=list(lines(_transcript(self.sandbox, session))),
+            aside=[
+                each for path in self.sandbox.beside(session) for each in lines(path.read_text())
+            ],
         )
 
 
@@ -113,6 +128,16 @@ def cases_of(cli: Cli) -> Cases:
     _add_plain(cli, cases)
     _add_signals(cli, cases)
     _add_resumes(cli, cases)
+
+    @cases.add
+    def asked(sandbox: Sandbox[Any], model: Model) -> Tape:
+        model.play(Text(json.dumps(GIST), DONE.usage))
+        question = asking(cli.harness, sandbox)
+        made = cli.harness.ask(question)
+        write(made.files, question)
+        run = sandbox.launch(made.argv, "What is the gist?", **made.environment).wait(90)
+        return of_question(cli.tape, run)
+
     return cases
 
 
@@ -210,6 +235,39 @@ def _add_resumes(cli: Cli, cases: Cases) -> None:
         name = path.name.replace(session, asked).replace(session[:8], asked[:8])
         path.rename(path.with_name(name))
         return cli.launch(sandbox, "go on", resumes=asked).recorded()
+
+
+def asking(harness: Harness, sandbox: Folders) -> Question:
+    """The question of the recordings."""
+    assert harness.HOOK_FILES is not None
+    return Question(
+        program=(str(sandbox.bin / harness.HOOK_FILES.program),),
+        scratch=str(sandbox.home),
+        instructions="Be brief.",
+        schema=json.dumps(SCHEMA),
+    )
+
+
+def write(files: Mapping[str, str], question: Question) -> None:
+    for name, text in files.items():
+        (Path(question.scratch) / name).write_text(text)
+
+
+T = TypeVar("T", bound=Tape)
+
+
+def of_question(tape: type[T], run: Run) -> T:
+    """What was printed is all that there is: a question has no session."""
+    return tape(
+        session="",
+        resumes=False,
+        code=run.returncode,
+        stderr=run.stderr,
+        stream=list(lines(run.stdout)),
+        hooks=[],
+        transcript=[],
+        asked=True,
+    )
 
 
 def begun(cli: Cli, sandbox: Sandbox[Any], model: Model) -> str:

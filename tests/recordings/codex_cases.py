@@ -9,6 +9,7 @@ from loopback.codex_cli import CodexSandbox
 from loopback.model import Model
 from loopback.openai import (
     BROKEN,
+    HELPER,
     IN_STREAM,
     OUT_OF_QUOTA,
     OVERLOADED,
@@ -21,9 +22,10 @@ from loopback.openai import (
     usage_limit,
 )
 from loopback.sandbox import Sandbox
-from loopback.script import Forever, ToolCall, Usage
+from loopback.script import Forever, Text, ToolCall, Usage
 from recordings.clis import DONE, Cli, begun, cases_of
 from recordings.tape import Tape
+from rekindle.harnesses import codex
 
 RESETS_AT: Final = 4_102_444_800
 """When the limit of the cases ends: with the year 2099."""
@@ -47,6 +49,7 @@ class CodexTape(Tape):
 
 CODEX: Final = Cli(
     name="codex",
+    harness=codex,
     package=install.CODEX,
     dialect=OpenAI,
     sandbox=CodexSandbox,
@@ -94,6 +97,19 @@ def compaction(sandbox: Sandbox[Any], model: Model) -> Tape:
     model.play(CODEX.bash("true", Usage(90_000)), DONE)
     limit = ("-c", "model_auto_compact_token_limit=50000")
     return CODEX.launch(sandbox, "hello", *limit).recorded()
+
+
+@CASES.add
+def subagent(sandbox: Sandbox[Any], model: Model) -> Tape:
+    """With the second form of its sub-agents, whose end can be waited for without a name."""
+    asked = {"message": "look closely", "task_name": "look"}
+    model.play(
+        ToolCall("collaboration__spawn_agent", asked),
+        ToolCall("collaboration__wait_agent", {"timeout_ms": 30_000}),
+        Forever(DONE),
+    )
+    model.play(CODEX.bash("echo below", Usage(77_000)), Text("nothing to see"), to=HELPER)
+    return CODEX.launch(sandbox, "hello", "--enable=multi_agent_v2").recorded()
 
 
 @CASES.add

@@ -9,6 +9,7 @@ from loopback.gemini import (
     NO_BILLING,
     OVERLOADED,
     RATE_LIMITED,
+    SUBAGENT,
     TOO_LARGE,
     UNAUTHORIZED,
     UNPAID,
@@ -20,12 +21,14 @@ from loopback.gemini import (
 from loopback.gemini_cli import GeminiSandbox
 from loopback.model import Model
 from loopback.sandbox import Sandbox
-from loopback.script import Forever, ToolCall
+from loopback.script import Forever, ToolCall, Usage
 from recordings.clis import DONE, Cli, begun, cases_of
 from recordings.tape import Tape
+from rekindle.harnesses import gemini
 
 GEMINI: Final = Cli(
     name="gemini-cli",
+    harness=gemini,
     package=install.GEMINI,
     dialect=Gemini,
     sandbox=GeminiSandbox,
@@ -77,6 +80,16 @@ def compaction(sandbox: Sandbox[Any], model: Model) -> Tape:
     session = GEMINI.launch(sandbox, "word " * 3000).recorded().session
     sandbox.configure(model={"compressionThreshold": 0.0001})
     return GEMINI.launch(sandbox, "go on", resumes=session).recorded()
+
+
+@CASES.add
+def subagent(sandbox: Sandbox[Any], model: Model) -> Tape:
+    asked = {"agent_name": "generalist", "prompt": "look closely"}
+    model.play(ToolCall("invoke_agent", asked), DONE)
+    told = {"result": {"response": "nothing to see"}}
+    below = (GEMINI.bash("echo below", Usage(77_000)), ToolCall("complete_task", told))
+    model.play(*below, to=SUBAGENT)
+    return GEMINI.launch(sandbox, "hello").recorded()
 
 
 @CASES.add

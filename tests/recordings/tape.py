@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
@@ -44,6 +44,10 @@ class Tape:
     hooks: list[tuple[str, Any]]
     """In the order in which they were called: the word that we gave them, and the payload."""
     transcript: list[Any]
+    aside: list[Any] = field(default_factory=list)
+    """What its sub-agents have written beside the transcript."""
+    asked: bool = False
+    """It was a question, and no launch of a session."""
 
     @property
     def tail(self) -> bytes:
@@ -53,9 +57,11 @@ class Tape:
     def save(self, path: Path) -> None:
         run = {"code": self.code, "stderr": self.stderr}
         rows: list[dict[str, Any]] = [{"session": self.session, "resumes": self.resumes, **run}]
+        rows[0] |= {"asked": True} if self.asked else {}
         rows += [{"stream": line} for line in self.stream]
         rows += [{"hook": event, "payload": payload} for event, payload in self.hooks]
         rows += [{"transcript": line} for line in self.transcript]
+        rows += [{"aside": line} for line in self.aside]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
@@ -67,6 +73,7 @@ class Tape:
             stream=[row["stream"] for row in rows if "stream" in row],
             hooks=[(row["hook"], row["payload"]) for row in rows if "hook" in row],
             transcript=[row["transcript"] for row in rows if "transcript" in row],
+            aside=[row["aside"] for row in rows if "aside" in row],
         )
 
     def without_traces(self, root: Path, programs: Path | None = None) -> Self:
@@ -81,6 +88,8 @@ class Tape:
             stream=clean(self.stream, whole=True),
             hooks=[(event, clean(payload)) for event, payload in self.hooks],
             transcript=clean(list(map(self.bare, self.transcript)), whole=True),
+            aside=clean(list(map(self.bare, self.aside)), whole=True),
+            asked=self.asked,
         )
 
     @staticmethod
@@ -125,6 +134,8 @@ def _cleaner(
         value = _IN_NAMES.sub(lambda at: "2026-01-01T00-00" + ("-00" if at[1] else ""), value)
         value = _HASH.sub("0" * 64, _SHORT.sub(shortened, value))
         value = re.sub(r"cc-socks/\d+", "cc-socks/1", value)
+        # Codex names a sub-agent by its task, below a root that is no folder of anybody's.
+        value = re.sub(r"/root(?=/look\b|(?![\w/.-]))", "/main", value)
         value = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:80", value)
         return value if len(value) <= characters else value[:characters] + "…"
 

@@ -61,6 +61,15 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     """Its message is told again, whole, with this as its first piece."""
 
 
+class Asides(msgspec.Struct, frozen=True):
+    """Where a session's sub-agents have transcripts of their own."""
+
+    pattern: str
+    """Of their paths."""
+    sign: str = ""
+    """What the first line of theirs holds, where others fit the pattern too."""
+
+
 class Call(msgspec.Struct, frozen=True):
     tool: str
     about: str

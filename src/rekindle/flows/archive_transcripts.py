@@ -40,7 +40,7 @@ class ArchiveTranscripts:
             if not path or not STABLE_ID.match(session):
                 continue
             yield Kept(session=session, source=path)
-            for aside in _asides(path, self._harnesses):
+            for aside in _asides(path, session, self._harnesses):
                 thread = PurePath(aside).stem
                 if STABLE_ID.match(thread):
                     yield Kept(session=session, thread=thread, source=aside)
@@ -74,7 +74,13 @@ class ArchiveTranscripts:
         return turn.without_secrets(self._store.redaction.text)
 
 
-def _asides(path: str, harnesses: Sequence[Harness]) -> list[str]:
+def _asides(path: str, session: str, harnesses: Sequence[Harness]) -> list[str]:
     """The transcripts of a session's sub-agents, where they have files of their own."""
-    patterns = filter(None, (one.asides(glob.escape(path)) for one in harnesses))
-    return sorted({found for pattern in patterns for found in glob.glob(pattern)})  # noqa: PTH207 - a pattern of whole paths
+    told = filter(None, (one.asides(glob.escape(path), session) for one in harnesses))
+    found = {
+        file: aside.sign
+        for aside in told
+        for file in glob.glob(aside.pattern, recursive=True)  # noqa: PTH207 - of whole paths
+        if file != path
+    }
+    return sorted(file for file, sign in found.items() if sign in transcripts.first_line(file))

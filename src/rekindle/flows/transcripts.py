@@ -7,6 +7,7 @@ _LINE_BYTES = 32 * 1024 * 1024
 _TAIL_BYTES = 256 * 1024
 """How much of an end is read; a transcript may be of any size."""
 
+_FIRST_BYTES = 4 * 1024
 _BEGINNING_BYTES = 4 * 1024 * 1024
 """How much of a beginning is read to see whose it is: the first lines may be megabytes."""
 
@@ -26,6 +27,15 @@ def beginning(path: str) -> bytes:
             return file.read(_BEGINNING_BYTES)
     except OSError:
         return b""
+
+
+def first_line(path: str) -> str:
+    """What it says of itself; no more than is needed to see whose it is."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            return file.readline(_FIRST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def since(path: str, start: int) -> bytes:

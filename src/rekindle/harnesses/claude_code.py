@@ -36,6 +36,7 @@ from rekindle.documents.launch import (
     Used,
 )
 from rekindle.documents.question import Answer, Question
+from rekindle.documents.transcript import Asides
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
 from rekindle.harnesses import hookwords, questions
 from rekindle.harnesses.claude_code_exit import classify
@@ -314,9 +315,9 @@ def turn(line: bytes) -> Used | None:
     return next((one for one in read_stream(line) if isinstance(one, Used)), None)
 
 
-def asides(transcript: str) -> str:
+def asides(transcript: str, session: str) -> Asides | None:  # noqa: ARG001 - its file is named so
     """Its sub-agents' transcripts are in a folder that is named like the session."""
-    return f"{transcript.removesuffix('.jsonl')}/subagents/*.jsonl"
+    return Asides(f"{transcript.removesuffix('.jsonl')}/subagents/**/*.jsonl")
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:

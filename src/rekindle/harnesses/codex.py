@@ -45,6 +45,7 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.manifest import Permissions
 from rekindle.documents.question import Answer, Question
+from rekindle.documents.transcript import Asides
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
 from rekindle.harnesses import hookwords, questions
 from rekindle.harnesses.codex_exit import classify, told_status
@@ -343,9 +344,10 @@ def turn(line: bytes) -> Used | None:
     return next(used(mapping(record.get("payload"))), None)
 
 
-def asides(transcript: str) -> str:  # noqa: ARG001 - see below
-    """A sub-agent's rollout is a session's like any other, and told of by its own hooks."""
-    return ""
+def asides(transcript: str, session: str) -> Asides | None:
+    """A sub-agent's rollout lies among all others, and says in its first line whose it is."""
+    folder = transcript.rpartition("/")[0]
+    return Asides(f"{folder}/rollout-*.jsonl", f'"parent_thread_id":"{session}"')
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:

@@ -28,7 +28,7 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.manifest import Permissions
 from rekindle.documents.question import Answer, Question
-from rekindle.documents.transcript import Passage
+from rekindle.documents.transcript import Asides, Passage
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import questions, verdicts
 from rekindle.harnesses.foreign import LINE_BYTES
@@ -153,8 +153,8 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:  # noqa: ARG001 - as ab
     return ()
 
 
-def asides(transcript: str) -> str:  # noqa: ARG001 - as above
-    return ""
+def asides(transcript: str, session: str) -> Asides | None:  # noqa: ARG001 - as above
+    return None
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - as above

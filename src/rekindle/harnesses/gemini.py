@@ -45,6 +45,7 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.manifest import Permissions
 from rekindle.documents.question import Answer, Question
+from rekindle.documents.transcript import Asides
 from rekindle.errors import UsageError
 from rekindle.harnesses import foreign, hookwords, questions
 from rekindle.harnesses.gemini_exit import classify
@@ -314,8 +315,8 @@ def turn(line: bytes) -> Used | None:
     return Used(Usage(tokens, None, "unknown", model, written), foreign.word(record.get("id")))
 
 
-def asides(transcript: str) -> str:  # noqa: ARG001 - what they did stands in the call
-    return ""
+def asides(transcript: str, session: str) -> Asides | None:
+    return Asides(f"{transcript.rpartition('/')[0]}/{session}/*.jsonl")
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - it gives them no ids

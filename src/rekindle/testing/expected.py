@@ -8,11 +8,13 @@ It is written by who has looked at the recording, not by the harness. By case:
                        ["Finished", true, {}, 0.02, null]],
               "hooked": [["session.started", "6f1c…", "startup"], ["heartbeat", "6f1c…", "Bash"]],
               "usage": [3230, 200000, "reported", "opus", 15],
-              "exit": ["limit", "You've hit your limit, it resets at 5pm", null]}}
+              "exit": ["limit", "You've hit your limit, it resets at 5pm", null]},
+     "asked": {"answer": ["it works", 0.02, 3245]}}
 
 Each row is the kind of a thing and what tells most of it, as `SEEN` and `HOOKED` have it. `hooked`
 is what the hooks told that the harness installs; `usage` is what the transcript tells; of an end
-that is no limit the kind is all. What is left out is expected not to be there.
+that is no limit the kind is all. Of a question `answer` is all: its text, what it cost, how many
+tokens it took. What is left out is expected not to be there.
 """
 
 from pathlib import Path
@@ -36,6 +38,7 @@ from rekindle.documents.launch import (
     Used,
     Warned,
 )
+from rekindle.documents.question import Answer
 from rekindle.ports import Harness
 from rekindle.testing.recording import Recording
 
@@ -65,10 +68,11 @@ Row = list[Any]
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    exit: Row
+    exit: Row = []
     seen: list[Row] = []
     hooked: list[Row] = []
     usage: Row | None = None
+    answer: Row | None = None
 
 
 def load(folder: Path) -> dict[str, Expected]:
@@ -78,6 +82,8 @@ def load(folder: Path) -> dict[str, Expected]:
 
 def found(recording: Recording, harness: Harness, *, supervised: bool = True) -> Expected:
     """What a harness makes of a recording, in the same form."""
+    if recording.asked:
+        return Expected(answer=_answer(harness.answer(recording.stream)))
     used = harness.usage(recording.transcript, {})
     lines = recording.hook_lines(harness, supervised=supervised)
     return Expected(
@@ -101,6 +107,10 @@ def _hooked(fact: AnyEvent) -> Row:
 
 def _usage(used: Usage) -> Row:
     return [used.tokens, used.window, used.known, used.model, used.written]
+
+
+def _answer(found: Answer | None) -> Row | None:
+    return [found.text, found.usd, found.tokens] if found else None
 
 
 def _exit(ended: Exit) -> Row:

@@ -37,9 +37,15 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.launch import Command as Made
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.documents.question import ASKED
+from rekindle.documents.question import ASKED, Answer, Question
 from rekindle.documents.transcript import Asked, What
-from rekindle.errors import DocumentError, RekindleError, UnenforceableError, UsageError
+from rekindle.errors import (
+    DocumentError,
+    ManifestError,
+    RekindleError,
+    UnenforceableError,
+    UsageError,
+)
 from rekindle.policy import environment
 from rekindle.ports import Harness
 from rekindle.testing import expected, hostile
@@ -59,6 +65,8 @@ _FACTS = frozenset({"session.started", "session.ended", "prompt.submitted", "hea
 _NOBODYS_RULE = "Bash(\0)"
 """What no CLI can be held to: it cannot even be told."""
 _DASHED = "--no-option"
+_RESUMING = re.compile(r"resume|continue|session-id|hooks?\.json|settings=")
+"""What a question must not say: that it goes on, or whose hooks are to run."""
 _NARROW = ("Bash(git log:*)", "Bash(git push:*)")
 """Parts of a tool: to be kept apart from each other and from the whole, or refused."""
 _TASK = "Ship the parser"
@@ -76,6 +84,13 @@ _KEYS = (
 )
 """What lies about in people's environments; whose harness needs one says so in `keys`."""
 _WORDS_CHARACTERS = 400
+_GRANTED = (
+    *("Bash", "Write", "Edit", "NotebookEdit", "WebFetch", "Task", "mcp__box__put", "mcp_box_*"),
+    *("*", "Bash(git log:*)", "Write(*)", "--help", _NOBODYS_RULE, "run_shell_command"),
+)
+"""What no question may be granted: it writes, runs, or nobody knows what it does."""
+_UNTAME = (_DASHED, f"\n{_DASHED}", f'" {_DASHED} "', f"' {_DASHED}", f"={_DASHED}", "é\0", "{")
+"""Words that could pass for an option, or end a text before its end."""
 
 
 class HarnessContract:
@@ -261,6 +276,99 @@ class HarnessContract:
                 made = self.made(persona=persona, instructions=_DASHED, **how)
                 assert made is None or not _begins(made.argv, _DASHED), made
 
+    # What it is asked
+
+    def question(self, **more: Any) -> Question:
+        return Question(**{"scratch": "/scratch", "program": self.program, **more})
+
+    def asked(self, **more: Any) -> Made | None:
+        """The command for a question; None, where it is refused in words that name the reason."""
+        try:
+            return self.harness.ask(self.question(**more))
+        except (UsageError, ManifestError) as error:
+            refused = error
+        assert refused.hint, f"{refused}: what can be done instead?"
+        return None
+
+    def test_a_question_is_no_session(self) -> None:
+        """None is named, begun or gone on with, no hook comes with it, and our own are told so."""
+        made = self.harness.ask(self.question())
+        assert made == self.harness.ask(self.question())
+        assert made.argv[: len(self.program)] == self.program
+        assert made.environment[ASKED] == "1"
+        assert MARK not in made.environment
+        words = made.argv[len(self.program) :]
+        assert not any(_RESUMING.search(word) for word in words), words
+        assert PROGRAM not in _whole(made)
+        own = self.asked(program=())
+        assert own is None or own.argv[0] not in {"", *self.program}
+        if self.harness.HOOK_FILES is not None:
+            assert own is not None
+            assert own.argv[0] == self.harness.HOOK_FILES.program
+
+    def test_a_question_may_read_at_most(self) -> None:
+        """Nothing is as good as nothing said; to read is another command or refused; no more is."""
+        alone, nothing = (self.asked(persona=one) for one in (Persona(), _granting()))
+        assert alone == nothing
+        assert alone is not None
+        for rule in _GRANTED:
+            for rules in ([rule], ["Read", rule]):
+                try:
+                    made = self.harness.ask(self.question(persona=_granting(*rules)))
+                except (UsageError, ManifestError):
+                    continue
+                raise AssertionError(f"a question was granted {rule!r}: {made.argv}")
+        self.asked(persona=_granting("Read", "Grep", "Glob"))
+
+    def test_a_question_has_its_instructions(self) -> None:
+        """By its command or by a file, which the program is told of; so with a schema."""
+        made = self.asked(instructions="You keep the light.", schema='{"type": "object"}')
+        assert made is not None
+        assert "You keep the light." in _whole(made)
+        for name in made.files:
+            assert re.fullmatch(r"[a-z][a-z0-9.-]*", name), name
+            assert f"/scratch/{name}" in _whole(made, files=False)
+
+    def test_nothing_that_is_asked_becomes_an_option(self) -> None:
+        """Whatever instructions, schema and persona say: the options stay; or it is refused.
+
+        What stands in a file is no option.
+        """
+        tame = self.asked(instructions="x", schema="{}")
+        assert tame is not None
+        for text in _UNTAME:
+            for given in ({"instructions": text, "schema": "{}"}, {"instructions": "x"}):
+                made = self.asked(**{"schema": text, **given})
+                if made is None:
+                    continue
+                assert _options(made.argv) == _options(tame.argv), made
+                assert not any("\0" in word for word in made.argv)
+                assert set(made.files) <= set(tame.files)
+            persona = Persona(
+                system_prompt_file=text, permissions=Permissions(allowed_tools=[], deny=[text])
+            )
+            made = self.asked(persona=persona, instructions="x", schema="{}")
+            assert made is None or _options(made.argv) == _options(tame.argv), made
+
+    def test_an_answer_is_read_from_anything(self) -> None:
+        """Nothing is no answer; whatever else was printed raises nothing, and is sound."""
+        assert self.harness.answer(()) is None
+        streams = [one.stream for one in self.kept() if one.asked]
+        longest = max(streams, key=len, default=())
+        for line in hostile.damaged(line for stream in streams for line in stream):
+            for output in ([line], [*longest, line], [line, *longest]):
+                found = self.harness.answer(output)
+                if found is not None:
+                    _require_sound(found)
+                    assert found.text.strip()
+
+    def test_an_answer_that_was_cut_is_none_or_less(self) -> None:
+        """A CLI that says when it is done has answered only then."""
+        for one in self.kept():
+            if one.asked and any(isinstance(seen, Finished) for seen in one.seen(self.harness)):
+                for length in range(len(one.stream)):
+                    assert self.harness.answer(one.stream[:length]) is None
+
     # What its hooks tell
 
     def test_hooks_are_ours_and_never_stand_in_the_way(self) -> None:
@@ -323,8 +431,9 @@ class HarnessContract:
         """Nothing that it is relied on for is without one."""
         cases = expected.load(self.recordings)
         assert set(cases) == {one.name for one in self.kept()}
-        exits, seen = {one.exit[0] for one in cases.values()}, _first(cases, "seen")
+        exits, seen = {one.exit[0] for one in cases.values() if one.exit}, _first(cases, "seen")
         assert exits >= {"clean", "crash"}
+        assert any(one.answer for one in cases.values()), "has it ever answered a question?"
         assert "Said" in seen
         if self.harness.CAN.resumes:
             assert any(one.resumes and cases[one.name].exit == ["clean"] for one in self.kept())
@@ -480,6 +589,15 @@ def _names(argv: tuple[str, ...], session: str) -> bool:
     return any(word == session or word.endswith(f"={session}") for word in argv)
 
 
+def _granting(*tools: str) -> Persona:
+    return Persona(permissions=Permissions(allowed_tools=[*tools]))
+
+
+def _options(argv: tuple[str, ...]) -> list[str]:
+    """What a command line says, but for the values: of a setting, the name is an option's too."""
+    return [re.sub(r"(?s)^(--config=[\w.]+|[^=]*)=.*", r"\1", word) for word in argv]
+
+
 def _begins(argv: tuple[str, ...], text: str) -> bool:
     return any(word.startswith(text) for word in argv)
 
@@ -530,6 +648,6 @@ def _require_known(usage: Usage) -> None:
     assert (usage.known == "unknown") is (usage.window is None)
 
 
-def _require_sound(one: Seen | Usage | What) -> None:
+def _require_sound(one: Seen | Usage | What | Answer) -> None:
     """Each field is of its type, and can be written: no half of a character is in it."""
     msgspec.convert(json.loads(msgspec.json.encode(one)), type(one))

@@ -1,9 +1,11 @@
 """A launch of an agent CLI that was kept: what it said, how it ended, what its hooks were told.
 
 One JSON object a line. The first holds `session`, `resumes`, `code` and `stderr`; then come
-`{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}` and `{"transcript": LINE}`, where a
-LINE is the object that stood there, or its text where it was none. An EVENT is what the CLI calls
-it, and may be one that the harness has no hook for.
+`{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}`, `{"transcript": LINE}` and
+`{"aside": LINE}`, of the transcripts that sub-agents have of their own. A LINE is the object that
+stood there, or its text where it was none. An EVENT is what the CLI calls it, and may be one that
+the harness has no hook for. With `"asked": true` in its first line it was a question, whose stream
+is all that there is.
 """
 
 import json
@@ -41,6 +43,8 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     stream: tuple[bytes, ...]
     hooks: tuple[tuple[str, Any], ...]
     transcript: bytes
+    aside: bytes = b""
+    asked: bool = False
 
     def seen(self, harness: Harness) -> list[Seen]:
         """What a harness makes of its output."""
@@ -91,6 +95,7 @@ def load(path: Path) -> Recording:
         stream=tuple(_line(row["stream"]) for row in rows if "stream" in row),
         hooks=tuple((row["hook"], row["payload"]) for row in rows if "hook" in row),
         transcript=b"\n".join(_line(row["transcript"]) for row in rows if "transcript" in row),
+        aside=b"\n".join(_line(row["aside"]) for row in rows if "aside" in row),
     )
 
 

@@ -134,6 +134,30 @@ def test_a_sub_agent_with_a_file_of_its_own_is_kept_apart(place):
     assert place.texts() == ["fix it", "done"]
 
 
+def test_of_the_rollouts_beside_it_only_the_sub_agents_are_its_own(place):
+    """Codex keeps all of them in one folder."""
+
+    def meta(identity, **more):
+        return {"type": "session_meta", "payload": {"id": identity, **more}}
+
+    def said(text):
+        content = [{"type": "output_text", "text": text}]
+        item = {"type": "message", "role": "assistant", "content": content}
+        return {"type": "response_item", "payload": item}
+
+    below = place.path.with_name("rollout-1-below.jsonl")
+    other = place.path.with_name("rollout-2-other.jsonl")
+    compact = {"separators": (",", ":")}
+    for path, records in (
+        (place.path, [meta(SESSION), said("done")]),
+        (below, [meta("a", parent_thread_id=SESSION), said("seen")]),
+        (other, [meta("b", forked_from_id=SESSION), said("elsewhere")]),
+    ):
+        path.write_text("".join(json.dumps(one, **compact) + "\n" for one in records))
+    place.keep()
+    assert [kept.thread for kept in place.archive.all()] == ["", "rollout-1-below"]
+
+
 @pytest.mark.parametrize("point", ["write_from", "replace"])
 def test_killed_at_any_point_it_keeps_each_turn_once(place, monkeypatch, point):
     place.write(asked("one"), answered("m1", "two"))

@@ -63,8 +63,8 @@ class FakeHarness:
     def read_transcript(self, line):
         return ()
 
-    def asides(self, transcript):
-        return ""
+    def asides(self, transcript, session):
+        return None
 
     def holds(self, transcript, prompt):
         return any(prompt.encode() in line for line in transcript)

@@ -42,6 +42,7 @@ REFUSED = ["Opened", "Retried", "Finished"]
 
 ENDS = {
     "text": "clean",
+    "asked": "clean",
     "tool": "clean",
     "failing-tool": "clean",
     "parallel": "clean",

@@ -42,6 +42,8 @@ RETRIED = ["Opened", "Retried", "Finished", "Finished"]
 
 ENDS = {
     "text": "clean",
+    "asked": "clean",
+    "subagent": "clean",
     "tool": "clean",
     "failing-tool": "clean",
     "parallel": "clean",

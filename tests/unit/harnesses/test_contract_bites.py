@@ -10,6 +10,7 @@ import pytest
 
 from rekindle.documents.launch import Command, Exit, Start, Usage
 from rekindle.documents.manifest import Permissions, Persona
+from rekindle.documents.question import ASKED, Answer, Question
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.testing import expected
 from rekindle.testing.harness_contract import HarnessContract
@@ -186,6 +187,91 @@ def terminals(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
     yield "a terminal has no prompt", lambda start: made(replace(start, prompt=""))
 
 
+# What it is asked
+
+
+def asked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    made = harness.ask
+
+    def changed(**more: Any) -> Mapping[str, Any]:
+        return {"ask": lambda question: made(replace(question, **more))}
+
+    def with_words(*words: str) -> Mapping[str, Any]:
+        return {"ask": after(made, lambda one: replace(one, argv=(*one.argv, *words)))}
+
+    def unmarked(one: Command) -> Command:
+        kept = {name: one.environment[name] for name in one.environment if name != ASKED}
+        return replace(one, environment=kept)
+
+    def as_a_word(question: Question) -> Command:
+        found = made(replace(question, instructions=""))
+        return replace(found, argv=(*found.argv, question.instructions))
+
+    def split(question: Question) -> Command:
+        found = made(replace(question, schema=""))
+        return replace(found, argv=(*found.argv, *f"--schema={question.schema}".split()))
+
+    def granting(question: Question) -> Command:
+        try:
+            return made(question)
+        except UnenforceableError:
+            return made(replace(question, persona=Persona()))
+
+    def narrowly(question: Question) -> Command:
+        rules = (question.persona.permissions or Permissions()).allowed_tools or []
+        kept = [rule for rule in rules if rule not in {"Bash", "Write", "Edit"}]
+        if kept != rules:
+            raise UnenforceableError("it", "a tool that writes", hint="grant none")
+        return made(replace(question, persona=Persona()))
+
+    yield "another program is asked", changed(program=("of-my-own",))
+    yield "instructions are dropped", changed(instructions="")
+    yield "a question is unmarked", {"ask": after(made, unmarked)}
+    yield "a question goes on", with_words(f"--resume={OTHER}")
+    yield "a question is a session", with_words(f"--session-id={OTHER}")
+    yield "a question has hooks", with_words("--settings=/scratch/hooks.json")
+    yield "instructions are a word of their own", {"ask": as_a_word}
+    yield "a schema is many words", {"ask": split}
+    yield "whatever is granted is dropped", {"ask": granting}
+    yield "some that write are refused", {"ask": narrowly}
+    yield (
+        "a file for a question that nobody reads",
+        {"ask": after(made, lambda one: replace(one, files={**one.files, "a": "x"}))},
+    )
+
+
+def answering(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    read = harness.answer
+
+    def careless(output: Any) -> Any:
+        lines = [line.decode() for line in output]
+        return read([line.encode() for line in lines])
+
+    def answers(change: Callable[[Answer], Answer | None]) -> Mapping[str, Any]:
+        return {"answer": after(read, lambda found: found and change(found))}
+
+    yield "never an answer", {"answer": lambda output: None}
+    yield "always an answer", {"answer": lambda output: Answer("fine")}
+    yield "an answer raises", {"answer": careless}
+    yield "half an answer", answers(lambda one: replace(one, text=one.text[:3]))
+    yield "an empty answer", answers(lambda one: replace(one, text=""))
+    yield "an answer that cost more", answers(lambda one: replace(one, usd=(one.usd or 0) + 1))
+    yield (
+        "an answer of more tokens",
+        answers(lambda one: replace(one, tokens=(one.tokens or 0) + 1)),
+    )
+    if harness.CAN.resumes:
+        yield (
+            "an answer before its end",
+            {"answer": lambda output: read(output) or unfinished(output)},
+        )
+
+
+def unfinished(output: Any) -> Answer | None:
+    lines = list(output)
+    return Answer(lines[0].decode("utf-8", "replace")) if lines and lines[0].strip() else None
+
+
 # What its hooks are
 
 
@@ -284,7 +370,7 @@ def reading(
     yield "all is said twice", {"read_stream": after(stream, lambda seen: seen * 2)}
     yield "a list", {"read_stream": after(stream, list)}
     yield "bytes that are no text raise", {"read_stream": careless}
-    for kind in sorted({one.exit[0] for one in cases.values()}):
+    for kind in sorted({one.exit[0] for one in cases.values() if one.exit}):
         yield f"{kind} is misjudged", {"classify": after(classify, misjudged(kind))}
     yield "every end is a crash", {"classify": lambda _: Exit("crash", "it ended")}
     yield "an end without words", {"classify": after(classify, lambda one: replace(one, words=""))}
@@ -327,6 +413,7 @@ def mutations() -> Iterator[Mutation]:
                 changes |= dict(those(harness))
         found = {name: {"command": changed} for name, changed in changes.items()}
         found |= dict(hooked(harness)) if harness.CAN.hooks else {}
+        found |= {**dict(asked(harness)), **dict(answering(harness))}
         found |= dict(reading(harness, cases))
         found |= {
             "a name with a space": {"NAME": "a b"},

@@ -44,6 +44,8 @@ REFUSED = ["Opened", "Finished"]
 
 ENDS = {
     "text": "clean",
+    "asked": "clean",
+    "subagent": "clean",
     "tool": "clean",
     "failing-tool": "clean",
     "parallel": "clean",

@@ -48,6 +48,12 @@ def story(folder: Path, harness: Harness, to: Path) -> str:
             for turn in turns_of(written(one, to), harness)
         ]
         told.append(f"=== {one.name}\n" + ("".join(turns) or "(nothing)\n"))
+        if one.aside:
+            path = to / "aside.jsonl"
+            path.write_bytes(one.aside + b"\n")
+            reading = ReadTranscript(str(path), harness, thread="a1")
+            turns = [render(turn) for turn in (*reading.finished(), *reading.rest())]
+            told.append(f"=== {one.name}: beside it\n" + "".join(turns))
     return "\n".join(told)
 
 

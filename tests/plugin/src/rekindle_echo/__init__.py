@@ -28,7 +28,7 @@ from rekindle.documents.launch import (
     Used,
 )
 from rekindle.documents.question import ASKED, Answer, Question
-from rekindle.documents.transcript import Passage
+from rekindle.documents.transcript import Asides, Passage
 from rekindle.errors import UnenforceableError, UsageError
 
 NAME = "echo"
@@ -121,8 +121,8 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
     return ()
 
 
-def asides(transcript: str) -> str:
-    return ""
+def asides(transcript: str, session: str) -> Asides | None:
+    return None
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:
