@@ -1,9 +1,9 @@
 """A simulated host: its clocks, its processes, its faults, and the person who operates it.
 
-The supervisor that runs on it is the real one. Where it would sleep, or wait for a line of its
-agent, the time jumps to whatever happens next; what happens is drawn from a seed. A supervisor that
-is killed is an exception which no flow may catch. The oracle is told of everything, with its true
-cause, and looks after every step.
+The supervisor that runs on it is the real one, and so is the watchdog that looks after it. Where
+the supervisor would sleep, or wait for a line of its agent, the time jumps to whatever happens
+next; what happens is drawn from a seed. A supervisor that is killed is an exception which no flow
+may catch. The oracle is told of everything, with its true cause, and looks after every step.
 
 An agent that works says something every moment. Those lines are not played one by one: they would
 change nothing but the time of the last of them, so that only the last one before anything happens
@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import msgspec
-from oracle import Oracle
+from oracle import NAME, Oracle
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import (
@@ -36,13 +36,12 @@ from rekindle.documents.launch import (
 from rekindle.documents.manifest import Budget, Persona
 from rekindle.errors import AgentError, ProgramMissingError, StoreError, SupervisedError
 from rekindle.flows.keep_running import KeepRunning
+from rekindle.flows.watch_agents import WatchAgents
 from rekindle.flows.world import Agent, InSafeMode, Launching, Noticed, Waits, World
 from rekindle.policy import run as runs
-from rekindle.policy import watch
 from rekindle.policy.settings import Runtime, Settings
 from rekindle.testing.memory import MemoryStore
 
-NAME = "trades"
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 365.25 * 86_400
 
@@ -275,6 +274,9 @@ class Host:
         self.idle_until = 0.0
         self.waits_until = None
         self._queue, self._number = [], 0
+        self.watching = None
+        """The watchdog; None: it is gone as well."""
+        self._will_look = False
         self.cap = scenario.budget
         self.oracle = Oracle(self)
         self.store = Store(self)
@@ -422,9 +424,11 @@ class Host:
             outcome = type(error).__name__
         self.is_up, self.armed = False, ""
         self.oracle.supervisor_ended(outcome)
+        if self.scenario.stays or self.store.folder(NAME).clean_exit.text == "":
+            self.comes_back()
         if self.process is not None and self.process.alive and self.rng.random() < 0.6:
             self.at(self.rng.uniform(0, 5), self.process.dies)  # told to, by its parent's death
-        self.at(self.rng.uniform(1, 15), self.watchdog)
+        self._looks_later()
 
     def agent(self):
         return Agent(
@@ -476,18 +480,45 @@ class Host:
         known = self.true + left
         self.idle_until = min(self.idle_until, known) if self.idle_until > self.true else known
 
-    def watchdog(self):
-        """Somebody who starts supervisors, and goes by what the log says, which may be old."""
-        run = self.store.read(NAME).projection.run
-        facts = watch.Facts(
-            supervised=self.is_up,
-            desired=run.desired,
-            is_over=run.is_over,
-            marker=self.store.folder(NAME).clean_exit.text,
-            said=max(run.began, run.restarted, run.wanted),
-        )
-        if watch.verdict(facts).starts or self.rng.random() < 0.05:
-            self.starts(kept=True)
+    # The watchdog.
+
+    def watchdog_begins(self):
+        """The host's service starts it, and it looks at once."""
+        staying = [NAME] if self.scenario.stays else []
+        self.watching = WatchAgents(self.store, self._watchdog_starts, staying)
+        self.watchdog_looks()
+
+    def watchdog_dies(self):
+        """When it is started again is up to the host's service."""
+        if self.watching is not None:
+            self.watching = None
+            self.at(self.rng.uniform(1, 60), self.watchdog_begins)
+
+    def watchdog_looks(self):
+        if self.watching is not None:
+            self.watching.look([NAME])
+        if not self.is_up:
+            self._looks_later()
+
+    def _looks_later(self):
+        """At its next time; not while a supervisor lives, where it would change nothing."""
+        if self._will_look:
+            return
+        self._will_look = True
+        every = self.scenario.runtime.watch.every
+
+        def looks():
+            self._will_look = False
+            self.watchdog_looks()
+
+        self.at((self.true // every + 1) * every - self.true, looks)
+
+    def _watchdog_starts(self, agent):
+        """It takes a moment to come up, in which somebody may have said something else."""
+        self.oracle.watchdog_starts()
+        self.at(self.rng.uniform(0.1, 1.9), lambda: self.starts(kept=True))
+        self._looks_later()
+        return 4712
 
     def starts(self, *, kept):
         """Somebody starts a supervisor; where there is one, it must find that out by itself."""
@@ -506,7 +537,8 @@ class Host:
 
     def live(self, seconds):
         """So many seconds in the life of an agent, from the first word of its operator."""
-        self.at(1, lambda: self.starts(kept=False))
+        self.watchdog_begins()
+        self.at(20, lambda: self.starts(kept=False))
         self.at(self.rng.expovariate(1 / self.scenario.gap), self.fault)
         self.at(seconds, self._is_over)
         if self.cap is not None and self.cap.hours is not None:
@@ -569,7 +601,12 @@ class Host:
         self.store.folder(NAME).clean_exit.unlink(missing_ok=True)
         asked = events.RestartAsked(ts=self.clock(), fresh=fresh)
         self.says(asked, self.say("running"), fresh=fresh)
-        self.at(self.rng.uniform(1, 15), self.watchdog)
+        if self.scenario.stays:
+            self.comes_back()
+
+    def comes_back(self):
+        """Whom no watchdog looks after, a person does, after a while."""
+        self.at(self.rng.expovariate(1 / HOUR), lambda: self.is_up or self.starts(kept=False))
 
     # What befalls it.
 
@@ -774,6 +811,7 @@ def _supervisor_is_killed(host, rng):
 
 
 def _everything_is_killed(host, rng):
+    host.watchdog_dies()
     if host.process is not None:
         host.process.dies(-9)
     if host.is_up:
@@ -793,6 +831,7 @@ def _supervisors_are_killed(host, rng):
 
 
 def _reboots(host, rng):
+    host.watchdog_dies()
     if host.process is not None:
         host.process.dies(-9)
     host.true += rng.uniform(5, 600)
@@ -820,8 +859,17 @@ def _is_stopped_by_operator(host, rng):
 
 
 def _watchdogs_race(host, rng):
-    host.watchdog()
+    """One that had looked before starts a supervisor when somebody has said something else."""
+    host.watchdog_looks()
     host.starts(kept=True)
+
+
+def _marks(host, rng):
+    """A person's own `.clean-exit`; one that is older than their last word; or none any more."""
+    host.store.folder(NAME).clean_exit.text = rng.choice(["", "1 done\n", None])
+    if rng.random() < 0.5:
+        host.at(0, lambda: _supervisor_is_killed(host, rng))
+    host.comes_back()
 
 
 def _program_is_missing(host, rng):
@@ -878,5 +926,6 @@ FAULTS = {
     "restart": lambda host, rng: host.restart(),
     "restart --fresh": lambda host, rng: host.restart(fresh=True),
     "race": _watchdogs_race,
+    "marker": _marks,
     "missing": _program_is_missing,
 }

@@ -9,6 +9,7 @@ from collections import deque
 
 from rekindle.documents import event as events
 
+NAME = "trades"
 AT_ONCE = 5.0
 """Seconds within which whatever is done at once must have been done."""
 CRASHES = {"crash", "hang", "resume-failed"}
@@ -20,6 +21,8 @@ MAY_LINGER = 60.0
 """Seconds that a program which has given its account may take to exit."""
 MAY_TAKE = 10.0
 """Seconds that one which was asked to end may take."""
+COMES_UP = 2.0
+"""Seconds that a supervisor which is started may take."""
 
 
 class Violation(AssertionError):  # noqa: N818 - it is one of a promise, not an error of ours
@@ -44,7 +47,7 @@ class Oracle:
         self._spent = self._unsure_spent = self._last_turn = 0
         self._turns = []
         self._stop_by = None
-        self._due = None
+        self._due = self._supervisor_due = None
         self._forget()
         self._new_cycle()
         self._freed_at = 0.0
@@ -85,7 +88,7 @@ class Oracle:
 
     def supervisor_ended(self, outcome):
         self.remember(f"the supervisor ends: {outcome}")
-        self._due = self._stop_by = None
+        self._due = self._stop_by = self._supervisor_due = None
         if outcome == "killed":
             fresh = [tokens for when, tokens in self._turns if self._host.mono - when < AT_ONCE]
             self._unsure_spent += sum(fresh)
@@ -95,6 +98,18 @@ class Oracle:
             self.require(
                 self._desired == "stopped" or self._host.signals, "a supervisor ended unasked"
             )
+
+    def watchdog_starts(self):
+        """The watchdog starts a supervisor."""
+        self.remember("the watchdog starts a supervisor")
+        self.require(not self._host.is_up, "the watchdog starts a second supervisor")
+        self.require(self._is_wanted(), "the watchdog starts against somebody's word")
+
+    def _is_wanted(self):
+        """Whether the watchdog has to look after it: nobody's word is against that."""
+        is_marked = self._host.store.folder(NAME).clean_exit.text == ""
+        is_to_run = self._desired == "running" and not self._over
+        return is_to_run and not is_marked and not self._host.scenario.stays
 
     def starts(self, session, *, resumes):
         """A process is about to be started."""
@@ -432,6 +447,7 @@ class Oracle:
         """Nothing could be done meanwhile: what is due is due a moment later."""
         if self._stop_by is not None:
             self._stop_by = max(self._stop_by, self._host.true + 3 * MAY_TAKE)
+        self._supervisor_due = None
         self._expect()
 
     def clock_was_set(self):
@@ -467,6 +483,7 @@ class Oracle:
 
     def look(self):
         host = self._host
+        self._look_for_supervisor()
         if host.store.full:
             return
         if self._due is not None and host.is_up and not host.signals:
@@ -476,6 +493,17 @@ class Oracle:
         process = host.process
         if process is not None and process.alive and host.is_up:
             self._look_at(process)
+
+    def _look_for_supervisor(self):
+        """There is one, from the first moment on at which the watchdog can look."""
+        host = self._host
+        is_missed = not host.is_up and self._is_wanted() and not host.store.full
+        if not is_missed or host.watching is None:
+            self._supervisor_due = None
+        elif self._supervisor_due is None:
+            self._supervisor_due = host.true + self._watch.every + COMES_UP
+        else:
+            self.require(host.true <= self._supervisor_due, "nobody starts its supervisor")
 
     def _look_at(self, process):
         """A hang is ended in its time; what only looks like one is told of in its time."""

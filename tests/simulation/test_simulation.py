@@ -1,8 +1,9 @@
 """Agents for many years, on simulated hosts where everything goes wrong that can.
 
-The supervisor is the real one: policy, `KeepRunning`, `RunCycle`, `Launch`, `Follow`. The host and
-its faults are drawn from a seed (`host.py`), the settings of each agent as well (`scenarios.py`),
-and an oracle that knows the true causes looks after every step (`oracle.py`).
+The supervisor is the real one: policy, `KeepRunning`, `RunCycle`, `Launch`, `Follow`; so is the
+watchdog, `WatchAgents`. The host and its faults are drawn from a seed (`host.py`), the settings of
+each agent as well (`scenarios.py`), and an oracle that knows the true causes looks after every step
+(`oracle.py`).
 
 A violation names its seed. The same life is lived again, alone, by
 
