@@ -646,6 +646,14 @@ def _ends_often(cause, most, least=0):
     return befalls
 
 
+def _window_fills_up(host, rng):
+    """And the one of the next launch, or of the one after that."""
+    if one := _works(host):
+        others = rng.choice([[], [], ["crash"], ["overload"], ["interrupted"]])
+        host.next_ends.extend([*others, "context-full"] if rng.random() < 0.6 else others)
+        one.ends("context-full")
+
+
 def _hangs(*, busy):
     def befalls(host, rng):
         if one := _works(host):
@@ -900,7 +908,7 @@ FAULTS = {
     "turn": _turn,
     "last turn": _last_turn,
     "broken session": _session_breaks,
-    "full window": _ends_often("context-full", 1),
+    "full window": _window_fills_up,
     "costly": _ends_often("costly", 1),
     "somebody interrupts": _ends_often("interrupted", 4),
     "overload": _outage("overload"),

@@ -60,7 +60,9 @@ class Oracle:
         self._row = self._lost = self._limit_row = 0
         self._crashes = []
         self._blurred = False
-        self._last = self._before = ""
+        self._last = ""
+        self._full = 0
+        """Windows that filled up since it last ran well."""
         self._ended_at = -1e9
         self._pause = (0.0, 0.0)
         self._reset = None
@@ -127,8 +129,7 @@ class Oracle:
             self._last not in PERSON, f"a launch that only a person can mend: {self._last}"
         )
         self.require(self._last != "clean", "a launch although it was done")
-        full_twice = self._last == "context-full" == self._before
-        self.require(not full_twice, "a launch after two windows in a row that filled up")
+        self.require(not self._is_full_again(), "a launch after two windows that filled up")
         self.require(self._limits.wait or self._last != "limit", "a limit was waited for")
         if not self._blurred:
             self.require(
@@ -287,11 +288,14 @@ class Oracle:
         reason = (
             self._last in PERSON
             or crashes >= self._restart.max_crashes
-            or (self._last == "context-full" == self._before)
+            or self._is_full_again()
             or (self._last == "clean" and self._host.scenario.stays)
         )
         self.require(reason, f"safe mode without a reason: {event.why} after {self._last}")
         self._safe, self._due = True, None
+
+    def _is_full_again(self):
+        return self._last == "context-full" and self._full > 1
 
     def _counted(self, late=0.0):
         """Crashes within the window."""
@@ -368,8 +372,10 @@ class Oracle:
         if seconds >= limits.healthy_after:
             self._row = self._lost = 0
             self._crashes = []
+            self._full = 0
             self._blurred = self._blurred and cause == "lost"
-        self._before, self._last = self._last, cause
+        self._last = cause
+        self._full += cause == "context-full"
         self._ended_at, self._pause, self._reset = host.true, (0.0, 0.0), None
         if cause in CRASHES:
             self._crashes.append(host.true)
