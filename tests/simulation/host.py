@@ -688,14 +688,18 @@ def _calls(host, rng):
         return
     call = f"call-{host.faults}"
     one.now_is(chatters=False, call_since=host.mono, background=rng.random() < 0.5)
-    one.sign(Called("Bash", call))
-    host.at(rng.uniform(60, 3 * HOUR), lambda: _returns(one, call))
+    # Told with the turn that it is of, or without.
+    is_of_turn = rng.random() < 0.5
+    one.sign(Called("Bash", call), *([_used(host)] if is_of_turn else []))
+    is_lost = is_of_turn and rng.random() < 0.5
+    host.at(rng.uniform(60, 3 * HOUR), lambda: _returns(one, call, is_lost=is_lost))
 
 
-def _returns(one, call):
+def _returns(one, call, *, is_lost):
+    """Where the report of its end is lost, that the model goes on shows it as well."""
     if one.alive:
         one.now_is(call_since=None, background=False, chatters=True, excused_at=one.host.mono)
-        one.sign(Returned(call))
+        one.sign(_used(one.host) if is_lost else Returned(call))
 
 
 def _works_in_background(host, rng):
@@ -725,10 +729,14 @@ def _finishes(*, exits):
 def _turn(host, rng):
     """A turn of the model, which costs."""
     if one := _works(host):
-        tokens = rng.randint(1_000, 60_000)
-        host.oracle.spends(tokens)
-        usage = Usage(tokens - 500, None, "reported", "model", written=500)
-        one.sign(Used(usage, turn=f"turn-{host.faults}"))
+        one.sign(_used(host))
+
+
+def _used(host):
+    tokens = host.rng.randint(1_000, 60_000)
+    host.oracle.spends(tokens)
+    usage = Usage(tokens - 500, None, "reported", "model", written=500)
+    return Used(usage, turn=f"turn-{host.true}")
 
 
 def _last_turn(host, rng):

@@ -53,6 +53,9 @@ class Watched:
         """In tokens, by our own estimate; for who tells nothing else."""
         self.calls: dict[str, float] = {}
         """The tool calls that go on, and since when."""
+        self._turn = ""
+        self._of_turns: set[str] = set()
+        """Those of them whose turn was told of."""
 
     def take(self, seen: Seen, now: float) -> None:
         if isinstance(seen, Telling):
@@ -68,6 +71,7 @@ class Watched:
                 self.read_and_said += tokens.estimate(seen.text)
             case Used():
                 self.usage = seen.usage
+                self._goes_on(seen.turn)
             case Refused():
                 self.refused = seen
             case Finished():
@@ -75,6 +79,17 @@ class Watched:
                 self.calls.clear()
             case _:
                 pass
+
+    def _goes_on(self, turn: str) -> None:
+        """The model has made a turn: it was told how all calls of the turns before had ended.
+
+        Else one whose end was never reported would seem to go on for ever. What was called since
+        the last turn may be of this one, which may come in several pieces.
+        """
+        if not turn or turn != self._turn:
+            for call in self._of_turns:
+                self.calls.pop(call, None)
+        self._turn, self._of_turns = turn, set(self.calls)
 
 
 class Follow:

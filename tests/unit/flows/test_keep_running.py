@@ -346,10 +346,29 @@ def test_a_restart_of_a_run_that_is_over_begins_a_new_one(life):
 def test_a_budget_is_not_kept_to_within_a_tool_call(life):
     life.facts = {"budget": Budget(tokens=100)}
     asked = []
-    shown = (Called("Bash", "c"), used(150), 60, lambda: asked.extend(life.asked), Returned("c"))
+
+    def look():
+        asked.extend(life.asked or ["still calling"])
+
+    shown = (Called("Bash", "c"), used(150), 60, look, Returned("c"))
     life.plays = [("crash", *shown, 10)]
     assert life.run() == "budget"
-    assert (asked, life.asked) == ([], ["ask"])
+    assert (asked, life.asked) == (["still calling"], ["ask"])
+
+
+def test_a_call_whose_end_was_lost_is_over_when_the_model_goes_on(life):
+    """Neither the budget nor a hang waits for it any more; calls of one turn belong together."""
+    turn = Used(Usage(400, None, "reported", "m", 100), "one")
+    again = Used(Usage(400, None, "reported", "m", 100), "two")
+    life.facts["budget"] = Budget(tokens=1_000)
+    life.plays = [("crash", Called("Bash", "c1"), turn, Called("Bash", "c2"), turn, 60, again, 60)]
+    assert life.run() == "budget"
+    life.facts.clear()
+    life.runtime = Runtime(watch=Watch(silence=Duration(60)))
+    life.plays = [("crash", Called("Bash", "c1"), turn, again, 300), ("clean",)]
+    life.restarts()
+    assert life.run() == "clean"
+    assert "hang" in [one.exit for one in life.logged(events.LaunchEnded)]
 
 
 def test_a_hang_is_ended_in_its_time_and_a_long_call_is_not(life):
