@@ -51,7 +51,7 @@ class Oracle:
         self._forget()
         self._new_cycle()
         self._freed_at = 0.0
-        self._clock_was_set = self._disk_was_full = False
+        self._disk_was_full = False
 
     # Accounts.
 
@@ -155,10 +155,6 @@ class Oracle:
             )
 
     def _is_the_right_session(self, session, *, resumes):
-        if self._host.scenario.stays and self._clock_was_set:
-            # Known: only hooks tell of a session on a person's screen, and one that reports by a
-            # clock that was set back is taken for an older report.
-            return
         if self._fresh or self._must_be_fresh or not self._session:
             self.require(not resumes, "a fresh session was due")
         else:
@@ -457,7 +453,7 @@ class Oracle:
         self._expect()
 
     def clock_was_set(self):
-        self._blurred = self._clock_was_set = True
+        self._blurred = True
         self._expect()
 
     def disk_is_full(self):

@@ -116,7 +116,7 @@ class Follow:
         self._sign_at = self._folded_at = self._looked_at = now
         self._transcript = ""
         self._grown = 0
-        self._active: object = None
+        self._heard: object = None
         self._counted_to = 0
         """How far the transcript's turns have been counted."""
         self._find_transcript()
@@ -211,8 +211,8 @@ class Follow:
         life = known.lives.get(self._origin.session or self._watched.opened)
         self._transcript = life.transcript if life is not None else ""
         self._weigh(life)
-        if known.last_active != self._active:
-            self._active = known.last_active
+        if known.heard != self._heard:
+            self._heard = known.heard
             self._sign(now)
 
     def _note_spending(

@@ -17,7 +17,7 @@ from rekindle.flows.launch import Launch
 from rekindle.flows.world import Agent, Fell, Launching, World
 from rekindle.policy import limits, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
-from rekindle.policy.fold import Projection
+from rekindle.policy.fold import Heard, Projection
 from rekindle.policy.restart import LOST
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import ORPHAN_SECONDS, STOP_SECONDS
@@ -73,7 +73,7 @@ class RunCycle:
                     opened=bool(reported) or not self._agent.harness.CAN.launch_hooks,
                     words=found.words,
                     swept=swept,
-                    seconds=_worked(one, known.last_active),
+                    seconds=_worked(one, known.heard),
                     run_usd=spent.usd,
                     run_tokens=spent.tokens,
                     unpriced=spent.unpriced + self._is_unpriced(),
@@ -244,8 +244,8 @@ def _resets_at(found: Exit, now: datetime) -> int | None:
     return int(told.timestamp()) + 1 if told else None
 
 
-def _worked(one: Attempt, active: datetime | None) -> float:
+def _worked(one: Attempt, heard: Heard) -> float:
     """How long a launch has worked whose end nobody saw: up to its last sign of life."""
-    if one.began is None or active is None:
+    if one.began is None or heard.seq < one.seq:
         return 0.0
-    return max(0.0, (active - one.began).total_seconds())
+    return max(0.0, heard.at - one.began.timestamp())
