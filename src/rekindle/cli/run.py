@@ -17,14 +17,15 @@ from rekindle.wiring.run import keep_running
 INTERRUPTED = 130
 _WIDTH = 96
 _HINTS = {
-    "limit": "when the limit has passed, `rekindle run` goes on where it was",
-    "overload": "try again later: `rekindle run` goes on where it was",
-    "network": "when the network is back, `rekindle run` goes on where it was",
-    "auth": "log the agent's CLI in, or mend its key, then `rekindle run` goes on",
-    "billing": "pay, or raise the spend limit, then `rekindle run` goes on",
-    "budget": "raise `budget:` and `rekindle run` goes on; `rekindle restart` begins a new one",
+    "limit": "when the limit has passed, `rekindle run {name}` goes on where it was",
+    "overload": "try again later: `rekindle run {name}` goes on where it was",
+    "network": "when the network is back, `rekindle run {name}` goes on where it was",
+    "auth": "log the agent's CLI in, or mend its key, then `rekindle run {name}` goes on",
+    "billing": "pay, or raise the spend limit, then `rekindle run {name}` goes on",
+    "budget": "raise `budget:` and `rekindle run {name}` goes on;"
+    " `rekindle restart {name}` begins a new one",
     "context-full": "the work does not fit one window: make the task or the relay smaller",
-    "crash": "`rekindle events` shows what happened; `rekindle run` tries again",
+    "crash": "`rekindle events -a {name}` shows what happened; `rekindle run {name}` tries again",
 }
 
 
@@ -74,13 +75,20 @@ def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:
         return 0
     if outcome.kind == "interrupted":
         if not silent:
-            click.echo(f"{name}: stopped; `rekindle run {name}` goes on where it was")
+            click.echo(f"{name}: {_goes_on(name, outcome)}")
         return INTERRUPTED
     words = outcome.words or (outcome.last.words if outcome.last else "") or outcome.kind
     raise AgentError(
         f"{name} stopped before cycle {outcome.cycle} was done: {words}",
-        hint=_HINTS.get(outcome.kind, "`rekindle events` shows what happened"),
+        hint=_HINTS.get(outcome.kind, _HINTS["crash"]).format(name=name),
     )
+
+
+def _goes_on(name: str, outcome: Outcome) -> str:
+    if outcome.safe:
+        # The next run would be in safe mode again.
+        return f"stopped, in safe mode ({outcome.safe}): `rekindle restart {name}` goes on"
+    return f"stopped; `rekindle run {name}` goes on where it was"
 
 
 def _while_read(tell: Callable[[Report], None]) -> Callable[[Report], None]:

@@ -30,6 +30,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """`clean`, `unwanted`, or what stands in the way."""
     last: Exit | None
     words: str = ""
+    safe: str = ""
+    """Why it is in safe mode, which it was ended in; empty: it is not."""
 
 
 class KeepRunning:
@@ -159,7 +161,7 @@ class KeepRunning:
         if move.outcome not in {"done", "stopped"}:
             self._world.notify(move.outcome, move.words)
         kind = {"done": "clean", "stopped": "interrupted"}.get(move.outcome, move.outcome)
-        return Outcome(number, kind, self._cycle.last, move.words)
+        return Outcome(number, kind, self._cycle.last, move.words, self._safe())
 
     def _interrupted(self, number: int) -> Outcome:
         if self._world.by_hand():
@@ -168,7 +170,12 @@ class KeepRunning:
             run = self._cycle.known().run
             said = self._cycle.append(policy.say(run, "stopped", self._world.clock()))
             self._mark_clean_exit(said.seq, "stopped")
-        return Outcome(number, "interrupted", self._cycle.last)
+        return Outcome(number, "interrupted", self._cycle.last, safe=self._safe())
+
+    def _safe(self) -> str:
+        # Only looked at, nothing folded: a disk that is full must not stand in the way of an end.
+        run = self._world.store.read(self._agent.name).projection.run
+        return (run.safe.words or run.safe.why) if run.is_safe else ""
 
     def _mark_clean_exit(self, seq: int, outcome: str) -> None:
         """`seq` is as far as we knew the log: the operator's later word makes the marker void."""
