@@ -343,10 +343,10 @@ class Oracle:
     def _keep_session(self, event, process, cause):
         """Which session the next launch has to work on."""
         if process is None:
-            # A program that is not there brings no session back either.
-            self._failed_resumes += event.resumes and cause in CRASHES
-            self._must_be_fresh = self._failed_resumes >= 2
-            self._session = self._session if event.resumes else ""
+            # Where nothing was started, no session has failed to come back.
+            self._must_be_fresh = False
+            if not event.resumes:
+                self._session, self._failed_resumes = "", 0
             return
         if process.resumes:
             failed = not process.opened or cause == "resume-failed"

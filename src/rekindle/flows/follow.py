@@ -119,6 +119,8 @@ class Follow:
         self._heard: object = None
         self._counted_to = 0
         """How far the transcript's turns have been counted."""
+        self._noted_turns = 0
+        """Up to which turn its spending is in the log."""
         self._find_transcript()
         self._vitals: Vitals | None = None
         self._noticed = ""
@@ -220,16 +222,19 @@ class Follow:
     ) -> None:
         """Kept as it goes: who kills the supervisor must not make the spending forgotten."""
         spent, before = self._meter.spent(), known.run.spent_of_run()
-        if (spent.usd, spent.tokens) != (before.usd, before.tokens):
-            append(
-                events.SpendNoted(
-                    ts=self._world.clock(),
-                    launch=self._origin.launch,
-                    tokens=spent.tokens,
-                    usd=spent.usd,
-                    unpriced=spent.unpriced,
-                )
+        is_new = self._meter.turns != self._noted_turns
+        if not is_new and not budget.is_news(before, spent, self._agent.budget):
+            return
+        append(
+            events.SpendNoted(
+                ts=self._world.clock(),
+                launch=self._origin.launch,
+                tokens=spent.tokens,
+                usd=spent.usd,
+                unpriced=spent.unpriced,
             )
+        )
+        self._noted_turns = self._meter.turns
 
     def _weigh(self, life: Life | None) -> None:
         """Its start hook waits for this, before the model is asked anything."""

@@ -134,7 +134,7 @@ class RunCycle:
         except RekindleError as error:
             # Nothing was started: an open launch would be taken for a session to go on with.
             with suppress(StoreError):  # then the next run finds it open, and settles it
-                self._ended(number, launch, Exit("crash", str(error)), swept=0)
+                self._ended(number, launch, Exit("crash", str(error)), swept=0, started=False)
             if isinstance(error, ProgramMissingError):
                 error.hint = error.hint or self._agent.harness.INSTALL
             raise
@@ -198,7 +198,9 @@ class RunCycle:
         )
         return primer.render(composed)
 
-    def _ended(self, number: int, launch: Launch, found: Exit, *, swept: int) -> None:
+    def _ended(
+        self, number: int, launch: Launch, found: Exit, *, swept: int, started: bool = True
+    ) -> None:
         watched, start = launch.watched, launch.start
         usage = launch.usage()
         if usage is not None and watched.finished is not None:
@@ -218,6 +220,7 @@ class RunCycle:
                 session=start.session or watched.opened,
                 exit=found.kind,
                 resumes=start.resumes,
+                started=started,
                 opened=opened or ran,
                 words=found.words,
                 hint=found.hint,

@@ -65,6 +65,7 @@ class Attempt(msgspec.Struct, frozen=True):
     exit: str = ""
     """How it ended; empty: it runs, or its supervisor went before it."""
     ended: datetime | None = None
+    started: bool = True
     opened: bool = False
     words: str = ""
     resets_at: int | None = None
@@ -127,6 +128,7 @@ def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
             session=known.session or event.session,
             exit=event.exit,
             ended=event.ts,
+            started=event.started,
             opened=event.opened,
             words=event.words,
             resets_at=event.resets_at,
@@ -136,11 +138,13 @@ def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
 
 def _end(event: events.LaunchEnded) -> tuple[object, ...]:
     """What is compared where a launch was ended twice, so that the order never decides."""
-    return event.ts, event.exit, event.words, event.resets_at or 0, event.seconds, event.opened
+    more = (event.seconds, event.started, event.opened)
+    return event.ts, event.exit, event.words, event.resets_at or 0, *more
 
 
 def _end_of(known: Attempt) -> tuple[object, ...]:
-    return known.ended, known.exit, known.words, known.resets_at or 0, known.seconds, known.opened
+    more = (known.seconds, known.started, known.opened)
+    return known.ended, known.exit, known.words, known.resets_at or 0, *more
 
 
 def of_cycle(attempts: Attempts, cycle: int) -> dict[str, Attempt]:

@@ -343,6 +343,27 @@ def test_a_restart_of_a_run_that_is_over_begins_a_new_one(life):
     assert life.known.spent_of_run().tokens == 0
 
 
+def test_spending_is_noted_turn_by_turn_and_where_it_grew(life):
+    """A turn that is told in many pieces is no news each time."""
+
+    def piece(turn, tokens):
+        return Used(Usage(tokens, None, "reported", "m"), turn)
+
+    pieces = [one for tokens in range(10_000, 10_050) for one in (piece("one", tokens), 5)]
+    life.plays = [("clean", *pieces, piece("two", 10_000), 5, piece("two", 15_000), 5)]
+    assert life.run() == "clean"
+    assert [one.tokens for one in life.logged(events.SpendNoted)] == [10_000, 20_049, 25_049]
+    assert life.logged(events.LaunchEnded)[-1].run_tokens == 25_049
+
+
+def test_a_program_that_is_missing_is_no_session_that_cannot_be_brought_back(life):
+    """The CLI is being updated: when it is there again, the same session goes on."""
+    missing = ProgramMissingError("fake", "No such file or directory")
+    life.plays = [("crash", 5), *[(missing,)] * 3, ("clean",)]
+    assert life.run() == "clean"
+    assert life.resumed == [False, True, True, True, True]
+
+
 def test_a_budget_is_not_kept_to_within_a_tool_call(life):
     life.facts = {"budget": Budget(tokens=100)}
     asked = []
