@@ -46,8 +46,9 @@ _MENDS = {
     "--once", is_flag=True, help="End where it would wait for what is outside, or need a person."
 )
 @click.option("--kept", is_flag=True, hidden=True, help="Go on with what was said before.")
+@click.option("--said", is_flag=True, hidden=True, help="Your word stands in the log already.")
 @as_json
-def run(agent: str | None, once: bool, kept: bool, as_json: bool) -> int:
+def run(agent: str | None, once: bool, kept: bool, said: bool, as_json: bool) -> int:
     """Run AGENT, and keep it alive until its work is done.
 
     A process that crashes or hangs is started again in the same session, after everything that it
@@ -58,7 +59,7 @@ def run(agent: str | None, once: bool, kept: bool, as_json: bool) -> int:
     """
     project, store, name = open_agent(agent)
     tell = _as_lines if as_json else _for_people(name)
-    outcome = keep_running(project, store, name, _while_read(tell), once=once, kept=kept)
+    outcome = keep_running(project, store, name, _while_read(tell), once=once, kept=kept, said=said)
     if as_json:
         print_json({"report": "outcome", "outcome": outcome})
     return _ended(name, outcome, silent=as_json)

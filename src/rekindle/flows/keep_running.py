@@ -38,11 +38,21 @@ class KeepRunning:
     """The supervisor of one agent."""
 
     def __init__(
-        self, agent: Agent, world: World, *, once: bool = False, kept: bool = False
+        self,
+        agent: Agent,
+        world: World,
+        *,
+        once: bool = False,
+        kept: bool = False,
+        said: bool = False,
     ) -> None:
-        """`once`: end instead of waiting; `kept`: go on with what the operator has said before."""
+        """`once`: end instead of waiting; `kept`: go on with what the operator has said before.
+
+        `said`: the operator has just said it, in the log. Said only here, it would come after
+        whatever was said while we were being started, and overrule it.
+        """
         self._agent, self._world = agent, world
-        self._once, self._kept = once, kept
+        self._once, self._kept, self._said = once, kept, said or kept
         self._cycle = RunCycle(agent, world)
         self._waited_after = 0
         self._has_launched = False
@@ -52,7 +62,7 @@ class KeepRunning:
         with self._world.store.supervising(self._agent.name):
             known = self._cycle.known()
             # Looked at under the lock: since whoever started us had looked, it may have changed.
-            if self._kept and (known.run.desired != "running" or known.run.is_over):
+            if self._said and (known.run.desired != "running" or known.run.is_over):
                 return Outcome(known.cycle, "unwanted", None)
             self._cycle.settle()
             self._begin()
@@ -86,7 +96,7 @@ class KeepRunning:
         folder.clean_exit.unlink(missing_ok=True)
         now = self._world.clock()
         said: list[events.AnyEvent] = []
-        if not self._kept:
+        if not self._said:
             said.append(policy.say(run, "running", now))
         if self._once:
             said.append(events.RestartAsked(ts=now))

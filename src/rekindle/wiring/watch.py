@@ -18,9 +18,11 @@ from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.system import disk, tmux
 from rekindle.system.processes import Interruption, Processes
-from rekindle.wiring.store import open_store
+from rekindle.wiring.store import HARNESSES, open_store
 
 TMUX_SESSION = "rekindle"
+SAID = "--said"
+"""The option of a supervisor whose operator's word stands in the log already."""
 
 
 def supervisor(name: str, *words: str) -> list[str]:
@@ -31,7 +33,7 @@ def supervisor(name: str, *words: str) -> list[str]:
 
 def start(project: Project, store: FileStore, name: str) -> int:
     """Start a supervisor that goes on without us; its words go to run/output.log."""
-    return _start(project, store, supervisor(name), name, {})
+    return _start(project, store, supervisor(name, SAID), name, {})
 
 
 def start_kept(project: Project, store: FileStore, name: str) -> int:
@@ -54,7 +56,20 @@ def _start(
 
 def start_in_tmux(project: Project, name: str) -> None:
     """A window for the agent, in a tmux session of ours; whoever attaches can look at it."""
-    tmux.new_window(TMUX_SESSION, name, str(project.path), supervisor(name))
+    tmux.new_window(
+        TMUX_SESSION, name, str(project.path), supervisor(name, SAID), _given(project, name)
+    )
+
+
+def _given(project: Project, name: str) -> dict[str, str]:
+    """What of our environment the agent is given, and what its entry takes over by name."""
+    entry = project.manifest.agents[name]
+    harness = HARNESSES.get(entry.harness)
+    own = (value.removeprefix("$") for value in (entry.env or {}).values())
+    named = {key: os.environ[key] for key in own if key in os.environ}
+    passed, never = (harness.PASSED_ON, harness.NEVER_PASSED_ON) if harness else ((), ())
+    # The window's terminal is tmux's own.
+    return {**environment.allowed(os.environ, passed, (*never, "TERM", "COLORTERM")), **named}
 
 
 def remember(store: FileStore, name: str, harness: Harness) -> None:

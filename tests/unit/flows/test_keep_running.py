@@ -364,6 +364,19 @@ def test_a_program_that_is_missing_is_no_session_that_cannot_be_brought_back(lif
     assert life.resumed == [False, True, True, True, True]
 
 
+def test_what_is_said_while_a_supervisor_comes_up_is_the_later_word(life):
+    """Who started it has said so in the log: it says nothing itself, which would overrule it."""
+    life.store.create("a")
+    life.says("running")
+    life.says("stopped")
+    assert life.run(said=True) == "unwanted"
+    assert life.known.desired == "stopped"
+    life.says("running")
+    life.plays = [("clean",)]
+    assert life.run(said=True) == "clean"
+    assert len(life.logged(events.DesiredSaid)) == 3
+
+
 def test_a_budget_is_not_kept_to_within_a_tool_call(life):
     life.facts = {"budget": Budget(tokens=100)}
     asked = []
