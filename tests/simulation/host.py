@@ -36,7 +36,7 @@ from rekindle.documents.launch import (
 from rekindle.documents.manifest import Budget, Persona
 from rekindle.errors import AgentError, ProgramMissingError, StoreError, SupervisedError
 from rekindle.flows.keep_running import KeepRunning
-from rekindle.flows.watch_agents import WatchAgents
+from rekindle.flows.watch_agents import Around, WatchAgents
 from rekindle.flows.world import Agent, InSafeMode, Launching, Noticed, Waits, World
 from rekindle.policy import run as runs
 from rekindle.policy.settings import Runtime, Settings
@@ -485,7 +485,14 @@ class Host:
     def watchdog_begins(self):
         """The host's service starts it, and it looks at once."""
         staying = [NAME] if self.scenario.stays else []
-        self.watching = WatchAgents(self.store, self._watchdog_starts, staying)
+        around = Around(
+            start=self._watchdog_starts,
+            last_words=lambda agent: "",
+            notify=lambda agent, words: (),
+            clock=self.clock,
+            limits=(self.scenario.given or self.scenario.runtime).restart,
+        )
+        self.watching = WatchAgents(self.store, around, staying)
         self.watchdog_looks()
 
     def watchdog_dies(self):
@@ -496,6 +503,7 @@ class Host:
 
     def watchdog_looks(self):
         if self.watching is not None:
+            self.oracle.watchdog_looks()
             self.watching.look([NAME])
         if not self.is_up:
             self._looks_later()

@@ -52,6 +52,9 @@ class Oracle:
         self._new_cycle()
         self._freed_at = 0.0
         self._disk_was_full = False
+        self._in_vain = (0, 0.0)
+        """How often the watchdog has started it without a word in the log, and when it last did."""
+        self._clock_set_at = 0.0
 
     # Accounts.
 
@@ -106,6 +109,20 @@ class Oracle:
         self.remember("the watchdog starts a supervisor")
         self.require(not self._host.is_up, "the watchdog starts a second supervisor")
         self.require(self._is_wanted(), "the watchdog starts against somebody's word")
+        host, (times, began) = self._host, self._in_vain
+        is_early = host.true - began < self._rest() - 0.01
+        self.require(self._clock_set_at > began or not is_early, "it is tried again too soon")
+        self._in_vain = (times + 1, host.true)
+
+    def watchdog_looks(self):
+        if self._host.is_up:
+            self._in_vain = (0, 0.0)
+
+    def _rest(self):
+        """How long one is left alone that was started, and of which nothing came."""
+        times, _ = self._in_vain
+        limits = self._restart
+        return min(limits.cooldown * 2.0 ** (times - 1), limits.max_cooldown) if times else 0.0
 
     def _is_wanted(self):
         """Whether the watchdog has to look after it: nobody's word is against that."""
@@ -222,6 +239,7 @@ class Oracle:
     # What is in the log.
 
     def logged(self, event, run):
+        self._in_vain = (0, 0.0)
         match event:
             case events.DesiredSaid():
                 self._said(event)
@@ -454,6 +472,8 @@ class Oracle:
 
     def clock_was_set(self):
         self._blurred = True
+        self._clock_set_at = self._host.true
+        self._supervisor_due = None
         self._expect()
 
     def disk_is_full(self):
@@ -503,7 +523,10 @@ class Oracle:
         if not is_missed or host.watching is None:
             self._supervisor_due = None
         elif self._supervisor_due is None:
-            self._supervisor_due = host.true + self._watch.every + COMES_UP
+            _, began = self._in_vain
+            more = self._rest() if self._clock_set_at > began else 0.0
+            rested = max(host.true, began + self._rest()) + more
+            self._supervisor_due = rested + self._watch.every + COMES_UP
         else:
             self.require(host.true <= self._supervisor_due, "nobody starts its supervisor")
 

@@ -154,7 +154,9 @@ def test_another_answer_to_silence(monkeypatch, place, answer):
 
 OF_WATCHDOGS = tuple(
     scenario(
-        {"kill -9": 3, "kill all": 2, "reboot": 1, "marker": 3, "clean": 2, "turn": 4} | OPERATOR,
+        {"kill -9": 3, "kill all": 2, "reboot": 1, "marker": 3, "clean": 2, "turn": 4}
+        | {"full disk": 2}
+        | OPERATOR,
         budget=Budget(tokens=300_000),
         stays=stays,
     )

@@ -18,7 +18,6 @@ from rekindle.wiring import watch
 _PATIENCE_SECONDS = 10.0
 _SETTLING_SECONDS = 0.5
 _LOOK_SECONDS = 0.05
-_LAST_LINES = 3
 _MEANWHILE = "was stopped meanwhile, and stays so"
 
 
@@ -92,7 +91,7 @@ def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
             if time.monotonic() > settled:
                 return {"state": f"started; {failed[-1]}"} if failed else {}
         time.sleep(_LOOK_SECONDS)
-    return {} if settled else {"error": _last_words(store, name)}
+    return {} if settled else {"error": watch.last_words(store, name)}
 
 
 def _held_back(known: Projection) -> str:
@@ -104,15 +103,6 @@ def _held_back(known: Projection) -> str:
     if tried and (waits := run.waits(tried.seq)):
         return f"waits until {waits.until.astimezone():%Y-%m-%d %H:%M} ({waits.why})"
     return ""
-
-
-def _last_words(store: FileStore, name: str) -> str:
-    output = store.folder(name).output
-    try:
-        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    return " ".join(lines[-_LAST_LINES:]) or "its supervisor did not come up"
 
 
 @click.command()

@@ -49,6 +49,7 @@ class MemoryFolder:
         self.clean_exit = Marker()
         self.fresh = Marker()
         self.writes = 0
+        self._started: bytes | None = None
 
     def stamp(self) -> int:
         """Changes whenever somebody has written to the log or the inbox."""
@@ -59,6 +60,15 @@ class MemoryFolder:
 
     def clean_exit_says(self) -> str | None:
         return self.clean_exit.text
+
+    def started_says(self) -> bytes | None:
+        return self._started
+
+    def note_started(self, said: bytes) -> None:
+        self._started = said
+
+    def forget_started(self) -> None:
+        self._started = None
 
     def weigh(self, _launch: str) -> Marker:
         return Marker()

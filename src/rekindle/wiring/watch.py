@@ -12,15 +12,17 @@ from rekindle import config
 from rekindle.config import Project
 from rekindle.documents import manifest
 from rekindle.errors import RekindleError, UsageError
-from rekindle.flows.watch_agents import Looked, WatchAgents
+from rekindle.flows.watch_agents import Around, Looked, WatchAgents
 from rekindle.policy import environment
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
-from rekindle.system import disk, tmux
+from rekindle.system import clock, disk, tmux
+from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
 from rekindle.wiring.store import HARNESSES, open_store
 
 TMUX_SESSION = "rekindle"
+_LAST_LINES = 3
 SAID = "--said"
 """The option of a supervisor whose operator's word stands in the log already."""
 
@@ -96,7 +98,25 @@ def look_once(project: Project, store: FileStore) -> list[Looked]:
 
 def _watching(project: Project, store: FileStore) -> WatchAgents:
     staying = {name for name, one in project.manifest.agents.items() if one.mode == "stay"}
-    return WatchAgents(store, lambda name: start_kept(project, store, name), staying)
+    notifier = Notifier(project.manifest.notify, store.redaction)
+    around = Around(
+        start=lambda name: start_kept(project, store, name),
+        last_words=lambda name: last_words(store, name),
+        notify=lambda name, words: notifier.send(f"{name}: does not come up", words),
+        clock=clock.now,
+        limits=project.settings.runtime.restart,
+    )
+    return WatchAgents(store, around, staying)
+
+
+def last_words(store: FileStore, name: str) -> str:
+    """What a supervisor in the background said last."""
+    output = store.folder(name).output
+    try:
+        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return " ".join(lines[-_LAST_LINES:]) or "its supervisor said nothing"
 
 
 def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:

@@ -291,3 +291,23 @@ def test_up_says_its_word_before_anything_is_started(project):
     kinds = [json.loads(line)["kind"] for line in lines]
     assert kinds.count("desired.said") == 1
     assert kinds.index("desired.said") < kinds.index("run.started")
+
+
+def test_a_supervisor_that_cannot_start_is_told_of_by_the_watchdog(project):
+    """Not "started" for ever: its own words, and what mends it is heeded at once."""
+    project("up", "trades")
+    project.wait_for_launch("trades")
+    project.kill_supervisor("trades")
+    project.write(trades="    prompt: NOT.md\n")
+    manifest = project.path / "rekindle.yaml"
+    manifest.write_text(manifest.read_text() + "runtime: {restart: {cooldown: 0s}}\n")
+    assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
+    project.place.wait_for(lambda: not project.pids("run", "trades", "--kept"))
+    out = project("watch", "--once").out
+    assert "✗ trades: started again: it did not come up: " in out
+    assert "NOT.md" in out
+    project.place.wait_for(lambda: not project.pids("run", "trades", "--kept"))
+    project.write()
+    project("restart", "trades")
+    assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
+    project.wait_for_launch("trades", 1)
