@@ -1,9 +1,9 @@
 """A simulated host: its clocks, its processes, its faults, and the person who operates it.
 
-The supervisor that runs on it is the real one. Where it would sleep, or wait for a line of its
-agent, the time jumps to whatever happens next; what happens is drawn from a seed. A supervisor that
-is killed is an exception which no flow may catch. The oracle is told of everything, with its true
-cause, and looks after every step.
+The supervisor that runs on it is the real one, and so is the watchdog that looks after it. Where
+the supervisor would sleep, or wait for a line of its agent, the time jumps to whatever happens
+next; what happens is drawn from a seed. A supervisor that is killed is an exception which no flow
+may catch. The oracle is told of everything, with its true cause, and looks after every step.
 
 An agent that works says something every moment. Those lines are not played one by one: they would
 change nothing but the time of the last of them, so that only the last one before anything happens
@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import msgspec
-from oracle import Oracle
+from oracle import NAME, Oracle
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import (
@@ -36,13 +36,12 @@ from rekindle.documents.launch import (
 from rekindle.documents.manifest import Budget, Persona
 from rekindle.errors import AgentError, ProgramMissingError, StoreError, SupervisedError
 from rekindle.flows.keep_running import KeepRunning
+from rekindle.flows.watch_agents import Around, WatchAgents
 from rekindle.flows.world import Agent, InSafeMode, Launching, Noticed, Waits, World
 from rekindle.policy import run as runs
-from rekindle.policy import watch
 from rekindle.policy.settings import Runtime, Settings
 from rekindle.testing.memory import MemoryStore
 
-NAME = "trades"
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 365.25 * 86_400
 
@@ -275,6 +274,9 @@ class Host:
         self.idle_until = 0.0
         self.waits_until = None
         self._queue, self._number = [], 0
+        self.watching = None
+        """The watchdog; None: it is gone as well."""
+        self._will_look = False
         self.cap = scenario.budget
         self.oracle = Oracle(self)
         self.store = Store(self)
@@ -422,9 +424,11 @@ class Host:
             outcome = type(error).__name__
         self.is_up, self.armed = False, ""
         self.oracle.supervisor_ended(outcome)
+        if self.scenario.stays or self.store.folder(NAME).clean_exit.text == "":
+            self.comes_back()
         if self.process is not None and self.process.alive and self.rng.random() < 0.6:
             self.at(self.rng.uniform(0, 5), self.process.dies)  # told to, by its parent's death
-        self.at(self.rng.uniform(1, 15), self.watchdog)
+        self._looks_later()
 
     def agent(self):
         return Agent(
@@ -476,18 +480,53 @@ class Host:
         known = self.true + left
         self.idle_until = min(self.idle_until, known) if self.idle_until > self.true else known
 
-    def watchdog(self):
-        """Somebody who starts supervisors, and goes by what the log says, which may be old."""
-        run = self.store.read(NAME).projection.run
-        facts = watch.Facts(
-            supervised=self.is_up,
-            desired=run.desired,
-            is_over=run.is_over,
-            marker=self.store.folder(NAME).clean_exit.text,
-            said=max(run.began, run.restarted, run.wanted),
+    # The watchdog.
+
+    def watchdog_begins(self):
+        """The host's service starts it, and it looks at once."""
+        staying = [NAME] if self.scenario.stays else []
+        around = Around(
+            start=self._watchdog_starts,
+            last_words=lambda agent: "",
+            notify=lambda agent, words: (),
+            clock=self.clock,
+            limits=(self.scenario.given or self.scenario.runtime).restart,
         )
-        if watch.verdict(facts).starts or self.rng.random() < 0.05:
-            self.starts(kept=True)
+        self.watching = WatchAgents(self.store, around, staying)
+        self.watchdog_looks()
+
+    def watchdog_dies(self):
+        """When it is started again is up to the host's service."""
+        if self.watching is not None:
+            self.watching = None
+            self.at(self.rng.uniform(1, 60), self.watchdog_begins)
+
+    def watchdog_looks(self):
+        if self.watching is not None:
+            self.oracle.watchdog_looks()
+            self.watching.look([NAME])
+        if not self.is_up:
+            self._looks_later()
+
+    def _looks_later(self):
+        """At its next time; not while a supervisor lives, where it would change nothing."""
+        if self._will_look:
+            return
+        self._will_look = True
+        every = self.scenario.runtime.watch.every
+
+        def looks():
+            self._will_look = False
+            self.watchdog_looks()
+
+        self.at((self.true // every + 1) * every - self.true, looks)
+
+    def _watchdog_starts(self, agent):
+        """It takes a moment to come up, in which somebody may have said something else."""
+        self.oracle.watchdog_starts()
+        self.at(self.rng.uniform(0.1, 1.9), lambda: self.starts(kept=True))
+        self._looks_later()
+        return 4712
 
     def starts(self, *, kept):
         """Somebody starts a supervisor; where there is one, it must find that out by itself."""
@@ -506,7 +545,8 @@ class Host:
 
     def live(self, seconds):
         """So many seconds in the life of an agent, from the first word of its operator."""
-        self.at(1, lambda: self.starts(kept=False))
+        self.watchdog_begins()
+        self.at(20, lambda: self.starts(kept=False))
         self.at(self.rng.expovariate(1 / self.scenario.gap), self.fault)
         self.at(seconds, self._is_over)
         if self.cap is not None and self.cap.hours is not None:
@@ -569,7 +609,12 @@ class Host:
         self.store.folder(NAME).clean_exit.unlink(missing_ok=True)
         asked = events.RestartAsked(ts=self.clock(), fresh=fresh)
         self.says(asked, self.say("running"), fresh=fresh)
-        self.at(self.rng.uniform(1, 15), self.watchdog)
+        if self.scenario.stays:
+            self.comes_back()
+
+    def comes_back(self):
+        """Whom no watchdog looks after, a person does, after a while."""
+        self.at(self.rng.expovariate(1 / HOUR), lambda: self.is_up or self.starts(kept=False))
 
     # What befalls it.
 
@@ -609,6 +654,14 @@ def _ends_often(cause, most, least=0):
     return befalls
 
 
+def _window_fills_up(host, rng):
+    """And the one of the next launch, or of the one after that."""
+    if one := _works(host):
+        others = rng.choice([[], [], ["crash"], ["overload"], ["interrupted"]])
+        host.next_ends.extend([*others, "context-full"] if rng.random() < 0.6 else others)
+        one.ends("context-full")
+
+
 def _hangs(*, busy):
     def befalls(host, rng):
         if one := _works(host):
@@ -643,14 +696,18 @@ def _calls(host, rng):
         return
     call = f"call-{host.faults}"
     one.now_is(chatters=False, call_since=host.mono, background=rng.random() < 0.5)
-    one.sign(Called("Bash", call))
-    host.at(rng.uniform(60, 3 * HOUR), lambda: _returns(one, call))
+    # Told with the turn that it is of, or without.
+    is_of_turn = rng.random() < 0.5
+    one.sign(Called("Bash", call), *([_used(host)] if is_of_turn else []))
+    is_lost = is_of_turn and rng.random() < 0.5
+    host.at(rng.uniform(60, 3 * HOUR), lambda: _returns(one, call, is_lost=is_lost))
 
 
-def _returns(one, call):
+def _returns(one, call, *, is_lost):
+    """Where the report of its end is lost, that the model goes on shows it as well."""
     if one.alive:
         one.now_is(call_since=None, background=False, chatters=True, excused_at=one.host.mono)
-        one.sign(Returned(call))
+        one.sign(_used(one.host) if is_lost else Returned(call))
 
 
 def _works_in_background(host, rng):
@@ -680,10 +737,14 @@ def _finishes(*, exits):
 def _turn(host, rng):
     """A turn of the model, which costs."""
     if one := _works(host):
-        tokens = rng.randint(1_000, 60_000)
-        host.oracle.spends(tokens)
-        usage = Usage(tokens - 500, None, "reported", "model", written=500)
-        one.sign(Used(usage, turn=f"turn-{host.faults}"))
+        one.sign(_used(host))
+
+
+def _used(host):
+    tokens = host.rng.randint(1_000, 60_000)
+    host.oracle.spends(tokens)
+    usage = Usage(tokens - 500, None, "reported", "model", written=500)
+    return Used(usage, turn=f"turn-{host.true}")
 
 
 def _last_turn(host, rng):
@@ -774,6 +835,7 @@ def _supervisor_is_killed(host, rng):
 
 
 def _everything_is_killed(host, rng):
+    host.watchdog_dies()
     if host.process is not None:
         host.process.dies(-9)
     if host.is_up:
@@ -793,6 +855,7 @@ def _supervisors_are_killed(host, rng):
 
 
 def _reboots(host, rng):
+    host.watchdog_dies()
     if host.process is not None:
         host.process.dies(-9)
     host.true += rng.uniform(5, 600)
@@ -820,8 +883,17 @@ def _is_stopped_by_operator(host, rng):
 
 
 def _watchdogs_race(host, rng):
-    host.watchdog()
+    """One that had looked before starts a supervisor when somebody has said something else."""
+    host.watchdog_looks()
     host.starts(kept=True)
+
+
+def _marks(host, rng):
+    """A person's own `.clean-exit`; one that is older than their last word; or none any more."""
+    host.store.folder(NAME).clean_exit.text = rng.choice(["", "1 done\n", None])
+    if rng.random() < 0.5:
+        host.at(0, lambda: _supervisor_is_killed(host, rng))
+    host.comes_back()
 
 
 def _program_is_missing(host, rng):
@@ -852,7 +924,7 @@ FAULTS = {
     "turn": _turn,
     "last turn": _last_turn,
     "broken session": _session_breaks,
-    "full window": _ends_often("context-full", 1),
+    "full window": _window_fills_up,
     "costly": _ends_often("costly", 1),
     "somebody interrupts": _ends_often("interrupted", 4),
     "overload": _outage("overload"),
@@ -878,5 +950,6 @@ FAULTS = {
     "restart": lambda host, rng: host.restart(),
     "restart --fresh": lambda host, rng: host.restart(fresh=True),
     "race": _watchdogs_race,
+    "marker": _marks,
     "missing": _program_is_missing,
 }

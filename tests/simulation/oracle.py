@@ -9,6 +9,7 @@ from collections import deque
 
 from rekindle.documents import event as events
 
+NAME = "trades"
 AT_ONCE = 5.0
 """Seconds within which whatever is done at once must have been done."""
 CRASHES = {"crash", "hang", "resume-failed"}
@@ -20,6 +21,8 @@ MAY_LINGER = 60.0
 """Seconds that a program which has given its account may take to exit."""
 MAY_TAKE = 10.0
 """Seconds that one which was asked to end may take."""
+COMES_UP = 2.0
+"""Seconds that a supervisor which is started may take."""
 
 
 class Violation(AssertionError):  # noqa: N818 - it is one of a promise, not an error of ours
@@ -44,11 +47,14 @@ class Oracle:
         self._spent = self._unsure_spent = self._last_turn = 0
         self._turns = []
         self._stop_by = None
-        self._due = None
+        self._due = self._supervisor_due = None
         self._forget()
         self._new_cycle()
         self._freed_at = 0.0
-        self._clock_was_set = self._disk_was_full = False
+        self._disk_was_full = False
+        self._in_vain = (0, 0.0)
+        """How often the watchdog has started it without a word in the log, and when it last did."""
+        self._clock_set_at = 0.0
 
     # Accounts.
 
@@ -57,7 +63,9 @@ class Oracle:
         self._row = self._lost = self._limit_row = 0
         self._crashes = []
         self._blurred = False
-        self._last = self._before = ""
+        self._last = ""
+        self._full = 0
+        """Windows that filled up since it last ran well."""
         self._ended_at = -1e9
         self._pause = (0.0, 0.0)
         self._reset = None
@@ -85,7 +93,7 @@ class Oracle:
 
     def supervisor_ended(self, outcome):
         self.remember(f"the supervisor ends: {outcome}")
-        self._due = self._stop_by = None
+        self._due = self._stop_by = self._supervisor_due = None
         if outcome == "killed":
             fresh = [tokens for when, tokens in self._turns if self._host.mono - when < AT_ONCE]
             self._unsure_spent += sum(fresh)
@@ -95,6 +103,32 @@ class Oracle:
             self.require(
                 self._desired == "stopped" or self._host.signals, "a supervisor ended unasked"
             )
+
+    def watchdog_starts(self):
+        """The watchdog starts a supervisor."""
+        self.remember("the watchdog starts a supervisor")
+        self.require(not self._host.is_up, "the watchdog starts a second supervisor")
+        self.require(self._is_wanted(), "the watchdog starts against somebody's word")
+        host, (times, began) = self._host, self._in_vain
+        is_early = host.true - began < self._rest() - 0.01
+        self.require(self._clock_set_at > began or not is_early, "it is tried again too soon")
+        self._in_vain = (times + 1, host.true)
+
+    def watchdog_looks(self):
+        if self._host.is_up:
+            self._in_vain = (0, 0.0)
+
+    def _rest(self):
+        """How long one is left alone that was started, and of which nothing came."""
+        times, _ = self._in_vain
+        limits = self._restart
+        return min(limits.cooldown * 2.0 ** (times - 1), limits.max_cooldown) if times else 0.0
+
+    def _is_wanted(self):
+        """Whether the watchdog has to look after it: nobody's word is against that."""
+        is_marked = self._host.store.folder(NAME).clean_exit.text == ""
+        is_to_run = self._desired == "running" and not self._over
+        return is_to_run and not is_marked and not self._host.scenario.stays
 
     def starts(self, session, *, resumes):
         """A process is about to be started."""
@@ -112,8 +146,7 @@ class Oracle:
             self._last not in PERSON, f"a launch that only a person can mend: {self._last}"
         )
         self.require(self._last != "clean", "a launch although it was done")
-        full_twice = self._last == "context-full" == self._before
-        self.require(not full_twice, "a launch after two windows in a row that filled up")
+        self.require(not self._is_full_again(), "a launch after two windows that filled up")
         self.require(self._limits.wait or self._last != "limit", "a limit was waited for")
         if not self._blurred:
             self.require(
@@ -139,10 +172,6 @@ class Oracle:
             )
 
     def _is_the_right_session(self, session, *, resumes):
-        if self._host.scenario.stays and self._clock_was_set:
-            # Known: only hooks tell of a session on a person's screen, and one that reports by a
-            # clock that was set back is taken for an older report.
-            return
         if self._fresh or self._must_be_fresh or not self._session:
             self.require(not resumes, "a fresh session was due")
         else:
@@ -210,6 +239,7 @@ class Oracle:
     # What is in the log.
 
     def logged(self, event, run):
+        self._in_vain = (0, 0.0)
         match event:
             case events.DesiredSaid():
                 self._said(event)
@@ -272,11 +302,14 @@ class Oracle:
         reason = (
             self._last in PERSON
             or crashes >= self._restart.max_crashes
-            or (self._last == "context-full" == self._before)
+            or self._is_full_again()
             or (self._last == "clean" and self._host.scenario.stays)
         )
         self.require(reason, f"safe mode without a reason: {event.why} after {self._last}")
         self._safe, self._due = True, None
+
+    def _is_full_again(self):
+        return self._last == "context-full" and self._full > 1
 
     def _counted(self, late=0.0):
         """Crashes within the window."""
@@ -328,10 +361,10 @@ class Oracle:
     def _keep_session(self, event, process, cause):
         """Which session the next launch has to work on."""
         if process is None:
-            # A program that is not there brings no session back either.
-            self._failed_resumes += event.resumes and cause in CRASHES
-            self._must_be_fresh = self._failed_resumes >= 2
-            self._session = self._session if event.resumes else ""
+            # Where nothing was started, no session has failed to come back.
+            self._must_be_fresh = False
+            if not event.resumes:
+                self._session, self._failed_resumes = "", 0
             return
         if process.resumes:
             failed = not process.opened or cause == "resume-failed"
@@ -353,8 +386,10 @@ class Oracle:
         if seconds >= limits.healthy_after:
             self._row = self._lost = 0
             self._crashes = []
+            self._full = 0
             self._blurred = self._blurred and cause == "lost"
-        self._before, self._last = self._last, cause
+        self._last = cause
+        self._full += cause == "context-full"
         self._ended_at, self._pause, self._reset = host.true, (0.0, 0.0), None
         if cause in CRASHES:
             self._crashes.append(host.true)
@@ -432,10 +467,13 @@ class Oracle:
         """Nothing could be done meanwhile: what is due is due a moment later."""
         if self._stop_by is not None:
             self._stop_by = max(self._stop_by, self._host.true + 3 * MAY_TAKE)
+        self._supervisor_due = None
         self._expect()
 
     def clock_was_set(self):
-        self._blurred = self._clock_was_set = True
+        self._blurred = True
+        self._clock_set_at = self._host.true
+        self._supervisor_due = None
         self._expect()
 
     def disk_is_full(self):
@@ -467,6 +505,7 @@ class Oracle:
 
     def look(self):
         host = self._host
+        self._look_for_supervisor()
         if host.store.full:
             return
         if self._due is not None and host.is_up and not host.signals:
@@ -476,6 +515,20 @@ class Oracle:
         process = host.process
         if process is not None and process.alive and host.is_up:
             self._look_at(process)
+
+    def _look_for_supervisor(self):
+        """There is one, from the first moment on at which the watchdog can look."""
+        host = self._host
+        is_missed = not host.is_up and self._is_wanted() and not host.store.full
+        if not is_missed or host.watching is None:
+            self._supervisor_due = None
+        elif self._supervisor_due is None:
+            _, began = self._in_vain
+            more = self._rest() if self._clock_set_at > began else 0.0
+            rested = max(host.true, began + self._rest()) + more
+            self._supervisor_due = rested + self._watch.every + COMES_UP
+        else:
+            self.require(host.true <= self._supervisor_due, "nobody starts its supervisor")
 
     def _look_at(self, process):
         """A hang is ended in its time; what only looks like one is told of in its time."""

@@ -1,9 +1,9 @@
 """A policy that is changed in one place is found out.
 
-Each row of the tables that decide over a restart or a hang is changed to every other plausible
-answer, or dropped; checks are left out or put in another order; settings are ignored. A short life,
-full of the faults that the change concerns, must break a promise. What changes nothing that anybody
-could notice is listed as such, with the reason.
+Each row of the tables that decide over a restart, a hang or a supervisor that is gone is changed to
+every other plausible answer, or dropped; checks are left out or put in another order; settings are
+ignored. A short life, full of the faults that the change concerns, must break a promise. What
+changes nothing that anybody could notice is listed as such, with the reason.
 """
 
 import msgspec
@@ -12,9 +12,10 @@ from host import HOUR, YEAR, Host, Scenario
 
 from rekindle.documents.manifest import Budget
 from rekindle.documents.shape import Duration
-from rekindle.policy import budget, cycle, hang, restart, run
+from rekindle.policy import budget, cycle, hang, restart, run, watch
 from rekindle.policy.restart import COUNTED, MEANINGS, PAUSED, REACTIONS, Safe, Stop
 from rekindle.policy.settings import Limits, Restart, Runtime, Watch
+from unit.policy import test_watch as table
 
 LIVES = 12
 """So many lives, of a few weeks each, at most: one that breaks a promise is enough."""
@@ -149,6 +150,59 @@ def test_another_answer_to_silence(monkeypatch, place, answer):
     new = () if answer == "dropped" else (hang.Row(answer, row.words, row.fits),)
     monkeypatch.setattr(hang, "ROWS", (*hang.ROWS[:place], *new, *hang.ROWS[place + 1 :]))
     expect_caught(*OF_HANGS)
+
+
+OF_WATCHDOGS = tuple(
+    scenario(
+        {"kill -9": 3, "kill all": 2, "reboot": 1, "marker": 3, "clean": 2, "turn": 4}
+        | {"full disk": 2}
+        | OPERATOR,
+        budget=Budget(tokens=300_000),
+        stays=stays,
+    )
+    for stays in (False, True)
+)
+SAME_DEED = {("running", "dropped"): "of one that is supervised nothing else is asked"}
+"""Only what is said differs, and no life goes by that: the table's own test has to notice."""
+
+
+def test_without_a_change_the_watchdog_is_blameless():
+    assert found_in(*OF_WATCHDOGS) == ""
+
+
+@pytest.mark.parametrize("how", ["turned", "dropped"])
+@pytest.mark.parametrize("place", range(len(watch.ROWS)))
+def test_another_answer_of_the_watchdog(monkeypatch, place, how):
+    """Every row of `watch.ROWS`, with the other answer, and left out."""
+    row = watch.ROWS[place]
+    turned = msgspec.structs.replace(row, starts=not row.starts)
+    new = (turned,) if how == "turned" else ()
+    monkeypatch.setattr(watch, "ROWS", (*watch.ROWS[:place], *new, *watch.ROWS[place + 1 :]))
+    if (row.words, how) not in SAME_DEED:
+        expect_caught(*OF_WATCHDOGS)
+        return
+    assert found_in(*OF_WATCHDOGS) == "", "a life notices: it is no exception any more"
+    with pytest.raises(AssertionError):
+        run_table()
+
+
+def run_table():
+    for case in table.CASES:
+        table.test_every_row(*case)
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_another_reading_of_the_marker(monkeypatch, counts):
+    """`.clean-exit` counts where it is older than the operator's word, or never at all."""
+    rows = [
+        msgspec.structs.replace(row, fits=lambda facts: counts and facts.marker is not None)
+        if row.fits is watch._is_marked
+        else row
+        for row in watch.ROWS
+    ]
+    assert rows != list(watch.ROWS)
+    monkeypatch.setattr(watch, "ROWS", tuple(rows))
+    expect_caught(*OF_WATCHDOGS)
 
 
 def moves(order):

@@ -1,8 +1,9 @@
 """Agents for many years, on simulated hosts where everything goes wrong that can.
 
-The supervisor is the real one: policy, `KeepRunning`, `RunCycle`, `Launch`, `Follow`. The host and
-its faults are drawn from a seed (`host.py`), the settings of each agent as well (`scenarios.py`),
-and an oracle that knows the true causes looks after every step (`oracle.py`).
+The supervisor is the real one: policy, `KeepRunning`, `RunCycle`, `Launch`, `Follow`; so is the
+watchdog, `WatchAgents`. The host and its faults are drawn from a seed (`host.py`), the settings of
+each agent as well (`scenarios.py`), and an oracle that knows the true causes looks after every step
+(`oracle.py`).
 
 A violation names its seed. The same life is lived again, alone, by
 
@@ -15,7 +16,7 @@ import os
 import time
 
 import pytest
-from host import YEAR, Host
+from host import HOUR, YEAR, Host, Scenario
 from scenarios import drawn
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
@@ -51,6 +52,13 @@ def test_years_of_faults(part):
     )
     assert faults > 300 * years
     assert launches > 300 * years
+
+
+def test_a_person_s_session_goes_on_whatever_the_clock_says():
+    """`mode: stay`: only hooks tell of a session on a person's screen, by whatever clock."""
+    mix = {"clock": 3, "crash": 3, "crashes": 1, "kill -9": 1}
+    for seed in range(6):
+        Host(Scenario(mix=mix, gap=HOUR / 2, stays=True), seed).live(YEAR / 50)
 
 
 @pytest.mark.skipif(SEED is None, reason="REKINDLE_SEED names a life to live again")

@@ -114,3 +114,18 @@ def test_what_is_long_over_is_forgotten(clock):
             )
     assert len(memory.read("trades").committed.attempts) < 150
     assert len(memory.log["trades"]) == 10
+
+
+def test_a_watchdog_sees_the_same_in_both(store, memory, clock):
+    """Whether there is an agent, whether anything was written since, what its marker says."""
+    for one in (store, memory):
+        assert one.exists("trades")
+        assert not one.exists("docs")
+        folder = one.folder("trades")
+        before = folder.stamp()
+        assert folder.stamp() == before
+        one.submit("trades", events.Heartbeat(ts=clock(), session="one"))
+        assert folder.stamp() != before
+        assert folder.clean_exit_says() is None
+        folder.mark_clean_exit(7, "done")
+        assert folder.clean_exit_says() == "7 done\n"

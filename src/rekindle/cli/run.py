@@ -17,14 +17,15 @@ from rekindle.wiring.run import keep_running
 INTERRUPTED = 130
 _WIDTH = 96
 _HINTS = {
-    "limit": "when the limit has passed, `rekindle run` goes on where it was",
-    "overload": "try again later: `rekindle run` goes on where it was",
-    "network": "when the network is back, `rekindle run` goes on where it was",
-    "auth": "log the agent's CLI in, or mend its key, then `rekindle run` goes on",
-    "billing": "pay, or raise the spend limit, then `rekindle run` goes on",
-    "budget": "raise `budget:` and `rekindle run` goes on; `rekindle restart` begins a new one",
+    "limit": "when the limit has passed, `rekindle run {name}` goes on where it was",
+    "overload": "try again later: `rekindle run {name}` goes on where it was",
+    "network": "when the network is back, `rekindle run {name}` goes on where it was",
+    "auth": "log the agent's CLI in, or mend its key, then `rekindle run {name}` goes on",
+    "billing": "pay, or raise the spend limit, then `rekindle run {name}` goes on",
+    "budget": "raise `budget:` and `rekindle run {name}` goes on;"
+    " `rekindle restart {name}` begins a new one",
     "context-full": "the work does not fit one window: make the task or the relay smaller",
-    "crash": "`rekindle events` shows what happened; `rekindle run` tries again",
+    "crash": "`rekindle events -a {name}` shows what happened; `rekindle run {name}` tries again",
 }
 
 
@@ -45,8 +46,9 @@ _MENDS = {
     "--once", is_flag=True, help="End where it would wait for what is outside, or need a person."
 )
 @click.option("--kept", is_flag=True, hidden=True, help="Go on with what was said before.")
+@click.option("--said", is_flag=True, hidden=True, help="Your word stands in the log already.")
 @as_json
-def run(agent: str | None, once: bool, kept: bool, as_json: bool) -> int:
+def run(agent: str | None, once: bool, kept: bool, said: bool, as_json: bool) -> int:
     """Run AGENT, and keep it alive until its work is done.
 
     A process that crashes or hangs is started again in the same session, after everything that it
@@ -57,7 +59,7 @@ def run(agent: str | None, once: bool, kept: bool, as_json: bool) -> int:
     """
     project, store, name = open_agent(agent)
     tell = _as_lines if as_json else _for_people(name)
-    outcome = keep_running(project, store, name, _while_read(tell), once=once, kept=kept)
+    outcome = keep_running(project, store, name, _while_read(tell), once=once, kept=kept, said=said)
     if as_json:
         print_json({"report": "outcome", "outcome": outcome})
     return _ended(name, outcome, silent=as_json)
@@ -74,13 +76,20 @@ def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:
         return 0
     if outcome.kind == "interrupted":
         if not silent:
-            click.echo(f"{name}: stopped; `rekindle run {name}` goes on where it was")
+            click.echo(f"{name}: {_goes_on(name, outcome)}")
         return INTERRUPTED
     words = outcome.words or (outcome.last.words if outcome.last else "") or outcome.kind
     raise AgentError(
         f"{name} stopped before cycle {outcome.cycle} was done: {words}",
-        hint=_HINTS.get(outcome.kind, "`rekindle events` shows what happened"),
+        hint=_HINTS.get(outcome.kind, _HINTS["crash"]).format(name=name),
     )
+
+
+def _goes_on(name: str, outcome: Outcome) -> str:
+    if outcome.safe:
+        # The next run would be in safe mode again.
+        return f"stopped, in safe mode ({outcome.safe}): `rekindle restart {name}` goes on"
+    return f"stopped; `rekindle run {name}` goes on where it was"
 
 
 def _while_read(tell: Callable[[Report], None]) -> Callable[[Report], None]:

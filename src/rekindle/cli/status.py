@@ -115,7 +115,7 @@ def _print(row: dict[str, Any], now: datetime) -> None:
     click.echo(f"  loops:  {row['open_loops']} open{stale}")
     click.echo(f"  active: {ago(row['last_active'], now)}")
     if row["run"]:
-        click.echo(f"  cycle:  {_cycle(row['run'], now)}")
+        click.echo(f"  cycle:  {_cycle(row['agent'], row['run'], now)}")
         if row["budget"] or row["run"]["spent"]["tokens"]:
             click.echo(f"  spent:  {_spent(row['run'], row['budget'], now)}")
     if row["relay"]:
@@ -124,28 +124,28 @@ def _print(row: dict[str, Any], now: datetime) -> None:
         click.secho(f"  ! {line}", fg="yellow")
 
 
-def _cycle(run: dict[str, Any], now: datetime) -> str:
+def _cycle(name: str, run: dict[str, Any], now: datetime) -> str:
     if run["safe_mode"]:
         where = "" if run["supervised"] else "; nobody keeps it"
         words = run["safe_mode"]["words"] or run["safe_mode"]["why"]
-        return f"{run['cycle']}, in safe mode ({words}): `rekindle restart` goes on{where}"
+        return f"{run['cycle']}, in safe mode ({words}): `rekindle restart {name}` goes on{where}"
     if run["supervised"] and run["waits"]:
         until = f"{run['waits']['until'].astimezone():%Y-%m-%d %H:%M}"
         return f"{run['cycle']}, waits until {until} ({run['waits']['why']})"
     if run["supervised"]:
         return f"{run['cycle']}, running; its process began {ago(run['began'], now)}"
-    return f"{run['cycle']} {_ended(run)}"
+    return f"{run['cycle']} {_ended(name, run)}"
 
 
-def _ended(run: dict[str, Any]) -> str:
+def _ended(name: str, run: dict[str, Any]) -> str:
     if run["cycle_done"]:
         return "is done"
     if run["over"] == "budget":
-        return "was ended, its budget is spent: `rekindle restart` begins a new run"
+        return f"was ended, its budget is spent: `rekindle restart {name}` begins a new run"
     if run["desired"] == "stopped":
-        return "was stopped by you: `rekindle run` goes on with it"
+        return f"was stopped by you: `rekindle run {name}` goes on with it"
     how = run["exit"] or "its supervisor is gone"
-    return f"was stopped ({how}): `rekindle run` goes on with it"
+    return f"was stopped ({how}): `rekindle run {name}` goes on with it"
 
 
 def _spent(run: dict[str, Any], budget: dict[str, Any] | None, now: datetime) -> str:

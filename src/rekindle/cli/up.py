@@ -8,15 +8,17 @@ from rekindle.cli.options import as_json, open_project, print_json
 from rekindle.cli.stop import say_stopped, wait_until_ended
 from rekindle.config import Project
 from rekindle.errors import AgentError, RekindleError
+from rekindle.policy import run as policy
 from rekindle.policy import sessions
 from rekindle.policy.fold import Projection
 from rekindle.stores.files import FileStore
+from rekindle.system import clock
 from rekindle.wiring import watch
 
 _PATIENCE_SECONDS = 10.0
 _SETTLING_SECONDS = 0.5
 _LOOK_SECONDS = 0.05
-_LAST_LINES = 3
+_MEANWHILE = "was stopped meanwhile, and stays so"
 
 
 @click.command()
@@ -51,7 +53,12 @@ def _up(project: Project, store: FileStore, name: str, *, tmux: bool) -> dict[st
         if store.is_supervised(name):
             if store.read(name).projection.run.desired != "stopped":
                 return row
+            stopped = store.read(name).projection.run.said
             wait_until_ended(store, name)  # it was told to stop a moment ago
+            if store.read(name).projection.run.said != stopped:
+                return row | {"state": _MEANWHILE}
+        # Said here and not by the supervisor: what is said while that comes up is the later word.
+        store.submit(name, policy.say(store.read(name).projection.run, "running", clock.now()))
         before = store.read(name).committed.seq
         if tmux:
             watch.start_in_tmux(project, name)
@@ -69,6 +76,8 @@ def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
     while time.monotonic() < deadline:
         is_there, known = store.is_supervised(name), store.read(name).committed
         tried = [one for one in known.attempts.values() if one.seq > before]
+        if known.run.desired == "stopped" and not is_there:
+            return {"state": _MEANWHILE}
         if known.seq > before and known.run.is_over:
             return {"state": "started, and done"}
         failed = [one.words for one in tried if one.exit not in {"", "clean"}]
@@ -82,7 +91,7 @@ def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
             if time.monotonic() > settled:
                 return {"state": f"started; {failed[-1]}"} if failed else {}
         time.sleep(_LOOK_SECONDS)
-    return {} if settled else {"error": _last_words(store, name)}
+    return {} if settled else {"error": watch.last_words(store, name)}
 
 
 def _held_back(known: Projection) -> str:
@@ -94,15 +103,6 @@ def _held_back(known: Projection) -> str:
     if tried and (waits := run.waits(tried.seq)):
         return f"waits until {waits.until.astimezone():%Y-%m-%d %H:%M} ({waits.why})"
     return ""
-
-
-def _last_words(store: FileStore, name: str) -> str:
-    output = store.folder(name).output
-    try:
-        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    return " ".join(lines[-_LAST_LINES:]) or "its supervisor did not come up"
 
 
 @click.command()

@@ -47,5 +47,6 @@ def _as_line(one: Looked) -> None:
 
 
 def _print(one: Looked) -> None:
-    did = "started: " if one.started else ""
-    click.echo(f"{'✓' if one.started else '·'} {one.agent}: {did}{one.words}")
+    did = ("started again: " if one.failed else "started: ") if one.started else ""
+    sign = "✗" if one.failed else "✓" if one.started else "·"
+    click.echo(f"{sign} {one.agent}: {did}{one.words}")

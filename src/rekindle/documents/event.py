@@ -150,6 +150,8 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     exit: str
     """clean, crash, resume-failed, limit, …; lost: its supervisor had gone before it ended."""
     resumes: bool = False
+    started: bool = True
+    """False: its program could not be started."""
     opened: bool = False
     """The program got as far as to work on its session."""
     words: str = ""

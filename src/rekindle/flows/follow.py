@@ -53,6 +53,9 @@ class Watched:
         """In tokens, by our own estimate; for who tells nothing else."""
         self.calls: dict[str, float] = {}
         """The tool calls that go on, and since when."""
+        self._turn = ""
+        self._of_turns: set[str] = set()
+        """Those of them whose turn was told of."""
 
     def take(self, seen: Seen, now: float) -> None:
         if isinstance(seen, Telling):
@@ -68,6 +71,7 @@ class Watched:
                 self.read_and_said += tokens.estimate(seen.text)
             case Used():
                 self.usage = seen.usage
+                self._goes_on(seen.turn)
             case Refused():
                 self.refused = seen
             case Finished():
@@ -75,6 +79,17 @@ class Watched:
                 self.calls.clear()
             case _:
                 pass
+
+    def _goes_on(self, turn: str) -> None:
+        """The model has made a turn: it was told how all calls of the turns before had ended.
+
+        Else one whose end was never reported would seem to go on for ever. What was called since
+        the last turn may be of this one, which may come in several pieces.
+        """
+        if not turn or turn != self._turn:
+            for call in self._of_turns:
+                self.calls.pop(call, None)
+        self._turn, self._of_turns = turn, set(self.calls)
 
 
 class Follow:
@@ -101,9 +116,11 @@ class Follow:
         self._sign_at = self._folded_at = self._looked_at = now
         self._transcript = ""
         self._grown = 0
-        self._active: object = None
+        self._heard: object = None
         self._counted_to = 0
         """How far the transcript's turns have been counted."""
+        self._noted_turns = 0
+        """Up to which turn its spending is in the log."""
         self._find_transcript()
         self._vitals: Vitals | None = None
         self._noticed = ""
@@ -196,8 +213,8 @@ class Follow:
         life = known.lives.get(self._origin.session or self._watched.opened)
         self._transcript = life.transcript if life is not None else ""
         self._weigh(life)
-        if known.last_active != self._active:
-            self._active = known.last_active
+        if known.heard != self._heard:
+            self._heard = known.heard
             self._sign(now)
 
     def _note_spending(
@@ -205,16 +222,19 @@ class Follow:
     ) -> None:
         """Kept as it goes: who kills the supervisor must not make the spending forgotten."""
         spent, before = self._meter.spent(), known.run.spent_of_run()
-        if (spent.usd, spent.tokens) != (before.usd, before.tokens):
-            append(
-                events.SpendNoted(
-                    ts=self._world.clock(),
-                    launch=self._origin.launch,
-                    tokens=spent.tokens,
-                    usd=spent.usd,
-                    unpriced=spent.unpriced,
-                )
+        is_new = self._meter.turns != self._noted_turns
+        if not is_new and not budget.is_news(before, spent, self._agent.budget):
+            return
+        append(
+            events.SpendNoted(
+                ts=self._world.clock(),
+                launch=self._origin.launch,
+                tokens=spent.tokens,
+                usd=spent.usd,
+                unpriced=spent.unpriced,
             )
+        )
+        self._noted_turns = self._meter.turns
 
     def _weigh(self, life: Life | None) -> None:
         """Its start hook waits for this, before the model is asked anything."""

@@ -30,17 +30,29 @@ class Outcome(msgspec.Struct, frozen=True):
     """`clean`, `unwanted`, or what stands in the way."""
     last: Exit | None
     words: str = ""
+    safe: str = ""
+    """Why it is in safe mode, which it was ended in; empty: it is not."""
 
 
 class KeepRunning:
     """The supervisor of one agent."""
 
     def __init__(
-        self, agent: Agent, world: World, *, once: bool = False, kept: bool = False
+        self,
+        agent: Agent,
+        world: World,
+        *,
+        once: bool = False,
+        kept: bool = False,
+        said: bool = False,
     ) -> None:
-        """`once`: end instead of waiting; `kept`: go on with what the operator has said before."""
+        """`once`: end instead of waiting; `kept`: go on with what the operator has said before.
+
+        `said`: the operator has just said it, in the log. Said only here, it would come after
+        whatever was said while we were being started, and overrule it.
+        """
         self._agent, self._world = agent, world
-        self._once, self._kept = once, kept
+        self._once, self._kept, self._said = once, kept, said or kept
         self._cycle = RunCycle(agent, world)
         self._waited_after = 0
         self._has_launched = False
@@ -50,7 +62,7 @@ class KeepRunning:
         with self._world.store.supervising(self._agent.name):
             known = self._cycle.known()
             # Looked at under the lock: since whoever started us had looked, it may have changed.
-            if self._kept and (known.run.desired != "running" or known.run.is_over):
+            if self._said and (known.run.desired != "running" or known.run.is_over):
                 return Outcome(known.cycle, "unwanted", None)
             self._cycle.settle()
             self._begin()
@@ -84,7 +96,7 @@ class KeepRunning:
         folder.clean_exit.unlink(missing_ok=True)
         now = self._world.clock()
         said: list[events.AnyEvent] = []
-        if not self._kept:
+        if not self._said:
             said.append(policy.say(run, "running", now))
         if self._once:
             said.append(events.RestartAsked(ts=now))
@@ -159,7 +171,7 @@ class KeepRunning:
         if move.outcome not in {"done", "stopped"}:
             self._world.notify(move.outcome, move.words)
         kind = {"done": "clean", "stopped": "interrupted"}.get(move.outcome, move.outcome)
-        return Outcome(number, kind, self._cycle.last, move.words)
+        return Outcome(number, kind, self._cycle.last, move.words, self._safe())
 
     def _interrupted(self, number: int) -> Outcome:
         if self._world.by_hand():
@@ -168,7 +180,12 @@ class KeepRunning:
             run = self._cycle.known().run
             said = self._cycle.append(policy.say(run, "stopped", self._world.clock()))
             self._mark_clean_exit(said.seq, "stopped")
-        return Outcome(number, "interrupted", self._cycle.last)
+        return Outcome(number, "interrupted", self._cycle.last, safe=self._safe())
+
+    def _safe(self) -> str:
+        # Only looked at, nothing folded: a disk that is full must not stand in the way of an end.
+        run = self._world.store.read(self._agent.name).projection.run
+        return (run.safe.words or run.safe.why) if run.is_safe else ""
 
     def _mark_clean_exit(self, seq: int, outcome: str) -> None:
         """`seq` is as far as we knew the log: the operator's later word makes the marker void."""

@@ -33,6 +33,10 @@ class Meter:
             case _:
                 pass
 
+    @property
+    def turns(self) -> int:
+        return len(self._turns)
+
     def spent(self, *, ended: bool = False) -> Spent:
         """What the run has spent by now; of a launch that has ended, also whether that is all.
 

@@ -18,7 +18,7 @@ from rekindle.flows.launch import Launch
 from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
 from rekindle.policy import limits, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
-from rekindle.policy.fold import Projection
+from rekindle.policy.fold import Heard, Projection
 from rekindle.policy.restart import LOST
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import ORPHAN_SECONDS, STOP_SECONDS
@@ -74,7 +74,7 @@ class RunCycle:
                     opened=bool(reported) or not self._agent.harness.CAN.launch_hooks,
                     words=found.words,
                     swept=swept,
-                    seconds=_worked(one, known.last_active),
+                    seconds=_worked(one, known.heard),
                     run_usd=spent.usd,
                     run_tokens=spent.tokens,
                     unpriced=spent.unpriced + self._is_unpriced(),
@@ -135,7 +135,7 @@ class RunCycle:
         except RekindleError as error:
             # Nothing was started: an open launch would be taken for a session to go on with.
             with suppress(StoreError):  # then the next run finds it open, and settles it
-                self._ended(number, launch, Exit("crash", str(error)), swept=0)
+                self._ended(number, launch, Exit("crash", str(error)), swept=0, started=False)
             if isinstance(error, ProgramMissingError):
                 error.hint = error.hint or self._agent.harness.INSTALL
             raise
@@ -209,7 +209,9 @@ class RunCycle:
         )
         return primer.render(composed)
 
-    def _ended(self, number: int, launch: Launch, found: Exit, *, swept: int) -> None:
+    def _ended(
+        self, number: int, launch: Launch, found: Exit, *, swept: int, started: bool = True
+    ) -> None:
         watched, start = launch.watched, launch.start
         usage = launch.usage()
         if usage is not None and watched.finished is not None:
@@ -229,6 +231,7 @@ class RunCycle:
                 session=start.session or watched.opened,
                 exit=found.kind,
                 resumes=start.resumes,
+                started=started,
                 opened=opened or ran,
                 words=found.words,
                 hint=found.hint,
@@ -255,8 +258,8 @@ def _resets_at(found: Exit, now: datetime) -> int | None:
     return int(told.timestamp()) + 1 if told else None
 
 
-def _worked(one: Attempt, active: datetime | None) -> float:
+def _worked(one: Attempt, heard: Heard) -> float:
     """How long a launch has worked whose end nobody saw: up to its last sign of life."""
-    if one.began is None or active is None:
+    if one.began is None or heard.seq < one.seq:
         return 0.0
-    return max(0.0, (active - one.began).total_seconds())
+    return max(0.0, heard.at - one.began.timestamp())

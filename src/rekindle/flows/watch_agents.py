@@ -1,17 +1,20 @@
 """The watchdog: looks after the agents' supervisors, and starts those that are gone.
 
 It holds no lock while it looks, and needs none: of any number of supervisors that are started for
-one agent, the first has its lock, and the others end without having done anything.
+one agent, the first has its lock, and the others end without having done anything. One of which
+nothing comes is tried more and more seldom, and a person is told.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 
 import msgspec
 
 from rekindle.errors import RekindleError
 from rekindle.policy import watch
-from rekindle.policy.run import Run
-from rekindle.policy.watch import Facts
+from rekindle.policy.fold import Projection
+from rekindle.policy.settings import Restart
+from rekindle.policy.watch import Facts, Tried
 from rekindle.stores.files import FileStore
 
 
@@ -19,15 +22,27 @@ class Looked(msgspec.Struct, frozen=True):
     agent: str
     started: bool
     words: str
+    failed: bool = False
+    """It was started before, and did not come up."""
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What a watchdog has around it."""
+
+    start: Callable[[str], int]
+    last_words: Callable[[str], str]
+    """What a supervisor said last that did not come up."""
+    notify: Callable[[str, str], Sequence[str]]
+    """Tell a person who is not there, of an agent and in which words; returns what went wrong."""
+    clock: Callable[[], datetime]
+    limits: Restart = Restart()
 
 
 class WatchAgents:
-    def __init__(
-        self, store: FileStore, start: Callable[[str], int], staying: Collection[str] = ()
-    ) -> None:
+    def __init__(self, store: FileStore, around: Around, staying: Collection[str] = ()) -> None:
         """`staying` are the agents that need a person's terminal."""
-        self._store, self._start, self._staying = store, start, staying
-        self._known: dict[str, tuple[object, Run]] = {}
+        self._store, self._around, self._staying = store, around, staying
+        self._known: dict[str, tuple[object, Projection]] = {}
 
     def look(self, agents: Sequence[str]) -> list[Looked]:
         """Look once at each; one that cannot be read must not keep the others waiting."""
@@ -35,12 +50,45 @@ class WatchAgents:
 
     def _look_at(self, agent: str) -> Looked:
         try:
-            found = watch.verdict(self._facts(agent))
-            if found.starts:
-                self._start(agent)
+            facts = self._facts(agent)
+            if facts.supervised:
+                self._store.folder(agent).forget_started()
+            found = watch.verdict(facts)
+            return self._start(agent, facts) if found.starts else _left(agent, found)
         except RekindleError as error:
             return Looked(agent, started=False, words=str(error))
-        return Looked(agent, started=found.starts, words=found.words)
+
+    def _start(self, agent: str, facts: Facts) -> Looked:
+        """Start its supervisor, unless the last one that was started has not come up yet."""
+        now, seq = self._around.clock(), self._projection(agent).seq
+        before = self._tried(agent, seq)
+        rests = watch.rests(before, now, self._around.limits)
+        found = watch.verdict(msgspec.structs.replace(facts, rests=rests))
+        if before is None:
+            self._begin(agent, Tried(seq, now))
+            return Looked(agent, started=True, words=found.words)
+        if not found.starts and before.times == 1:
+            return _left(agent, found)  # it may be coming up just now
+        words = f"it did not come up: {self._around.last_words(agent)}"
+        if found.starts:
+            self._begin(agent, Tried(seq, now, before.times + 1, told=True))
+            if not before.told:
+                words = "; ".join([words, *self._around.notify(agent, words)])
+        return Looked(agent, started=found.starts, words=words, failed=True)
+
+    def _begin(self, agent: str, tried: Tried) -> None:
+        # Noted before: killed in between, it passes for started, which costs a pause at most.
+        self._store.folder(agent).note_started(msgspec.json.encode(tried))
+        self._around.start(agent)
+
+    def _tried(self, agent: str, seq: int) -> Tried | None:
+        """What was started last, if nothing has come of it."""
+        said = self._store.folder(agent).started_says()
+        try:
+            tried = msgspec.json.decode(said, type=Tried) if said else None
+        except msgspec.MsgspecError:
+            return None
+        return tried if tried is not None and tried.seq == seq else None
 
     def _facts(self, agent: str) -> Facts:
         if not self._store.exists(agent):
@@ -49,7 +97,7 @@ class WatchAgents:
         supervised = self._store.is_supervised(agent)
         if supervised:
             return Facts(supervised=True)
-        run = self._run(agent)
+        run = self._projection(agent).run
         return Facts(
             supervised=False,
             desired=run.desired,
@@ -59,12 +107,16 @@ class WatchAgents:
             stays=agent in self._staying,
         )
 
-    def _run(self, agent: str) -> Run:
+    def _projection(self, agent: str) -> Projection:
         """As it was, where nothing was written since: a thousand idle agents cost next to none."""
         stamp = self._store.folder(agent).stamp()
         known = self._known.get(agent)
         if known is None or known[0] != stamp:
             # Stamped before it was read: what is written meanwhile is seen the next time.
-            known = (stamp, self._store.read(agent).projection.run)
+            known = (stamp, self._store.read(agent).projection)
             self._known[agent] = known
         return known[1]
+
+
+def _left(agent: str, found: watch.Row) -> Looked:
+    return Looked(agent, started=False, words=found.words)

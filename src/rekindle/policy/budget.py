@@ -10,7 +10,12 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents.manifest import Budget, Price
-from rekindle.policy.settings import GUESSED_USD_READ, GUESSED_USD_WRITTEN, SECONDS_AN_HOUR
+from rekindle.policy.settings import (
+    GUESSED_USD_READ,
+    GUESSED_USD_WRITTEN,
+    SECONDS_AN_HOUR,
+    SPENDING_SHARE,
+)
 
 _MILLION = 1_000_000
 
@@ -38,6 +43,16 @@ def exhausted(spent: Spent, cap: Budget | None, *, began: datetime | None, now: 
     if cap.hours is not None and hours >= cap.hours:
         return f"its {cap.hours:g} hours are over"
     return ""
+
+
+def is_news(before: Spent, now: Spent, cap: Budget | None) -> bool:
+    """Whether more was spent than is worth a line of the log: a turn is told in many pieces."""
+    money = (before.usd, now.usd, cap.usd if cap else None)
+    tokens = (before.tokens, now.tokens, cap.tokens if cap else None)
+    return any(
+        there != here and abs(here - there) >= SPENDING_SHARE * (most or here)
+        for there, here, most in (money, tokens)
+    )
 
 
 def guess(*, read: int, written: int) -> float:

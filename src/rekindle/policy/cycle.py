@@ -58,6 +58,8 @@ def _failed_resumes(tried: Sequence[Attempt]) -> int:
     for one in reversed(tried):
         if not one.resumes or one.session != tried[-1].session:
             break
+        if not one.started:
+            continue  # a program that is not there says nothing of the session
         if one.opened and one.exit != "resume-failed":
             break  # it was brought back, and then something else happened
         count += REACTIONS.get(one.exit) in COUNTED

@@ -58,6 +58,14 @@ class Standing(msgspec.Struct, frozen=True):
     over_cap: bool = False
 
 
+class Heard(msgspec.Struct, frozen=True, order=True):
+    """The last that a session reported, by its place in the log, whatever the clock said."""
+
+    seq: int = 0
+    at: float = 0.0
+    """In seconds since 1970."""
+
+
 class Projection(msgspec.Struct, frozen=True):
     agent: str
     seq: int = 0
@@ -77,6 +85,7 @@ class Projection(msgspec.Struct, frozen=True):
     """The last cycle that began."""
     cycle_ended: int = 0
     run: Run = Run()
+    heard: Heard = Heard()
 
     @property
     def is_cycle_open(self) -> bool:
@@ -181,6 +190,7 @@ class _Working:
         self.cycle = before.cycle
         self.cycle_ended = before.cycle_ended
         self.run = before.run
+        self.heard = before.heard
 
     def projection(self) -> Projection:
         return Projection(
@@ -199,6 +209,7 @@ class _Working:
             self.cycle,
             self.cycle_ended,
             self.run,
+            self.heard,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
@@ -233,7 +244,7 @@ class _Working:
     def _run(self, event: AnyEvent | Unrecognised) -> None:
         match event:
             case events.SessionLost():
-                sessions.ended(self.lives, event.session, event.ts)
+                sessions.ended(self.lives, event)
             case events.CycleStarted():
                 self.cycle = max(self.cycle, event.cycle)
             case events.CycleEnded():
@@ -255,13 +266,15 @@ class _Working:
             case events.SessionStarted():
                 sessions.started(self.lives, event)
             case events.SessionEnded():
-                sessions.ended(self.lives, event.session, event.ts)
+                sessions.ended(self.lives, event)
                 return
             case events.PromptSubmitted():
                 sessions.asked(self.lives, event)
             case _:
                 pass
         self._active(event.ts)
+        place = event.seq or sessions.NOT_YET
+        self.heard = max(self.heard, Heard(place, event.ts.timestamp()))
 
     def _active(self, ts: datetime | None) -> None:
         if ts is not None and (self.last_active is None or ts > self.last_active):

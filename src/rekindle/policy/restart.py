@@ -31,7 +31,7 @@ MEANINGS: dict[Reaction, str] = {
     "replace": "again at once, the second time in a fresh session; counts as a crash",
     "again": "again: the first time at once, then after pauses that double; counts as nothing",
     "resume": "again at once, after many in a row with pauses; counts as nothing",
-    "refresh": "a fresh session at once; when that fills up too, safe mode",
+    "refresh": "a fresh session at once; when another fills up before one ran well, safe mode",
     "renew": "a fresh session at once; counts as nothing",
     "wait": "again when the usage limit has passed",
     "retry": "again after pauses that double, as long as it takes; counts as nothing",
@@ -95,7 +95,7 @@ def verdict(  # noqa: PLR0911 - one answer for each kind of end
         return Safe("clean", last.words) if stays else Stop("done")
     if reaction == "person":
         return Safe(last.exit, last.words)
-    if reaction == "refresh" and len(tried) > 1 and tried[-2].exit == last.exit:
+    if reaction == "refresh" and _refreshed(_since_healthy(tried, runtime.restart)) > 1:
         return Safe(last.exit, last.words)
     if crashes(tried, now, runtime.restart) >= runtime.restart.max_crashes:
         return Safe("crash", last.words)
@@ -113,6 +113,11 @@ def crashes(tried: Sequence[Attempt], now: datetime, limits: Restart) -> int:
         and (now - one.ended).total_seconds() <= limits.window
         for one in _since_healthy(tried, limits)
     )
+
+
+def _refreshed(tried: Sequence[Attempt]) -> int:
+    """How often a window was full; what else happened in between does not hide it."""
+    return sum(REACTIONS.get(one.exit) == "refresh" for one in tried)
 
 
 def _until(

@@ -1,7 +1,7 @@
 """Sessions and launches, as the log knows them: which live, which were lost, what was tried.
 
 Like everything that is folded, what stands here depends on the set of events and not on their
-order.
+order. What came last is what stands last in the log: a clock may have been set back in between.
 """
 
 from collections.abc import Mapping
@@ -15,20 +15,27 @@ KEPT = 50
 """How many sessions and launches are remembered: older ones have long been told of."""
 
 
-class Asked(msgspec.Struct, frozen=True, order=True):
+NOT_YET = 2**62
+"""The place of what is not in the log yet: behind all that is."""
+
+
+class Asked(msgspec.Struct, frozen=True):
     """The last thing that a session was asked for."""
 
     ts: datetime
     text: str
     call: str = ""
     """The prompt's own id, by which its transcript may know it; empty: it has none."""
+    seq: int = 0
 
 
 class Life(msgspec.Struct, frozen=True):
     """A session: when it last began or went on, and when it ended."""
 
     started: datetime | None = None
+    started_seq: int = 0
     ended: datetime | None = None
+    ended_seq: int = 0
     process: str = ""
     launch: str = ""
     transcript: str = ""
@@ -39,7 +46,9 @@ class Life(msgspec.Struct, frozen=True):
     @property
     def is_open(self) -> bool:
         """It began and never said that it ended: it lives, or it was killed."""
-        return self.started is not None and (self.ended is None or self.ended < self.started)
+        if self.started is None or self.ended is None:
+            return self.started is not None
+        return (self.ended_seq, self.ended) < (self.started_seq, self.started)
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -56,6 +65,7 @@ class Attempt(msgspec.Struct, frozen=True):
     exit: str = ""
     """How it ended; empty: it runs, or its supervisor went before it."""
     ended: datetime | None = None
+    started: bool = True
     opened: bool = False
     words: str = ""
     resets_at: int | None = None
@@ -71,22 +81,29 @@ Attempts = Mapping[str, Attempt]
 def started(lives: dict[str, Life], event: events.SessionStarted) -> None:
     known = lives.get(event.session, Life())
     told = {name: getattr(event, name) for name in _TOLD}
-    found = (event.ts, *told.values())
-    if known.started is None or found > (known.started, *(getattr(known, name) for name in _TOLD)):
-        lives[event.session] = msgspec.structs.replace(known, started=event.ts, **told)
+    place, before = event.seq or NOT_YET, (getattr(known, name) for name in _TOLD)
+    found = (place, event.ts, *told.values())
+    if known.started is None or found > (known.started_seq, known.started, *before):
+        lives[event.session] = msgspec.structs.replace(
+            known, started=event.ts, started_seq=place, **told
+        )
 
 
-def ended(lives: dict[str, Life], session: str, ts: datetime) -> None:
-    known = lives.get(session, Life())
-    if known.ended is None or ts > known.ended:
-        lives[session] = msgspec.structs.replace(known, ended=ts)
+def ended(lives: dict[str, Life], event: events.SessionEnded | events.SessionLost) -> None:
+    known, place = lives.get(event.session, Life()), event.seq or NOT_YET
+    if known.ended is None or (place, event.ts) > (known.ended_seq, known.ended):
+        lives[event.session] = msgspec.structs.replace(known, ended=event.ts, ended_seq=place)
 
 
 def asked(lives: dict[str, Life], event: events.PromptSubmitted) -> None:
     known = lives.get(event.session, Life())
-    found = Asked(event.ts, event.text, event.call)
-    if known.asked is None or found > known.asked:
+    found = Asked(event.ts, event.text, event.call, event.seq or NOT_YET)
+    if known.asked is None or _order(found) > _order(known.asked):
         lives[event.session] = msgspec.structs.replace(known, asked=found)
+
+
+def _order(asked: Asked) -> tuple[object, ...]:
+    return asked.seq, asked.ts, asked.text, asked.call
 
 
 def launched(attempts: dict[str, Attempt], event: events.LaunchStarted) -> None:
@@ -111,6 +128,7 @@ def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
             session=known.session or event.session,
             exit=event.exit,
             ended=event.ts,
+            started=event.started,
             opened=event.opened,
             words=event.words,
             resets_at=event.resets_at,
@@ -120,11 +138,13 @@ def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
 
 def _end(event: events.LaunchEnded) -> tuple[object, ...]:
     """What is compared where a launch was ended twice, so that the order never decides."""
-    return event.ts, event.exit, event.words, event.resets_at or 0, event.seconds, event.opened
+    more = (event.seconds, event.started, event.opened)
+    return event.ts, event.exit, event.words, event.resets_at or 0, *more
 
 
 def _end_of(known: Attempt) -> tuple[object, ...]:
-    return known.ended, known.exit, known.words, known.resets_at or 0, known.seconds, known.opened
+    more = (known.seconds, known.started, known.opened)
+    return known.ended, known.exit, known.words, known.resets_at or 0, *more
 
 
 def of_cycle(attempts: Attempts, cycle: int) -> dict[str, Attempt]:
@@ -139,8 +159,12 @@ def newest(attempts: Attempts) -> Attempt | None:
 
 def of_launch(lives: Lives, launch: str) -> str:
     """The session that a launch has opened, as its hooks told; empty: none that we know of."""
-    found = [(str(life.started), name) for name, life in lives.items() if life.launch == launch]
-    return min(found, default=("", ""))[1]
+    found = [
+        (life.started_seq, str(life.started), name)
+        for name, life in lives.items()
+        if life.launch == launch
+    ]
+    return min(found)[-1] if found else ""
 
 
 def unended(lives: Lives) -> dict[str, Life]:
@@ -159,5 +183,6 @@ def newest_attempts(attempts: Attempts) -> dict[str, Attempt]:
     return dict(sorted(attempts.items(), key=lambda item: (item[1].seq, item[0]))[-KEPT:])
 
 
-def _latest(life: Life) -> float:
-    return max((ts.timestamp() for ts in (life.started, life.ended) if ts), default=0.0)
+def _latest(life: Life) -> tuple[int, float]:
+    times = (ts.timestamp() for ts in (life.started, life.ended) if ts)
+    return max(life.started_seq, life.ended_seq), max(times, default=0.0)

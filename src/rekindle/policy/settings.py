@@ -167,6 +167,8 @@ GUESSED_USD_READ = 3.0
 """What a million tokens may cost that a launch has read which was killed before it could say."""
 GUESSED_USD_WRITTEN = 15.0
 """The same of those that it has written."""
+SPENDING_SHARE = 0.01
+"""The share of a cap, or of what was spent, by which a turn may grow before it is noted again."""
 FRESH_TOKENS = 20_000
 """What a fresh session reads beside its primer: the CLI's own instructions and tools."""
 BUSY_SHARE = 0.05
@@ -251,6 +253,10 @@ FIXED: dict[str, tuple[Any, str]] = {
         "Dollars for a million tokens read by a launch that was killed before it could say.",
     ),
     "budget.guessed_usd_written": (GUESSED_USD_WRITTEN, "The same of those that it has written."),
+    "budget.spending_share": (
+        SPENDING_SHARE,
+        "The share of a cap, or of what was spent, by which a turn grows before it is noted again.",
+    ),
     "run.fresh_tokens": (
         FRESH_TOKENS,
         "What a fresh session reads beside its primer: the CLI's own instructions and tools.",

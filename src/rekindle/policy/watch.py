@@ -5,8 +5,23 @@ table; the first row that fits decides. The page in the documentation is made fr
 """
 
 from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
+
+from rekindle.policy.settings import Restart
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """A supervisor that the watchdog has started, as long as nothing has come of it."""
+
+    seq: int
+    """How far the log was: one that came as far as to do anything has written to it."""
+    at: datetime
+    times: int = 1
+    """How many there were in a row."""
+    told: bool = False
+    """A person was told of it."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +39,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Where in the log the operator last said that it is to run."""
     stays: bool = False
     """It needs a person's terminal."""
+    rests: float = 0.0
+    """Seconds that it is left alone yet, after starts of which nothing came."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,8 +77,23 @@ ROWS: tuple[Row, ...] = (
         words="it needs a terminal: `rekindle run` there",
         fits=lambda facts: facts.stays,
     ),
+    Row(
+        starts=False,
+        words="its supervisor was started, and has not come up",
+        fits=lambda facts: facts.rests > 0,
+    ),
     Row(starts=True, words="its supervisor is gone", fits=lambda _: True),
 )
+
+
+def rests(tried: Tried | None, now: datetime, limits: Restart) -> float:
+    """How long it is left alone yet: as long as an agent that crashes, with pauses that double."""
+    if tried is None:
+        return 0.0
+    since = (now - tried.at).total_seconds()
+    if since < 0:
+        return 0.0  # the clock was set back
+    return max(0.0, min(limits.cooldown * 2.0 ** (tried.times - 1), limits.max_cooldown) - since)
 
 
 def verdict(facts: Facts) -> Row:

@@ -2,26 +2,32 @@
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rekindle.errors import AgentError, UsageError
 
 _SECONDS = 10.0
 
 
-def new_window(session: str, name: str, folder: str, argv: Sequence[str]) -> None:
+def new_window(
+    session: str, name: str, folder: str, argv: Sequence[str], environment: Mapping[str, str]
+) -> None:
     """Run a program in a window of its own; the session is made where there is none.
 
-    Given as several words, tmux starts the program itself and no shell.
+    Given as several words, tmux starts the program itself and no shell. Without an environment of
+    its own, it would have what the tmux server was started with, by whomever and whenever. It goes
+    there by a pipe: there are keys in it, and anybody can read a command line.
     """
     tmux = shutil.which("tmux")
     if tmux is None:
         raise UsageError("tmux is not installed", hint="install it, or leave --tmux out")
-    window = ["-n", name, "-c", folder, *argv]
+    given = [word for pair in environment.items() for word in ("-e", "=".join(pair))]
+    window = ["-n", name, "-c", folder, *given, *argv]
     if _run([tmux, "has-session", "-t", f"={session}"]).returncode == 0:
-        ran = _run([tmux, "new-window", "-d", "-t", f"={session}:", *window])
+        words = ["new-window", "-d", "-t", f"={session}:", *window]
     else:
-        ran = _run([tmux, "new-session", "-d", "-s", session, *window])
+        words = ["new-session", "-d", "-s", session, *window]
+    ran = _run([tmux, "start-server", ";", "source-file", "-"], " ".join(map(_quoted, words)))
     if ran.returncode != 0:
         raise AgentError(
             f"tmux could not open a window: {ran.stderr.decode('utf-8', 'replace').strip()}",
@@ -29,7 +35,16 @@ def new_window(session: str, name: str, folder: str, argv: Sequence[str]) -> Non
         )
 
 
-def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+def _quoted(word: str) -> str:
+    """As tmux reads it: within single quotes everything stands for itself."""
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _run(argv: Sequence[str], said: str = "") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(  # noqa: S603 - an argv of our own making
-        list(argv), capture_output=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL
+        list(argv),
+        capture_output=True,
+        check=False,
+        timeout=_SECONDS,
+        input=said.encode("utf-8", "surrogateescape"),
     )

@@ -49,9 +49,27 @@ class MemoryFolder:
         self.transcripts = path / "transcripts"
         self.clean_exit = Marker()
         self.fresh = Marker()
+        self.writes = 0
+        self._started: bytes | None = None
+
+    def stamp(self) -> int:
+        """Changes whenever somebody has written to the log or the inbox."""
+        return self.writes
 
     def document(self, name: str) -> Path:
         return self.path / f"{name}.md"
+
+    def clean_exit_says(self) -> str | None:
+        return self.clean_exit.text
+
+    def started_says(self) -> bytes | None:
+        return self._started
+
+    def note_started(self, said: bytes) -> None:
+        self._started = said
+
+    def forget_started(self) -> None:
+        self._started = None
 
     def weigh(self, _launch: str) -> Marker:
         return Marker()
@@ -146,6 +164,9 @@ class MemoryStore:
             self._folders[agent] = MemoryFolder(Path("/nowhere") / agent)
         return self._folders[agent]
 
+    def exists(self, agent: str) -> bool:
+        return agent in self._known
+
     def create(self, agent: str) -> None:
         """Make an agent; one that is there already is left as it is."""
         with self.writer(agent):
@@ -164,6 +185,7 @@ class MemoryStore:
     def report(self, agent: str, *records: AnyEvent) -> None:
         """Acknowledge records and leave them to the next writer, as hooks do."""
         self.inbox.setdefault(agent, []).extend(records)
+        self.folder(agent).writes += 1
 
     def submit(self, agent: str, *records: AnyEvent) -> bool:
         """Acknowledge records, then fold them; False where the agent's writer will."""
@@ -203,6 +225,7 @@ class MemoryStore:
                 attempts=sessions.newest_attempts(known.attempts),
             )
         self._known[agent] = known
+        self.folder(agent).writes += 1
         if folded:
             del self.inbox[agent][:folded]
         log = self.log.setdefault(agent, [])

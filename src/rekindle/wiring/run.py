@@ -44,6 +44,7 @@ def keep_running(
     *,
     once: bool = False,
     kept: bool = False,
+    said: bool = False,
     program: tuple[str, ...] = (),
 ) -> Outcome:
     """Be the supervisor of an agent; `program` stands in for the CLI's own."""
@@ -68,7 +69,7 @@ def keep_running(
             tell=tell,
             notify=_notify(name, notifier, tell),
         )
-        return KeepRunning(agent, world, once=once, kept=kept).run()
+        return KeepRunning(agent, world, once=once, kept=kept, said=said).run()
 
 
 def _notify(

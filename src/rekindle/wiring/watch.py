@@ -12,15 +12,19 @@ from rekindle import config
 from rekindle.config import Project
 from rekindle.documents import manifest
 from rekindle.errors import RekindleError, UsageError
-from rekindle.flows.watch_agents import Looked, WatchAgents
+from rekindle.flows.watch_agents import Around, Looked, WatchAgents
 from rekindle.policy import environment
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
-from rekindle.system import disk, tmux
+from rekindle.system import clock, disk, tmux
+from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
-from rekindle.wiring.store import open_store
+from rekindle.wiring.store import HARNESSES, open_store
 
 TMUX_SESSION = "rekindle"
+_LAST_LINES = 3
+SAID = "--said"
+"""The option of a supervisor whose operator's word stands in the log already."""
 
 
 def supervisor(name: str, *words: str) -> list[str]:
@@ -31,7 +35,7 @@ def supervisor(name: str, *words: str) -> list[str]:
 
 def start(project: Project, store: FileStore, name: str) -> int:
     """Start a supervisor that goes on without us; its words go to run/output.log."""
-    return _start(project, store, supervisor(name), name, {})
+    return _start(project, store, supervisor(name, SAID), name, {})
 
 
 def start_kept(project: Project, store: FileStore, name: str) -> int:
@@ -54,7 +58,20 @@ def _start(
 
 def start_in_tmux(project: Project, name: str) -> None:
     """A window for the agent, in a tmux session of ours; whoever attaches can look at it."""
-    tmux.new_window(TMUX_SESSION, name, str(project.path), supervisor(name))
+    tmux.new_window(
+        TMUX_SESSION, name, str(project.path), supervisor(name, SAID), _given(project, name)
+    )
+
+
+def _given(project: Project, name: str) -> dict[str, str]:
+    """What of our environment the agent is given, and what its entry takes over by name."""
+    entry = project.manifest.agents[name]
+    harness = HARNESSES.get(entry.harness)
+    own = (value.removeprefix("$") for value in (entry.env or {}).values())
+    named = {key: os.environ[key] for key in own if key in os.environ}
+    passed, never = (harness.PASSED_ON, harness.NEVER_PASSED_ON) if harness else ((), ())
+    # The window's terminal is tmux's own.
+    return {**environment.allowed(os.environ, passed, (*never, "TERM", "COLORTERM")), **named}
 
 
 def remember(store: FileStore, name: str, harness: Harness) -> None:
@@ -81,7 +98,25 @@ def look_once(project: Project, store: FileStore) -> list[Looked]:
 
 def _watching(project: Project, store: FileStore) -> WatchAgents:
     staying = {name for name, one in project.manifest.agents.items() if one.mode == "stay"}
-    return WatchAgents(store, lambda name: start_kept(project, store, name), staying)
+    notifier = Notifier(project.manifest.notify, store.redaction)
+    around = Around(
+        start=lambda name: start_kept(project, store, name),
+        last_words=lambda name: last_words(store, name),
+        notify=lambda name, words: notifier.send(f"{name}: does not come up", words),
+        clock=clock.now,
+        limits=project.settings.runtime.restart,
+    )
+    return WatchAgents(store, around, staying)
+
+
+def last_words(store: FileStore, name: str) -> str:
+    """What a supervisor in the background said last."""
+    output = store.folder(name).output
+    try:
+        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return " ".join(lines[-_LAST_LINES:]) or "its supervisor said nothing"
 
 
 def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:

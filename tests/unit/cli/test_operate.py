@@ -1,6 +1,7 @@
 """`stop`, `restart`, `up`, `down`, `watch`: what an operator says, with agents that stand in."""
 
 import json
+import shutil
 import signal
 import sys
 
@@ -57,7 +58,7 @@ class Project:
         return [one["pid"] for one in found if one["argv"][-len(words) :] == list(words)]
 
     def kill_supervisor(self, name):
-        [pid] = self.pids("run", name) or self.pids("run", name, "--kept")
+        [pid] = self.pids("run", name, "--said") or self.pids("run", name, "--kept")
         self.place.signal(pid, signal.SIGKILL)
         self.place.wait_for(lambda: not self.pids("agent.py"))
 
@@ -108,7 +109,7 @@ def test_a_task_that_is_done_at_once_was_started(project):
     (project.path / "go").touch()
     out = project("up", "trades").out
     assert out.removesuffix(", and done\n").removesuffix("\n") == "✓ trades: started"
-    project.place.wait_for(lambda: not project.pids("run", "trades"))
+    project.place.wait_for(lambda: not project.pids("run", "trades", "--said"))
     assert "1 is done" in project("status", "trades").out
 
 
@@ -257,3 +258,56 @@ def test_a_limit_that_is_not_waited_for_is_gone_on_from_when_it_has_passed(proje
         return found[-1].wait() == 0
 
     project.place.wait_for(is_done, 20)
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_a_tmux_window_has_the_operator_s_environment(project):
+    """Not that of a tmux server which somebody has started before; and the words are quoted."""
+    where = {"TMUX_TMPDIR": str(project.path)}
+
+    def tmux(*words):
+        started = project.place.start(
+            [shutil.which("tmux"), *words],
+            env={"PATH": "/usr/bin:/bin", "XDG_MINE": "older"} | where,
+            cwd=project.path,
+        )
+        assert started.wait() == 0, started.err
+
+    tmux("new-session", "-d", "-s", "another", "sleep 600")
+    mine = {"XDG_MINE": "it's $mine; #{really}\n"}
+    for name in ("trades", "docs"):  # the first makes the session, the second is put into it
+        assert "started\n" in project("up", name, "--tmux", **where, **mine).out
+        project.wait_for_launch(name)
+        found = json.loads((project.run(name) / "environment.json").read_text())
+        assert found["XDG_MINE"] == mine["XDG_MINE"]
+    project("down")
+    tmux("kill-server")
+
+
+def test_up_says_its_word_before_anything_is_started(project):
+    """What is said while its supervisor comes up is the later word, and is not overruled."""
+    project("up", "trades")
+    lines = project("events", "--agent", "trades", "--json", "--last", "0").out.splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines]
+    assert kinds.count("desired.said") == 1
+    assert kinds.index("desired.said") < kinds.index("run.started")
+
+
+def test_a_supervisor_that_cannot_start_is_told_of_by_the_watchdog(project):
+    """Not "started" for ever: its own words, and what mends it is heeded at once."""
+    project("up", "trades")
+    project.wait_for_launch("trades")
+    project.kill_supervisor("trades")
+    project.write(trades="    prompt: NOT.md\n")
+    manifest = project.path / "rekindle.yaml"
+    manifest.write_text(manifest.read_text() + "runtime: {restart: {cooldown: 0s}}\n")
+    assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
+    project.place.wait_for(lambda: not project.pids("run", "trades", "--kept"))
+    out = project("watch", "--once").out
+    assert "✗ trades: started again: it did not come up: " in out
+    assert "NOT.md" in out
+    project.place.wait_for(lambda: not project.pids("run", "trades", "--kept"))
+    project.write()
+    project("restart", "trades")
+    assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
+    project.wait_for_launch("trades", 1)

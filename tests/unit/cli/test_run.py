@@ -127,6 +127,18 @@ def test_a_limit_ends_with_what_to_do(project):
     assert project.exits() == ["limit"]
 
 
+def test_ctrl_c_in_safe_mode_says_what_leaves_it(project):
+    """The next `run` would be in safe mode again: only a restart goes on."""
+    project.claude('done("Not logged in · Please run /login", ok=False); sys.exit(1)')
+    running = project.start("run")
+    project.place.wait_for(lambda: "in safe mode" in running.out)
+    project.place.signal(running.pid, signal.SIGINT)
+    assert running.wait() == 130
+    last = running.out.splitlines()[-1]
+    assert last.startswith("trades: stopped, in safe mode (")
+    assert last.endswith("): `rekindle restart trades` goes on")
+
+
 def test_a_program_in_the_place_of_the_cli_s_own(project):
     """`command:` names it, for any harness."""
     project.claude("done('by another name')")

@@ -56,7 +56,7 @@ def test_safe_mode_says_why_and_what_goes_on(status):
     """With a supervisor, and without one."""
     safe = events.SafeModeEntered(ts=clock.now(), why="auth", words="not logged in")
     lines, run = status(safe, ended="auth", supervised=True)
-    expected = "  cycle:  1, in safe mode (not logged in): `rekindle restart` goes on"
+    expected = "  cycle:  1, in safe mode (not logged in): `rekindle restart trades` goes on"
     assert lines["cycle"] == expected
     assert run["safe_mode"] == {"why": "auth", "words": "not logged in"}
 
@@ -65,7 +65,7 @@ def test_safe_mode_that_nobody_keeps_is_said_to_be(status):
     """Its supervisor was killed: it is in safe mode even so."""
     lines, _ = status(events.SafeModeEntered(ts=clock.now(), why="billing"), ended="billing")
     assert lines["cycle"].endswith(
-        "in safe mode (billing): `rekindle restart` goes on; nobody keeps it"
+        "in safe mode (billing): `rekindle restart trades` goes on; nobody keeps it"
     )
 
 
@@ -93,14 +93,16 @@ def test_a_wait_that_nobody_waits_is_none(status):
     until = clock.now() + timedelta(hours=3)
     wait = events.WaitStarted(ts=clock.now(), why="limit", until=until)
     lines, _ = status(wait, ended="limit")
-    assert lines["cycle"] == "  cycle:  1 was stopped (limit): `rekindle run` goes on with it"
+    assert (
+        lines["cycle"] == "  cycle:  1 was stopped (limit): `rekindle run trades` goes on with it"
+    )
 
 
 def test_stopped_by_the_operator(status):
     """Not the last process's end, but the word counts."""
     stopped = events.DesiredSaid(ts=clock.now() + timedelta(seconds=1), desired="stopped")
     lines, run = status(stopped, ended="interrupted")
-    assert lines["cycle"] == "  cycle:  1 was stopped by you: `rekindle run` goes on with it"
+    assert lines["cycle"] == "  cycle:  1 was stopped by you: `rekindle run trades` goes on with it"
     assert run["desired"] == "stopped"
 
 
@@ -115,7 +117,7 @@ def test_a_budget_that_is_spent_is_said_to_be(status):
     over = events.RunEnded(ts=clock.now(), outcome="budget", words="its budget of $5 is spent")
     lines, run = status(over, ended="interrupted", caps=CAPS, run_usd=5.02, run_tokens=1)
     assert run["over"] == "budget"
-    assert "its budget is spent: `rekindle restart` begins a new run" in lines["cycle"]
+    assert "its budget is spent: `rekindle restart trades` begins a new run" in lines["cycle"]
 
 
 def test_what_was_spent_beside_what_may_be(status):

@@ -343,13 +343,66 @@ def test_a_restart_of_a_run_that_is_over_begins_a_new_one(life):
     assert life.known.spent_of_run().tokens == 0
 
 
+def test_spending_is_noted_turn_by_turn_and_where_it_grew(life):
+    """A turn that is told in many pieces is no news each time."""
+
+    def piece(turn, tokens):
+        return Used(Usage(tokens, None, "reported", "m"), turn)
+
+    pieces = [one for tokens in range(10_000, 10_050) for one in (piece("one", tokens), 5)]
+    life.plays = [("clean", *pieces, piece("two", 10_000), 5, piece("two", 15_000), 5)]
+    assert life.run() == "clean"
+    assert [one.tokens for one in life.logged(events.SpendNoted)] == [10_000, 20_049, 25_049]
+    assert life.logged(events.LaunchEnded)[-1].run_tokens == 25_049
+
+
+def test_a_program_that_is_missing_is_no_session_that_cannot_be_brought_back(life):
+    """The CLI is being updated: when it is there again, the same session goes on."""
+    missing = ProgramMissingError("fake", "No such file or directory")
+    life.plays = [("crash", 5), *[(missing,)] * 3, ("clean",)]
+    assert life.run() == "clean"
+    assert life.resumed == [False, True, True, True, True]
+
+
+def test_what_is_said_while_a_supervisor_comes_up_is_the_later_word(life):
+    """Who started it has said so in the log: it says nothing itself, which would overrule it."""
+    life.store.create("a")
+    life.says("running")
+    life.says("stopped")
+    assert life.run(said=True) == "unwanted"
+    assert life.known.desired == "stopped"
+    life.says("running")
+    life.plays = [("clean",)]
+    assert life.run(said=True) == "clean"
+    assert len(life.logged(events.DesiredSaid)) == 3
+
+
 def test_a_budget_is_not_kept_to_within_a_tool_call(life):
     life.facts = {"budget": Budget(tokens=100)}
     asked = []
-    shown = (Called("Bash", "c"), used(150), 60, lambda: asked.extend(life.asked), Returned("c"))
+
+    def look():
+        asked.extend(life.asked or ["still calling"])
+
+    shown = (Called("Bash", "c"), used(150), 60, look, Returned("c"))
     life.plays = [("crash", *shown, 10)]
     assert life.run() == "budget"
-    assert (asked, life.asked) == ([], ["ask"])
+    assert (asked, life.asked) == (["still calling"], ["ask"])
+
+
+def test_a_call_whose_end_was_lost_is_over_when_the_model_goes_on(life):
+    """Neither the budget nor a hang waits for it any more; calls of one turn belong together."""
+    turn = Used(Usage(400, None, "reported", "m", 100), "one")
+    again = Used(Usage(400, None, "reported", "m", 100), "two")
+    life.facts["budget"] = Budget(tokens=1_000)
+    life.plays = [("crash", Called("Bash", "c1"), turn, Called("Bash", "c2"), turn, 60, again, 60)]
+    assert life.run() == "budget"
+    life.facts.clear()
+    life.runtime = Runtime(watch=Watch(silence=Duration(60)))
+    life.plays = [("crash", Called("Bash", "c1"), turn, again, 300), ("clean",)]
+    life.restarts()
+    assert life.run() == "clean"
+    assert "hang" in [one.exit for one in life.logged(events.LaunchEnded)]
 
 
 def test_a_hang_is_ended_in_its_time_and_a_long_call_is_not(life):

@@ -322,3 +322,15 @@ def test_the_last_acknowledged_word_on_a_loop_stands(asked):
     )
     for loop in projection.loops.values():
         assert all(one.ts < two.ts for one, two in pairwise(loop.marks))
+
+
+def test_a_report_by_a_clock_that_was_set_back_is_heard():
+    """Else a session that reports would pass for silent, until the clock is where it was."""
+    first, later = (
+        events.Heartbeat(ts=datetime(2026, 4, 9, hour, tzinfo=UTC), session="one", seq=seq)
+        for hour, seq in ((12, 5), (9, 6))
+    )
+    for order in ((first, later), (later, first)):
+        found = fold(EMPTY, order)
+        assert (found.heard.seq, found.heard.at) == (6, later.ts.timestamp())
+        assert found.last_active == first.ts

@@ -113,6 +113,24 @@ def test_what_comes_from_outside_never_ends_in_safe_mode(kind):
         assert not isinstance(pause(row(*[kind] * times), runtime=Runtime()), Safe)
 
 
+def test_a_window_that_fills_up_again_needs_a_person():
+    """The fresh one is full at once: the work does not fit. What lies between does not hide it."""
+    full = "context-full"
+    assert verdict(row(full), now=NOW, runtime=Runtime()) is None
+    for between in ((), ("crash",), ("overload", LOST), ("limit",)):
+        tried = row(full, *between, full)
+        assert verdict(tried, now=NOW, runtime=Runtime()) == Safe(full)
+
+
+def test_windows_that_fill_up_after_hours_of_work_are_ordinary():
+    """Working well for a while begins anew, as for crashes."""
+    hours = row("context-full", "context-full", "context-full", seconds=7200)
+    assert verdict(hours, now=NOW, runtime=Runtime()) is None
+    assert verdict([*hours, *row("context-full")], now=NOW, runtime=Runtime()) == Safe(
+        "context-full"
+    )
+
+
 def test_a_person_before_the_agent_has_ended_it():
     """`mode: stay`: what comes next is theirs to say."""
     assert verdict(row("clean"), now=NOW, runtime=Runtime(), stays=True) == Safe("clean")

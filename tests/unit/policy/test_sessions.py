@@ -48,6 +48,20 @@ def test_a_session_is_open_from_its_start_to_its_end():
     assert not Life().is_open
 
 
+def test_a_clock_that_was_set_back_hides_no_start():
+    """What counts is the place in the log; what is not in it yet comes last."""
+    before, end = began(seq=1, launch="l1"), events.SessionEnded(ts=at(1), session="one", seq=2)
+    for seq in (3, 0):
+        again = began(minutes=-60, seq=seq, launch="l2", source="resume")
+        for order in ((before, end, again), (again, end, before)):
+            life = folded(*order).lives["one"]
+            assert (life.launch, life.is_open) == ("l2", True)
+        assert sessions.of_launch(folded(before, again).lives, "l2") == "one"
+    ended_earlier = events.SessionEnded(ts=at(-60), session="one", seq=4)
+    assert not folded(before, end, ended_earlier).lives["one"].is_open
+    assert folded(before, ended_earlier, began(minutes=-90, seq=5)).lives["one"].is_open
+
+
 def test_a_lost_session_that_was_told_of_is_not_open_any_more():
     """Telling it is what ends it for good; if it goes on after all, it is open again."""
     told = events.SessionLost(ts=at(1), session="one")

@@ -1,12 +1,15 @@
 """Whether the watchdog starts a supervisor: the whole table, said once more in other words."""
 
 import itertools
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from rekindle.policy import watch
-from rekindle.policy.watch import Facts
+from rekindle.policy.settings import Restart
+from rekindle.policy.watch import Facts, Tried
 
+NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 SAID = 412
 MARKERS = {
     None: False,
@@ -47,8 +50,20 @@ def test_every_row_is_reached():
         for supervised, desired, over, (says, _) in CASES
     }
     staying = watch.verdict(Facts(supervised=False, desired="running", stays=True))
+    resting = watch.verdict(Facts(supervised=False, desired="running", rests=0.1))
     assert not staying.starts
-    assert reached | {staying.words} == {row.words for row in watch.ROWS}
+    assert not resting.starts
+    assert reached | {staying.words, resting.words} == {row.words for row in watch.ROWS}
+
+
+def test_one_that_does_not_come_up_is_tried_more_and_more_seldom():
+    """10 s, 20 s, 40 s, and never more than 300 s; a clock that was set back costs nothing."""
+    tried = [Tried(412, NOW, times) for times in (1, 2, 3, 6, 99)]
+    assert [watch.rests(one, NOW, Restart()) for one in tried] == [10, 20, 40, 300, 300]
+    assert watch.rests(tried[1], NOW + timedelta(seconds=15), Restart()) == 5
+    assert watch.rests(tried[1], NOW + timedelta(seconds=20), Restart()) == 0
+    assert watch.rests(tried[1], NOW - timedelta(hours=1), Restart()) == 0
+    assert watch.rests(None, NOW, Restart()) == 0
 
 
 def test_the_operator_s_word_outranks_every_marker():

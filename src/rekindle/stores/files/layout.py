@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents.identity import agent_name
+from rekindle.errors import storing
 from rekindle.system import disk
 
 FOLDER = ".rekindle"
@@ -106,6 +107,21 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def clean_exit_says(self) -> str | None:
         found = disk.read(self.clean_exit)
         return found.decode("utf-8", "replace") if found is not None else None
+
+    @property
+    def started(self) -> Path:
+        """What the watchdog has started, as long as nothing has come of it."""
+        return self.run / "started.json"
+
+    def started_says(self) -> bytes | None:
+        return disk.read(self.started)
+
+    def note_started(self, said: bytes) -> None:
+        disk.replace(self.started, said)
+
+    def forget_started(self) -> None:
+        with storing(self.started):
+            self.started.unlink(missing_ok=True)
 
     def weigh(self, launch: str) -> Path:
         """There while a session that goes on is to wait for the word whether it may."""

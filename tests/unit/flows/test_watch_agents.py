@@ -1,0 +1,95 @@
+"""The watchdog: what it starts, what it leaves alone, and when it tells a person."""
+
+import pytest
+
+from rekindle.documents import event as events
+from rekindle.flows.watch_agents import Around, Looked, WatchAgents
+from rekindle.policy import run as policy
+from rekindle.testing.memory import MemoryStore
+
+EVERY = 15
+
+
+class Watched:
+    """An agent that is to run, and whose supervisor dies before it has done anything."""
+
+    def __init__(self, clock):
+        self.clock, self.store = clock, MemoryStore(clock=clock)
+        self.starts, self.told = [], []
+        self.store.submit("a", policy.say(self.store.read("a").projection.run, "running", clock()))
+
+    def look(self, times=1):
+        """Look so many times, each time as another process, as under cron; the last is returned."""
+        for _ in range(times):
+            around = Around(
+                start=self._start,
+                last_words=lambda agent: "no PROMPT.md",
+                notify=self._notify,
+                clock=self.clock,
+            )
+            (found,) = WatchAgents(self.store, around).look(["a"])
+            self.clock.forward(seconds=EVERY)
+        return found
+
+    def _start(self, agent):
+        self.starts.append(self.clock())
+        return 7
+
+    def _notify(self, agent, words):
+        self.told.append((agent, words))
+        return ["address 1 was not told: failed"]
+
+
+@pytest.fixture
+def watched(clock):
+    return Watched(clock)
+
+
+def test_one_that_does_not_come_up_is_said_to_be(watched):
+    """At the second look, with its last words; a person is told once, and hears what failed."""
+    assert watched.look() == Looked("a", started=True, words="its supervisor is gone")
+    second = watched.look()
+    assert (second.started, second.failed) == (True, True)
+    assert second.words == "it did not come up: no PROMPT.md; address 1 was not told: failed"
+    third = watched.look()
+    assert third == Looked(
+        "a", started=False, words="it did not come up: no PROMPT.md", failed=True
+    )
+    watched.look(100)
+    assert watched.told == [("a", "it did not come up: no PROMPT.md")]
+
+
+def test_it_is_tried_more_and_more_seldom(watched):
+    watched.look(100)
+    pauses = [b - a for a, b in zip(watched.starts, watched.starts[1:], strict=False)]
+    assert [one.total_seconds() for one in pauses][:7] == [15, 30, 45, 90, 165, 300, 300]
+
+
+def test_what_somebody_did_about_it_counts_at_once(watched):
+    """Whatever stands in the log since: the operator's word, or what its supervisor did."""
+    watched.look(20)
+    watched.store.submit("a", events.RestartAsked(ts=watched.clock()))
+    assert watched.look() == Looked("a", started=True, words="its supervisor is gone")
+    assert watched.look().failed
+    assert len(watched.told) == 2
+
+
+def test_one_that_lives_has_come_up(watched):
+    """Also one that writes nothing, in safe mode: killed later, it is no failure."""
+    watched.look(2)
+    with watched.store.supervising("a"):
+        assert watched.look() == Looked("a", started=False, words="running")
+    assert watched.look() == Looked("a", started=True, words="its supervisor is gone")
+
+
+def test_the_first_may_be_coming_up_just_now(watched):
+    """Looked at by two, a moment apart: the second does not take it for dead."""
+    watched.look()
+    watched.clock.forward(seconds=-EVERY + 1)
+    words = "its supervisor was started, and has not come up"
+    assert watched.look() == Looked("a", started=False, words=words)
+
+
+def test_a_note_that_cannot_be_read_is_none(watched):
+    watched.store.folder("a").note_started(b"{")
+    assert watched.look() == Looked("a", started=True, words="its supervisor is gone")
