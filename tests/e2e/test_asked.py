@@ -88,24 +88,28 @@ class Asked:
         return list(self.rekindle.cli.home.glob(self.kept))
 
     def trusting(self) -> None:
-        """Have the person trust the hooks that there are."""
+        """Have the person trust the hooks that there are; Codex also tells a program of hers."""
         if self.harness is codex:
             trusted_by_codex(self.rekindle)
+            config = self.rekindle.cli.settings / "config.toml"
+            told = json.dumps(["touch", str(self.persons)])
+            config.write_text(f"notify = {told}\n{config.read_text()}")
         if self.harness is gemini:
             trusted_by_gemini(self.rekindle)
 
-    def persons_hook(self) -> Path:
-        """A hook of the person's own, in her settings; it makes this file."""
-        cli = self.rekindle.cli
-        made = cli.home / "persons-hook"
-        touched = ["touch", str(made)]
+    @property
+    def persons(self) -> Path:
+        """What a hook of the person's own makes."""
+        return Path(self.rekindle.cli.home) / "persons-hook"
+
+    def hook_of_the_person(self) -> None:
+        cli, touched = self.rekindle.cli, ["touch", str(self.persons)]
         if self.harness is claude_code:
             (cli.home / ".claude").mkdir()
             cli.settings({"UserPromptSubmit": touched}).rename(cli.home / ".claude/settings.json")
         else:
             event = "UserPromptSubmit" if self.harness is codex else "BeforeAgent"
             cli.hooks({event: touched})
-        return made
 
 
 def tools(request: Any) -> set[str]:
@@ -211,7 +215,7 @@ def test_a_model_that_would_write_changes_nothing(asked):
 def test_no_hook_of_ours_is_told(asked):
     """Installed for the person and for the project, they tell of a session and of no question."""
     rekindle = asked.rekindle
-    persons = asked.persons_hook()
+    asked.hook_of_the_person()
     (rekindle.project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
     for level in ("project", "user"):
@@ -220,16 +224,17 @@ def test_no_hook_of_ours_is_told(asked):
     asked.model.play(Forever(Text("it works")))
     rekindle("doctor", "--fix")
     before = rekindle.events()
-    assert asked(LONG) is not None
+    for prompt in (LONG, "hello"):
+        assert asked(prompt) is not None
     rekindle("doctor", "--fix")
     assert rekindle.events() == before
     assert RELAY.strip() not in asked.model.log.main[-1].text
     # Nor any other, but where the CLI cannot be told so.
-    assert persons.exists() == (asked.harness is gemini)
+    assert asked.persons.exists() == (asked.harness is gemini)
     assert rekindle.by_hand("hello").wait() == 0
     rekindle("doctor", "--fix")
     assert "session.started" in {one["kind"] for one in rekindle.events()[len(before) :]}
-    assert persons.exists()
+    assert asked.persons.exists()
 
 
 def test_a_file_that_the_prompt_names_is_not_read(asked):
@@ -248,9 +253,12 @@ def test_a_file_that_the_prompt_names_is_not_read(asked):
 
 
 def test_a_question_may_be_let_read(asked):
-    """In its folder; and it can write no more than before."""
+    """In its folder; and it can write no more than before. Codex reads by its shell alone."""
+    persona = Persona(permissions=Permissions(allowed_tools=["Read", "Glob"]))
     if asked.harness is codex:
-        pytest.skip("it reads by its shell alone")
+        assert asked("hello", persona=persona) is not None
+        assert tools(asked.model.log.main[0]) == asked.offered
+        return
     name = "Read" if asked.harness is claude_code else "read_file"
     cli = asked.rekindle.cli
     (cli.home / "secret").write_text("the hidden word")
@@ -258,7 +266,6 @@ def test_a_question_may_be_let_read(asked):
     read.append(ToolCall(name, {"file_path": str(cli.home / "secret")}))
     asked.model.play(Parallel((*read, *asked.writing)), Text("I have read it"))
     before = asked.project
-    persona = Persona(permissions=Permissions(allowed_tools=["Read", "Glob"]))
     answer = asked("hello", persona=persona)
     assert answer is not None
     assert answer.text == "I have read it"

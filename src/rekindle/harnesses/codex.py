@@ -17,6 +17,7 @@ So whatever `codex` is found is run. What it cannot do:
 - Two tools are offered with every question: to ask the user, who is not there, and to patch files,
   which the sandbox refuses. A person's MCP servers are started, and their tools found by a search;
   a call is refused, unless the person has approved the tool, or it calls itself one that reads.
+  What AGENTS.md beside its settings says goes along.
 """
 
 import hashlib
@@ -133,10 +134,12 @@ _FOR_QUESTIONS = {
     **dict.fromkeys(
         ("features.goals", "features.multi_agent", "features.plugins", "features.view_image"), False
     ),
+    # The program that a person has told at the end of a turn: no hook, and yet the same.
+    "notify": [],
     "project_doc_max_bytes": 0,
     "skills.include_instructions": False,
 }
-"""What takes the tools away that nobody needs for an answer, and the instructions for others."""
+"""What takes the tools away that nobody needs for an answer, and a project's instructions."""
 _TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
 """What stands in the lines of a rollout that tell how full the window is."""
 _ITEMS = {
