@@ -704,8 +704,13 @@ def _calls(host, rng):
 
 
 def _returns(one, call, *, is_lost):
-    """Where the report of its end is lost, that the model goes on shows it as well."""
+    """Where the report of its end is lost, that the model goes on shows it as well.
+
+    Not where the money is spent: between that end, of which nobody hears, and the model's next turn
+    nobody could keep it from making one.
+    """
     if one.alive:
+        is_lost = is_lost and not one.host.oracle.is_paid_out()
         one.now_is(call_since=None, background=False, chatters=True, excused_at=one.host.mono)
         one.sign(_used(one.host) if is_lost else Returned(call))
 

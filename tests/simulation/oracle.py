@@ -449,10 +449,13 @@ class Oracle:
         cap = self._host.cap
         return cap.tokens if cap is not None and cap.tokens is not None else float("inf")
 
+    def is_paid_out(self):
+        return self._spent >= self._cap_of_tokens()
+
     def _is_spent(self, which):
         """Whether the budget is; `which`: min, it surely is, or max, by the clock it may be."""
         host = self._host
-        if self._spent >= self._cap_of_tokens():
+        if self.is_paid_out():
             return True
         hours = host.cap.hours if host.cap is not None else None
         passed = which(host.true - self._began["true"], host.wall - self._began["wall"])
@@ -540,8 +543,9 @@ class Oracle:
             lingers = host.mono - process.finished_at
             self.require(lingers <= MAY_LINGER + 20 + AT_ONCE, "it is done, and lingers on")
             return
-        if self._turns and host.mono - self._turns[-1][0] > 2 * AT_ONCE:
-            works_on = self._spent >= self._cap_of_tokens() and process.call_since is None
+        # From its last turn on, or from the end of the call that it was within.
+        if self._turns and host.mono - max(self._turns[-1][0], process.excused_at) > 2 * AT_ONCE:
+            works_on = self.is_paid_out() and process.call_since is None
             self.require(not works_on, "it works on without money")
         if process.call_since is not None and not process.stopped and not host.scenario.stays:
             lasted = host.mono - process.call_since
