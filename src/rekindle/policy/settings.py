@@ -128,6 +128,8 @@ LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
 AUDIT_CALL_SECONDS = 2.0
 """How long one call of git may take: a file system that hangs must not stop a commit."""
+REPLAY_CALL_SECONDS = 60.0
+"""The same where a person waits for a whole history to be read."""
 AUDIT_REST_SECONDS = 60.0
 """How long git is left alone after it was too slow."""
 AUDIT_BATCH = 50
@@ -210,6 +212,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "audit.call_seconds": (
         AUDIT_CALL_SECONDS,
         "How long one call of git may take for the audit trail, which then lags.",
+    ),
+    "replay.call_seconds": (
+        REPLAY_CALL_SECONDS,
+        "How long one call of git may take where a person waits for a whole history to be read.",
     ),
     "audit.rest_seconds": (
         AUDIT_REST_SECONDS,

@@ -150,11 +150,23 @@ def test_waiting_for_something_new_is_progress():
     assert between(before, after).verdict is Kind.PROGRESS
 
 
+def test_the_agent_s_own_part_moves_beside_a_wait():
+    """What is said to be for the agent alone is compared though somebody is waited for."""
+    wait = "### Launch (needs the owner)\n- logo\n\n### Autonomous work\n- test the {}"
+    found = between(wait.format("parser tables"), wait.format("lexer"))
+    assert found.verdict is Kind.PROGRESS
+    assert "test the lexer" in found.why
+    same = between(wait.format("lexer"), wait.format("lexer"))
+    assert same.verdict is Kind.WAITING
+    assert same.about == "Launch (needs the owner)"
+
+
 def test_a_wait_below_the_title_counts_once_it_has_stood_there_before():
     """A title above it may be new work."""
     wait = "The owner must choose a name first."
     before = f"Launch of the shop\n\n{wait}"
-    assert between(before, f"Opening of the shop\n\n{wait}").verdict is Kind.WAITING
+    found = between(before, f"Opening of the shop\n\n{wait}")
+    assert (found.verdict, found.about) == (Kind.WAITING, wait)
     assert between("Paint the shop.", before).verdict is Kind.PROGRESS
 
 

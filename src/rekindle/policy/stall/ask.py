@@ -61,6 +61,8 @@ class Ask(msgspec.Struct, frozen=True):
     """The title that all of it stands under."""
     open: tuple[Line, ...]
     done: tuple[Line, ...]
+    unattended: tuple[Line, ...]
+    """Those of the open ones that are said to be for the agent alone."""
 
     @property
     def head(self) -> Line:
@@ -98,21 +100,23 @@ def read(relay: Relay) -> Ask | None:
     still: list[Line] = []
     done: list[Line] = []
     aside: list[Line] = []
-    below = still
+    unattended: list[Line] = []
+    below, is_unattended = still, False
     for text, line in lines:
         if line.is_label:
             is_done = words.says_done(line.text)
             below = done if is_done else aside if words.is_aside(line.text) else still
-        if words.is_ticked(text):
-            done.append(line)
-        else:
-            (still if words.waits(line.text) else below).append(line)
+            is_unattended = words.is_unattended(line.text)
+        kept = done if words.is_ticked(text) else still if words.waits(line.text) else below
+        kept.append(line)
+        if kept is still and is_unattended:
+            unattended.append(line)
     if not still:  # nothing is left to do: then that is what the next cycle reads
         still, done = done or aside, []
     if not still:
         return None
     heading = relay.outline.sections[relay.places(Field.NEXT_ACTION)[0]].title
-    return Ask(heading, tuple(still), tuple(done))
+    return Ask(heading, tuple(still), tuple(done), tuple(unattended))
 
 
 @_cached

@@ -112,8 +112,9 @@ class _Pair:
         self.is_equal = [line.plain for line in was.open] == [line.plain for line in now.open]
 
     def verdict(self) -> Verdict:
+        about = self.about
         if waited := self._waited_for():
-            kind, reason = Kind.WAITING, f"waits: {waited}"
+            about, kind, reason = waited, Kind.WAITING, f"waits: {waited}"
         elif step := self._step():
             kind, reason = Kind.PROGRESS, step
         elif self._is_more_of_the_same():
@@ -126,14 +127,13 @@ class _Pair:
         else:
             how = "word for word" if self.is_equal else f"{self.lead:.0%} alike"
             kind, reason = Kind.STALLED, f"asks for the same, {how}: {self.about}"
-        return Verdict(kind, (reason,), self.about, self.is_equal)
+        return Verdict(kind, (reason,), about, self.is_equal)
 
     def _waited_for(self) -> str:
         """What is waited for, where that is the first thing; empty where nothing is."""
         if words.waits(self.now.head.text):
             was_waiting = words.waits(self.was.head.text)
-            moved = was_waiting and (self._ticked() or self._waits_for_another_task())
-            return "" if moved else self.about
+            return "" if was_waiting and self._moved_beside_the_wait() else self.about
         # Below a title it counts only where it stood before: else the title may be new work.
         for line in () if self.now.goes_on else self.now.open[1:2]:
             if words.waits(line.text) and any(
@@ -143,13 +143,23 @@ class _Pair:
                 return _short(line.text)
         return ""
 
-    def _waits_for_another_task(self) -> bool:
-        return not self.was.tasks.issuperset(ask.tasks(self.now.head.text))
+    def _moved_beside_the_wait(self) -> bool:
+        """Whether an item is done, another task waited for, or the agent's own part another."""
+        is_new_task = not self.was.tasks.issuperset(ask.tasks(self.now.head.text))
+        return is_new_task or self._ticked() is not None or self._own_part() is not None
+
+    def _own_part(self) -> Line | None:
+        """What the agent is to do alone now, where it was to do something else alone before."""
+        if not self.was.unattended:
+            return None
+        return next((line for line in self.new if line in self.now.unattended), None)
 
     def _step(self) -> str:
         """Which step was taken, though the rest looks alike; empty where none was."""
         if done := self._ticked():
             return f"done: {_short(done.text)}"
+        if own := self._own_part():
+            return f"asks the agent itself for something else: {_short(own.text)}"
         if names := self._other_names():
             return f"names another task: {', '.join(dict.fromkeys(names[:3]))}"
         gone = [line for line in self.gone if not words.waits(line.text)]

@@ -63,6 +63,9 @@ _ASIDE = re.compile(
     r"(?<![a-z])(?:status|state|background|context|summary|metrics)(?![a-z])|状态|背景|现状",
     re.IGNORECASE,
 )
+_UNATTENDED = re.compile(
+    r"(?<![a-z])(?:autonomous(?:ly)?|unattended)(?![a-z])|自主|自动执行|可推进", re.IGNORECASE
+)
 _DONE = re.compile(
     r"(?<![a-z])(?:done|completed?|shipped|finished|closed|succeeded|merged|released|deployed"
     r"|what (?:changed|happened))(?![a-z])|完成|已发布|已上线|已合并",
@@ -103,6 +106,11 @@ def is_endless(heading: str) -> bool:
 def is_aside(label: str) -> bool:
     """Whether what stands under this label tells how things are, not what to do."""
     return bool(_ASIDE.search(label))
+
+
+def is_unattended(label: str) -> bool:
+    """Whether what stands under this label is for the agent alone, whoever is waited for."""
+    return bool(_UNATTENDED.search(label))
 
 
 def is_ticked(text: str) -> bool:
