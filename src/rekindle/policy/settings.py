@@ -189,7 +189,7 @@ STALL_SAME_LINE = 0.8
 """Lines of two directives that are this much alike, from 0 to 1, are the same item."""
 STALL_SAME_HEAD = 0.75
 """The same of the first line: what is asked for."""
-STALL_SAME_LEAD = 0.8
+STALL_SAME_LEAD = 0.78
 """The same of the first lines, on average."""
 STALL_SAME_WAIT = 0.6
 """The same of a line that waits for somebody: it is put into other words each time."""
@@ -197,6 +197,10 @@ STALL_TREADMILL_HEAD = 0.55
 """The first line where both directives ask to go on without end: its wording is a pastime."""
 STALL_TREADMILL_LEAD = 0.5
 """The first lines, in the same case."""
+STALL_STEM_CHARACTERS = 5
+"""Words that begin with the same so many are the same word in another form."""
+STALL_SWAP_WORDS = 3
+"""From so many words on, one that takes another's place makes it another task."""
 STALL_ALARM = 3
 """Pairs of relays in a row, with no step between any two, that make a loop stuck."""
 
@@ -308,6 +312,14 @@ FIXED: dict[str, tuple[Any, str]] = {
         "The first line where both directives ask to go on without end.",
     ),
     "stall.treadmill_lead": (STALL_TREADMILL_LEAD, "The first lines, in the same case."),
+    "stall.stem_characters": (
+        STALL_STEM_CHARACTERS,
+        "Words that begin with the same so many are the same word in another form.",
+    ),
+    "stall.swap_words": (
+        STALL_SWAP_WORDS,
+        "From so many words on, one that takes another's place makes it another task.",
+    ),
     "stall.alarm": (
         STALL_ALARM,
         "Pairs of relays in a row, with no step between any two, that make a loop stuck.",

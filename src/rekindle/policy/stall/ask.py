@@ -5,9 +5,7 @@ cycles, counters and decoration go; whatever names a task (TASK-12, v1.2, #7, a 
 """
 
 import re
-from collections import Counter
 from functools import lru_cache
-from itertools import pairwise
 
 import msgspec
 
@@ -16,8 +14,8 @@ from rekindle.documents.relay import Field, Relay
 from rekindle.policy.stall import words
 
 _CYCLE = re.compile(
-    r"(?:(?<![a-z])(?:cycles?|rounds?|days?|iterations?|sessions?)(?![a-z])|第|周期)"
-    r"[\s#]*\d+(?:\s*[-–]\s*\d+)?\s*(?:轮|次|个?周期|天)?",
+    r"(?:(?<![a-z])(?:cycles?|rounds?|days?|weeks?|iterations?|sessions?)(?![a-z])|周期)"
+    r"[\s#]*\d+(?:\s*[-–]\s*\d+)?|第\s*\d+\s*(?:轮|次|个?周期|天|周|批)",
     re.IGNORECASE,
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?![\d_])(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?|\b\d{1,2}:\d\d\b")
@@ -36,6 +34,13 @@ _NAMES = re.compile(
       | (?i:step|phase|task|milestone|stage|sprint|part|product|阶段|步骤|任务)\s?\#?\d+(?:\.\d+)*
     ) (?!\w)""",
     re.VERBOSE,
+)
+_ORDINALS = re.compile(
+    # A number behind a noun tells one of a kind from the others; before it, how many there are.
+    r"""(?<![\w.]) (?!(?:about|all|and|for|from|last|least|most|next|only|over|than|the|top|with)\b)
+        [a-z]{3,}\s\#?\d{1,4} (?=\s*(?:\Z|[^\w\s%-]|(?:and|for|from|in|into|of|on|or|to|with)\b))
+      | 第\s?\d+\s?[^\W\d_a-z]""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _MARK = re.compile(r"[\s>]*(?:(?:[-+*•]|\d{1,3}[.)、])\s+)?(?:\[[ xX✓✔]\]\s*)?")
 _DECORATION = re.compile(r"[^\w\s.,:;/()\-+&%'\"#，。：；（）、]|_")
@@ -72,7 +77,8 @@ class Ask(msgspec.Struct, frozen=True):
     @property
     def names(self) -> list[str]:
         """What is named first: in the title, and in the item below it."""
-        return [name for line in self.open[:2] for name in names(line.text)]
+        below = [name for line in self.open[1:2] for name in names(line.text)]
+        return [*names(self.head.text), *_found(_ORDINALS, self.head.text), *below]
 
     @property
     def tasks(self) -> set[str]:
@@ -131,14 +137,6 @@ def tasks(text: str) -> tuple[str, ...]:
     return _found(_TASKS, text)
 
 
-def likeness(one: str, other: str) -> float:
-    """How much two plain texts share, from 0 to 1: their pairs of characters, in any order."""
-    if one == other:
-        return 1.0
-    pairs, others = _pairs(one), _pairs(other)
-    return 2 * (pairs & others).total() / (pairs.total() + others.total())
-
-
 def _lines(texts: list[str]) -> list[tuple[str, Line]]:
     return [(text, line) for text in texts if (line := _line(text)) is not None]
 
@@ -158,12 +156,6 @@ def _line(text: str) -> Line | None:
         clean = clean[opening.end() :].lstrip(_EDGES) or clean
     is_label = bare.startswith("#") or bare.rstrip("* ").endswith((":", "："))
     return Line(clean, plain, is_label or bool(_BOLD.match(bare)))
-
-
-@_cached
-def _pairs(plain: str) -> Counter[str]:
-    bare = "".join(filter(str.isalnum, plain))
-    return Counter(map("".join, pairwise(bare))) or Counter([bare or plain])
 
 
 def _found(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:

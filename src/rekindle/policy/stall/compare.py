@@ -4,8 +4,8 @@ The texts decide, by what they ask; what is known of the workspace is the second
 of these that holds:
 
 1. one of them has no directive: unusable;
-2. the current one waits for a person or an event, and for nothing new: waiting;
-3. an open item is done or gone, or another task comes first: progress;
+2. the current one waits for a person or an event, and nothing moved beside that: waiting;
+3. an open item is done or gone, or something else is named first: progress;
 4. both ask to go on without end, in much the same words: treadmill;
 5. they do not ask the same: progress;
 6. they do, but work was done all the same: progress; else stalled.
@@ -25,7 +25,8 @@ from rekindle.documents.relay import Relay
 from rekindle.errors import DocumentError
 from rekindle.policy import settings
 from rekindle.policy.stall import ask, words
-from rekindle.policy.stall.ask import Ask, Line, likeness
+from rekindle.policy.stall.ask import Ask, Line
+from rekindle.policy.stall.likeness import likeness, swapped
 from rekindle.policy.stall.verdict import NO_EVIDENCE, Evidence, Kind, Verdict
 
 
@@ -109,7 +110,8 @@ class _Pair:
         self.lead = _carried_over(was.open, now.open)
         self.gone = _without(was.open, now.open, limits.same_line)
         self.new = _without(now.open, was.open, limits.same_line)
-        self.is_equal = [line.plain for line in was.open] == [line.plain for line in now.open]
+        said = [[line.plain for line in one.open] for one in (was, now)]
+        self.is_equal = said[0] == said[1] and was.names == now.names
 
     def verdict(self) -> Verdict:
         about = self.about
@@ -162,6 +164,9 @@ class _Pair:
             return f"asks the agent itself for something else: {_short(own.text)}"
         if names := self._other_names():
             return f"names another task: {', '.join(dict.fromkeys(names[:3]))}"
+        word = swapped(self.was.head.plain, self.now.head.plain)
+        if word and not (self.was.goes_on and self.now.goes_on):
+            return f"asks the same of something else: {word}"
         gone = [line for line in self.gone if not words.waits(line.text)]
         if gone and not self.new and len(self.now.open) < len(self.was.open):
             return f"no longer asked for: {_short(gone[0].text)}"

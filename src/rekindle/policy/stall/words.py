@@ -24,7 +24,7 @@ _WAITS = re.compile(
         wait(?:s|ing)? \ (?:for|on|until|to\ be|mode|period) | ^wait(?:ing)?
       | await(?:s|ing)? (?=\ [a-z])(?!\ in\b)
       | on\ hold | hold(?:ing)? \ until | stand(?:ing)? [ -]?by
-      | blocked \ (?:on|by|until) | unanswered | withheld
+      | ^blocked | blocked \ (?:on|by|until) | ask \ the \ user | unanswered | withheld
       | pending \ (?:\w+\ )? (?:approval|review|decision|reply|response)
       | {_PERSON} [^.;,]{{0,24}} (?<![a-z]) {_DEED} | {_PERSON} (?:\ tasks?)? \s? [:：]
       | {_PERSON}-(?:led|only|gated)
@@ -32,7 +32,7 @@ _WAITS = re.compile(
       | (?:requires?|needs?|needed\ from|asks?|from) \ (?:an?\ |the\ )? (?:{_PERSON}|{_USERS_DEED})
       | manual (?:ly)? [^.;,]{{0,30}} required | requires? \ manual
     ) (?![a-z])
-    | 等待 | 等候 | 待(?:定|决策|确认|回复|批准|审批|审核)
+    | 等待 | 等候 | 受阻 | 被阻塞 | 待(?:定|决策|确认|回复|批准|审批|审核)
     | (?:需要?|由|请|等) [^，。；]{{0,6}} (?:{_PERSON_ZH}|手动)
     | {_PERSON_ZH} \s? [^，。；]{{0,8}} (?:手动|操作|决策|决定|回复|指示|确认)
     """,
