@@ -29,6 +29,10 @@ torture *args:
 redaction:
     PYTHONPATH=tests {{python}} tests/corpus/test_secrets.py
 
+# How well stalls are told from progress in labelled histories, thresholds fitted elsewhere.
+stalls:
+    {{python}} tests/corpus/test_stall.py
+
 lint:
     {{python}} -m ruff format --check .
     {{python}} -m ruff check .

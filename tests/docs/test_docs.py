@@ -44,6 +44,19 @@ def test_the_readme_s_commands_print_what_it_shows(tmp_path):
     assert commands >= 5
 
 
+def test_the_page_on_stalls_shows_what_is_printed(tmp_path):
+    """Its history is replayed."""
+    page = {
+        kind: (words, body) for kind, words, body in blocks((ROOT / "docs/stalls.md").read_text())
+    }
+    (name,), history = page["jsonl"]
+    (tmp_path / name).write_text(history)
+    ((line, shown),) = steps(page["console"][1])
+    ended = run(shlex.split(line), tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert not (told := difference(shown, ended.stdout.splitlines())), told
+
+
 def test_the_commands_of_the_audit_trail_s_page_work(tmp_path, monkeypatch):
     """Each line of its first block, in a repository with three relays."""
     isolate(monkeypatch, tmp_path / "home")

@@ -212,6 +212,23 @@ def diff(older: str | None, newer: str | None, agent: str | None, as_json: bool)
         click.secho(line, fg={"+": "green", "-": "red"}.get(line[:1]))
 
 
+@relay.command()
+@click.argument("source")
+@as_json
+def replay(source: str, as_json: bool) -> None:
+    """Say where a history of relays got stuck.
+
+    SOURCE is a JSONL of revisions, each with its `text`, plain or xz; or REPO:PATH, a file of any
+    git repository as the commits of its current branch changed it. Needs no project. With --json
+    one line for each pair of consecutive relays, counted from 0, then one for each stretch in which
+    three or more in a row took no step.
+    """
+    # Only who replays pays for the words of stalls.
+    from rekindle.cli.replay import show as replayed  # noqa: PLC0415
+
+    replayed(source, as_json=as_json)
+
+
 def _current(store: FileStore, name: str) -> str | None:
     data = store.document(name, "relay") if store.exists(name) else None
     return None if data is None else documents.render(documents.parse(data))

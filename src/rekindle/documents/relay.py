@@ -165,7 +165,8 @@ def is_placeholder(content: str) -> bool:
 def _stands_in(title: str) -> bool:
     plain = outline.words(title)
     return any(
-        plain.startswith(name) and _SUFFIX.match(plain, len(name)) is not None
+        # Chinese has no space between words: what stands behind the name goes on with it.
+        plain.startswith(name) and (not name.isascii() or _SUFFIX.match(plain, len(name)))
         for name in _STAND_INS
     )
 

@@ -134,6 +134,8 @@ AUDIT_CALL_SECONDS = 2.0
 """How long one call of git may take: a file system that hangs must not stop a commit."""
 WORKTREE_CALL_SECONDS = 20.0
 """How long git may take to say what has changed in an agent's folder."""
+REPLAY_CALL_SECONDS = 60.0
+"""The same where a person waits for a whole history to be read."""
 AUDIT_REST_SECONDS = 60.0
 """How long git is left alone after it was too slow."""
 AUDIT_BATCH = 50
@@ -193,6 +195,28 @@ RESET_SECOND_MARGIN_SECONDS = 1.0
 """The same for a wait told in seconds, "53s"."""
 RESET_SHORT_SECONDS = 3600.0
 """A wait shorter than this beside a limit of a day or more is not believed."""
+STALL_LEAD_LINES = 6
+"""So many open lines say what a directive is about; what follows is outlook."""
+STALL_MOST_LINES = 100
+"""Of so many changed lines each is held against each; a directive with more is a log."""
+STALL_SAME_LINE = 0.8
+"""Lines of two directives that are this much alike, from 0 to 1, are the same item."""
+STALL_SAME_HEAD = 0.75
+"""The same of the first line: what is asked for."""
+STALL_SAME_LEAD = 0.78
+"""The same of the first lines, on average."""
+STALL_SAME_WAIT = 0.6
+"""The same of a line that waits for somebody: it is put into other words each time."""
+STALL_TREADMILL_HEAD = 0.55
+"""The first line where both directives ask to go on without end: its wording is a pastime."""
+STALL_TREADMILL_LEAD = 0.5
+"""The first lines, in the same case."""
+STALL_STEM_CHARACTERS = 5
+"""Words that begin with the same so many are the same word in another form."""
+STALL_SWAP_WORDS = 3
+"""From so many words on, one that takes another's place makes it another task."""
+STALL_ALARM = 3
+"""Pairs of relays in a row, with no step between any two, that make a loop stuck."""
 
 FIXED: dict[str, tuple[Any, str]] = {
     "store.snapshot_every_bytes": (
@@ -210,6 +234,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "worktree.call_seconds": (
         WORKTREE_CALL_SECONDS,
         "How long git may take to say what has changed in an agent's folder.",
+    ),
+    "replay.call_seconds": (
+        REPLAY_CALL_SECONDS,
+        "How long one call of git may take where a person waits for a whole history to be read.",
     ),
     "audit.rest_seconds": (
         AUDIT_REST_SECONDS,
@@ -285,6 +313,38 @@ FIXED: dict[str, tuple[Any, str]] = {
     "limits.short_seconds": (
         RESET_SHORT_SECONDS,
         "A wait shorter than this beside a limit of a day or more is not believed.",
+    ),
+    "stall.lead_lines": (
+        STALL_LEAD_LINES,
+        "So many open lines say what a directive is about; what follows is outlook.",
+    ),
+    "stall.most_lines": (
+        STALL_MOST_LINES,
+        "Of so many changed lines each is held against each; a directive with more is a log.",
+    ),
+    "stall.same_line": (
+        STALL_SAME_LINE,
+        "Lines of two directives that are this much alike, from 0 to 1, are the same item.",
+    ),
+    "stall.same_head": (STALL_SAME_HEAD, "The same of the first line: what is asked for."),
+    "stall.same_lead": (STALL_SAME_LEAD, "The same of the first lines, on average."),
+    "stall.same_wait": (STALL_SAME_WAIT, "The same of a line that waits for somebody."),
+    "stall.treadmill_head": (
+        STALL_TREADMILL_HEAD,
+        "The first line where both directives ask to go on without end.",
+    ),
+    "stall.treadmill_lead": (STALL_TREADMILL_LEAD, "The first lines, in the same case."),
+    "stall.stem_characters": (
+        STALL_STEM_CHARACTERS,
+        "Words that begin with the same so many are the same word in another form.",
+    ),
+    "stall.swap_words": (
+        STALL_SWAP_WORDS,
+        "From so many words on, one that takes another's place makes it another task.",
+    ),
+    "stall.alarm": (
+        STALL_ALARM,
+        "Pairs of relays in a row, with no step between any two, that make a loop stuck.",
     ),
     "hooks.characters": (
         HOOK_CHARACTERS,

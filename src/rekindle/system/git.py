@@ -1,13 +1,14 @@
 """Git, by plumbing alone. The only module that starts it.
 
-What is called here for the audit trail reads refs, unpacks objects and moves one ref; `look` alone
-is for commands that look at the index, the work tree and HEAD, and these write nothing. Git can
-still be told by its configuration to run programs, so every call is given an environment from an
-allow-list and settings that turn all of that off.
+What is called here for the audit trail reads refs, unpacks objects and moves one ref. Only
+`versions` looks at HEAD; `look` alone is for commands that look at the index and the work tree, and
+these write nothing. Git can still be told by its configuration to run programs, so every call is
+given an environment from an allow-list and settings that turn all of that off.
 """
 
 import hashlib
 import os
+import posixpath
 import re
 import shutil
 import signal
@@ -69,6 +70,18 @@ _COMPLAINT_CHARACTERS = 1000
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 _LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")
+_REFUSALS = (
+    # What git says, our word for it, what we say (empty: what git said), and what mends it.
+    ("not a git repository", "outside", "", "to have one: git init"),
+    (
+        "dubious ownership",
+        "unsafe",
+        "git refuses a repository that belongs to another user",
+        "git status says how to allow it",
+    ),
+    ("bad revision 'HEAD'", "unborn", "there is no commit yet", "git log"),
+    ("is outside repository", "elsewhere", "", "name the file as it is seen from the repository"),
+)
 _TIP = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)%00%(contents)"
 
 
@@ -88,14 +101,24 @@ class Commit(msgspec.Struct, frozen=True):
     message: str
 
 
+class Version(msgspec.Struct, frozen=True):
+    """A file as a commit has it."""
+
+    seconds: int
+    """When it was committed."""
+    data: bytes
+
+
 class Repository:
     """The repository that a folder belongs to."""
 
-    def __init__(self, folder: Path, *, timeout: float) -> None:
+    def __init__(self, folder: Path, *, timeout: float, may_be_bare: bool = False) -> None:
         self._folder = folder
         self._timeout = timeout
         absolute = folder.absolute()
-        if not any(_is_there(place / ".git") for place in (absolute, *absolute.parents)):
+        is_bare = may_be_bare and all(_is_there(absolute / name) for name in ("HEAD", "objects"))
+        places = (absolute, *absolute.parents)
+        if not is_bare and not any(_is_there(place / ".git") for place in places):
             raise AuditError(
                 "outside",
                 f"{folder} is in no git repository",
@@ -135,6 +158,26 @@ class Repository:
     def read(self, oid: str, path: str) -> bytes:
         """A file of a commit, as it is stored: no filter, no textconv."""
         return self._call(("cat-file", "blob", f"{oid}:{path}"))
+
+    def versions(self, path: str) -> list[Version]:
+        """What a file was in each commit that changed it, along the first parents, oldest first.
+
+        The path is seen from this folder, and taken literally. Where it was removed it is left out.
+        """
+        prefix = os.fsdecode(self._call(("rev-parse", "--show-prefix")).removesuffix(b"\n"))
+        place = posixpath.normpath(prefix + path)
+        listed = self._call(
+            ("rev-list", "--first-parent", "--reverse", "--timestamp", "HEAD", "--", path),
+            more={"GIT_LITERAL_PATHSPECS": "1"},
+        )
+        commits = [line.split() for line in listed.decode().splitlines()]
+        asked = "".join(f"{oid}:{place}\n" for _, oid in commits)
+        found = _blobs(self._call(("cat-file", "--batch"), stdin=os.fsencode(asked)))
+        return [
+            Version(int(seconds), data)
+            for (seconds, _), data in zip(commits, found, strict=True)
+            if data is not None
+        ]
 
     def new_pack(self, like: str = "") -> "Pack":
         """An empty pack for this repository's kind of object id; `like` is one of them."""
@@ -284,6 +327,23 @@ def _configured(settings: Mapping[str, str]) -> dict[str, str]:
     return more
 
 
+def _blobs(batch: bytes) -> list[bytes | None]:
+    """The answers of `cat-file --batch`, in their order; None for what is not there, or no file."""
+    found: list[bytes | None] = []
+    place = 0
+    while place < len(batch):
+        end = batch.index(b"\n", place)
+        words = batch[place:end].split(b" ")
+        place = end + 1
+        if words[-1] in {b"missing", b"submodule"}:
+            found.append(None)
+            continue
+        size = int(words[-1])
+        found.append(batch[place : place + size] if words[-2] == b"blob" else None)
+        place += size + 1
+    return found
+
+
 def _is_there(path: Path) -> bool:
     """Whether there is something; what we may not even look at is nothing to us."""
     try:
@@ -321,14 +381,9 @@ def _refused(command: str, complaint: str) -> AuditError:
         return AuditError(
             "locked", f"git {command}: {said}", hint=f"if no git is running: rm '{found[1]}'"
         )
-    if "not a git repository" in complaint:
-        return AuditError("outside", said, hint="to have one: git init")
-    if "dubious ownership" in complaint:
-        return AuditError(
-            "unsafe",
-            "git refuses a repository that belongs to another user",
-            hint="git status says how to allow it",
-        )
+    for phrase, cause, reason, hint in _REFUSALS:
+        if phrase in complaint:
+            return AuditError(cause, reason or said, hint=hint)
     return AuditError("refused", f"git {command}: {said}", hint="git status; git fsck")
 
 

@@ -257,6 +257,7 @@ def test_a_directive_runs_to_the_next_heading_of_its_level_or_above():
         "Next Cycle (13)",
         "下一步",
         "下一步行动：",
+        "下一步计划与安排",
     ],
 )
 def test_a_stand_in_directs_only_where_there_is_no_next_action(title):
