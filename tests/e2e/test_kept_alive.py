@@ -158,6 +158,7 @@ def test_who_is_stopped_stays_stopped_and_restarts_when_told(kept):
         "agent": "trades",
         "started": False,
         "words": "stopped, as the operator said",
+        "failed": False,
     }
     assert len(kept.log("launch.started")) == 1
     kept("restart")

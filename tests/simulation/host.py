@@ -460,6 +460,8 @@ class Host:
         )
 
     def tell(self, report):
+        if isinstance(report, Waits | InSafeMode):
+            self.oracle.came_up()
         match report:
             case Waits():
                 self.waits_until = report.until

@@ -116,7 +116,10 @@ class Oracle:
 
     def watchdog_looks(self):
         if self._host.is_up:
-            self._in_vain = (0, 0.0)
+            self.came_up()
+
+    def came_up(self):
+        self._in_vain = (0, 0.0)
 
     def _rest(self):
         """How long one is left alone that was started, and of which nothing came."""

@@ -58,7 +58,10 @@ def _up(project: Project, store: FileStore, name: str, *, tmux: bool) -> dict[st
             if store.read(name).projection.run.said != stopped:
                 return row | {"state": _MEANWHILE}
         # Said here and not by the supervisor: what is said while that comes up is the later word.
-        store.submit(name, policy.say(store.read(name).projection.run, "running", clock.now()))
+        # Noted before that: a watchdog that looks in between would start another.
+        seen = store.read(name)
+        watch.note_start(store, name, seen.committed.seq + len(seen.pending) + 1)
+        store.submit(name, policy.say(seen.projection.run, "running", clock.now()))
         before = store.read(name).committed.seq
         if tmux:
             watch.start_in_tmux(project, name)

@@ -199,6 +199,7 @@ class KeepRunning:
             if move.why == "limit" and not self._told_limit:
                 self._told_limit = True  # once for all the limits of a row
                 self._world.notify("limit", f"waits until {move.until:%Y-%m-%d %H:%M} UTC")
+        self._has_come_up()
         self._world.tell(Waits(move.why, move.until))
         while self._is_still_said(run):
             waited = self._world.processes.uptime() - began
@@ -214,11 +215,16 @@ class KeepRunning:
                 events.SafeModeEntered(ts=self._world.clock(), why=move.why, words=move.words)
             ).run
             self._world.notify("safe mode", move.words or move.why)
+        self._has_come_up()
         self._world.tell(InSafeMode(move.why, move.words))
         while self._is_still_said(run):
             self._world.rest(POLL_SECONDS)
             if self._world.goes_on():
                 self._cycle.append(events.RestartAsked(ts=self._world.clock()))
+
+    def _has_come_up(self) -> None:
+        """For the watchdog: it need not be seen in the log, where what we do is known already."""
+        self._world.store.folder(self._agent.name).forget_started()
 
     def _is_still_said(self, run: Run) -> bool:
         """Whether neither a signal nor the operator's word has changed anything since."""

@@ -62,6 +62,9 @@ class WatchAgents:
         """Start its supervisor, unless the last one that was started has not come up yet."""
         now, seq = self._around.clock(), self._projection(agent).seq
         before = self._tried(agent, seq)
+        if self._store.is_supervised(agent):
+            # Between the lock and the log: what it has written since makes the note void.
+            return _left(agent, watch.verdict(Facts(supervised=True)))
         rests = watch.rests(before, now, self._around.limits)
         found = watch.verdict(msgspec.structs.replace(facts, rests=rests))
         if before is None:

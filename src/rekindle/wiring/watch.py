@@ -14,6 +14,7 @@ from rekindle.documents import manifest
 from rekindle.errors import RekindleError, UsageError
 from rekindle.flows.watch_agents import Around, Looked, WatchAgents
 from rekindle.policy import environment
+from rekindle.policy.watch import Tried
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, disk, tmux
@@ -36,6 +37,11 @@ def supervisor(name: str, *words: str) -> list[str]:
 def start(project: Project, store: FileStore, name: str) -> int:
     """Start a supervisor that goes on without us; its words go to run/output.log."""
     return _start(project, store, supervisor(name, SAID), name, {})
+
+
+def note_start(store: FileStore, name: str, seq: int) -> None:
+    """Have watchdogs leave it alone while it comes up, if the log is then as far as `seq`."""
+    store.folder(name).note_started(msgspec.json.encode(Tried(seq, clock.now())))
 
 
 def start_kept(project: Project, store: FileStore, name: str) -> int:

@@ -90,6 +90,14 @@ def test_the_first_may_be_coming_up_just_now(watched):
     assert watched.look() == Looked("a", started=False, words=words)
 
 
+def test_one_that_comes_up_while_it_is_looked_at_is_left_alone(watched, monkeypatch):
+    """Its lock is taken after we looked for it, and before we read what it has written."""
+    answers = iter([False, True])
+    monkeypatch.setattr(watched.store, "is_supervised", lambda agent: next(answers))
+    assert watched.look() == Looked("a", started=False, words="running")
+    assert watched.starts == []
+
+
 def test_a_note_that_cannot_be_read_is_none(watched):
     watched.store.folder("a").note_started(b"{")
     assert watched.look() == Looked("a", started=True, words="its supervisor is gone")
