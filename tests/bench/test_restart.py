@@ -23,7 +23,9 @@ version: 1
 agents:
   trades:
     harness: claude-code
+    cycles: 1
 runtime:
+  relay: {{summarizer: mechanical}}
   restart: {{max_crashes: {CRASHES + 1}, cooldown: 0s}}
 """
 STAND_IN = """\

@@ -17,7 +17,9 @@ agents:
   trades:
     harness: claude-code
     prompt: PROMPT.md
+    cycles: 1
 personas:
+  summarizer: {adapter: command, command: ["false"]}
   default: {permissions: {allowed_tools: [Bash]}}
 """
 RELAY = """\

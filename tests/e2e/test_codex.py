@@ -22,6 +22,8 @@ agents:
   trades:
     harness: codex
     prompt: PROMPT.md
+    cycles: 1
+runtime: {relay: {summarizer: mechanical}}
 """
 SETTINGS = """\
 sandbox_mode = "danger-full-access"

@@ -42,7 +42,8 @@ def rekindle(place, tmp_path):
     found = Rekindle(Program(tmp_path / "command"), place)
     (found.project / "agent.py").write_text(AGENT)
     command = f"[{sys.executable}, agent.py]"
-    manifest = f"version: 1\nagents:\n  trades:\n    harness: command\n    command: {command}\n"
+    entry = f"    harness: command\n    cycles: 1\n    command: {command}\n"
+    manifest = f"version: 1\nagents:\n  trades:\n{entry}"
     (found.project / "rekindle.yaml").write_text(manifest)
     (found.project / "PROMPT.md").write_text(TASK)
     (found.project / "relay.md").write_text(RELAY)

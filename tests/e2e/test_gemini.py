@@ -19,7 +19,9 @@ agents:
   trades:
     harness: gemini
     prompt: PROMPT.md
+    cycles: 1
 personas:
+  summarizer: {adapter: command, command: ["false"]}
   default: {permissions: {allowed_tools: [Bash]}}
 """
 CALLS = 12

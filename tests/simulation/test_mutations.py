@@ -14,6 +14,7 @@ from rekindle.documents.manifest import Budget
 from rekindle.documents.shape import Duration
 from rekindle.policy import budget, cycle, hang, restart, run, watch
 from rekindle.policy.restart import COUNTED, MEANINGS, PAUSED, REACTIONS, Safe, Stop
+from rekindle.policy.run import End
 from rekindle.policy.settings import Limits, Restart, Runtime, Watch
 from unit.policy import test_watch as table
 
@@ -215,7 +216,7 @@ def moves(order):
         return Safe(known.safe.why, known.safe.words) if known.is_safe else None
 
     def done(known, tried, *, stays, **how):
-        return Stop("done") if tried and tried[-1].exit == "clean" and not stays else None
+        return End() if tried and tried[-1].exit == "clean" and not stays else None
 
     def money(known, tried, *, now, cap, **how):
         words = budget.exhausted(known.spent_of_run(), cap, began=known.began_at, now=now)

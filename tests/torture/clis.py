@@ -31,8 +31,11 @@ agents:
   trades:
     harness: {harness}
     prompt: PROMPT.md
+    cycles: 1
+personas:
+  summarizer: {{adapter: command, command: ["false"]}}
 {persona}"""
-_PERSONA: Final = "personas:\n  default: {permissions: {allowed_tools: [Bash]}}\n"
+_PERSONA: Final = "  default: {permissions: {allowed_tools: [Bash]}}\n"
 _TOLD: Final = "mv hooked.tmp hooked"
 """A hook of the test's own says when a tool call begins, and in which process."""
 _CODEX: Final = """\

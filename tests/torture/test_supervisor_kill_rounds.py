@@ -36,7 +36,9 @@ version: 1
 agents:
   trades:
     harness: claude-code
+    cycles: 1
 runtime:
+  relay: {summarizer: mechanical}
   restart: {cooldown: 0s, max_crashes: 100000}
   watch: {every: 0.2s}
 """

@@ -11,7 +11,16 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Called, Compacted, Retried, Said, Warned
 from rekindle.errors import AgentError
 from rekindle.flows.keep_running import Outcome
-from rekindle.flows.world import Fell, InSafeMode, Launching, Noticed, Report, Trouble, Waits
+from rekindle.flows.world import (
+    Fell,
+    Handed,
+    InSafeMode,
+    Launching,
+    Noticed,
+    Report,
+    Trouble,
+    Waits,
+)
 from rekindle.wiring.run import keep_running
 
 INTERRUPTED = 130
@@ -26,10 +35,16 @@ _HINTS = {
     " `rekindle restart {name}` begins a new one",
     "context-full": "the work does not fit one window: make the task or the relay smaller",
     "crash": "`rekindle events -a {name}` shows what happened; `rekindle run {name}` tries again",
+    "cycles": "look at what it did (`rekindle relay show -a {name}`); `rekindle run {name}` has"
+    " as many cycles again",
+    "waiting": "`rekindle answer {name} TEXT` answers, and goes on",
+    "stalled": "change its task or its relay, then `rekindle restart {name}`",
 }
 
 
 _MENDS = {
+    "waiting": "`rekindle answer {name} TEXT` answers, and goes on",
+    "stalled": "look at its relay (`rekindle relay show -a {name}`), change it or the task",
     "auth": "log the agent's CLI in, or mend its key",
     "billing": "pay, or raise the spend limit",
     "budget": "raise what the CLI may spend",
@@ -45,11 +60,18 @@ _MENDS = {
 @click.option(
     "--once", is_flag=True, help="End where it would wait for what is outside, or need a person."
 )
+@click.option("--cycles", type=click.IntRange(0), help="How many cycles this run has; 0: no end.")
 @click.option("--kept", is_flag=True, hidden=True, help="Go on with what was said before.")
 @click.option("--said", is_flag=True, hidden=True, help="Your word stands in the log already.")
 @as_json
-def run(agent: str | None, once: bool, kept: bool, said: bool, as_json: bool) -> int:
-    """Run AGENT, and keep it alive until its work is done.
+def run(  # noqa: PLR0917 - one for each option
+    agent: str | None, once: bool, cycles: int | None, kept: bool, said: bool, as_json: bool
+) -> int:
+    """Run AGENT, cycle after cycle, and keep it alive until its work is done.
+
+    Each cycle begins with the relay and ends with the next one. The run is over when the command of
+    `until:` passes, or after its cycles: ten, or as many as `cycles:` or --cycles say. A loop that
+    repeats itself is told so, then paused; one that waits for you is paused: `rekindle answer`.
 
     A process that crashes or hangs is started again in the same session, after everything that it
     left running was ended; where the session cannot be brought back, a fresh one is told where the
@@ -59,7 +81,10 @@ def run(agent: str | None, once: bool, kept: bool, said: bool, as_json: bool) ->
     """
     project, store, name = open_agent(agent)
     tell = _as_lines if as_json else _for_people(name)
-    outcome = keep_running(project, store, name, _while_read(tell), once=once, kept=kept, said=said)
+    heard = _while_read(tell)
+    outcome = keep_running(
+        project, store, name, heard, once=once, kept=kept, said=said, cycles=cycles
+    )
     if as_json:
         print_json({"report": "outcome", "outcome": outcome})
     return _ended(name, outcome, silent=as_json)
@@ -68,7 +93,8 @@ def run(agent: str | None, once: bool, kept: bool, said: bool, as_json: bool) ->
 def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:
     if outcome.kind == "clean":
         if not silent:
-            click.secho(f"✓ {name}: cycle {outcome.cycle} is done", fg="green")
+            words = f": {outcome.words}" if outcome.words else ""
+            click.secho(f"✓ {name}: cycle {outcome.cycle} is done{words}", fg="green")
         return 0
     if outcome.kind == "unwanted":
         if not silent:
@@ -133,7 +159,7 @@ def _for_people(name: str) -> Callable[[Report], None]:
                 click.echo("  the conversation was compacted")
             case Fell():
                 _fell(report)
-            case Noticed() | Waits() | InSafeMode():
+            case Handed() | Noticed() | Waits() | InSafeMode():
                 _stands(name, report)
             case Trouble():
                 click.secho(f"  ! {report.words}", fg="yellow", err=True)
@@ -143,9 +169,11 @@ def _for_people(name: str) -> Callable[[Report], None]:
     return tell
 
 
-def _stands(name: str, report: Noticed | Waits | InSafeMode) -> None:
-    """Why nothing happens, and what to do about it."""
+def _stands(name: str, report: Handed | Noticed | Waits | InSafeMode) -> None:
+    """How things stand, and what to do about it."""
     match report:
+        case Handed():
+            _handed(name, report)
         case Noticed():
             click.secho(f"! {report.words}", fg="yellow")
         case Waits():
@@ -165,6 +193,17 @@ def _waits(report: Waits) -> str:
         "network": "waits for the network",
     }.get(report.why, "pauses after a crash")
     return f"{why}, until {at}"
+
+
+def _handed(name: str, report: Handed) -> None:
+    how = {
+        "draft": "the agent has written the relay",
+        "edit": "the agent has edited the relay",
+        "summary": "the agent wrote no relay: a summary of what it did is handed on",
+        "carried": "the agent wrote no relay: what is known of its work is handed on",
+    }.get(report.how, "no relay was written")
+    verdict = f"; {report.verdict}: {report.words}" if report.verdict else ""
+    click.echo(f"{name}: cycle {report.cycle} is over, {how}{verdict}")
 
 
 def _fell(report: Fell) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from rekindle.cli.options import ago, as_json, open_project, print_json
 from rekindle.config import Project
 from rekindle.errors import RekindleError
-from rekindle.policy import loops, sessions
+from rekindle.policy import loop, loops, sessions
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import SECONDS_AN_HOUR
 from rekindle.stores.files import FileStore, inspection, ownership
@@ -59,7 +59,7 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
         "last_active": found.last_active,
         "run": _run(store, name, found),
         "open_loops": len(opened),
-        "stale_loops": sum(loop.stale for loop in opened),
+        "stale_loops": sum(one.stale for one in opened),
         "next_action": standing.headline if standing else None,
         "relay": {
             "committed": standing.ts,
@@ -95,10 +95,20 @@ def _run(store: FileStore, name: str, found: Projection) -> dict[str, Any] | Non
         "run_began": run.began_at,
         "cycle": found.cycle,
         "cycle_done": not found.is_cycle_open,
+        "cycles": {"done": max(0, found.cycle_ended - run.first), "of": run.cycles.cycles},
+        "last_cycle": _last_cycle(found),
+        "hurried": loop.is_hurried(found.ended),
         "session": tried.session,
         "began": tried.began,
         "exit": tried.exit or None,
     }
+
+
+def _last_cycle(found: Projection) -> dict[str, Any] | None:
+    if not found.ended:
+        return None
+    last = found.ended[max(found.ended)]
+    return {"cycle": last.cycle, "how": last.how, "verdict": last.verdict, "why": last.words}
 
 
 def _print(row: dict[str, Any], now: datetime) -> None:
@@ -128,7 +138,10 @@ def _cycle(name: str, run: dict[str, Any], now: datetime) -> str:
     if run["safe_mode"]:
         where = "" if run["supervised"] else "; nobody keeps it"
         words = run["safe_mode"]["words"] or run["safe_mode"]["why"]
-        return f"{run['cycle']}, in safe mode ({words}): `rekindle restart {name}` goes on{where}"
+        goes_on = (
+            f"answer {name} TEXT" if run["safe_mode"]["why"] == "waiting" else f"restart {name}"
+        )
+        return f"{run['cycle']}, in safe mode ({words}): `rekindle {goes_on}` goes on{where}"
     if run["supervised"] and run["waits"]:
         until = f"{run['waits']['until'].astimezone():%Y-%m-%d %H:%M}"
         return f"{run['cycle']}, waits until {until} ({run['waits']['why']})"
@@ -185,6 +198,8 @@ def _warnings(row: dict[str, Any]) -> list[str]:
         found.append(f"records that wait to be folded, and count already: {row['pending']}")
     if row["unreadable"]:
         found.append(f"unreadable records: {row['unreadable']}; see rekindle doctor")
+    if row["run"] and row["run"]["hurried"]:
+        found.append("its cycles take less than a minute: make the steps of its task larger")
     if row["stale_loops"]:
         found.append("stale loops: finish or `rekindle resolve` them")
     return found

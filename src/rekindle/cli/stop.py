@@ -1,11 +1,12 @@
-"""`rekindle stop`, `rekindle restart`: the operator's word, durable and above every marker."""
+"""`rekindle stop`, `restart`, `answer`: the operator's word, durable and above every marker."""
 
 import time
 
 import click
 
 from rekindle.cli.options import as_json, open_agent, print_json
-from rekindle.documents.event import RestartAsked
+from rekindle.documents.event import Answered, RestartAsked
+from rekindle.documents.identity import one_line
 from rekindle.errors import AgentError
 from rekindle.policy import run as policy
 from rekindle.policy.settings import STOP_SECONDS
@@ -61,6 +62,32 @@ def restart(agent: str | None, fresh: bool, as_json: bool) -> None:
         return
     click.echo(f"✓ {name}: will be started again{' in a fresh session' if fresh else ''}")
     if not is_supervised:
+        click.echo(
+            f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background."
+        )
+
+
+@click.command()
+@click.argument("agent")
+@click.argument("text", nargs=-1, required=True)
+@as_json
+def answer(agent: str, text: tuple[str, ...], as_json: bool) -> None:
+    """Answer what AGENT waits for: its next cycle is told TEXT, and it goes on."""
+    _project, store, name = open_agent(agent)
+    store.create(name)
+    found = store.read(name).projection
+    words = one_line(" ".join(text))
+    asked = found.ended[max(found.ended)].about if found.ended and found.run.is_safe else ""
+    store.folder(name).clean_exit.unlink(missing_ok=True)
+    now = clock.now()
+    store.submit(
+        name, Answered(ts=now, text=words, asked=asked), policy.say(found.run, "running", now)
+    )
+    if as_json:
+        print_json({"agent": name, "answered": words, "asked": asked})
+        return
+    click.echo(f"✓ {name}: its next cycle is told")
+    if not store.is_supervised(name):
         click.echo(
             f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background."
         )

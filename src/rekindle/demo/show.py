@@ -39,7 +39,7 @@ FIRST_KILL, SECOND_KILL = 3, 5
 """The chapters in whose writing the agent is killed."""
 
 
-HASTE = "runtime: {restart: {cooldown: 0s}}\n"
+HASTE = "runtime: {restart: {cooldown: 0s}, relay: {summarizer: mechanical}}\n"
 """Who watches does not want to wait."""
 
 
@@ -74,7 +74,9 @@ class Show:
         self._say(f"   Next Action: {RELAY.splitlines()[-1]}")
         self._say("2. It works; every tool call leaves a sign of life through a hook.")
         program = (sys.executable, "-I", str(Path(stand_in.__file__)))
-        outcome = keep_running(project, store, AGENT, self._tell, once=True, program=program)
+        outcome = keep_running(
+            project, store, AGENT, self._tell, once=True, program=program, cycles=1
+        )
         return self._count(store) if outcome.kind != "interrupted" else None
 
     def _tell(self, report: Report) -> None:

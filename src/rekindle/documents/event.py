@@ -117,12 +117,37 @@ class PrimerGiven(Event, frozen=True, kw_only=True, tag="primer.given"):
 class CycleStarted(Event, frozen=True, kw_only=True, tag="cycle.started"):
     summary = "A cycle began: the relay is read, work follows."
     cycle: int
+    relay: str = ""
+    """Where the archive keeps the relay that it began with; empty: there was none."""
+    head: str = ""
+    """The commit that the agent's folder stood at; empty: nobody knows."""
 
 
 class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
-    summary = "A cycle ended: what is known was committed."
+    summary = "A cycle ended: what is known was committed, and held against what was before."
     cycle: int
     words: str = ""
+    """Why the two relays were judged so."""
+    how: str = ""
+    """Where its relay is from: draft, edit, summary, carried; empty: nobody wrote one."""
+    relay: str = ""
+    """Where the archive keeps the relay that it ended with."""
+    verdict: str = ""
+    """progress, stalled, treadmill, waiting or unusable; empty: nothing to compare."""
+    about: str = ""
+    """What was repeated, or what is waited for."""
+    is_equal: bool = False
+    """Asked for in the same words, not merely in like ones."""
+    did: str = ""
+    """What was done in it, on one line."""
+    evidence: str = ""
+    """What work there was beside the relay, in words."""
+    topic: str = ""
+    owed: str = ""
+    """What its stage asked for and it did not have; empty: nothing."""
+    until: str = ""
+    """`passed` or `failed`: the command that says whether all is done; empty: there is none."""
+    seconds: float = 0.0
 
 
 class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
@@ -176,6 +201,8 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
 class DesiredSaid(Event, frozen=True, kw_only=True, tag="desired.said"):
     summary = "The operator said whether the agent is to run; this outranks every marker."
     desired: Literal["running", "stopped"]
+    cycles: int | None = None
+    """How many cycles its run may have, 0: any number; None: as before."""
 
 
 class RestartAsked(Event, frozen=True, kw_only=True, tag="restart.asked"):
@@ -184,8 +211,17 @@ class RestartAsked(Event, frozen=True, kw_only=True, tag="restart.asked"):
     """In a fresh session, not in the one that there is."""
 
 
+class Answered(Event, frozen=True, kw_only=True, tag="person.answered"):
+    summary = "A person answered what the agent was waiting for; the next cycle is told."
+    text: str
+    asked: str = ""
+    """What was waited for."""
+
+
 class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
     summary = "A run began: what it spends and how often it crashes is counted from here."
+    cycle: int = 0
+    """The last cycle before it."""
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.ended"):
@@ -358,6 +394,7 @@ KINDS: tuple[type[Event], ...] = (
     LaunchEnded,
     DesiredSaid,
     RestartAsked,
+    Answered,
     RunStarted,
     RunEnded,
     SafeModeEntered,
@@ -392,6 +429,7 @@ AnyEvent = (
     | LaunchEnded
     | DesiredSaid
     | RestartAsked
+    | Answered
     | RunStarted
     | RunEnded
     | SafeModeEntered

@@ -50,6 +50,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """What is started in the place of the CLI's own program."""
     usd_left: float | None = None
     """What the launch may cost; None: nobody has said."""
+    draft: str = ""
+    """A file that it may write, whatever else it may not; empty: none."""
     interactive: bool = False
     """It is started in a terminal, for a person who sits there."""
     prompt: str = ""

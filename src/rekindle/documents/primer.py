@@ -32,6 +32,8 @@ class Primer(msgspec.Struct, frozen=True, kw_only=True):
     recovery: Recovery | None = None
     stall: str = ""
     """The stall notice, where the last cycle repeated the one before."""
+    answer: str = ""
+    """What a person has answered since the last cycle."""
     rules: str = ""
     """What must hold in every session, word for word."""
     relay: Relay | None = None
@@ -43,6 +45,8 @@ class Primer(msgspec.Struct, frozen=True, kw_only=True):
     """Open loops, a line each."""
     task: str = ""
     """What the cycle is for; empty where a person will say it."""
+    closing: str = ""
+    """What is to be written at its end."""
 
 
 def recovery_notice(recovery: Recovery) -> str:
@@ -90,6 +94,25 @@ def reminder(primer: Primer, request: str, closed: str = "") -> str:
     return "\n\n".join(present) + "\n" if len(present) > 1 else ""
 
 
+def closing(path: str, cap: int) -> str:
+    """What an agent is asked to write for the cycle after this one."""
+    sections = "\n".join(f"## {field}" for field in Field)
+    return f"""\
+When the work of this cycle is done, write the relay for the next one to this file, then stop:
+{path}
+It is markdown, under {cap:,} tokens, with these sections:
+{sections}
+Next Action is one directive that can be begun at once. Decisions have their reason and date. What
+failed is said, so that nobody tries it again. Write what the next cycle needs, not a log.
+"""
+
+
+def answered(asked: str, text: str) -> str:
+    """What a person has said to what an agent was waiting for."""
+    question = f"You were waiting for: {one_line(asked)}\n" if asked else ""
+    return f"{question}A person has answered: {text.strip()}"
+
+
 RESUMED = """\
 Your process was interrupted and has been started again; this is the same session. What it had
 left running was ended: a tool call that was under way may have done a part of its work. Look at
@@ -116,6 +139,7 @@ def _join(primer: Primer) -> str:
     parts = (
         recovery_notice(primer.recovery) if primer.recovery else "",
         primer.stall,
+        primer.answer,
         primer.rules,
         relays.render(primer.relay) if primer.relay else "",
         primer.checkpoint,
@@ -127,6 +151,8 @@ def _join(primer: Primer) -> str:
         present.append(SOURCE_OF_TRUTH)
     if primer.task.strip():
         present.append(primer.task.strip())
+    if primer.closing.strip():
+        present.append(primer.closing.strip())
     return "\n\n".join(present) + "\n" if present else ""
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from rekindle.documents import primer
 from rekindle.documents import relay as relays
 from rekindle.documents.primer import Primer, Recovery
 from rekindle.documents.relay import Relay
 from rekindle.documents.state import OpenLoop
 from rekindle.errors import DocumentError
-from rekindle.policy import loops, trim
+from rekindle.policy import loop, loops, trim
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.view import View
@@ -25,10 +26,12 @@ def compose_primer(
     task: str = "",
     recovering: bool = False,
     asked: str = "",
+    draft: str = "",
 ) -> Primer:
     """Everything a fresh session needs; with a recovery notice where one was interrupted.
 
-    The task of the notice is the relay's Next Action, else the last thing that was asked for.
+    The task of the notice is the relay's Next Action, else the last thing that was asked for. With
+    a `draft` it is told to write the next relay there.
     """
     whole = str(store.folder(agent).document("relay"))
     relay = _relay(store, agent)
@@ -38,8 +41,14 @@ def compose_primer(
     if recovering:
         doing = (relay.next_action if relay else None) or asked or task or "not known"
         recovery = Recovery(doing.strip(), len(opened))
+    known, stall = seen.committed, settings.runtime.stall
+    last = known.ended[max(known.ended)].seq if known.ended else 0
+    answer = known.answer if known.answer.seq > last else None
     return Primer(
         recovery=recovery,
+        stall=loop.notice(known.ended, known.run.since, stall),
+        answer=primer.answered(answer.asked, answer.text) if answer else "",
+        closing=primer.closing(draft, cap) if draft else "",
         rules=rules,
         relay=trim.head(relay, cap, whole) if relay else None,
         relay_path=whole,
@@ -53,8 +62,8 @@ def compose_primer(
 def ledger(opened: Sequence[OpenLoop]) -> str:
     """Open loops, a line each."""
     return "\n".join(
-        f"- {loop.id}: {loop.text} (since {loop.added}{', stale' if loop.stale else ''})"
-        for loop in opened
+        f"- {one.id}: {one.text} (since {one.added}{', stale' if one.stale else ''})"
+        for one in opened
     )
 
 

@@ -11,17 +11,21 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents.launch import Exit
 from rekindle.errors import AgentError, StoreError
+from rekindle.flows.end_cycle import EndCycle, Ending
 from rekindle.flows.run_cycle import RunCycle
-from rekindle.flows.world import Agent, InSafeMode, Trouble, Waits, World
+from rekindle.flows.world import Agent, Handed, InSafeMode, Trouble, Waits, World
+from rekindle.policy import loop, sessions
 from rekindle.policy import run as policy
-from rekindle.policy import sessions
 from rekindle.policy.cycle import Fresh, Resume, next_step
 from rekindle.policy.restart import Safe, Stop, Wait
-from rekindle.policy.run import Run
+from rekindle.policy.run import End, Run
 from rekindle.policy.settings import POLL_SECONDS
 
 _OUTSIDE = {"limit", "overload", "network", "interrupted"}
 """What is not waited for where only one try was asked for."""
+
+_OVER = {"done", "cycles"}
+"""Ends after which the operator's next word begins another run."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -45,15 +49,18 @@ class KeepRunning:
         once: bool = False,
         kept: bool = False,
         said: bool = False,
+        ending: Ending | None = None,
     ) -> None:
         """`once`: end instead of waiting; `kept`: go on with what the operator has said before.
 
         `said`: the operator has just said it, in the log. Said only here, it would come after
-        whatever was said while we were being started, and overrule it.
+        whatever was said while we were being started, and overrule it. Without an `ending` no
+        relay is written at a cycle's end.
         """
         self._agent, self._world = agent, world
         self._once, self._kept, self._said = once, kept, said or kept
         self._cycle = RunCycle(agent, world)
+        self._ending = EndCycle(agent, world, ending) if ending else None
         self._waited_after = 0
         self._has_launched = False
         self._told_limit = False
@@ -66,21 +73,20 @@ class KeepRunning:
                 return Outcome(known.cycle, "unwanted", None)
             self._cycle.settle()
             self._begin()
-            number = self._cycle.open()
             while True:
-                ended = self._step_or_wait(number)
+                ended = self._step_or_wait()
                 if ended is not None:
                     return ended
                 if self._world.interrupted():
-                    return self._interrupted(number)
+                    return self._interrupted()
 
-    def _step_or_wait(self, number: int) -> Outcome | None:
+    def _step_or_wait(self) -> Outcome | None:
         """A disk that is full is waited for, once the agent has run: else nobody would come back.
 
         What ended meanwhile without a word in the log is settled like what a dead supervisor left.
         """
         try:
-            return self._step(number)
+            return self._step()
         except StoreError as error:
             if not self._has_launched or self._world.interrupted():
                 raise
@@ -92,25 +98,27 @@ class KeepRunning:
 
     def _begin(self) -> None:
         """The operator's word, and a new run where the last one is over."""
-        folder, run = self._world.store.folder(self._agent.name), self._cycle.known().run
+        folder, known = self._world.store.folder(self._agent.name), self._cycle.known()
+        run = known.run
         folder.clean_exit.unlink(missing_ok=True)
         now = self._world.clock()
         said: list[events.AnyEvent] = []
         if not self._said:
-            said.append(policy.say(run, "running", now))
+            said.append(policy.say(run, "running", now, self._agent.cycles))
         if self._once:
             said.append(events.RestartAsked(ts=now))
         is_new = run.began == 0 or (
-            run.ended.seq > run.began and (run.ended.why == "done" or run.restarted > run.ended.seq)
+            run.ended.seq > run.began and (run.ended.why in _OVER or run.restarted > run.ended.seq)
         )
         if is_new:
-            said.append(events.RunStarted(ts=now))
+            said.append(events.RunStarted(ts=now, cycle=known.cycle_ended))
         if said:
             self._cycle.append(*said)
 
-    def _step(self, number: int) -> Outcome | None:
+    def _step(self) -> Outcome | None:
         """Do the next thing; what is returned is the end."""
         known = self._cycle.known()
+        number = known.cycle_now
         tried = list(sessions.of_cycle(known.attempts, number).values())
         move = policy.next_move(
             known.run,
@@ -128,6 +136,8 @@ class KeepRunning:
         match move:
             case Stop():
                 return self._stop(number, move, known.seq)
+            case End():
+                return self._end(number)
             case Safe() if self._once:
                 return Outcome(number, move.why, self._cycle.last, move.words)
             case Safe():
@@ -137,43 +147,77 @@ class KeepRunning:
             case Wait():
                 self._wait(move, known.run)
             case Fresh() | Resume():
-                self._launch(number, move, tried)
+                self._launch(move, tried)
         return None
 
     def _is_outside(self, tried: list[sessions.Attempt], run: Run) -> bool:
         """Whether the last try ended by what no other try of ours can mend."""
         return bool(tried) and tried[-1].seq > run.since and tried[-1].exit in _OUTSIDE
 
-    def _launch(self, number: int, step: Fresh | Resume, tried: list[sessions.Attempt]) -> None:
+    def _launch(self, step: Fresh | Resume, tried: list[sessions.Attempt]) -> None:
         if self._world.interrupted():
             return
         is_first, self._has_launched = not self._has_launched, True
         try:
-            self._cycle.launch(number, step, tried)
+            self._cycle.launch(self._cycle.open(), step, tried)
         except AgentError:
             # It could not be started at all. Who has just said `run` is told at once; later it
             # counts as a crash: the CLI may be being updated.
             if not self._kept and is_first:
                 raise
 
-    def _stop(self, number: int, move: Stop, seq: int) -> Outcome:
+    def _end(self, number: int) -> Outcome | None:
+        """The cycle is over.
+
+        What follows goes into the log with its end, in one write: between the two, another
+        supervisor would begin a cycle that nobody wants.
+        """
         now = self._world.clock()
-        ended = events.RunEnded(ts=now, outcome=move.outcome, words=move.words)
-        match move.outcome:
-            case "done":
-                # In one write: between the two, another supervisor would begin one cycle more.
-                self._cycle.append(events.CycleEnded(ts=now, cycle=number), ended)
-            case "stopped":
-                pass  # the run goes on when the operator says so
-            case _:
-                self._cycle.append(ended)
+        ended = events.CycleEnded(ts=now, cycle=number)
+        if self._ending is not None:
+            ended = self._ending.end(number)
+        known = self._cycle.known()
+        cap = known.run.cycles.cycles
+        then = loop.after(
+            known.ended,
+            loop.of(ended),
+            since=known.run.since,
+            done=number - known.run.first,
+            cap=self._agent.cycles if cap is None else cap,
+            settings=self._world.settings.runtime.stall,
+        )
+        follows: list[events.AnyEvent] = [ended]
+        if isinstance(then, Stop):
+            follows.append(events.RunEnded(ts=now, outcome=then.outcome, words=then.words))
+        elif isinstance(then, Safe):
+            follows.append(events.SafeModeEntered(ts=now, why=then.why, words=then.words))
+        self._cycle.append(*follows)
+        if self._ending is not None:
+            self._cycle.tell_progress()
+            self._world.tell(Handed(number, ended.how, ended.verdict, ended.words))
+        if isinstance(then, Stop):
+            return self._over(number, then, known.seq)
+        if isinstance(then, Safe):
+            self._world.notify(then.why, then.words)
+            if self._once:
+                return Outcome(number, then.why, self._cycle.last, then.words)
+        return None
+
+    def _stop(self, number: int, move: Stop, seq: int) -> Outcome:
+        if move.outcome != "stopped":  # that run goes on when the operator says so
+            now = self._world.clock()
+            self._cycle.append(events.RunEnded(ts=now, outcome=move.outcome, words=move.words))
+        return self._over(number, move, seq)
+
+    def _over(self, number: int, move: Stop, seq: int) -> Outcome:
         self._mark_clean_exit(seq, move.outcome)
         if move.outcome not in {"done", "stopped"}:
             self._world.notify(move.outcome, move.words)
         kind = {"done": "clean", "stopped": "interrupted"}.get(move.outcome, move.outcome)
         return Outcome(number, kind, self._cycle.last, move.words, self._safe())
 
-    def _interrupted(self, number: int) -> Outcome:
+    def _interrupted(self) -> Outcome:
+        number = self._world.store.read(self._agent.name).projection.cycle_now
         if self._world.by_hand():
             # A person at the terminal: that is as good as `rekindle stop`. A signal from elsewhere,
             # as when the host is shut down, says nothing of what is wanted.

@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents import event as events
-from rekindle.documents import primer
+from rekindle.documents import primer, progress
 from rekindle.documents.launch import Exit, Start
 from rekindle.errors import ProgramMissingError, RekindleError, StoreError
 from rekindle.flows import transcripts
@@ -22,6 +22,7 @@ from rekindle.policy.fold import Heard, Projection
 from rekindle.policy.restart import LOST
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import ORPHAN_SECONDS, STOP_SECONDS
+from rekindle.system import disk
 
 
 class RunCycle:
@@ -94,10 +95,43 @@ class RunCycle:
     def open(self) -> int:
         """Go on with the cycle that was begun, or begin the next."""
         known = self.known()
+        number = known.cycle_now
         if known.is_cycle_open:
-            return known.cycle
-        self.append(events.CycleStarted(ts=self._world.clock(), cycle=known.cycle + 1))
-        return known.cycle + 1
+            return number
+        standing = known.documents.get("relay")
+        started = events.CycleStarted(
+            ts=self._world.clock(),
+            cycle=number,
+            relay=standing.path if standing else "",
+            head=self._world.head(),
+        )
+        if self._agent.drafts:
+            # Of an earlier cycle, which was not taken: this one has still to write its own.
+            self._world.store.folder(self._agent.name).draft.unlink(missing_ok=True)
+        self.append(started)
+        return number
+
+    def tell_progress(self) -> None:
+        """Say for people what the cycles did; that it cannot be said ends nothing."""
+        if not self._agent.drafts:
+            return
+        known = self.known()
+        lines = [
+            progress.Line(
+                cycle=one.cycle,
+                ts=one.ts,
+                verdict=one.verdict,
+                did=one.did,
+                evidence=one.evidence,
+                words=one.words,
+            )
+            for _, one in sorted(known.ended.items(), reverse=True)
+        ]
+        text = progress.render(self._agent.name, lines)
+        try:
+            disk.replace(self._world.store.folder(self._agent.name).progress, text.encode())
+        except RekindleError as error:
+            self._world.tell(Trouble(str(error)))
 
     def launch(self, number: int, step: Fresh | Resume, tried: list[Attempt]) -> None:
         """Start a process, follow it, and keep what became of it."""
@@ -193,6 +227,7 @@ class RunCycle:
             program=self._agent.program,
             usd_left=None if cap is None else max(cap - spent, 0.0),
             interactive=self._agent.stays,
+            draft=self._draft(),
             prompt=prompt if self._agent.stays else "",
         )
 
@@ -206,8 +241,14 @@ class RunCycle:
             rules=self._agent.rules,
             task=self._agent.task,
             recovering=recovering,
+            draft=self._draft(),
         )
         return primer.render(composed)
+
+    def _draft(self) -> str:
+        """Where it writes the next relay; empty: nobody asks it to."""
+        is_asked = self._agent.drafts and not self._agent.stays
+        return str(self._world.store.folder(self._agent.name).draft) if is_asked else ""
 
     def _ended(
         self, number: int, launch: Launch, found: Exit, *, swept: int, started: bool = True

@@ -33,6 +33,10 @@ class Agent(msgspec.Struct, frozen=True):
     prices: Mapping[str, Price] = {}
     stays: bool = False
     """A person sits before it: the terminal is the agent's."""
+    cycles: int = 1
+    """How many of them a run has; 0: any number."""
+    drafts: bool = False
+    """It is asked for the relay of the next cycle."""
 
 
 class Launching(msgspec.Struct, frozen=True):
@@ -50,6 +54,15 @@ class Fell(msgspec.Struct, frozen=True):
 
     exit: Exit
     swept: int
+
+
+class Handed(msgspec.Struct, frozen=True):
+    """A cycle has handed its work on."""
+
+    cycle: int
+    how: str
+    verdict: str
+    words: str
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -79,7 +92,7 @@ class InSafeMode(msgspec.Struct, frozen=True):
     words: str
 
 
-Report = Launching | Seen | Fell | Trouble | Noticed | Waits | InSafeMode
+Report = Launching | Seen | Fell | Handed | Trouble | Noticed | Waits | InSafeMode
 
 
 class World(msgspec.Struct, frozen=True):
@@ -102,3 +115,5 @@ class World(msgspec.Struct, frozen=True):
     tell: Callable[[Report], None]
     notify: Callable[[str, str], None]
     """Tell a person who is not there: of what, and in which words."""
+    head: Callable[[], str] = str
+    """The commit that the agent's folder stands at; empty: nobody knows."""

@@ -35,6 +35,7 @@ from rekindle.documents.launch import (
     Usage,
     Used,
 )
+from rekindle.documents.manifest import Permissions
 from rekindle.documents.question import Answer, Question
 from rekindle.documents.transcript import Asides
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
@@ -113,6 +114,7 @@ SessionEnd's was cancelled while the program was ending."""
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 _BRAKE = "PostToolBatch"
+_WRITING = ("Write", "Edit")
 _SPENT = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
 
@@ -139,17 +141,7 @@ def command(start: Start) -> Command:
         settings = {"hooks": hooks(start.hook, supervised=True)}
         files[HOOKS_FILE] = jsontext.encode_pretty(settings, HOOKS_FILE).decode()
         argv.append(f"--settings={start.scratch}/{HOOKS_FILE}")
-    if permissions := start.persona.permissions:
-        _refuse_unprintable((*(permissions.allowed_tools or ()), *(permissions.deny or ())))
-        if permissions.allowed_tools is not None:
-            # Else what the person's own settings allow would stay allowed.
-            names = dict.fromkeys(rule.partition("(")[0] for rule in permissions.allowed_tools)
-            argv.append(f"--tools={','.join(name for name in names if name)}")
-            # Nor does it take away the tools of servers that the person has set up.
-            if not any(name.startswith("mcp__") for name in names):
-                argv.append("--strict-mcp-config")
-        argv.extend(f"--allowedTools={rule}" for rule in permissions.allowed_tools or () if rule)
-        argv.extend(f"--disallowedTools={rule}" for rule in permissions.deny or () if rule)
+    argv += _permitted(start)
     if start.persona.system_prompt_file and not start.resumes:
         argv.append(f"--append-system-prompt-file={start.persona.system_prompt_file}")
     if start.usd_left is not None:
@@ -203,6 +195,26 @@ def answer(output: Iterable[bytes]) -> Answer | None:
 def _cap(usd: float) -> str:
     # It says what it has cost only when it is done: until then it must hold itself to it.
     return f"--max-budget-usd={max(usd, 0.01):.4f}"
+
+
+def _permitted(start: Start) -> Iterator[str]:
+    """What a persona may do; the draft of the next relay it may write whatever it may not else."""
+    permissions = start.persona.permissions or Permissions()
+    allowed, denied = permissions.allowed_tools, permissions.deny or ()
+    _refuse_unprintable((*(allowed or ()), *denied))
+    if allowed is not None:
+        # Else what the person's own settings allow would stay allowed.
+        drafting = _WRITING if start.draft else ()
+        names = dict.fromkeys((*(rule.partition("(")[0] for rule in allowed), *drafting))
+        yield f"--tools={','.join(name for name in names if name)}"
+        # Nor does it take away the tools of servers that the person has set up.
+        if not any(name.startswith("mcp__") for name in names):
+            yield "--strict-mcp-config"
+    yield from (f"--allowedTools={rule}" for rule in allowed or () if rule)
+    if start.draft:
+        # An absolute path begins with two slashes; one would be below the settings' own folder.
+        yield from (f"--allowedTools={tool}(/{start.draft})" for tool in _WRITING)
+    yield from (f"--disallowedTools={rule}" for rule in denied if rule)
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:

@@ -14,8 +14,9 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent, Unrecognised
 from rekindle.documents.state import State
-from rekindle.policy import loops, sessions, settings
+from rekindle.policy import loop, loops, sessions, settings
 from rekindle.policy import run as runs
+from rekindle.policy.loop import Answer, Began, Ended
 from rekindle.policy.loops import Loop, Mark
 from rekindle.policy.run import Run
 from rekindle.policy.sessions import Attempt, Life
@@ -56,6 +57,8 @@ class Standing(msgspec.Struct, frozen=True):
     headline: str
     trimmed: str = ""
     over_cap: bool = False
+    is_said: bool = False
+    """A person has set it, by a command."""
 
 
 class Heard(msgspec.Struct, frozen=True, order=True):
@@ -86,10 +89,19 @@ class Projection(msgspec.Struct, frozen=True):
     cycle_ended: int = 0
     run: Run = Run()
     heard: Heard = Heard()
+    began: Began = Began()
+    ended: dict[int, Ended] = {}
+    """The last cycles that ended, by their number."""
+    answer: Answer = Answer()
 
     @property
     def is_cycle_open(self) -> bool:
         return self.cycle > self.cycle_ended
+
+    @property
+    def cycle_now(self) -> int:
+        """The cycle that was begun, or that comes next."""
+        return self.cycle if self.is_cycle_open else self.cycle + 1
 
 
 def fold(before: Projection, happened: Iterable[AnyEvent | Unrecognised]) -> Projection:
@@ -191,6 +203,9 @@ class _Working:
         self.cycle_ended = before.cycle_ended
         self.run = before.run
         self.heard = before.heard
+        self.began = before.began
+        self.ended = dict(before.ended)
+        self.answer = before.answer
 
     def projection(self) -> Projection:
         return Projection(
@@ -210,6 +225,9 @@ class _Working:
             self.cycle_ended,
             self.run,
             self.heard,
+            self.began,
+            self.ended,
+            self.answer,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
@@ -247,8 +265,10 @@ class _Working:
                 sessions.ended(self.lives, event)
             case events.CycleStarted():
                 self.cycle = max(self.cycle, event.cycle)
+                self.began = max(self.began, loop.began(event))
             case events.CycleEnded():
                 self.cycle_ended = max(self.cycle_ended, event.cycle)
+                loop.ended(self.ended, event)
             case events.LaunchStarted():
                 sessions.launched(self.attempts, event)
             case events.LaunchEnded():
@@ -256,6 +276,9 @@ class _Working:
                 self.run = runs.happened(self.run, event)
             case events.DesiredSaid():
                 self.run = runs.said(self.run, event)
+            case events.Answered():
+                self.answer = max(self.answer, Answer(event.seq, event.text, event.asked))
+                self.run = runs.happened(self.run, event)
             case _:
                 self.run = runs.happened(self.run, event)
 
@@ -285,20 +308,20 @@ class _Working:
 
     def _adopted(self, event: events.StateAdopted) -> None:
         self._active(event.last_active)
-        for loop in event.open_loops:
-            self._mark(loop.id, Mark(event.ts, loop.text, added=loop.added, extra=loop.extra))
+        for one in event.open_loops:
+            self._mark(one.id, Mark(event.ts, one.text, added=one.added, extra=one.extra))
         for item in event.resolved:
             self._mark(item.id, Mark(event.ts, item.reason, closes=True, extra=item.extra))
-        for one in event.corrections:
+        for other in event.corrections:
             self._mark(
-                one.id,
+                other.id,
                 Mark(
-                    one.ts,
-                    one.text,
-                    closes=one.closes,
+                    other.ts,
+                    other.text,
+                    closes=other.closes,
                     corrects=event.ts,
-                    added=one.added,
-                    extra=one.extra,
+                    added=other.added,
+                    extra=other.extra,
                 ),
             )
         _latest(self.numbers, event.numbers, event.ts)
@@ -320,6 +343,7 @@ class _Working:
                 event.headline,
                 trimmed,
                 over_cap,
+                bool(event.at),
             )
 
 

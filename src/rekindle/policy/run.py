@@ -41,6 +41,13 @@ class Waiting(msgspec.Struct, frozen=True):
     until: datetime
 
 
+class Cap(msgspec.Struct, frozen=True, order=True):
+    """How many cycles the operator has said, and where in the log."""
+
+    seq: int = 0
+    cycles: int | None = None
+
+
 class Run(msgspec.Struct, frozen=True):
     said: Said | None = None
     began: int = 0
@@ -53,6 +60,9 @@ class Run(msgspec.Struct, frozen=True):
     safe: Mark = Mark()
     waiting: Waiting | None = None
     spent: Spent = Spent()
+    first: int = 0
+    """The last cycle before it."""
+    cycles: Cap = Cap()
 
     @property
     def desired(self) -> str:
@@ -83,8 +93,12 @@ class Run(msgspec.Struct, frozen=True):
         return self.spent if self.spent.seq > self.began else Spent()
 
 
+class End(msgspec.Struct, frozen=True):
+    """The cycle is over; what comes after it, `loop` says."""
+
+
 Launch = Fresh | Resume
-Move = Launch | Wait | Safe | Stop
+Move = Launch | Wait | Safe | Stop | End
 
 
 def next_move(
@@ -103,7 +117,7 @@ def next_move(
         return Safe(run.safe.why, run.safe.words)
     if tried and tried[-1].exit == "clean" and not stays:
         # Whenever that was, and with the last money too: the cycle only needs to be closed.
-        return Stop("done")
+        return End()
     if words := budget.exhausted(run.spent_of_run(), cap, began=run.began_at, now=now):
         return Stop("budget", words)
     recent = [one for one in tried if one.seq > run.since]
@@ -113,16 +127,26 @@ def next_move(
     return cycle.next_step(tried)
 
 
-def say(run: Run, desired: Literal["running", "stopped"], now: datetime) -> events.DesiredSaid:
+def say(
+    run: Run,
+    desired: Literal["running", "stopped"],
+    now: datetime,
+    cycles: int | None = None,
+) -> events.DesiredSaid:
     """The operator's word, after every earlier one, whatever the clock says."""
     before = [run.said.ts] if run.said else []
-    return events.DesiredSaid(ts=loops.later(now, *before), desired=desired)
+    return events.DesiredSaid(ts=loops.later(now, *before), desired=desired, cycles=cycles)
 
 
 def said(run: Run, event: events.DesiredSaid) -> Run:
     found = Said(event.ts, event.desired)
     wanted = max(run.wanted, event.seq) if event.desired == "running" else run.wanted
-    return msgspec.structs.replace(run, said=max(run.said or found, found), wanted=wanted)
+    cap = run.cycles
+    if event.cycles is not None and event.seq >= cap.seq:
+        cap = Cap(event.seq, event.cycles)
+    return msgspec.structs.replace(
+        run, said=max(run.said or found, found), wanted=wanted, cycles=cap
+    )
 
 
 def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each kind
@@ -130,8 +154,8 @@ def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each ki
     change = msgspec.structs.replace
     match event:
         case events.RunStarted() if event.seq > run.began:
-            return change(run, began=event.seq, began_at=event.ts)
-        case events.RestartAsked():
+            return change(run, began=event.seq, began_at=event.ts, first=event.cycle)
+        case events.RestartAsked() | events.Answered():
             return change(run, restarted=max(run.restarted, event.seq))
         case events.RunEnded():
             return change(run, ended=max(run.ended, Mark(event.seq, event.outcome, event.words)))

@@ -31,6 +31,10 @@ class Relay(msgspec.Struct, frozen=True):
     max_relay_tokens: Annotated[
         int, _doc("Trim the relay when it is larger: it is read at every start.", ge=200)
     ] = 2_000
+    summarizer: Annotated[
+        Literal["headless", "mechanical"],
+        _doc("headless: a CLI is asked for a summary, without tools; mechanical: no model is."),
+    ] = "headless"
     summarizer_max_input_tokens: Annotated[
         int, _doc("The most that a summarizer is ever given; beyond it a handoff halts.", ge=1_000)
     ] = 150_000
@@ -71,6 +75,15 @@ class Limits(msgspec.Struct, frozen=True):
     wait: Annotated[bool, _doc("Wait a usage limit out; false: stop and say so.")] = True
 
 
+class Stall(msgspec.Struct, frozen=True):
+    tell: Annotated[
+        bool, _doc("Tell the next cycle, once, where two in a row asked for the same.")
+    ] = True
+    pause: Annotated[
+        bool, _doc("Pause a loop that goes on without a step, or waits for a person.")
+    ] = True
+
+
 class Loops(msgspec.Struct, frozen=True):
     stale_after_days: Annotated[
         int, _doc("An open loop older than this many days is marked stale.", ge=1)
@@ -100,6 +113,7 @@ class Runtime(msgspec.Struct, frozen=True):
     restart: Restart = Restart()
     watch: Watch = Watch()
     limits: Limits = Limits()
+    stall: Stall = Stall()
     loops: Loops = Loops()
     brief: Brief = Brief()
     archive: Archive = Archive()
@@ -189,6 +203,12 @@ SUMMARY_SHOWN_CHARACTERS = (2_000, 500, 120, 0)
 """How much of what each tool gave a summarizer is shown: the first that fits its cap."""
 QUOTED_WORDS = 5
 """So many words in a row that a summary shares with the transcript are a quotation."""
+UNTIL_SECONDS = 1800.0
+"""How long the command of `until:` may take."""
+SHORT_CYCLE_SECONDS = 60.0
+"""Cycles that are shorter than this on average hand on more than they do."""
+CYCLES_KEPT = 50
+"""How many cycles that ended are remembered; the log has all of them."""
 RESET_MINUTE_MARGIN_SECONDS = 60.0
 """A reset told to the minute, "5pm", was cut to it: it may be as late as 17:00:59."""
 RESET_SECOND_MARGIN_SECONDS = 1.0
@@ -353,6 +373,15 @@ FIXED: dict[str, tuple[Any, str]] = {
     "hooks.same_start_seconds": (
         SAME_START_SECONDS,
         "Hooks installed twice ask for the primer twice; within this time that is one start.",
+    ),
+    "loop.until_seconds": (UNTIL_SECONDS, "How long the command of `until:` may take."),
+    "loop.short_cycle_seconds": (
+        SHORT_CYCLE_SECONDS,
+        "Cycles that are shorter than this on average hand on more than they do.",
+    ),
+    "loop.cycles_kept": (
+        CYCLES_KEPT,
+        "How many cycles that ended are remembered; the log has all of them.",
     ),
     "summary.seconds": (SUMMARY_SECONDS, "How long a summarizer may take to answer."),
     "summary.shown_characters": (

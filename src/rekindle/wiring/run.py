@@ -17,7 +17,9 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Start
 from rekindle.documents.manifest import PROMPT, Persona
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
+from rekindle.flows.end_cycle import Ending
 from rekindle.flows.keep_running import KeepRunning, Outcome
+from rekindle.flows.until import Until
 from rekindle.flows.world import Agent, Report, Trouble, World
 from rekindle.harnesses import command
 from rekindle.policy import environment
@@ -29,6 +31,8 @@ from rekindle.system.keyboard import Keyboard
 from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
 from rekindle.system.terminal import OnTerminal
+from rekindle.system.worktree import WorkTree
+from rekindle.wiring import summarize as summarizing
 from rekindle.wiring import watch
 from rekindle.wiring.store import HARNESSES, text_of
 
@@ -46,9 +50,10 @@ def keep_running(
     kept: bool = False,
     said: bool = False,
     program: tuple[str, ...] = (),
+    cycles: int | None = None,
 ) -> Outcome:
     """Be the supervisor of an agent; `program` stands in for the CLI's own."""
-    agent = _agent(project, store, name, program)
+    agent = _agent(project, store, name, program, cycles)
     processes = OnTerminal() if agent.stays else Processes()
     keyboard = Keyboard()
     notifier = Notifier(project.manifest.notify, store.redaction)
@@ -68,8 +73,20 @@ def keep_running(
             goes_on=keyboard.was_pressed,
             tell=tell,
             notify=_notify(name, notifier, tell),
+            head=WorkTree(agent.folder).head,
         )
-        return KeepRunning(agent, world, once=once, kept=kept, said=said).run()
+        command = tuple(project.manifest.agents[name].until or ())
+        ending = Ending(
+            summarizer=lambda: summarizing.summarizer(project, store, name),
+            known=lambda since: summarizing.known(project, store, name, since),
+            until=Until(command, agent, world).ask,
+        )
+        supervisor = KeepRunning(agent, world, once=once, kept=kept, said=said, ending=ending)
+        return supervisor.run()
+
+
+def _cycles(entry: manifest.Agent) -> int:
+    return AgentDefaults().cycles if entry.cycles is None else entry.cycles
 
 
 def _notify(
@@ -82,7 +99,13 @@ def _notify(
     return notify
 
 
-def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ...]) -> Agent:
+def _agent(
+    project: Project,
+    store: FileStore,
+    name: str,
+    program: tuple[str, ...],
+    cycles: int | None = None,
+) -> Agent:
     entry = project.manifest.agents[name]
     if entry.harness not in HARNESSES:
         raise ManifestError(
@@ -91,7 +114,6 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
             hint=f"one of: {', '.join(HARNESSES)}",
         )
     harness = HARNESSES[entry.harness]
-    _refuse_unkept(project, name, entry)
     program = program or tuple(_program(project, name, entry, harness))
     prompt = entry.prompt or AgentDefaults().prompt
     task = text_of(project, prompt, "prompt")
@@ -120,26 +142,12 @@ def _agent(project: Project, store: FileStore, name: str, program: tuple[str, ..
         budget=entry.budget,
         prices=project.manifest.prices,
         stays=entry.mode == "stay",
+        cycles=_cycles(entry) if cycles is None else cycles,
+        drafts=True,
     )
     _refuse_unpriced(project, agent)
     _refuse_unenforced(project, agent, entry.persona or AgentDefaults().persona)
     return agent
-
-
-def _refuse_unkept(project: Project, name: str, entry: manifest.Agent) -> None:
-    """What would be trusted and not be kept must not pass in silence: least of all money."""
-    if entry.cycles not in {None, 1}:
-        raise ManifestError(
-            f"agent {name}: `cycles:` is not held to yet: a run is one cycle",
-            line=project.marked.line(("agents", name, "cycles")),
-            hint="remove `cycles:`",
-        )
-    if entry.until is not None:
-        raise ManifestError(
-            f"agent {name}: `until:` is not held to yet",
-            line=project.marked.line(("agents", name, "until")),
-            hint="remove `until:`, and look after it yourself",
-        )
 
 
 def _refuse_unpriced(project: Project, agent: Agent) -> None:

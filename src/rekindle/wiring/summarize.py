@@ -30,7 +30,10 @@ def summarizer(project: Project, store: FileStore, name: str) -> Summarize:
     A program of which nothing is known may do anything when it is asked something: without a
     persona that names one, nobody is asked.
     """
-    cap = project.settings.runtime.relay.summarizer_max_input_tokens
+    settings = project.settings.runtime.relay
+    cap = settings.summarizer_max_input_tokens
+    if settings.summarizer == "mechanical":
+        return Summarize(None, cap=cap)
     persona = project.manifest.personas.get(PERSONA) or Persona()
     harness = persona.adapter or project.manifest.agents[name].harness
     if harness not in HARNESSES:
@@ -42,16 +45,19 @@ def summarizer(project: Project, store: FileStore, name: str) -> Summarize:
     found = HARNESSES[harness]
     if found.NAME == command.NAME and not persona.command:
         return Summarize(None, cap=cap)
+    entry = project.manifest.agents[name]
+    # What is started in the place of the CLI's own program, where it is the same CLI.
+    own = (entry.command or ()) if entry.harness == harness else ()
     allowed = environment.allowed(os.environ, found.PASSED_ON, found.NEVER_PASSED_ON)
     headless = Headless(
         harness=found,
         processes=Processes(),
         scratch=_scratch(store, name),
         environment=allowed,
-        program=tuple(persona.command or ()),
+        program=tuple(persona.command or own),
         persona=persona,
         words=text_of(project, persona.system_prompt_file, "system_prompt_file"),
-        usd=project.settings.runtime.relay.summarizer_max_usd,
+        usd=settings.summarizer_max_usd,
     )
     return Summarize(headless.ask, cap=cap)
 

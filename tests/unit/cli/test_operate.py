@@ -31,8 +31,8 @@ class Project:
 
     def write(self, **more):
         entries = "".join(
-            f"  {name}:\n    harness: command\n    command: [{sys.executable}, agent.py]\n"
-            + more.get(name, "")
+            f"  {name}:\n    harness: command\n    cycles: 1\n"
+            f"    command: [{sys.executable}, agent.py]\n" + more.get(name, "")
             for name in ("trades", "docs")
         )
         (self.path / "rekindle.yaml").write_text(f"version: 1\nagents:\n{entries}")

@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-MANIFEST = "version: 1\nagents:\n  trades:\n    harness: claude-code\n"
+MANIFEST = "version: 1\nagents:\n  trades:\n    harness: claude-code\n    cycles: 1\n"
 STAND_IN = """\
 #!{python} -IS
 import json, os, signal, sys, time
@@ -88,6 +88,7 @@ def test_for_machines_every_report_is_a_line_of_json(project):
         "opened",
         "finished",
         "fell",
+        "handed",
         "outcome",
     ]
     assert reports[-1]["outcome"]["kind"] == "clean"
@@ -155,7 +156,7 @@ def test_a_pattern_that_cannot_be_enforced_is_refused_by_its_line(project):
     persona = "personas:\n  default:\n    permissions:\n      allowed_tools: ['Read(src/**)']\n"
     manifest.write_text(MANIFEST.replace("claude-code", "gemini") + persona)
     ended = project("run", code=3)
-    assert "rekindle.yaml:7: agent trades: Gemini CLI cannot hold an agent to" in ended.err
+    assert "rekindle.yaml:8: agent trades: Gemini CLI cannot hold an agent to" in ended.err
     assert "'Read(src/**)'" in ended.err
     assert project.exits() == []
 

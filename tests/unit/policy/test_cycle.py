@@ -12,7 +12,7 @@ from rekindle.documents.shape import duration
 from rekindle.policy import cycle
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.restart import LOST, REACTIONS, Safe, Stop, Wait
-from rekindle.policy.run import Run, next_move
+from rekindle.policy.run import End, Run, next_move
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import LIMIT_PROBE_SECONDS, Restart, Runtime
 
@@ -54,7 +54,7 @@ def after(*tried, now=NOW, **limits):
 def expected(kind, *, resumes, opened, earlier):
     """The table, said once more in other words."""
     if kind == "clean":
-        return Stop("done")
+        return End()
     if kind in PERSON and not earlier:
         return Safe(kind)
     if kind == "limit" and not earlier:

@@ -10,7 +10,7 @@ from rekindle.documents.manifest import Budget
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.restart import Safe, Stop
-from rekindle.policy.run import Run, next_move, say
+from rekindle.policy.run import End, Run, next_move, say
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Limits, Runtime
 
@@ -117,5 +117,5 @@ def test_without_money_nothing_is_started():
 
 def test_what_was_done_with_the_last_money_is_done():
     run = folded(STARTED, said("running"), noted(30))
-    assert move(run, attempt("clean"), cap=Budget(tokens=30)) == Stop("done")
+    assert move(run, attempt("clean"), cap=Budget(tokens=30)) == End()
     assert move(run, attempt("crash"), cap=Budget(tokens=30)).outcome == "budget"

@@ -239,7 +239,14 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
     manifest, marked = read(REFERENCE.read_text(encoding="utf-8"))
     explained = {each.key: each for each in settings.explain_all(manifest, marked)}
     named = {shape.dotted(path) for path in marked.lines if path[0] == "runtime" and len(path) == 3}
-    ours = {"runtime.restart.fresh_when_cheaper", "runtime.relay.summarizer_max_usd"}  # added since
+    added = {
+        "restart.fresh_when_cheaper",
+        "relay.summarizer_max_usd",
+        "relay.summarizer",
+        "stall.tell",
+        "stall.pause",
+    }
+    ours = {f"runtime.{key}" for key in added}
     assert named == leaves(Runtime, "runtime").keys() - ours
     different = {key for key in named if explained[key].value != explained[key].default}
     assert different == {"runtime.brief.zone"}  # an example: the default is the machine's

@@ -14,6 +14,7 @@ Rekindle keeps its agents' state here. Your agents' work is not in here; this is
 them go on after a crash.
 
 agents/NAME/memories/consensus.md   the relay: what the next cycle does. You may edit it.
+agents/NAME/progress.md             what its cycles did, newest first. For you; it is made anew.
 agents/NAME/state.json              open loops, resolved ones, numbers. You may add to it.
 agents/NAME/ops.jsonl               the log, the truth all else is made from. Do not edit it.
 agents/NAME/memories/archive/       every relay there ever was, and what was trimmed from them.
@@ -77,6 +78,16 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def supervisor(self) -> Path:
         """Locked as long as a supervisor lives; hook.py looks at it by this name."""
         return self.run / "supervisor"
+
+    @property
+    def draft(self) -> Path:
+        """Where an agent writes the relay for the next cycle."""
+        return self.run / "relay.draft.md"
+
+    @property
+    def progress(self) -> Path:
+        """What the cycles did, for people."""
+        return self.path / "progress.md"
 
     @property
     def clean_exit(self) -> Path:

@@ -47,6 +47,7 @@ _FROM_OUTSIDE = (
     events.RelayProposed,
     events.DesiredSaid,
     events.RestartAsked,
+    events.Answered,
 )
 """What hooks and commands may say. Everything else is a fact that only the writer establishes."""
 

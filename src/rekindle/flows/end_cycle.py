@@ -1,0 +1,238 @@
+"""A cycle ends: its relay is written, held against the one before, and what happened is said.
+
+The relay is the agent's draft, or what it made of the relay's own file; else a summary of what it
+did; else the old one with what is known of the work. Whoever is killed in between begins again:
+what is committed already is known by its place in the log, and is not committed twice.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents import relay as relays
+from rekindle.documents import summary
+from rekindle.documents.identity import one_line
+from rekindle.documents.relay import Field, Relay
+from rekindle.documents.transcript import Turn
+from rekindle.errors import CheckFailedError, DocumentError, RekindleError, SummaryError
+from rekindle.flows.summarize import Made, Summarize, document
+from rekindle.flows.world import Agent, Trouble, World
+from rekindle.policy import sessions
+from rekindle.policy.fold import Projection, Standing
+from rekindle.policy.settings import STOP_SECONDS
+from rekindle.policy.stall.compare import compare
+from rekindle.policy.stall.verdict import Evidence, Kind, Verdict
+from rekindle.stores.files.transcripts import TranscriptArchive
+from rekindle.stores.files.writer import Writer
+from rekindle.summarizers.mechanical import Known, summarize
+from rekindle.system import disk
+from rekindle.system.worktree import WorkTree
+
+HOW = {"agent": "draft", "summary": "summary", "carried": "carried"}
+"""Who has committed the relay of a cycle, and what it is then called."""
+_LARGEST = 8_000_000
+_DID = 300
+_GO_ON = "Go on with the task."
+_LOGS = (".log", ".tmp", ".lock", ".pid", ".out")
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """What the end of a cycle needs of whoever put all this together."""
+
+    summarizer: Callable[[], Summarize]
+    known: Callable[[str], Known]
+    """What is known of the work since a commit, without reading a transcript."""
+    until: Callable[[], str]
+    """`passed` or `failed`: whether all is done; empty: nobody has said what that is."""
+
+
+class EndCycle:
+    def __init__(self, agent: Agent, world: World, ending: Ending) -> None:
+        self._agent, self._world, self._ending = agent, world, ending
+        self._store = world.store
+
+    def end(self, number: int) -> events.CycleEnded:
+        """Write the relay of a cycle; returns the event that ends it, which is not in the log yet.
+
+        With it goes what follows from it: between the two, another supervisor would go on.
+        """
+        with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            before = writer.projection
+            how = self._committed(writer) or self._by_the_agent(writer)
+        how = how or self._by_us(number, before)
+        now = self._store.read(self._agent.name).committed
+        text = self._relay(now.documents.get("relay"))
+        evidence = self._evidence(now, text)
+        verdict = self._verdict(number, now, text, evidence)
+        return events.CycleEnded(
+            ts=self._world.clock(),
+            cycle=number,
+            how=how,
+            relay=now.documents["relay"].path if "relay" in now.documents else "",
+            verdict=verdict.verdict if verdict else "",
+            words=verdict.why if verdict else "",
+            about=verdict.about if verdict else "",
+            is_equal=verdict.is_equal if verdict else False,
+            did=_did(text),
+            evidence=evidence.work,
+            until=self._ending.until(),
+            seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
+        )
+
+    def _committed(self, writer: Writer) -> str:
+        """How this cycle's relay came about, if a supervisor that is gone has committed it."""
+        standing = writer.projection.documents.get("relay")
+        is_ours = standing is not None and standing.seq > writer.projection.began.seq
+        return HOW.get(standing.by, "") if standing and is_ours else ""
+
+    def _by_the_agent(self, writer: Writer) -> str:
+        """What the agent has written, if it can be used; what cannot is kept beside it."""
+        path, standing = writer.folder.draft, writer.projection.documents.get("relay")
+        is_new = standing is not None and standing.seq > writer.projection.began.seq
+        draft = self._draft(path)
+        if draft is not None:
+            try:
+                found = relays.parse(draft)
+                if standing and is_new and standing.is_said:
+                    # A person has said meanwhile what comes next: the agent could not know.
+                    found = _with_directive(found, self._relay(standing))
+                writer.commit_relay(found, by="agent")
+            except (DocumentError, CheckFailedError) as error:
+                writer.set_aside("relay", path, str(error))
+            else:
+                path.unlink(missing_ok=True)
+                return "draft"
+        return "edit" if is_new else ""
+
+    def _draft(self, path: Path) -> bytes | None:
+        try:
+            if path.is_file() and path.stat().st_size > _LARGEST:
+                raise DocumentError("relay.draft.md", "is too large to be a relay")
+            return disk.read(path)
+        except (RekindleError, OSError) as error:
+            self._world.tell(Trouble(f"the draft of the relay is not taken: {error}"))
+            return None
+
+    def _by_us(self, number: int, before: Projection) -> str:
+        """A summary of what was done, else the old relay with what is known of it."""
+        turns = self._turns(number, before)
+        known = self._ending.known(before.began.head)
+        made = self._made(turns, known)
+        if made is not None and made.how == "headless":
+            day = self._world.clock().date()
+            found = relays.parse(document(made, known, name=self._agent.name, day=day))
+            by = "summary"
+        else:
+            found, by = self._carried(before, turns, known), "carried"
+        with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            if made is not None and made.words + made.how != "mechanical":
+                writer.append(self._noted(made, len(turns), writer.projection))
+            try:
+                writer.commit_relay(found, by=by)
+            except CheckFailedError as error:
+                self._world.tell(Trouble(str(error)))
+                return ""
+        return by
+
+    def _made(self, turns: list[Turn], known: Known) -> Made | None:
+        if not turns:
+            return None
+        try:
+            return self._ending.summarizer().make("relay", turns, known)
+        except SummaryError as error:
+            self._world.tell(Trouble(str(error)))
+        return None
+
+    def _noted(self, made: Made, turns: int, now: Projection) -> events.SummaryMade:
+        spent = now.run.spent_of_run()
+        return events.SummaryMade(
+            ts=self._world.clock(),
+            document="relay",
+            how=made.how,
+            words=made.words,
+            turns=turns,
+            usd=made.usd,
+            tokens=made.tokens,
+            run_usd=spent.usd + made.usd,
+            run_tokens=spent.tokens + made.tokens,
+        )
+
+    def _carried(self, before: Projection, turns: list[Turn], known: Known) -> Relay:
+        old = self._relay(before.documents.get("relay"))
+        kept = relays.parse(old) if old else relays.compose({Field.NEXT_ACTION: _GO_ON})
+        items = summarize("relay", turns, known).sections[Field.WHAT_WE_DID]
+        return kept.with_content(Field.WHAT_WE_DID, f"{summary.bullets(items)}\n\n")
+
+    def _turns(self, number: int, known: Projection) -> list[Turn]:
+        """What was said and done in the sessions of a cycle, numbered through."""
+        archive = TranscriptArchive(self._store.folder(self._agent.name).transcripts)
+        tried = sessions.of_cycle(known.attempts, number).values()
+        names = dict.fromkeys(one.session for one in tried if one.session)
+        kept = [found for name in names if (found := archive.find(name)) is not None]
+        told = [turn for one in kept for turn in archive.turns(one) if not turn.thread]
+        return [msgspec.structs.replace(turn, number=place) for place, turn in enumerate(told, 1)]
+
+    def _relay(self, standing: Standing | None) -> str:
+        data = self._store.archived(self._agent.name, standing.path) if standing else None
+        return data.decode("utf-8", "replace") if data else ""
+
+    def _text(self, path: str) -> str:
+        data = self._store.archived(self._agent.name, path) if path else None
+        return data.decode("utf-8", "replace") if data else ""
+
+    def _evidence(self, now: Projection, text: str) -> Evidence:
+        """What work there was since the cycle began, beside the relay."""
+        began, tree = now.began, WorkTree(self._agent.folder)
+        changed = [path for path in tree.changed() if self._is_newer(path, began.at)]
+        committed = tree.committed(began.head) if began.head else ()
+        files = {path for path in (*changed, *committed) if not path.endswith(_LOGS)}
+        before = relays.parse(self._text(began.relay)).decisions if began.relay else ()
+        after = relays.parse(text).decisions if text else ()
+        resolved = [
+            loop
+            for loop in now.loops.values()
+            if not loop.is_open and loop.marks[-1].ts.timestamp() >= began.at
+        ]
+        return Evidence(
+            commits=len(tree.commits(began.head)) if began.head else 0,
+            changed_files=len(files),
+            decisions=len({one.text for one in after} - {one.text for one in before}),
+            resolved_loops=len(resolved),
+        )
+
+    def _is_newer(self, path: str, began: float) -> bool:
+        try:
+            return (Path(self._agent.folder) / path).lstat().st_mtime >= began - 1
+        except OSError:
+            return True  # it was removed
+
+    def _verdict(
+        self, number: int, now: Projection, text: str, evidence: Evidence
+    ) -> Verdict | None:
+        """What was done between the two relays; None where there was none before."""
+        before = self._text(now.began.relay)
+        if not before or not text:
+            return None
+        found = compare(before, text, evidence)
+        if found.verdict != Kind.PROGRESS or evidence.work:
+            return found
+        # Two directives that take turns are a step each time, and lead nowhere.
+        earlier = now.ended.get(number - 2)
+        again = compare(self._text(earlier.relay), text, evidence) if earlier else None
+        if again is not None and again.is_stuck and again.is_equal:
+            return msgspec.structs.replace(again, reasons=("the same as two cycles before",))
+        return found
+
+
+def _did(text: str) -> str:
+    found = relays.parse(text).content(Field.WHAT_WE_DID) if text else None
+    return one_line(found or "", _DID)
+
+
+def _with_directive(draft: Relay, said: str) -> Relay:
+    directive = relays.parse(said).next_action
+    return draft.with_content(Field.NEXT_ACTION, f"{directive}\n\n") if directive else draft

@@ -1,0 +1,39 @@
+"""Whether all is done: a command that the operator has named says so, and nothing else does."""
+
+from contextlib import closing
+
+from rekindle.errors import RekindleError
+from rekindle.flows.world import Agent, Trouble, World
+from rekindle.policy.settings import UNTIL_SECONDS
+
+_TICK_SECONDS = 0.25
+
+
+class Until:
+    """The command of `until:`, run in the agent's folder between two cycles."""
+
+    def __init__(self, command: tuple[str, ...], agent: Agent, world: World) -> None:
+        self._command, self._agent, self._world = command, agent, world
+
+    def ask(self) -> str:
+        """`passed` or `failed`; empty: there is no such command."""
+        if not self._command:
+            return ""
+        try:
+            child = self._world.processes.start(
+                self._command,
+                prompt="",
+                environment=self._agent.environment,
+                folder=self._agent.folder,
+            )
+        except RekindleError as error:
+            self._world.tell(Trouble(f"`until:` could not be asked: {error}"))
+            return "failed"
+        began = self._world.elapsed()
+        with closing(child.follow(_TICK_SECONDS)) as lines:
+            for _ in lines:
+                if self._world.interrupted() or self._world.elapsed() - began > UNTIL_SECONDS:
+                    # Closed, it is ended with all that it started; it is asked again next time.
+                    self._world.tell(Trouble("`until:` was ended before it could say anything"))
+                    return "failed"
+        return "passed" if child.code == 0 else "failed"

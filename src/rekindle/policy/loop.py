@@ -1,0 +1,155 @@
+"""Between two cycles: whether the loop goes on, is told that it repeats itself, or is paused.
+
+The ladder. A cycle that took no step is a rung; one that did leads back to the ground.
+
+| rung | what is done |
+|---|---|
+| 1 | it is recorded |
+| 2 | the next cycle is told, once: STALL DETECTED, what was repeated, what was tried |
+| 3 | the loop is paused, and a person is told |
+
+Asked for in the very same words, without a sign of work, it begins on the second rung. A wait for a
+person is paused at once: nobody else can end it. All of it counts from the operator's last word.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.policy.restart import Safe, Stop
+from rekindle.policy.settings import CYCLES_KEPT, SHORT_CYCLE_SECONDS, Stall
+from rekindle.policy.stall.verdict import Kind
+
+TOLD_RUNG = 2
+PAUSED_RUNG = 3
+OFF_SWITCH = "(switch this off: `runtime: stall: {key}: false`)"
+_SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
+_FEW = 3
+
+
+class Began(msgspec.Struct, frozen=True, order=True):
+    """How the last cycle began."""
+
+    seq: int = 0
+    cycle: int = 0
+    at: float = 0.0
+    """In seconds since 1970."""
+    relay: str = ""
+    head: str = ""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """A cycle that is over."""
+
+    seq: int
+    cycle: int
+    ts: datetime
+    how: str = ""
+    relay: str = ""
+    verdict: str = ""
+    words: str = ""
+    about: str = ""
+    is_equal: bool = False
+    did: str = ""
+    evidence: str = ""
+    topic: str = ""
+    owed: str = ""
+    until: str = ""
+    seconds: float = 0.0
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.verdict in {Kind.STALLED, Kind.TREADMILL, Kind.UNUSABLE} or bool(self.owed)
+
+
+class Answer(msgspec.Struct, frozen=True, order=True):
+    """What a person answered last."""
+
+    seq: int = 0
+    text: str = ""
+    asked: str = ""
+
+
+class Next(msgspec.Struct, frozen=True):
+    """Another cycle."""
+
+
+def began(event: events.CycleStarted) -> Began:
+    return Began(event.seq, event.cycle, event.ts.timestamp(), event.relay, event.head)
+
+
+def ended(known: dict[int, Ended], event: events.CycleEnded) -> None:
+    """Remember how a cycle ended; of one that is told twice, the first counts."""
+    before = known.get(event.cycle)
+    if before is None or event.seq < before.seq:
+        known[event.cycle] = of(event)
+    while len(known) > CYCLES_KEPT:
+        del known[min(known)]
+
+
+def of(event: events.CycleEnded) -> Ended:
+    told = {name: getattr(event, name) for name in Ended.__struct_fields__}
+    return Ended(**told)
+
+
+def after(
+    known: Mapping[int, Ended], last: Ended, *, since: int, done: int, cap: int, settings: Stall
+) -> Next | Safe | Stop:
+    """What comes after a cycle: `done` of the `cap` that its run may have are over, 0: any number.
+
+    Where there is a command that says whether all is done, nothing else is called that.
+    """
+    if last.until == "passed":
+        return Stop("done", "the command of `until:` passes")
+    if cap and done >= cap:
+        some = f"{done} cycle{'' if done == 1 else 's'}"
+        is_failed = last.until == "failed"
+        return Stop("cycles", f"{some}, and `until:` does not pass") if is_failed else Stop("done")
+    off = OFF_SWITCH.format(key="pause")
+    if not settings.pause:
+        return Next()
+    if last.verdict == Kind.WAITING:
+        return Safe("waiting", f"it waits for a person: {last.about or last.words} {off}")
+    if rung([*_since(known, since), last]) >= PAUSED_RUNG:
+        why = last.owed or last.words
+        return Safe("stalled", f"cycle after cycle without a step: {last.about} ({why}) {off}")
+    return Next()
+
+
+def rung(cycles: Sequence[Ended]) -> int:
+    """How high on the ladder the last of these cycles has led."""
+    found = 0
+    for one in cycles:
+        if not one.is_stuck:
+            found = 0
+        elif one.is_equal and not one.evidence:
+            found = max(found + 1, TOLD_RUNG)
+        else:
+            found += 1
+    return found
+
+
+def notice(known: Mapping[int, Ended], since: int, settings: Stall) -> str:
+    """What the next cycle is told; empty: nothing stands in its way."""
+    cycles = _since(known, since)
+    if not settings.tell or not cycles or rung(cycles) != TOLD_RUNG:
+        return ""
+    last = cycles[-1]
+    tried = [f"- cycle {one.cycle}: {one.did}" for one in cycles[-_FEW:] if one.did]
+    parts = [_SIGNAL, f"Repeated: {last.about}" if last.about else "", f"Why: {last.words}"]
+    if tried:
+        parts += ["Tried, and it led nowhere:", *tried]
+    parts.append(OFF_SWITCH.format(key="tell"))
+    return "\n".join(part for part in parts if part)
+
+
+def _since(known: Mapping[int, Ended], since: int) -> list[Ended]:
+    return [known[number] for number in sorted(known) if known[number].seq > since]
+
+
+def is_hurried(known: Mapping[int, Ended]) -> bool:
+    """Whether the last cycles were so short that handing on is most of what they did."""
+    last = [known[number].seconds for number in sorted(known)[-_FEW:]]
+    return len(last) == _FEW and sum(last) / _FEW < SHORT_CYCLE_SECONDS
