@@ -1,0 +1,145 @@
+"""Between two cycles: the ladder, and what ends a run."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.documents import event as events
+from rekindle.policy import fold, loop
+from rekindle.policy.fold import Projection
+from rekindle.policy.loop import Ended, Next
+from rekindle.policy.restart import Safe, Stop
+from rekindle.policy.settings import CYCLES_KEPT, Stall
+
+NOW = datetime(2026, 4, 9, tzinfo=UTC)
+SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
+
+
+def cycle(number, verdict="progress", **more):
+    facts = {"about": "Write the lexer", "words": "the same ask again", **more}
+    return Ended(seq=number * 10, cycle=number, ts=NOW, verdict=verdict, **facts)
+
+
+def same(number, **more):
+    return cycle(number, "stalled", is_equal=True, **more)
+
+
+def alike(number, **more):
+    return cycle(number, "stalled", **more)
+
+
+def after(*cycles, since=0, done=1, cap=0, **settings):
+    known = {one.cycle: one for one in cycles[:-1]}
+    return loop.after(
+        known, cycles[-1], since=since, done=done, cap=cap, settings=Stall(**settings)
+    )
+
+
+def notice(*cycles, since=0, **settings):
+    return loop.notice({one.cycle: one for one in cycles}, since, Stall(**settings))
+
+
+LADDER = {
+    "progress": ([cycle(1)], False, False),
+    "the same once": ([cycle(1), same(2)], True, False),
+    "the same twice": ([same(1), same(2)], False, True),
+    "alike once": ([cycle(1), alike(2)], False, False),
+    "alike twice": ([alike(1), alike(2)], True, False),
+    "alike three times": ([alike(1), alike(2), alike(3)], False, True),
+    "alike, then the same": ([alike(1), same(2)], True, False),
+    "the same, then alike": ([same(1), alike(2)], False, True),
+    "a treadmill": ([cycle(1, "treadmill"), cycle(2, "treadmill")], True, False),
+    "a step between": ([same(1), cycle(2), same(3)], True, False),
+    "the same, with work": ([same(1, evidence="1 commit")], False, False),
+    "only talk": ([cycle(1, owed="no artefact"), cycle(2, owed="no artefact")], True, False),
+    "unusable": ([cycle(1, "unusable"), cycle(2, "unusable"), cycle(3, "unusable")], False, True),
+    "nothing to compare": ([cycle(1, "")], False, False),
+}
+
+
+@pytest.mark.parametrize("name", LADDER)
+def test_the_ladder(name):
+    cycles, told, paused = LADDER[name]
+    assert bool(notice(*cycles)) is told
+    assert isinstance(after(*cycles), Safe) is paused
+
+
+def test_it_is_told_once():
+    assert notice(cycle(1), same(2))
+    assert not notice(cycle(1), same(2), same(3)), "then it is paused, not told again"
+
+
+def test_the_notice_says_what_was_repeated_and_tried_and_how_to_switch_it_off():
+    found = notice(cycle(1, did="read the code"), same(2, did="read it again"))
+    assert found.startswith(SIGNAL)
+    assert "Repeated: Write the lexer" in found
+    assert "- cycle 1: read the code\n- cycle 2: read it again" in found
+    assert "`runtime: stall: tell: false`" in found
+
+
+def test_the_operator_s_word_leads_back_to_the_ground():
+    cycles = [same(1), same(2)]
+    assert isinstance(after(*cycles), Safe)
+    assert after(*cycles, same(3), since=25) == Next()
+    assert notice(*cycles, since=25) == ""
+
+
+def test_who_waits_for_a_person_is_paused_at_once():
+    found = after(cycle(1, "waiting", about="Ann's answer"))
+    assert isinstance(found, Safe)
+    assert found.why == "waiting"
+    assert "Ann's answer" in found.words
+    assert "`runtime: stall: pause: false`" in found.words
+
+
+def test_switched_off_nothing_is_told_or_paused():
+    assert notice(cycle(1), same(2), tell=False) == ""
+    assert after(same(1), same(2), pause=False) == Next()
+    assert after(cycle(1, "waiting"), pause=False) == Next()
+
+
+def test_the_run_is_done_when_its_command_says_so_whatever_else():
+    assert after(same(1), same(2, until="passed"), cap=9).outcome == "done"
+    assert after(cycle(1, "waiting", until="passed")).outcome == "done"
+    assert after(cycle(1, until="failed"), done=1, cap=9) == Next()
+
+
+def test_after_its_cycles_a_run_is_over_and_called_done_only_where_nothing_says_otherwise():
+    assert after(cycle(1), done=3, cap=3) == Stop("done")
+    found = after(cycle(1, until="failed"), done=3, cap=3)
+    assert found.outcome == "cycles"
+    assert "3 cycles" in found.words
+    assert after(cycle(1), done=10**6, cap=0) == Next()
+    # Nobody is kept waiting in safe mode for a cycle that will not come.
+    assert after(cycle(1, "waiting"), done=1, cap=1) == Stop("done")
+
+
+def test_short_cycles_are_noticed():
+    quick = {n: cycle(n, seconds=20.0) for n in range(1, 4)}
+    assert loop.is_hurried(quick)
+    assert not loop.is_hurried({**quick, 4: cycle(4, seconds=600.0)})
+    assert not loop.is_hurried({1: cycle(1, seconds=1.0)})
+
+
+ENDED = st.builds(
+    events.CycleEnded,
+    ts=st.just(NOW),
+    seq=st.integers(1, 500),
+    cycle=st.integers(1, 80),
+    verdict=st.sampled_from(["progress", "stalled"]),
+)
+
+
+@given(st.lists(ENDED, max_size=120, unique_by=lambda one: (one.seq, one.cycle)), st.randoms())
+def test_what_is_remembered_does_not_depend_on_the_order(happened, rng):
+    # Of one cycle the first end counts, so that those with the same place are no case.
+    first = {}
+    for one in sorted(happened, key=lambda one: one.seq):
+        first.setdefault(one.cycle, one)
+    newest = sorted(first)[-CYCLES_KEPT:]
+    shuffled = list(first.values())
+    rng.shuffle(shuffled)
+    found = fold.fold(Projection("a"), shuffled).ended
+    assert sorted(found) == newest
