@@ -68,6 +68,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget | None = None
     stays: bool = False
     tells: bool = True
+    cycles: int = 1
 
 
 class NoSecrets:
@@ -442,6 +443,7 @@ class Host:
             hook=(),
             budget=self.cap,
             stays=self.scenario.stays,
+            cycles=self.scenario.cycles,
         )
 
     def world(self):

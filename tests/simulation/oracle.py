@@ -55,6 +55,8 @@ class Oracle:
         self._in_vain = (0, 0.0)
         """How often the watchdog has started it without a word in the log, and when it last did."""
         self._clock_set_at = 0.0
+        self._cycle = self._cycles = 0
+        """The last cycle that ended, and how many of the run have."""
 
     # Accounts.
 
@@ -254,14 +256,17 @@ class Oracle:
             case events.RunStarted():
                 self.require(not self._safe, "a new run out of safe mode")
                 self._forget()
-                self._spent = self._unsure_spent = 0
+                self._spent = self._unsure_spent = self._cycles = 0
                 self._began = {"true": self._host.true, "wall": self._host.wall}
             case events.RunEnded():
                 self._run_ended(event)
             case events.SafeModeEntered():
                 self._safe_mode(event)
             case events.CycleStarted():
+                self.require(event.cycle == self._cycle + 1, "a cycle was repeated or left out")
                 self._new_cycle()
+            case events.CycleEnded():
+                self._cycle_ended(event)
             case events.LaunchStarted():
                 self._pending[event.launch] = None
                 self._restarted = set()
@@ -269,6 +274,16 @@ class Oracle:
                 self._launch_ended(event, run)
             case _:
                 pass
+
+    def _cycle_ended(self, event):
+        self.remember(f"cycle {event.cycle} ends")
+        self.require(self._last == "clean", "a cycle ended that was not done")
+        self.require(event.cycle == self._cycle + 1, "a cycle ended twice")
+        self._cycle, self._cycles = event.cycle, self._cycles + 1
+        self.require(self._cycles <= self._host.scenario.cycles, "a cycle too much")
+        if self._cycles < self._host.scenario.cycles:
+            self._new_cycle()
+            self._expect()
 
     def _said(self, event):
         self.remember(f"the operator says: {event.desired}")
@@ -287,7 +302,7 @@ class Oracle:
         self.require(not self._safe, "safe mode was left without a person")
         self.require(self._desired == "running", "a stopped run was ended")
         reason = {
-            "done": self._last == "clean",
+            "done": self._last == "clean" and self._cycles == self._host.scenario.cycles,
             "budget": self._is_spent(max) and (self._last != "clean" or self._host.scenario.stays),
             "limit": self._last == "limit" and not self._limits.wait,
         }

@@ -34,5 +34,6 @@ def drawn(seed):
         runtime=Runtime(restart=restart, watch=watch, limits=Limits(wait=rng.random() < 0.8)),
         budget=budget,
         stays=rng.random() < 0.15,
+        cycles=rng.choice([1, 1, 2, 5]),
         tells=rng.random() < 0.7 or (budget is not None and budget.tokens is not None),
     )
