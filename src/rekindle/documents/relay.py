@@ -105,6 +105,24 @@ class Relay(msgspec.Struct, frozen=True):
         return "\n".join(said) or None
 
     @property
+    def owners(self) -> list[Field | None]:
+        """The field that each section belongs to: its own, or that of a heading above it."""
+        directives = {
+            index
+            for place in self.places(Field.NEXT_ACTION)
+            for index in self.outline.extent(place)
+        }
+        found: list[Field | None] = []
+        above: list[tuple[int, Field | None]] = []
+        for index, section in enumerate(self.outline.sections):
+            while above and above[-1][0] >= section.level:
+                above.pop()
+            own = field_of(section.title) or (above[-1][1] if above else None)
+            above.append((section.level, own))
+            found.append(Field.NEXT_ACTION if index in directives else own)
+        return found
+
+    @property
     def decisions(self) -> tuple[Decision, ...]:
         found: list[Decision] = []
         seen: set[int] = set()

@@ -217,6 +217,10 @@ STALL_SWAP_WORDS = 3
 """From so many words on, one that takes another's place makes it another task."""
 STALL_ALARM = 3
 """Pairs of relays in a row, with no step between any two, that make a loop stuck."""
+CONVERGENCE_OPTIONS = 2
+"""So many ranked options open a topic."""
+CONVERGENCE_SAME_WINNER = 0.6
+"""Two names of a winner that are this much alike, from 0 to 1, are the same one."""
 
 FIXED: dict[str, tuple[Any, str]] = {
     "store.snapshot_every_bytes": (
@@ -345,6 +349,11 @@ FIXED: dict[str, tuple[Any, str]] = {
     "stall.alarm": (
         STALL_ALARM,
         "Pairs of relays in a row, with no step between any two, that make a loop stuck.",
+    ),
+    "convergence.options": (CONVERGENCE_OPTIONS, "So many ranked options open a topic."),
+    "convergence.same_winner": (
+        CONVERGENCE_SAME_WINNER,
+        "Two names of a winner that are this much alike, from 0 to 1, are the same one.",
     ),
     "hooks.characters": (
         HOOK_CHARACTERS,

@@ -149,7 +149,7 @@ class _Page:
         self.finely = finely
         self.sections = relay.outline.sections
         self.lines: list[_Line] = []
-        self.owners = _owners(relay)
+        self.owners = relay.owners
         self._blocks = 0
         self._lay(relay.outline.head, -1)
         for index, section in enumerate(self.sections):
@@ -249,22 +249,6 @@ class _Page:
         for line in head:
             if line.text.startswith("<!-- rekindle:"):
                 line.fixed = True
-
-
-def _owners(relay: Relay) -> list[Field | None]:
-    """The field that each section belongs to: its own, or that of a heading above it."""
-    directives = {
-        index for place in relay.places(Field.NEXT_ACTION) for index in relay.outline.extent(place)
-    }
-    owners: list[Field | None] = []
-    above: list[tuple[int, Field | None]] = []
-    for index, section in enumerate(relay.outline.sections):
-        while above and above[-1][0] >= section.level:
-            above.pop()
-        own = relays.field_of(section.title) or (above[-1][1] if above else None)
-        above.append((section.level, own))
-        owners.append(Field.NEXT_ACTION if index in directives else own)
-    return owners
 
 
 def _candidates(page: _Page) -> Iterator[tuple[str, list[_Line]]]:
