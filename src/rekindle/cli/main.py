@@ -31,6 +31,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "daemon": ("rekindle.cli.watch:daemon", "The same, again and again."),
     "service": ("rekindle.cli.service:service", "Have the daemon started with the host."),
     "relay": ("rekindle.cli.relay:relay", "The document between cycles: show, check, set."),
+    "decisions": (
+        "rekindle.cli.decisions:decisions",
+        "What was decided, and what became of it.",
+    ),
     "loops": ("rekindle.cli.loops:loops", "What is open, and what was resolved."),
     "resolve": ("rekindle.cli.loops:resolve", "Take an open loop off the list."),
     "transcript": (

@@ -118,6 +118,13 @@ def options(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
     return max(_ranked(_lines(relay), known), key=len, default=())
 
 
+def option_lists(relay: Relay) -> tuple[tuple[str, ...], ...]:
+    """Every list of ranked options that is called one."""
+    lines = _lines(relay)
+    known = frozenset(line.bare for line in lines)  # so that only those count which say so
+    return tuple(found for found in _ranked(lines, known) if found)
+
+
 def winners(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
     """What is said to have been chosen, each once; an alternative in it counts as two.
 

@@ -221,6 +221,12 @@ CONVERGENCE_OPTIONS = 2
 """So many ranked options open a topic."""
 CONVERGENCE_SAME_WINNER = 0.6
 """Two names of a winner that are this much alike, from 0 to 1, are the same one."""
+DECISION_SAME = 0.7
+"""Two decisions that are this much alike, from 0 to 1, are one that was put differently."""
+DECISION_NAMED = 0.75
+"""A line that has this share of a decision's words, from 0 to 1, is about the same thing."""
+DECISION_ALTERNATIVE = 0.8
+"""An alternative that is this much like a decision's subject, from 0 to 1, is what was decided."""
 
 FIXED: dict[str, tuple[Any, str]] = {
     "store.snapshot_every_bytes": (
@@ -354,6 +360,18 @@ FIXED: dict[str, tuple[Any, str]] = {
     "convergence.same_winner": (
         CONVERGENCE_SAME_WINNER,
         "Two names of a winner that are this much alike, from 0 to 1, are the same one.",
+    ),
+    "decisions.same": (
+        DECISION_SAME,
+        "Two decisions that are this much alike, from 0 to 1, are one that was put differently.",
+    ),
+    "decisions.named": (
+        DECISION_NAMED,
+        "A line that has this share of a decision's words, from 0 to 1, is about the same thing.",
+    ),
+    "decisions.alternative": (
+        DECISION_ALTERNATIVE,
+        "An alternative this much like a decision's subject, from 0 to 1, is what was decided.",
     ),
     "hooks.characters": (
         HOOK_CHARACTERS,

@@ -173,7 +173,7 @@ class _Page:
     def removed(self) -> tuple[Removed, ...]:
         return tuple(
             Removed(
-                self.sections[line.section].title if line.section >= 0 else "",
+                self._heading(line.section),
                 line.reason,
                 line.text,
             )
@@ -207,6 +207,13 @@ class _Page:
             if not line.fixed and not line.reason:
                 line.reason = reason
                 self.weight -= line.weight
+
+    def _heading(self, section: int) -> str:
+        """A section's title, with the field that it stands below: the archive has no levels."""
+        if section < 0:
+            return ""
+        title, owner = self.sections[section].title, self.owners[section]
+        return title if owner is None or relays.field_of(title) else f"{owner}: {title}"
 
     def _left(self, section: int) -> str:
         own = self.own.get(section, ())
