@@ -14,6 +14,7 @@ from rekindle.errors import RekindleError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("rekindle.cli.init:init", "Set an agent up in this folder."),
+    "adopt": ("rekindle.cli.adopt:adopt", "Take over what another loop has left behind."),
     "run": ("rekindle.cli.run:run", "Run an agent, and keep it alive until it is done."),
     "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
     "stop": ("rekindle.cli.stop:stop", "Stop an agent, and have it stay stopped."),

@@ -130,6 +130,10 @@ SNAPSHOT_EVERY_BYTES = 256 * 1024
 """Log written since the last snapshot that makes a new one: what a start has to read again."""
 LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
+ADOPT_BYTES = 8_000_000
+"""The largest file that is taken over from another loop."""
+ADOPT_DEPTH = 100
+"""How deeply fields that nobody here knows may be nested there."""
 AUDIT_CALL_SECONDS = 2.0
 """How long one call of git may take: a file system that hangs must not stop a commit."""
 WORKTREE_CALL_SECONDS = 20.0
@@ -237,6 +241,8 @@ FIXED: dict[str, tuple[Any, str]] = {
         LOCK_WAIT_SECONDS,
         "How long a command waits for the agent's writer before it leaves its record to it.",
     ),
+    "adopt.bytes": (ADOPT_BYTES, "The largest file that is taken over from another loop."),
+    "adopt.depth": (ADOPT_DEPTH, "How deeply fields that we do not know may be nested there."),
     "audit.call_seconds": (
         AUDIT_CALL_SECONDS,
         "How long one call of git may take for the audit trail, which then lags.",
