@@ -37,10 +37,9 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
         name = known[0]
         did = [f"{manifest.FILE} is there already, with {', '.join(known)}"]
     else:
-        name = agent_name(agent or _ask("Agent's name", _default_name(folder), yes=yes))
-        chosen = _harness(harness or _ask_for_harness(yes=yes))
-        did = [_manifest(folder, name, chosen)]
-    did += _prompt(folder)
+        name = agent_name(agent or _ask("Agent's name", default_name(folder), yes=yes))
+        did = [add_agent(folder, name, harness, yes=yes)]
+    did += write_prompt(folder)
     project = config.load(folder)
     stands = project.manifest.agents[name].harness
     store = open_store(project, say=print_note)
@@ -58,6 +57,11 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
     click.echo(
         f"Next: say in {AgentDefaults().prompt} what it is to do, then `rekindle run {name}`."
     )
+
+
+def add_agent(folder: Path, name: str, harness: str | None, *, yes: bool) -> str:
+    """Have the manifest name an agent, and say what was done."""
+    return _manifest(folder, name, _harness(harness or _ask_for_harness(yes=yes)))
 
 
 def _ask_for_harness(*, yes: bool) -> str:
@@ -108,7 +112,7 @@ def _manifest(folder: Path, name: str, harness: str) -> str:
     return f"added {name} to {manifest.FILE}" if before.strip() else f"wrote {manifest.FILE}"
 
 
-def _prompt(folder: Path) -> list[str]:
+def write_prompt(folder: Path) -> list[str]:
     """A task to fill in, where there is none; what stands there, a link too, is left alone."""
     path = folder / AgentDefaults().prompt
     with storing(path):
@@ -120,7 +124,7 @@ def _prompt(folder: Path) -> list[str]:
     return [f"wrote {path.name}: say there what the agent is to do"]
 
 
-def _default_name(folder: Path) -> str:
+def default_name(folder: Path) -> str:
     return slug(folder.name)[:40] if folder.name else "agent"
 
 

@@ -14,6 +14,7 @@ from rekindle.errors import RekindleError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("rekindle.cli.init:init", "Set an agent up in this folder."),
+    "adopt": ("rekindle.cli.adopt:adopt", "Take over what another loop has left behind."),
     "run": ("rekindle.cli.run:run", "Run an agent, and keep it alive until it is done."),
     "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
     "stop": ("rekindle.cli.stop:stop", "Stop an agent, and have it stay stopped."),
@@ -32,6 +33,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "daemon": ("rekindle.cli.watch:daemon", "The same, again and again."),
     "service": ("rekindle.cli.service:service", "Have the daemon started with the host."),
     "relay": ("rekindle.cli.relay:relay", "The document between cycles: show, check, set."),
+    "decisions": (
+        "rekindle.cli.decisions:decisions",
+        "What was decided, and what became of it.",
+    ),
     "loops": ("rekindle.cli.loops:loops", "What is open, and what was resolved."),
     "resolve": ("rekindle.cli.loops:resolve", "Take an open loop off the list."),
     "transcript": (

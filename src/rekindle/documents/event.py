@@ -315,6 +315,13 @@ class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
     last_active: datetime | None = None
 
 
+class SourceAdopted(Event, frozen=True, kw_only=True, tag="source.adopted"):
+    summary = "What another loop had left behind was taken over; the same is not taken twice."
+    source: str
+    sha256: str
+    """Of all that was found there."""
+
+
 class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
     summary = "A relay was handed in; only ever in the inbox, the fold commits it."
     text: str
@@ -405,6 +412,7 @@ KINDS: tuple[type[Event], ...] = (
     LoopAdded,
     LoopResolved,
     StateAdopted,
+    SourceAdopted,
     RelayProposed,
     RelayCommitted,
     CheckpointCommitted,
@@ -440,6 +448,7 @@ AnyEvent = (
     | LoopAdded
     | LoopResolved
     | StateAdopted
+    | SourceAdopted
     | RelayProposed
     | RelayCommitted
     | CheckpointCommitted

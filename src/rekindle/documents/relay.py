@@ -60,6 +60,7 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"\s{0,3}(?:[-+*]|\d{1,9}[.)])[ \t]+")
+_TABLE_RULE = re.compile(r"\s*\|?[ \t]*:?-{2,}[\s:|-]*$")
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _BESIDE = re.compile(r"(?i:next actions?)[*_` ]*[:：]\s*(?!(?i:cycle)\b)(\S.*)$")
 """A directive that stands in its own heading: `## Next Action: ship it`."""
@@ -105,6 +106,24 @@ class Relay(msgspec.Struct, frozen=True):
         return "\n".join(said) or None
 
     @property
+    def owners(self) -> list[Field | None]:
+        """The field that each section belongs to: its own, or that of a heading above it."""
+        directives = {
+            index
+            for place in self.places(Field.NEXT_ACTION)
+            for index in self.outline.extent(place)
+        }
+        found: list[Field | None] = []
+        above: list[tuple[int, Field | None]] = []
+        for index, section in enumerate(self.outline.sections):
+            while above and above[-1][0] >= section.level:
+                above.pop()
+            own = field_of(section.title) or (above[-1][1] if above else None)
+            above.append((section.level, own))
+            found.append(Field.NEXT_ACTION if index in directives else own)
+        return found
+
+    @property
     def decisions(self) -> tuple[Decision, ...]:
         found: list[Decision] = []
         seen: set[int] = set()
@@ -112,7 +131,11 @@ class Relay(msgspec.Struct, frozen=True):
             if place not in seen:  # else it stands below a section that was read already
                 seen.update(self.outline.extent(place))
                 blocks = outline.blocks(self.outline.content(place))
-                found += [_decision(block) for block in blocks if _ITEM.match(block)]
+                for block in blocks:
+                    if _ITEM.match(block):
+                        found.append(_decision(block))
+                    else:
+                        found += [_row(line) for line in _rows(block)]
         return tuple(found)
 
     def with_content(self, field: Field, content: str) -> "Relay":
@@ -171,15 +194,33 @@ def _stands_in(title: str) -> bool:
     )
 
 
-def _decision(block: str) -> Decision:
-    words = " ".join(_ITEM.sub("", block, count=1).split())
+def _rows(block: str) -> list[str]:
+    """The rows of a table, without its head."""
+    rows = outline.lines(block)
+    rule = next((i for i, line in enumerate(rows) if i and _TABLE_RULE.match(line)), len(rows))
+    return [line for line in rows[rule + 1 :] if line.lstrip().startswith("|")]
+
+
+def _row(line: str) -> Decision:
+    """A decision as people keep them in tables: what, why, and then by whom or when."""
+    cells = [" ".join(cell.split()) for cell in line.strip().strip("|").split("|")]
+    what, *why = [cell for cell in cells if not cell.strip("#.").isdecimal()] or [""]
+    return Decision(what, why[0] if why else "", _made(line), line)
+
+
+def _made(words: str) -> date | None:
     made = None
     for found in _DATE.finditer(words):
         try:
             made = date(int(found[1]), int(found[2]), int(found[3]))
         except ValueError:
             continue
+    return made
+
+
+def _decision(block: str) -> Decision:
+    words = " ".join(_ITEM.sub("", block, count=1).split())
     undated = re.sub(r"\s*[(\[]\s*\d{4}-\d{2}-\d{2}\s*[)\]]\s*$", "", words)
     parts = _BECAUSE.split(undated, maxsplit=1)
     rationale = parts[1].strip() if len(parts) > 1 else ""
-    return Decision(parts[0].strip(), rationale, made, block)
+    return Decision(parts[0].strip(), rationale, _made(words), block)

@@ -144,6 +144,10 @@ SNAPSHOT_EVERY_BYTES = 256 * 1024
 """Log written since the last snapshot that makes a new one: what a start has to read again."""
 LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
+ADOPT_BYTES = 8_000_000
+"""The largest file that is taken over from another loop."""
+ADOPT_DEPTH = 100
+"""How deeply fields that nobody here knows may be nested there."""
 AUDIT_CALL_SECONDS = 2.0
 """How long one call of git may take: a file system that hangs must not stop a commit."""
 WORKTREE_CALL_SECONDS = 20.0
@@ -237,6 +241,16 @@ STALL_SWAP_WORDS = 3
 """From so many words on, one that takes another's place makes it another task."""
 STALL_ALARM = 3
 """Pairs of relays in a row, with no step between any two, that make a loop stuck."""
+CONVERGENCE_OPTIONS = 2
+"""So many ranked options open a topic."""
+CONVERGENCE_SAME_WINNER = 0.6
+"""Two names of a winner that are this much alike, from 0 to 1, are the same one."""
+DECISION_SAME = 0.7
+"""Two decisions that are this much alike, from 0 to 1, are one that was put differently."""
+DECISION_NAMED = 0.75
+"""A line that has this share of a decision's words, from 0 to 1, is about the same thing."""
+DECISION_ALTERNATIVE = 0.8
+"""An alternative that is this much like a decision's subject, from 0 to 1, is what was decided."""
 
 FIXED: dict[str, tuple[Any, str]] = {
     "store.snapshot_every_bytes": (
@@ -247,6 +261,8 @@ FIXED: dict[str, tuple[Any, str]] = {
         LOCK_WAIT_SECONDS,
         "How long a command waits for the agent's writer before it leaves its record to it.",
     ),
+    "adopt.bytes": (ADOPT_BYTES, "The largest file that is taken over from another loop."),
+    "adopt.depth": (ADOPT_DEPTH, "How deeply fields that we do not know may be nested there."),
     "audit.call_seconds": (
         AUDIT_CALL_SECONDS,
         "How long one call of git may take for the audit trail, which then lags.",
@@ -365,6 +381,23 @@ FIXED: dict[str, tuple[Any, str]] = {
     "stall.alarm": (
         STALL_ALARM,
         "Pairs of relays in a row, with no step between any two, that make a loop stuck.",
+    ),
+    "convergence.options": (CONVERGENCE_OPTIONS, "So many ranked options open a topic."),
+    "convergence.same_winner": (
+        CONVERGENCE_SAME_WINNER,
+        "Two names of a winner that are this much alike, from 0 to 1, are the same one.",
+    ),
+    "decisions.same": (
+        DECISION_SAME,
+        "Two decisions that are this much alike, from 0 to 1, are one that was put differently.",
+    ),
+    "decisions.named": (
+        DECISION_NAMED,
+        "A line that has this share of a decision's words, from 0 to 1, is about the same thing.",
+    ),
+    "decisions.alternative": (
+        DECISION_ALTERNATIVE,
+        "An alternative this much like a decision's subject, from 0 to 1, is what was decided.",
     ),
     "hooks.characters": (
         HOOK_CHARACTERS,

@@ -149,7 +149,7 @@ class _Page:
         self.finely = finely
         self.sections = relay.outline.sections
         self.lines: list[_Line] = []
-        self.owners = _owners(relay)
+        self.owners = relay.owners
         self._blocks = 0
         self._lay(relay.outline.head, -1)
         for index, section in enumerate(self.sections):
@@ -173,7 +173,7 @@ class _Page:
     def removed(self) -> tuple[Removed, ...]:
         return tuple(
             Removed(
-                self.sections[line.section].title if line.section >= 0 else "",
+                self._heading(line.section),
                 line.reason,
                 line.text,
             )
@@ -207,6 +207,13 @@ class _Page:
             if not line.fixed and not line.reason:
                 line.reason = reason
                 self.weight -= line.weight
+
+    def _heading(self, section: int) -> str:
+        """A section's title, with the field that it stands below: the archive has no levels."""
+        if section < 0:
+            return ""
+        title, owner = self.sections[section].title, self.owners[section]
+        return title if owner is None or relays.field_of(title) else f"{owner}: {title}"
 
     def _left(self, section: int) -> str:
         own = self.own.get(section, ())
@@ -249,22 +256,6 @@ class _Page:
         for line in head:
             if line.text.startswith("<!-- rekindle:"):
                 line.fixed = True
-
-
-def _owners(relay: Relay) -> list[Field | None]:
-    """The field that each section belongs to: its own, or that of a heading above it."""
-    directives = {
-        index for place in relay.places(Field.NEXT_ACTION) for index in relay.outline.extent(place)
-    }
-    owners: list[Field | None] = []
-    above: list[tuple[int, Field | None]] = []
-    for index, section in enumerate(relay.outline.sections):
-        while above and above[-1][0] >= section.level:
-            above.pop()
-        own = relays.field_of(section.title) or (above[-1][1] if above else None)
-        above.append((section.level, own))
-        owners.append(Field.NEXT_ACTION if index in directives else own)
-    return owners
 
 
 def _candidates(page: _Page) -> Iterator[tuple[str, list[_Line]]]:

@@ -97,8 +97,11 @@ def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
     return end
 
 
-def read(path: Path) -> bytes | None:
-    """The file's bytes, or None where there is none. Links and pipes are refused."""
+def read(path: Path, most: int = -1) -> bytes | None:
+    """The file's bytes, or its first so many; None where there is none.
+
+    Links and pipes are refused.
+    """
     with storing(path):
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -106,7 +109,7 @@ def read(path: Path) -> bytes | None:
             return None
         with os.fdopen(fd, "rb") as file:
             _refuse_unless_plain(fd, path)
-            return file.read()
+            return file.read(most)
 
 
 def open_plain(path: Path, flags: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rekindle.documents.event import Event
+from rekindle.errors import DocumentError
 from rekindle.policy.settings import REDACT_SHORTEST
 
 E = TypeVar("E", bound=Event)
@@ -69,7 +70,10 @@ class Redaction(msgspec.Struct, frozen=True):
     def json(self, data: bytes) -> bytes:
         """A JSON document, text by text: whatever goes, it stays one."""
         raw = msgspec.json.decode(data)
-        cleaned = self._tree(raw)
+        try:
+            cleaned = self._tree(raw)
+        except RecursionError as error:
+            raise DocumentError("JSON", "is nested too deeply") from error
         return data if cleaned == raw else msgspec.json.encode(cleaned)
 
     def _as(self, kind: Any, value: Any) -> Any:

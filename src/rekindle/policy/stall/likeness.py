@@ -12,6 +12,8 @@ _SMALL = re.compile(
     "(?:an?|and|are|as|at|be|by|for|from|in|into|is|its?|next|now|of|on|or|our|should|so|that|the"
     "|then|this|to|we|will|with)"
 )
+_FOREIGN = re.compile(r"[^\W\d_a-z]{2,}")
+_PAIRED = re.compile(r"(?=(..))")
 
 # From one relay to the next most lines stay the same.
 _cached = lru_cache(maxsize=16_384)
@@ -38,6 +40,13 @@ def swapped(one: str, other: str) -> str:
         return ""
     changed = [after for before, after in zip(old, new, strict=True) if before != after]
     return changed[0] if len(changed) == 1 else ""
+
+
+@_cached
+def significant(plain: str) -> frozenset[str]:
+    """What a text is about, whatever the order and the script: stems, and pairs of characters."""
+    foreign = (_PAIRED.findall(run) for run in _FOREIGN.findall(plain))
+    return frozenset(_stems(plain)) | frozenset(pair for run in foreign for pair in run)
 
 
 @_cached

@@ -1,0 +1,123 @@
+"""`rekindle adopt`."""
+
+from pathlib import Path
+
+import click
+
+from rekindle import config
+from rekindle.cli.init import add_agent, default_name, write_prompt
+from rekindle.cli.options import as_json, here, print_json, print_note, take_over
+from rekindle.documents.identity import agent_name, one_line
+from rekindle.errors import UsageError
+from rekindle.flows import adopt as flow
+from rekindle.policy import adoption
+from rekindle.policy.settings import Settings
+from rekindle.stores import found as sources
+from rekindle.stores.files.layout import FOLDER
+from rekindle.stores.found import BRIEF, RELAY, RESOLVED, STATE, Found
+from rekindle.wiring.store import open_store
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--agent", metavar="NAME", help="Whose it becomes. Default: as its state says.")
+@click.option("--harness", metavar="NAME", help="The CLI of an agent that is new here.")
+@take_over
+@as_json
+def adopt(
+    path: Path, agent: str | None, harness: str | None, take_over: bool, as_json: bool
+) -> None:
+    """Take over what another loop has left behind.
+
+    PATH is a relay such as consensus.md, a memories folder with one, or a Phoenix folder:
+    state.json, brief.md, resolved.jsonl. It becomes the agent's as your own word; an agent that is
+    not there yet is set up as by `init`. PATH itself stays as it is, and adopting the same again
+    changes nothing.
+    """
+    folder = config.find(here()) or here()
+    found = sources.read(path)
+    _refuse_own(path, folder)
+    project = config.load(folder) if config.find(folder) else None
+    settings = project.settings if project else Settings()
+    cap = settings.runtime.relay.max_relay_tokens
+    plan = adoption.plan(
+        cap,
+        relay=found.parts.get(RELAY),
+        brief=found.parts.get(BRIEF),
+        state=found.parts.get(STATE),
+        resolved=found.parts.get(RESOLVED),
+    )
+    named = plan.state.agent if plan.state else ""
+    name = _name(folder, agent, named)
+    did = []
+    if name not in config.agents_of(folder):
+        did = [add_agent(folder, name, harness, yes=True), *write_prompt(folder)]
+    store = open_store(config.load(folder), say=print_note)
+    adopted = flow.adopt(store, name, found, plan, cap=cap, take_over=take_over)
+    secrets = sum(
+        store.redaction.count(one, store.redaction.data(one)) for one in found.parts.values()
+    )
+    left = (*plan.left, *found.left)
+    if as_json:
+        print_json(
+            {
+                "agent": name,
+                "adopted": not adopted.is_known,
+                "did": did,
+                "took": adopted.took,
+                "trimmed": adopted.trimmed,
+                "over_cap": adopted.over_cap,
+                "left_out": left,
+                "redacted": secrets,
+            }
+        )
+        return
+    for line in did:
+        click.echo(f"✓ {line}")
+    if adopted.is_known:
+        click.echo(f"{name}: nothing to do, this was taken over before and has not changed since")
+        return
+    for line in adopted.took:
+        click.echo(f"✓ took {line}")
+    if adopted.trimmed:
+        where = store.folder(name).path / adopted.trimmed
+        click.echo(f"  trimmed to its cap; what went is in {where}")
+    if adopted.over_cap:
+        click.secho("  ! still over its cap: shorten its Next Action", fg="yellow")
+    if secrets:
+        click.secho(
+            f"  ! {secrets:,} redacted as secrets: `rekindle redact` shows which", fg="yellow"
+        )
+    for line in left:
+        click.echo(f"· left out {line}")
+    _print_next(name, found)
+
+
+def _name(folder: Path, said: str | None, named: str) -> str:
+    """Whose it becomes: as you say, as its state says, or the only agent that there is."""
+    if said is not None:
+        return agent_name(said)
+    if named:
+        try:
+            return agent_name(named)
+        except UsageError as unfit:
+            unfit.hint = f"say whose it becomes, with --agent NAME ({unfit.hint})"
+            raise
+    known = config.agents_of(folder)
+    if len(known) > 1:
+        raise UsageError("which agent?", hint=f"say which with --agent: {', '.join(known[:20])}")
+    return known[0] if known else agent_name(default_name(folder))
+
+
+def _refuse_own(path: Path, folder: Path) -> None:
+    if path.resolve().is_relative_to((folder / FOLDER).resolve()):
+        raise UsageError(
+            f"{one_line(str(path))} is Rekindle's own already",
+            hint="`rekindle relay set FILE` takes an older relay back",
+        )
+
+
+def _print_next(name: str, found: Found) -> None:
+    if RELAY not in found.parts:
+        click.echo(f"Next: `rekindle relay set FILE -a {name}` gives it a directive.")
+    click.echo(f"Next: look at `rekindle status {name}`, then `rekindle run {name}`.")

@@ -1,0 +1,206 @@
+"""Convergence: a topic is opened with options, settled by one choice, and then worked on.
+
+Counted for each topic, not for each process: `topic` says which cycles belong together, and
+whoever counts them does it from the log.
+
+    cycle on the topic   owed
+    first                brainstorm: ranked options
+    second               decide: one winner and what could go wrong with it, or a no-go
+    later                ship: something that is neither the relay nor a log
+"""
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import assert_never
+
+import msgspec
+
+from rekindle.documents import outline
+from rekindle.documents import relay as relays
+from rekindle.documents.identity import one_line
+from rekindle.documents.relay import Field, Relay
+from rekindle.policy import deliberation
+from rekindle.policy.settings import CONVERGENCE_OPTIONS, HEADLINE_CHARACTERS
+
+_BESIDE = re.compile(r"current phase[*_` ]*[:：—–-]\s*(\S.*)$", re.IGNORECASE)
+_TIMES = re.compile(
+    r"(?:(?<![a-z])(?:cycles?|rounds?|days?|weeks?|iterations?|sessions?)(?![a-z])|周期)"
+    r"[\s#]*\d+(?:\s*(?:[-–/]|of)\s*\d+)?|第\s*[\d一二三四五六七八九十]+\s*(?:轮|次|个?周期|天|周|批)"
+    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?|\b\d{1,2}:\d\d\b|\d{4}年\d{1,2}月\d{1,2}日",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(
+    # A number behind the name of a part of the work is that part's name.
+    r"(?<!phase )(?<!step )(?<!stage )(?<!part )(?<!sprint )(?<!milestone )(?<!task )(?<!阶段)"
+    r"(?<![\w.,#-])[~$]?\d[\d,]*(?:\.\d+)?(?:[+%]|/\d+)?(?![\w.])"
+)
+_STATUS = re.compile(
+    r"(?<![a-z])(?:in progress|ongoing|underway|continu(?:ed|ing|es)|started|starting|completed?"
+    r"|done|finished|wip|active|blocked|almost|nearly|now|still|again|new)(?![a-z])"
+    r"|进行中|持续进行|继续|完成|已完成|待启动|已启动|开始",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"\s+[-–—]+\s+|[—–]+|[:：]\s*|\s*[→|]\s*|[.;](?=\s|$)|[。；]")
+_STAGE_WORDS = re.compile(
+    r"(?:brainstorm(?:ing|ed)?|ideation|options?|decid(?:e|ing|ed)|decisions?|choos(?:e|ing)"
+    r"|select(?:ing|ion)|ship(?:ping|ped)?|converg(?:e|ing|ence)|头脑风暴|决策|选择|交付|发布)",
+    re.IGNORECASE,
+)
+_DECORATION = re.compile(r"[^\w\s.,/+&%'#-]|_")
+_EDGES = " .,:;-–—#/&+，。、"
+
+_RELAY_FILE = re.compile(
+    r"\.?(?:prev[_-])?consensus(?:[._-][\w.-]*)?|relay(?:-\d+-\w+)?\.md|(?:\w+-)?progress\.(?:md|txt)"
+)
+_LOG_FILE = re.compile(r".*\.log(?:\.\w+)*|(?:ops|resolved|trajectory)\.jsonl|nohup\.out")
+_LOG_FOLDERS = {"log", "logs"}
+_OF_LOGS = ("", ".txt", ".md", ".json", ".jsonl", ".out", ".csv", ".gz")
+
+
+class Stage(StrEnum):
+    BRAINSTORM = "brainstorm"
+    DECIDE = "decide"
+    SHIP = "ship"
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Whether a cycle gave what was owed."""
+
+    ok: bool
+    words: str
+    """What it gave, or what is missing."""
+
+
+def topic(relay: Relay) -> str:
+    """What a relay is about, such that counting cycles, dates and ornaments make no other topic.
+
+    The first words of its Current Phase, up to a dash or a colon: what follows tells how far it is.
+    A phase that only names our own stages is named by what follows. Empty where there is none.
+    """
+    places = relay.places(Field.CURRENT_PHASE)
+    if not places:
+        return ""
+    beside = _BESIDE.search(relay.outline.sections[places[0]].title)
+    body = [beside[1]] if beside else []
+    content = outline.unfenced(relay.outline.content(places[0]))
+    body += [
+        line for line, is_prose in content if is_prose and not line.lstrip().startswith("<!--")
+    ]
+    for line in body:
+        if relays.is_placeholder(line):
+            continue
+        parts = [plain for part in _PART.split(_undated(line)) if (plain := _plain(part))]
+        about = [part for part in parts if not _STAGE_WORDS.fullmatch(part)]
+        if parts:
+            return one_line((about or parts)[0], HEADLINE_CHARACTERS)
+    return ""
+
+
+def stage(cycles_on_topic: int) -> Stage:
+    """What is owed by the so-manieth cycle on a topic, counted from 1."""
+    every = list(Stage)
+    return every[min(max(cycles_on_topic, 1), len(every)) - 1]
+
+
+def owed(stage: Stage) -> str:
+    """What the next cycle is told that it owes."""
+    match stage:
+        case Stage.BRAINSTORM:
+            return (
+                "This is the first cycle on this topic: open it. Hand on a numbered list of"
+                f" {CONVERGENCE_OPTIONS} or more options, the best first, below a heading `Options`"
+                " in the relay. Nothing has to be chosen yet."
+            )
+        case Stage.DECIDE:
+            return (
+                "This is the second cycle on this topic: settle it. Name exactly one option in a"
+                " line `Winner: …`, and say in a line `Pre-mortem: …` what could make it fail. If"
+                " none is worth doing, write `No-go: …` with the reason instead."
+            )
+        case Stage.SHIP:
+            return (
+                "This topic has been settled: what counts now is work. Leave at least one changed"
+                " or committed file behind; the relay, notes on progress and logs are none. Do not"
+                " weigh the options again."
+            )
+    assert_never(stage)
+
+
+def held(stage: Stage, relay: Relay, artefacts: Sequence[str], before: Relay | None = None) -> Held:
+    """Whether a cycle gave what its stage owes; `before` tells what is new from what is old."""
+    match stage:
+        case Stage.BRAINSTORM:
+            return _opened(relay, before)
+        case Stage.DECIDE:
+            return _settled(relay, before)
+        case Stage.SHIP:
+            return _shipped(artefacts)
+    assert_never(stage)
+
+
+def is_artefact(path: str) -> bool:
+    """Whether a changed file is a result, rather than our own, a relay or a log."""
+    *folders, name = path.replace("\\", "/").casefold().rstrip("/").split("/")
+    if not name or not {".rekindle", ".git"}.isdisjoint([*folders, name]):
+        return False
+    if _RELAY_FILE.fullmatch(name) or _LOG_FILE.fullmatch(name):
+        return False
+    if folders[-2:] == ["memories", "archive"]:
+        return False
+    stem, dot, ending = name.rpartition(".")
+    # Code may well live in a folder of that name; a text there is a log.
+    return _LOG_FOLDERS.isdisjoint(folders) or (dot + ending if stem else "") not in _OF_LOGS
+
+
+def _opened(relay: Relay, before: Relay | None) -> Held:
+    found = deliberation.options(relay, before)
+    if len(found) >= CONVERGENCE_OPTIONS:
+        return Held(ok=True, words=f"ranks {len(found)} options, first: {_short(found[0])}")
+    if found:
+        return Held(ok=False, words=f"names one option only: {_short(found[0])}")
+    return Held(ok=False, words="ranks no options: there is no numbered list of them in the relay")
+
+
+def _settled(relay: Relay, before: Relay | None) -> Held:
+    if deliberation.is_refused(relay, before):
+        return Held(ok=True, words="says no-go")
+    found = deliberation.winners(relay, before)
+    is_doubted = deliberation.is_doubted(relay)
+    if len(found) == 1 and is_doubted:
+        return Held(ok=True, words=f"chose {_short(found[0])}, and says what could go wrong")
+    missing = []
+    if not found:
+        missing.append("names no winner")
+    elif len(found) > 1:
+        named = "; ".join(_short(one) for one in found[:3])
+        missing.append(f"names {len(found)} winners instead of one ({named})")
+    if not is_doubted:
+        missing.append("has no pre-mortem: nothing about what could go wrong")
+    return Held(ok=False, words=", and ".join(missing))
+
+
+def _shipped(artefacts: Sequence[str]) -> Held:
+    found = [path for path in artefacts if is_artefact(path)]
+    if found:
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        return Held(ok=True, words=f"changed {_short(found[0])}{more}")
+    if artefacts:
+        only = _short(artefacts[0])
+        return Held(ok=False, words=f"changed nothing but the relay and logs, such as {only}")
+    return Held(ok=False, words="changed no file at all: it was only talked about")
+
+
+def _undated(line: str) -> str:
+    bare = line.strip().lstrip("#>*+-_ \t").replace("*", "").replace("`", "")
+    return _TIMES.sub(" ", bare)
+
+
+def _plain(part: str) -> str:
+    lower = " ".join(_DECORATION.sub(" ", part).casefold().split())
+    plain = " ".join(_STATUS.sub(" ", _COUNT.sub(" ", lower)).split())
+    return (plain or lower).strip(_EDGES)
+
+
+def _short(text: str) -> str:
+    return one_line(text, HEADLINE_CHARACTERS)
