@@ -145,6 +145,8 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     topic: str = ""
     owed: str = ""
     """What its stage asked for and it did not have; empty: nothing."""
+    redebated: str = ""
+    """What was decided before and is put up for choice again."""
     until: str = ""
     """`passed` or `failed`: the command that says whether all is done; empty: there is none."""
     seconds: float = 0.0

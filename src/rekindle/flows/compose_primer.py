@@ -27,6 +27,7 @@ def compose_primer(
     recovering: bool = False,
     asked: str = "",
     draft: str = "",
+    converges: bool = False,
 ) -> Primer:
     """Everything a fresh session needs; with a recovery notice where one was interrupted.
 
@@ -43,10 +44,15 @@ def compose_primer(
         recovery = Recovery(doing.strip(), len(opened))
     known, stall = seen.committed, settings.runtime.stall
     last = known.ended[max(known.ended)].seq if known.ended else 0
+    notices = [
+        loop.notice(known.ended, known.run.since, stall),
+        known.ended[max(known.ended)].redebated if known.ended else "",
+        loop.owed(known.ended, relay) if converges else "",
+    ]
     answer = known.answer if known.answer.seq > last else None
     return Primer(
         recovery=recovery,
-        stall=loop.notice(known.ended, known.run.since, stall),
+        stall="\n\n".join(filter(None, notices)),
         answer=primer.answered(answer.asked, answer.text) if answer else "",
         closing=primer.closing(draft, cap) if draft else "",
         rules=rules,

@@ -13,29 +13,24 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents import relay as relays
 from rekindle.documents import summary
-from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.documents.transcript import Turn
 from rekindle.errors import CheckFailedError, DocumentError, RekindleError, SummaryError
+from rekindle.flows.judge_cycle import JudgeCycle
 from rekindle.flows.summarize import Made, Summarize, document
 from rekindle.flows.world import Agent, Trouble, World
 from rekindle.policy import sessions
 from rekindle.policy.fold import Projection, Standing
 from rekindle.policy.settings import STOP_SECONDS
-from rekindle.policy.stall.compare import compare
-from rekindle.policy.stall.verdict import Evidence, Kind, Verdict
 from rekindle.stores.files.transcripts import TranscriptArchive
 from rekindle.stores.files.writer import Writer
 from rekindle.summarizers.mechanical import Known, summarize
 from rekindle.system import disk
-from rekindle.system.worktree import WorkTree
 
 HOW = {"agent": "draft", "summary": "summary", "carried": "carried"}
 """Who has committed the relay of a cycle, and what it is then called."""
 _LARGEST = 8_000_000
-_DID = 300
 _GO_ON = "Go on with the task."
-_LOGS = (".log", ".tmp", ".lock", ".pid", ".out")
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +46,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 class EndCycle:
     def __init__(self, agent: Agent, world: World, ending: Ending) -> None:
         self._agent, self._world, self._ending = agent, world, ending
-        self._store = world.store
+        self._store, self._judge = world.store, JudgeCycle(agent, world)
 
     def end(self, number: int) -> events.CycleEnded:
         """Write the relay of a cycle; returns the event that ends it, which is not in the log yet.
@@ -64,22 +59,13 @@ class EndCycle:
             how = self._committed(writer) or self._by_the_agent(writer)
         how = how or self._by_us(number, before)
         now = self._store.read(self._agent.name).committed
-        text = self._relay(now.documents.get("relay"))
-        evidence = self._evidence(now, text)
-        verdict = self._verdict(number, now, text, evidence)
         return events.CycleEnded(
             ts=self._world.clock(),
             cycle=number,
             how=how,
-            relay=now.documents["relay"].path if "relay" in now.documents else "",
-            verdict=verdict.verdict if verdict else "",
-            words=verdict.why if verdict else "",
-            about=verdict.about if verdict else "",
-            is_equal=verdict.is_equal if verdict else False,
-            did=_did(text),
-            evidence=evidence.work,
             until=self._ending.until(),
             seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
+            **self._judge.facts(number, now),
         )
 
     def _committed(self, writer: Writer) -> str:
@@ -179,58 +165,6 @@ class EndCycle:
     def _relay(self, standing: Standing | None) -> str:
         data = self._store.archived(self._agent.name, standing.path) if standing else None
         return data.decode("utf-8", "replace") if data else ""
-
-    def _text(self, path: str) -> str:
-        data = self._store.archived(self._agent.name, path) if path else None
-        return data.decode("utf-8", "replace") if data else ""
-
-    def _evidence(self, now: Projection, text: str) -> Evidence:
-        """What work there was since the cycle began, beside the relay."""
-        began, tree = now.began, WorkTree(self._agent.folder)
-        changed = [path for path in tree.changed() if self._is_newer(path, began.at)]
-        committed = tree.committed(began.head) if began.head else ()
-        files = {path for path in (*changed, *committed) if not path.endswith(_LOGS)}
-        before = relays.parse(self._text(began.relay)).decisions if began.relay else ()
-        after = relays.parse(text).decisions if text else ()
-        resolved = [
-            loop
-            for loop in now.loops.values()
-            if not loop.is_open and loop.marks[-1].ts.timestamp() >= began.at
-        ]
-        return Evidence(
-            commits=len(tree.commits(began.head)) if began.head else 0,
-            changed_files=len(files),
-            decisions=len({one.text for one in after} - {one.text for one in before}),
-            resolved_loops=len(resolved),
-        )
-
-    def _is_newer(self, path: str, began: float) -> bool:
-        try:
-            return (Path(self._agent.folder) / path).lstat().st_mtime >= began - 1
-        except OSError:
-            return True  # it was removed
-
-    def _verdict(
-        self, number: int, now: Projection, text: str, evidence: Evidence
-    ) -> Verdict | None:
-        """What was done between the two relays; None where there was none before."""
-        before = self._text(now.began.relay)
-        if not before or not text:
-            return None
-        found = compare(before, text, evidence)
-        if found.verdict != Kind.PROGRESS or evidence.work:
-            return found
-        # Two directives that take turns are a step each time, and lead nowhere.
-        earlier = now.ended.get(number - 2)
-        again = compare(self._text(earlier.relay), text, evidence) if earlier else None
-        if again is not None and again.is_stuck and again.is_equal:
-            return msgspec.structs.replace(again, reasons=("the same as two cycles before",))
-        return found
-
-
-def _did(text: str) -> str:
-    found = relays.parse(text).content(Field.WHAT_WE_DID) if text else None
-    return one_line(found or "", _DID)
 
 
 def _with_directive(draft: Relay, said: str) -> Relay:

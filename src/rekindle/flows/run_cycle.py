@@ -242,6 +242,7 @@ class RunCycle:
             task=self._agent.task,
             recovering=recovering,
             draft=self._draft(),
+            converges=self._agent.converges,
         )
         return primer.render(composed)
 

@@ -35,6 +35,8 @@ class Agent(msgspec.Struct, frozen=True):
     """A person sits before it: the terminal is the agent's."""
     cycles: int = 1
     """How many of them a run has; 0: any number."""
+    converges: bool = False
+    """It is held to options, a choice and work, one after the other."""
     drafts: bool = False
     """It is asked for the relay of the next cycle."""
 

@@ -18,6 +18,8 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents import event as events
+from rekindle.documents.relay import Relay
+from rekindle.policy import convergence
 from rekindle.policy.restart import Safe, Stop
 from rekindle.policy.settings import CYCLES_KEPT, SHORT_CYCLE_SECONDS, Stall
 from rekindle.policy.stall.verdict import Kind
@@ -56,6 +58,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     evidence: str = ""
     topic: str = ""
     owed: str = ""
+    redebated: str = ""
     until: str = ""
     seconds: float = 0.0
 
@@ -143,6 +146,15 @@ def notice(known: Mapping[int, Ended], since: int, settings: Stall) -> str:
         parts += ["Tried, and it led nowhere:", *tried]
     parts.append(OFF_SWITCH.format(key="tell"))
     return "\n".join(part for part in parts if part)
+
+
+def owed(known: Mapping[int, Ended], relay: Relay | None) -> str:
+    """What the next cycle owes its topic, and what the last one has left out."""
+    topic = convergence.topic(relay) if relay else ""
+    cycles = 1 + sum(one.topic == topic for one in known.values())
+    last = known[max(known)].owed if known else ""
+    missed = f"The last cycle {last}.\n" if last else ""
+    return missed + convergence.owed(convergence.stage(cycles))
 
 
 def _since(known: Mapping[int, Ended], since: int) -> list[Ended]:

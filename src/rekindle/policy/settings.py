@@ -140,7 +140,7 @@ class Settings(msgspec.Struct, frozen=True):
     agent: AgentDefaults = AgentDefaults()
 
 
-SNAPSHOT_EVERY_BYTES = 256 * 1024
+SNAPSHOT_EVERY_BYTES = 64 * 1024
 """Log written since the last snapshot that makes a new one: what a start has to read again."""
 LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""

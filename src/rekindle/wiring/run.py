@@ -144,6 +144,7 @@ def _agent(
         stays=entry.mode == "stay",
         cycles=_cycles(entry) if cycles is None else cycles,
         drafts=True,
+        converges=bool(entry.convergence),
     )
     _refuse_unpriced(project, agent)
     _refuse_unenforced(project, agent, entry.persona or AgentDefaults().persona)

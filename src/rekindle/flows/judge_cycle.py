@@ -1,0 +1,110 @@
+"""What a cycle came to: its relay held against the one before, and against what was done."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import relay as relays
+from rekindle.documents.identity import one_line
+from rekindle.documents.relay import Field, Relay
+from rekindle.flows.world import Agent, World
+from rekindle.policy import convergence, decisions
+from rekindle.policy.fold import Projection
+from rekindle.policy.stall.compare import compare
+from rekindle.policy.stall.verdict import Evidence, Kind, Verdict
+from rekindle.system.worktree import WorkTree
+
+_DID = 300
+_NONE = relays.parse("")
+
+
+class JudgeCycle:
+    def __init__(self, agent: Agent, world: World) -> None:
+        self._agent, self._store = agent, world.store
+
+    def facts(self, number: int, now: Projection) -> dict[str, Any]:
+        """What the end of a cycle says of it, beside how its relay came about."""
+        standing = now.documents.get("relay")
+        before, after = self._relay(now.began.relay), self._relay(standing.path if standing else "")
+        files, evidence = self._work(now)
+        changed = decisions.compare(before or _NONE, after or _NONE)
+        evidence = msgspec.structs.replace(evidence, decisions=len(changed.added))
+        found = self._verdict(number, now, before, after, evidence)
+        topic = convergence.topic(after) if after else ""
+        return {
+            "relay": standing.path if standing else "",
+            "verdict": found.verdict if found else "",
+            "words": found.why if found else "",
+            "about": found.about if found else "",
+            "is_equal": found.is_equal if found else False,
+            "did": one_line((after and after.content(Field.WHAT_WE_DID)) or "", _DID),
+            "evidence": evidence.work,
+            "topic": topic,
+            "owed": self._owed(now, topic, before, after, files),
+            "redebated": "\n".join(one.words for one in changed.redebated),
+        }
+
+    def _relay(self, path: str) -> Relay | None:
+        data = self._store.archived(self._agent.name, path) if path else None
+        return relays.parse(data.decode("utf-8", "replace")) if data else None
+
+    def _work(self, now: Projection) -> tuple[list[str], Evidence]:
+        """What was done since the cycle began, beside the relay: the files, and all of it."""
+        began, tree = now.began, WorkTree(self._agent.folder)
+        changed = [path for path in tree.changed() if self._is_newer(path, began.at)]
+        committed = tree.committed(began.head) if began.head else ()
+        files = list(dict.fromkeys((*changed, *committed)))
+        resolved = [
+            loop
+            for loop in now.loops.values()
+            if not loop.is_open and loop.marks[-1].ts.timestamp() >= began.at
+        ]
+        return files, Evidence(
+            commits=len(tree.commits(began.head)) if began.head else 0,
+            changed_files=sum(map(convergence.is_artefact, files)),
+            resolved_loops=len(resolved),
+        )
+
+    def _is_newer(self, path: str, began: float) -> bool:
+        try:
+            return (Path(self._agent.folder) / path).lstat().st_mtime >= began - 1
+        except OSError:
+            return True  # it was removed
+
+    def _verdict(
+        self,
+        number: int,
+        now: Projection,
+        before: Relay | None,
+        after: Relay | None,
+        evidence: Evidence,
+    ) -> Verdict | None:
+        """What was done between the two relays; None where there was none before."""
+        if before is None or after is None:
+            return None
+        found = compare(before, after, evidence)
+        if found.verdict != Kind.PROGRESS or evidence.work:
+            return found
+        # Two directives that take turns are a step each time, and lead nowhere.
+        earlier = now.ended.get(number - 2)
+        last_but_one = self._relay(earlier.relay) if earlier else None
+        again = compare(last_but_one, after, evidence) if last_but_one else None
+        if again is not None and again.is_stuck and again.is_equal:
+            return msgspec.structs.replace(again, reasons=("the same as two cycles before",))
+        return found
+
+    def _owed(
+        self,
+        now: Projection,
+        topic: str,
+        before: Relay | None,
+        after: Relay | None,
+        files: list[str],
+    ) -> str:
+        """What the stage of its topic asked for and it did not have; empty: nothing."""
+        if not self._agent.converges or after is None:
+            return ""
+        cycles = 1 + sum(one.topic == topic for one in now.ended.values())
+        held = convergence.held(convergence.stage(cycles), after, files, before)
+        return "" if held.ok else held.words
