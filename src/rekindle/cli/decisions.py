@@ -62,8 +62,11 @@ def _revisions(store: FileStore, name: str) -> Iterator[Revision]:
         if isinstance(event, CycleStarted):
             cycle = max(cycle, event.cycle)
         elif isinstance(event, RelayCommitted):
+            data = store.committed_relay(name, event)
+            if data is None:
+                continue  # lost: that says nothing about its decisions
             seen = Seen(event.seq, event.ts, cycle)
-            kept = _decisions(store.archived(name, event.path))
+            kept = _decisions(data)
             trimmed = _decisions(store.archived(name, event.trimmed) if event.trimmed else None)
             yield Revision(seen, kept, trimmed)
     now = _decisions(store.document(name, "relay"))

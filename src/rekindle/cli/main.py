@@ -14,7 +14,6 @@ from rekindle.errors import RekindleError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("rekindle.cli.init:init", "Set an agent up in this folder."),
-    "adopt": ("rekindle.cli.adopt:adopt", "Take over what another loop has left behind."),
     "run": ("rekindle.cli.run:run", "Run an agent, and keep it alive until it is done."),
     "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
     "stop": ("rekindle.cli.stop:stop", "Stop an agent, and have it stay stopped."),
@@ -39,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "loops": ("rekindle.cli.loops:loops", "What is open, and what was resolved."),
     "resolve": ("rekindle.cli.loops:resolve", "Take an open loop off the list."),
+    "adopt": ("rekindle.cli.adopt:adopt", "Take over what another loop has left behind."),
     "transcript": (
         "rekindle.cli.transcript:transcript",
         "What was said and done in an agent's sessions.",

@@ -192,7 +192,7 @@ def _shipped(artefacts: Sequence[str]) -> Held:
 
 
 def _undated(line: str) -> str:
-    bare = line.strip().lstrip("#>*+-_ \t").replace("*", "").replace("`", "")
+    bare = " ".join(line.split()).lstrip("#>*+-_ \t").replace("*", "").replace("`", "")
     return _TIMES.sub(" ", bare)
 
 

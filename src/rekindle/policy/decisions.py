@@ -112,8 +112,8 @@ def changes(was: Sequence[Decision], now: Sequence[Decision]) -> Changes:
     added = [one for one in now if one.plain not in {old.plain for old in was}]
     pairs: list[tuple[Decision, Decision]] = []
     for is_successor in (_has_same_key, _is_reworded):
-        for new in list(added):
-            alike = [old for old in gone if is_successor(old, new)]
+        for new in added[: settings.DECISION_MOST]:
+            alike = [old for old in gone[: settings.DECISION_MOST] if is_successor(old, new)]
             if alike:
                 old = _closest(alike, new)
                 pairs.append((old, new))
@@ -193,8 +193,8 @@ def _written(found: relays.Decision) -> str:
     if found.source.lstrip().startswith("|"):
         said = f"{found.text}: {found.rationale}" if found.rationale else found.text
     else:
-        said = _DAY.sub("", _MARK.sub("", found.source, count=1))
-    return one_line(_EMPHASIS.sub("", said))
+        said = _MARK.sub("", found.source, count=1)
+    return _DAY.sub("", one_line(_EMPHASIS.sub("", said)))
 
 
 def _plain(text: str) -> str:

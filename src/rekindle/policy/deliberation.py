@@ -7,7 +7,7 @@ be done says nothing: a Next Action that asks for a choice has not made one.
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import msgspec
 
@@ -252,7 +252,7 @@ def _stated(lines: list[Said]) -> Iterator[str]:
 
 def _distinct(texts: Iterator[str]) -> list[str]:
     found: list[str] = []
-    for subject in texts:
+    for subject in islice(texts, settings.STALL_MOST_LINES):
         for one in _BOTH.split(subject):
             if one.strip() and not any(_is_same(one, other) for other in found):
                 found.append(one.strip())

@@ -247,6 +247,8 @@ CONVERGENCE_SAME_WINNER = 0.6
 """Two names of a winner that are this much alike, from 0 to 1, are the same one."""
 DECISION_SAME = 0.7
 """Two decisions that are this much alike, from 0 to 1, are one that was put differently."""
+DECISION_MOST = 200
+"""Of so many changed decisions each is held against each; a list with more is a log."""
 DECISION_NAMED = 0.75
 """A line that has this share of a decision's words, from 0 to 1, is about the same thing."""
 DECISION_ALTERNATIVE = 0.8
@@ -390,6 +392,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "decisions.same": (
         DECISION_SAME,
         "Two decisions that are this much alike, from 0 to 1, are one that was put differently.",
+    ),
+    "decisions.most": (
+        DECISION_MOST,
+        "Of so many changed decisions each is held against each; a list with more is a log.",
     ),
     "decisions.named": (
         DECISION_NAMED,

@@ -91,5 +91,15 @@ def test_the_plain_call_does_not_read_the_history(rekindle, tmp_path):
     assert found(rekindle)[0]["text"] == "Rye: people like it"
 
 
+def test_a_relay_that_the_archive_has_lost_drops_nothing(rekindle, tmp_path):
+    for number in range(3):
+        hand_in(rekindle, tmp_path, "- Two ovens", f"Batch {number}.\n")
+    archive = tmp_path / ".rekindle/agents/bakery/memories/archive"
+    sorted(archive.iterdir())[1].unlink()
+    (one,) = found(rekindle, "--all")
+    assert one["status"] == "in force"
+    assert one["first"]["seq"] < one["last"]["seq"]
+
+
 def test_an_agent_without_a_relay_has_none(rekindle):
     assert found(rekindle) == found(rekindle, "--all") == []
