@@ -17,9 +17,13 @@ from rekindle.system import disk
 BY_HAND = "person"
 
 
-def recover(writer: Writer) -> None:
-    """Mend what a killed writer left, and take over what was edited by hand."""
-    for folder in (writer.folder.path, writer.folder.memories, writer.folder.archive):
+def recover(writer: Writer, *, is_first: bool = True) -> None:
+    """Mend what a killed writer left, and take over what was edited by hand.
+
+    The archive grows without end: it is looked through by a process's first writer only.
+    """
+    grown = (writer.folder.archive,) if is_first else ()
+    for folder in (writer.folder.path, writer.folder.memories, *grown):
         disk.sweep_temporary(folder)
     _document(writer, "relay", _adopt_relay)
     _document(writer, "checkpoint", _adopt_checkpoint)

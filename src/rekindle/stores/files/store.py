@@ -62,6 +62,7 @@ class FileStore:
         self._settings = settings
         self._clock = clock
         self._audit = audit
+        self._recovered: set[str] = set()
 
     def folder(self, agent: str) -> AgentFolder:
         return self.root.agent(agent)
@@ -143,7 +144,8 @@ class FileStore:
                 writer.append(
                     events.OwnerChanged(ts=self._clock(), host=owner.host, previous=previous.host)
                 )
-            recovery.recover(writer)
+            recovery.recover(writer, is_first=agent not in self._recovered)
+            self._recovered.add(agent)
             writer.project()
             yield writer
         # The lock is free: a slow git keeps nobody else waiting.
