@@ -314,3 +314,28 @@ def test_what_a_person_says_meanwhile_comes_next(loop):
     assert "Mend the server first" in text
     assert "wrote the lexer" in text
     assert "Write the parser" not in text
+
+
+def test_a_topic_that_is_only_talked_about_is_told_and_paused(loop):
+    """Options first, then one of them, then work; what is missing is said to the next cycle."""
+    manifest = loop.project / "rekindle.yaml"
+    manifest.write_text(
+        manifest.read_text().replace("cycles: 10", "cycles: 10\n    convergence: on")
+    )
+    options = "\n## Options\n1. A lexer by hand\n2. A lexer from a table\n"
+    choice = "\n## Choice\nWinner: A lexer by hand\nPre-mortem: it could grow too large\n"
+    talk = [f"Weigh the {thing} against what we know" for thing in THINGS]
+    loop.play(
+        [loop.writes(relay("Choose one") + options)],
+        [loop.writes(relay("Begin with the first rule") + choice)],
+        *([loop.writes(relay(text))] for text in talk),
+    )
+    out = loop.run(code=9)
+    assert [one.get("owed", "") for one in loop.ended[:2]] == ["", ""]
+    assert all(one["owed"] for one in loop.ended[2:])
+    assert "This is the first cycle on this topic" in loop.openings[0]
+    assert "This is the second cycle on this topic" in loop.openings[1]
+    assert "what counts now is work" in loop.openings[2]
+    assert "The last cycle changed no file at all" in loop.openings[3]
+    assert "only talked about" in out
+    assert len(loop.ended) == 5
