@@ -41,6 +41,8 @@ SAMPLES = [
     errors.NoTerminalError(),
     errors.PluginError("a", "b"),
     errors.ProgramMissingError("a", "b", hint="b"),
+    errors.SummaryError("a", hint="b"),
+    errors.OverBudgetError(2, 1),
 ]
 
 
