@@ -203,7 +203,7 @@ def test_a_session_whose_rollout_is_gone_is_taken_over_by_a_fresh_one(rekindle, 
     assert prompt.startswith(BANNER)
     assert "  Task: Write the parser's tests\n  Open loops: 1\n" in prompt
     assert RELAY.strip() in prompt
-    assert prompt.rstrip().endswith(TASK.strip())
+    assert TASK.strip() in prompt
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -230,7 +230,7 @@ def test_a_long_primer_reaches_the_model_once_and_whole(rekindle, openai_model):
     (request,) = openai_model.log.main
     (prompt,) = request.prompts
     assert len(prompt) > 30_000
-    assert prompt.rstrip() == f"{RELAY.strip()}\n\n{task.strip()}"
+    assert prompt.startswith(f"{RELAY.strip()}\n\n{task.strip()}\n\nWhen the work of this cycle")
     assert request.text.count(RELAY.strip()) == 1
 
 
@@ -384,7 +384,8 @@ def test_a_primer_of_wide_letters_reaches_the_model_whole(hooked, openai_model):
     rules = "[wide] " + "日本語" * 3000
     (hooked.project / "RULES.md").write_text(rules)
     manifest = hooked.project / "rekindle.yaml"
-    manifest.write_text(f"{manifest.read_text()}    rules: RULES.md\n")
+    text = manifest.read_text().replace("    cycles: 1\n", "    cycles: 1\n    rules: RULES.md\n")
+    manifest.write_text(text)
     openai_model.play(Text("all done"))
     assert hooked.by_hand("hello").wait() == 0
     (request,) = openai_model.log.main

@@ -130,7 +130,7 @@ def test_a_session_whose_transcript_is_gone_is_taken_over_by_a_fresh_one(rekindl
     (prompt,) = gemini_model.log.main[-1].prompts
     assert prompt.startswith(BANNER)
     assert RELAY.strip() in prompt
-    assert prompt.rstrip().endswith(TASK.strip())
+    assert TASK.strip() in prompt
 
 
 def test_a_signal_from_the_operator_is_not_a_crash(rekindle, gemini_model):
@@ -180,7 +180,7 @@ def test_a_long_primer_reaches_the_model_once_and_whole(hooked, gemini_model):
     (request,) = gemini_model.log.main
     (prompt,) = request.prompts
     assert len(prompt) > 30_000
-    assert prompt.rstrip() == f"{RELAY.strip()}\n\n{task.strip()}"
+    assert prompt.startswith(f"{RELAY.strip()}\n\n{task.strip()}\n\nWhen the work of this cycle")
     assert request.text.count(RELAY.strip()) == 1
     assert request.text.count("469. étape") == 1
 

@@ -76,7 +76,7 @@ def test_a_session_whose_transcript_is_gone_is_taken_over_by_a_fresh_one(rekindl
     assert "  Task: Write the parser's tests\n  Open loops: 1\n" in prompt
     assert "rate-limit: How many an hour?" in prompt
     assert RELAY.strip() in prompt
-    assert prompt.rstrip().endswith(TASK.strip())
+    assert TASK.strip() in prompt
 
 
 def test_a_transcript_that_is_another_session_s_is_not_gone_on_with(rekindle, model):
@@ -128,5 +128,5 @@ def test_a_long_primer_reaches_the_model_once_and_whole(rekindle, model):
     (request,) = model.log.main
     (prompt,) = request.prompts
     assert len(prompt) > 30_000
-    assert prompt.rstrip() == f"{rules.strip()}\n\n{RELAY.strip()}\n\n{task.strip()}"
+    assert prompt.startswith(f"{rules.strip()}\n\n{RELAY.strip()}\n\n{task.strip()}\n\nWhen the")
     assert request.text.count(RELAY.strip()) == 1
