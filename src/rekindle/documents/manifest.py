@@ -71,6 +71,18 @@ class Persona(msgspec.Struct, frozen=True):
     temperature: float | None = None
     permissions: Permissions | None = None
 
+    @property
+    def writes(self) -> bool:
+        """Whether it may write at all: only who may is given a tool for the draft of a relay.
+
+        A tool that is offered is held by rules, and the person's own may be wider than these.
+        """
+        allowed = self.permissions.allowed_tools if self.permissions else None
+        if allowed is None:
+            return True
+        named = {rule.partition("(")[0] for rule in allowed} & {"Write", "Edit", "write_file"}
+        return bool(named) or not {"Bash", "run_shell_command"}.isdisjoint(allowed)
+
 
 class Compaction(msgspec.Struct, frozen=True):
     trigger: str | None = None

@@ -248,7 +248,7 @@ class RunCycle:
 
     def _draft(self) -> str:
         """Where it writes the next relay; empty: nobody asks it to."""
-        is_asked = self._agent.drafts and not self._agent.stays
+        is_asked = self._agent.drafts and self._agent.persona.writes and not self._agent.stays
         return str(self._world.store.folder(self._agent.name).draft) if is_asked else ""
 
     def _ended(
