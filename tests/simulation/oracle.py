@@ -292,6 +292,7 @@ class Oracle:
             self._stop_by = self._host.true + 3 * MAY_TAKE
             self._due = None
             return
+        self._stop_by = None  # the later word counts
         if self._over:
             self._forget()  # what ended the run is overruled
         self._over = False

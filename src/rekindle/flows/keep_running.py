@@ -107,8 +107,11 @@ class KeepRunning:
             said.append(policy.say(run, "running", now, self._agent.cycles))
         if self._once:
             said.append(events.RestartAsked(ts=now))
+        # A restart of a run that is over begins a new one; of one that went on after its end, none.
+        went_on = any(run.ended.seq < one.seq < run.restarted for one in known.attempts.values())
+        restarted = run.restarted > run.ended.seq and not went_on
         is_new = run.began == 0 or (
-            run.ended.seq > run.began and (run.ended.why in _OVER or run.restarted > run.ended.seq)
+            run.ended.seq > run.began and (run.ended.why in _OVER or restarted)
         )
         if is_new:
             said.append(events.RunStarted(ts=now, cycle=known.cycle_ended))
