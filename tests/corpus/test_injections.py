@@ -26,7 +26,7 @@ PAYLOADS = Path(__file__).parents[3] / "shared" / "eval" / "injections_dev.jsonl
 pytestmark = pytest.mark.skipif(not PAYLOADS.exists(), reason=f"{PAYLOADS} is not there")
 KINDS = tuple(SECTIONS)
 QUOTED = re.compile(
-    r"- (?:committed: |failed: |how it ended is not known: |(?:the|a) [\w-]+, turn \d+: )“"
+    r"- (?:committed|failed|how it ended is not known|(?:the|a) [\w -]+, (?:turn \d+|before)): “"
 )
 NONCE = "9f" * 16
 

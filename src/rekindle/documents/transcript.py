@@ -293,21 +293,34 @@ def _both_ends(text: str, limit: int) -> str:
     return text[:head] + CUT + text[-(limit - head) :]
 
 
-def render(turn: Turn, shown: int = SHOWN_CHARACTERS) -> str:
-    """A turn for people, and for models: a line that says whose it is, then what was said and done.
+def showing(turn: Turn, shown: int) -> Turn:
+    """The turn with no more of what each tool gave."""
+    if all(len(call.shown) <= shown for call in turn.calls):
+        return turn
+    calls = (
+        msgspec.structs.replace(call, shown=_both_ends(call.shown, shown) if shown else "")
+        for call in turn.calls
+    )
+    return msgspec.structs.replace(turn, calls=tuple(calls))
 
-    `shown` is how much of what a tool gave is shown.
-    """
-    whose = f"sub-agent {turn.thread}" if turn.thread else turn.who
-    sizes = f" ({turn.model or 'model'}: {turn.read:,} read, {turn.written:,} written)"
-    lines = [f"[{turn.number}] {_time(turn.at)}{whose}{sizes if turn.read else ''}"]
+
+def render(turn: Turn) -> str:
+    """A turn for people, and for models: whose it is in a line, then what was said and done."""
+    lines = [f"[{turn.number}] {_time(turn.at)}{head(turn)}"]
     if turn.compacted:
         lines.append("    the conversation so far was compacted")
     lines += [f"    {line}" for line in turn.text.splitlines()]
     for call in turn.calls:
         lines.append(f"    > {call.tool} {call.about}".rstrip() + f": {call.result}")
-        lines += [f"        {line}" for line in _both_ends(call.shown, shown).splitlines() if shown]
+        lines += [f"        {line}" for line in call.shown.splitlines()]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def head(turn: Turn) -> str:
+    """Whose it is, and how large."""
+    whose = f"sub-agent {turn.thread}" if turn.thread else turn.who
+    sizes = f" ({turn.model or 'model'}: {turn.read:,} read, {turn.written:,} written)"
+    return f"{whose}{sizes if turn.read else ''}"
 
 
 def _time(at: str) -> str:

@@ -42,6 +42,10 @@ class ReadTranscript:
                 self.began = self.began or found[0].at
                 yield from self._narration.take(self._placed(found), begin)
 
+    def all(self) -> Iterator[Turn]:
+        yield from self.finished()
+        yield from self.rest()
+
     def rest(self) -> Iterator[Turn]:
         """The turns to which something may still be added, as they stand."""
         return self._narration.rest()
