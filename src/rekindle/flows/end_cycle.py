@@ -172,7 +172,7 @@ class EndCycle:
         archive = TranscriptArchive(self._store.folder(self._agent.name).transcripts)
         tried = sessions.of_cycle(known.attempts, number).values()
         names = dict.fromkeys(one.session for one in tried if one.session)
-        kept = [found for name in names if (found := archive.find(name)) is not None]
+        kept = [part for name in names for part in archive.parts(name)]
         told = [turn for one in kept for turn in archive.turns(one) if not turn.thread]
         return [msgspec.structs.replace(turn, number=place) for place, turn in enumerate(told, 1)]
 

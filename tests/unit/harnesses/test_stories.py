@@ -31,7 +31,7 @@ CASES = [
 
 def turns_of(path: Path, harness: Harness) -> list[Turn]:
     reading = ReadTranscript(str(path), harness)
-    return [*reading.finished(), *reading.rest()]
+    return list(reading.all())
 
 
 def written(one: Recording, to: Path) -> Path:
@@ -51,8 +51,9 @@ def story(folder: Path, harness: Harness, to: Path) -> str:
         if one.aside:
             path = to / "aside.jsonl"
             path.write_bytes(one.aside + b"\n")
-            reading = ReadTranscript(str(path), harness, thread="a1")
-            turns = [render(turn) for turn in (*reading.finished(), *reading.rest())]
+            asides = harness.asides(str(path), "")
+            reading = ReadTranscript(str(path), harness, thread="a1", begins=asides.begins)
+            turns = [render(turn) for turn in reading.all()]
             told.append(f"=== {one.name}: beside it\n" + "".join(turns))
     return "\n".join(told)
 
