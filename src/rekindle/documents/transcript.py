@@ -154,40 +154,49 @@ class _Call:
 class _Turn:
     """A turn to which something may still be added."""
 
-    def __init__(self, begins: Cursor, who: Who, first: Passage) -> None:
-        self.begins, self.who = begins, who
+    def __init__(
+        self, begins: Cursor, who: Who, first: Passage, grew: Callable[[int], None]
+    ) -> None:
+        """`grew` is told of every character that is put into it, and taken out."""
+        self.begins, self.who, self._grew = begins, who, grew
         self.message, self.at, self.thread = first.message, first.at, first.thread
         self.compacted = isinstance(first.what, Compacted)
         self.is_told_again = first.anew
         self.over = who != "agent"
         self.used: Used | None = None
+        self._size = 0
         self.clear()
 
     def clear(self) -> None:
         self.texts: list[str] = []
         self.calls: dict[str, _Call] = {}
-        self._said = self.size = 0
+        self._said = 0
+        self._grow(-self._size)
+
+    def _grow(self, by: int) -> None:
+        self._size += by
+        self._grew(by)
 
     def say(self, text: str) -> None:
         limit = TEXT_CHARACTERS + MARGIN_CHARACTERS
         if text and self._said <= limit:
             self.texts.append(visible(text[: limit + 1]))
             self._said += len(self.texts[-1]) + 1
-            self.size += len(self.texts[-1])
+            self._grow(len(self.texts[-1]))
 
     def call(self, called: Called) -> None:
         if len(self.calls) < CALLS_KEPT and called.call not in self.calls:
             self.calls[called.call] = _Call(called)
-            self.size += len(called.tool) + len(called.about)
+            self._grow(len(called.tool) + len(called.about))
 
     def give(self, gave: Gave) -> None:
         call = self.calls[gave.call]
         call.ok = gave.ok if gave.ok is not None else call.ok
         if gave.text or gave.ok is None:
             limit = SHOWN_CHARACTERS + 2 * MARGIN_CHARACTERS
-            self.size -= len(call.text or "")
+            before = len(call.text or "")
             call.text = visible(_both_ends(gave.text, limit))
-            self.size += len(call.text)
+            self._grow(len(call.text) - before)
         elif call.text is None:
             call.text = ""
 
@@ -216,6 +225,7 @@ class Narration:
         self._open: deque[_Turn] = deque()
         self._answers: dict[str, _Turn] = {}
         """The last answer of each thread, as long as it is open."""
+        self._size = 0
 
     def take(self, passages: Iterable[Passage], offset: int) -> Iterator[Turn]:
         """Add the passages of the line that begins at `offset`; yields the turns that are over."""
@@ -227,6 +237,7 @@ class Narration:
             if self._answers.get(turn.thread) is turn:
                 del self._answers[turn.thread]
             yield turn.made()
+            turn.clear()
 
     def rest(self) -> Iterator[Turn]:
         """The turns that are not over, as they stand."""
@@ -259,7 +270,8 @@ class Narration:
                     turn.used = passage.what
 
     def _begin(self, who: Who, passage: Passage, offset: int) -> _Turn:
-        turn = _Turn(Cursor(offset, self._number, self._compaction), who, passage)
+        begins = Cursor(offset, self._number, self._compaction)
+        turn = _Turn(begins, who, passage, self._grew)
         self._number += 1
         self._open.append(turn)
         return turn
@@ -272,8 +284,10 @@ class Narration:
         self._settle(passage.thread)
 
     def _is_too_much(self) -> bool:
-        kept = sum(turn.size for turn in self._open)
-        return len(self._open) > OPEN_KEPT or kept > OPEN_CHARACTERS
+        return len(self._open) > OPEN_KEPT or self._size > OPEN_CHARACTERS
+
+    def _grew(self, by: int) -> None:
+        self._size += by
 
     def _settle(self, thread: str) -> None:
         """An answer that waits for no tool is over when something else follows it.

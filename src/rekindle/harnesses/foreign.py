@@ -56,7 +56,7 @@ def text(value: object) -> str:
 
 def word(value: object, limit: int = 200) -> str:
     """A text as a short line; what is cut off is not looked at, for it may be megabytes."""
-    return one_line(text(value[: 4 * limit]), limit) if isinstance(value, str) else ""
+    return one_line(text(value[: 2 * limit]), limit) if isinstance(value, str) else ""
 
 
 def uuid(value: object) -> str:
