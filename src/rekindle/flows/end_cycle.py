@@ -16,7 +16,13 @@ from rekindle.documents import summary
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.documents.transcript import Turn
-from rekindle.errors import CheckFailedError, DocumentError, RekindleError, SummaryError
+from rekindle.errors import (
+    CheckFailedError,
+    DocumentError,
+    RekindleError,
+    StoreError,
+    SummaryError,
+)
 from rekindle.flows.summarize import Made, Summarize, document
 from rekindle.flows.world import Agent, Trouble, World
 from rekindle.policy import sessions
@@ -173,7 +179,11 @@ class EndCycle:
         tried = sessions.of_cycle(known.attempts, number).values()
         names = dict.fromkeys(one.session for one in tried if one.session)
         kept = [part for name in names for part in archive.parts(name)]
-        told = [turn for one in kept for turn in archive.turns(one) if not turn.thread]
+        told: list[Turn] = []
+        try:
+            told += (turn for one in kept for turn in archive.turns(one) if not turn.thread)
+        except StoreError as error:
+            self._world.tell(Trouble(str(error)))  # what stands before the damage is told
         return [msgspec.structs.replace(turn, number=place) for place, turn in enumerate(told, 1)]
 
     def _relay(self, standing: Standing | None) -> str:
