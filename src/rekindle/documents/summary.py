@@ -170,8 +170,9 @@ def line(text: str, limit: int = ITEM_CHARACTERS) -> str:
 
 
 def quotation(whose: str, text: str, limit: int = ITEM_CHARACTERS) -> str:
-    """What somebody said, as a line; nothing in it can end the quotation."""
-    words = line(text, limit).replace("“", "'").replace("”", "'")
+    """What somebody said, as a line; nothing in it ends the quotation, and it is never cut."""
+    words = line(text, min(limit, ITEM_CHARACTERS - len(whose) - len(": “”")))
+    words = words.replace("“", "'").replace("”", "'")
     return f"{whose}: “{words}”"
 
 
@@ -185,7 +186,8 @@ def carried(text: str) -> tuple[str, ...]:
 
     The turns that they name are not those of the session that goes on with them.
     """
-    bare = (_TURNS.sub("", line(each)) for each in text.splitlines())
+    whole = (line(each, WHOLE_CHARACTERS) for each in text.splitlines())
+    bare = (line(_TURNS.sub("", each)) for each in whole)
     items = (_EARLIER.sub(r"\1, before: “", each) for each in bare)
     return tuple(item for item in items if item and item != "none")
 
