@@ -70,7 +70,8 @@ def test_it_is_summarized_by_the_cli_without_its_tools(worked):
     assert tools(request) <= worked.offered | {"StructuredOutput"}
     assert "made.txt" in "".join(request.prompts)
     assert worked.project == files
-    (noted,) = worked.rekindle.events("summary.made")
-    assert (noted["how"], noted["tokens"]) == ("headless", told["tokens"])
+    noted = worked.rekindle.events("summary.made")[-1]
+    assert (noted["document"], noted["how"]) == ("checkpoint", "headless")
+    assert noted["tokens"] == told["tokens"]
     # Its own call was no session of the agent's.
     assert len(worked.rekindle.events("session.started")) == 1
