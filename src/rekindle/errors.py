@@ -315,18 +315,24 @@ class ProgramMissingError(AgentError):
 
 
 class SummaryError(AgentError):
-    """A summarizer has given no answer."""
+    """A summarizer has given no answer; asking may have cost something all the same."""
+
+    def __init__(self, message: str, *, hint: str = "", usd: float = 0.0, tokens: int = 0) -> None:
+        super().__init__(message, hint=hint)
+        self.usd = usd
+        self.tokens = tokens
 
 
 class OverBudgetError(SummaryError):
     """More is to be summarized than a summarizer may be given. It is never cut in silence."""
 
-    def __init__(self, tokens: int, cap: int) -> None:
+    def __init__(self, size: int, cap: int) -> None:
         super().__init__(
-            f"{tokens:,} tokens are to be summarized, and a summarizer is given {cap:,} at most",
+            f"at least {size:,} tokens are to be summarized, and a summarizer is given {cap:,} at "
+            "most",
             hint="raise `runtime.relay.summarizer_max_input_tokens`, or do without a model",
         )
-        self.tokens = tokens
+        self.size = size
         self.cap = cap
 
 

@@ -74,7 +74,7 @@ class Harness(Protocol):
     def asides(self, transcript: str, session: str) -> Asides | None:
         """The files in which a session's sub-agents have their own; None: they have none.
 
-        `transcript` is the path of the session's, with what patterns have a meaning for escaped.
+        `transcript` is the path of the session's.
         """
 
     def holds(self, transcript: Iterable[bytes], prompt: str) -> bool:

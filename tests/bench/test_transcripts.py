@@ -114,3 +114,114 @@ def test_the_next_look_costs_what_was_added(tmp_path):
     # The last exchange, which was not over, and what came since; not the other nine.
     assert again.at - reading.cursor().offset < path.stat().st_size / 3
     assert again.at == path.stat().st_size
+
+
+def answer(number, *blocks, **more):
+    message = {"id": f"m{number}", "model": "opus", "content": list(blocks)}
+    return json.dumps({"type": "assistant", "message": message, **more}).encode() + b"\n"
+
+
+def call(name, command):
+    return {"type": "tool_use", "id": name, "name": "Bash", "input": {"command": command}}
+
+
+def many_empty_texts():
+    yield answer(1, *[{"type": "text", "text": ""}] * 40_000)
+
+
+def another_sub_agent_each_line():
+    for number in range(20_000):
+        yield answer(1, call("c", "x" * 300), isSidechain=True, agentId=f"a{number}")
+
+
+def a_line_of_empty_objects():
+    yield answer(1, *[{}] * 1_300_000)
+
+
+def calls_that_never_end():
+    for number in range(40):
+        uses = [call(f"{number}-{n}", "x" * 4_000) for n in range(100)]
+        yield answer(number, *uses, isSidechain=True, agentId=f"a{number}")
+        given = [
+            {"type": "tool_result", "tool_use_id": f"{number}-{n}", "content": "y" * 8_000}
+            for n in range(100)
+        ]
+        more = {"isSidechain": True, "agentId": f"a{number}"}
+        record = {"type": "user", "message": {"role": "user", "content": given}, **more}
+        yield json.dumps(record).encode() + b"\n"
+
+
+def commands_of_megabytes():
+    for number in range(20):
+        yield answer(number, call(f"c{number}", "echo " + "words and words " * 190_000))
+
+
+SHAPES = (
+    many_empty_texts,
+    another_sub_agent_each_line,
+    a_line_of_empty_objects,
+    calls_that_never_end,
+    commands_of_megabytes,
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_no_shape_costs_more_than_its_bytes(tmp_path, shape):
+    path = tmp_path / "shape.jsonl"
+    with path.open("wb") as file:
+        # An answer that waits for ever, so that all others wait for it.
+        file.write(answer(0, call("open", "sleep")))
+        file.writelines(shape())
+    _, seconds, kilobytes = measured(READ, path)
+    (loads,) = measured(LOADS, path)
+    size = path.stat().st_size / MEGABYTE
+    print(
+        f"\n{shape.__name__}, {size:.0f} MB: {kilobytes / 1024:.0f} MB of memory, "
+        f"{seconds / loads:.2f}x json.loads of its lines"
+    )
+    assert kilobytes * 1024 < MOST_MEMORY
+    assert seconds < 12 * loads + 0.2
+
+
+SUMMARIZE = """
+import resource, sys, time
+from rekindle.cli.main import run
+start = time.perf_counter()
+code = run(["summarize", sys.argv[1], "--as", "checkpoint", *sys.argv[2:]])
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(code, time.perf_counter() - start, peak, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "size"), [([], 60), (["--mechanical"], 12)], ids=["asked", "mechanical"]
+)
+def test_a_summary_of_far_too_much_is_refused_early_or_made_in_little_memory(tmp_path, how, size):
+    manifest = f"""\
+version: 1
+agents: {{trades: {{harness: claude-code}}}}
+personas:
+  summarizer: {{adapter: command, command: [{sys.executable}, -c, "1/0"]}}
+"""
+    (tmp_path / "rekindle.yaml").write_text(manifest)
+    text, path = "some words of an agent that goes on and on\n" * 60, tmp_path / "t.jsonl"
+    given = {"type": "tool_result", "tool_use_id": "c", "content": text}
+    record = {"type": "user", "message": {"role": "user", "content": [given]}}
+    exchange = json.dumps(record).encode() + b"\n"
+    with path.open("wb") as file:
+        number = 0
+        while file.tell() < size * MEGABYTE:
+            number += 1
+            file.write(answer(number, {"type": "text", "text": text}, call("c", "cat")))
+            file.write(exchange)
+    done = subprocess.run(
+        [sys.executable, "-c", SUMMARIZE, str(path), *how],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    code, seconds, kilobytes = map(float, done.stderr.split()[-3:])
+    print(f"\n{size} MB summarized: {kilobytes / 1024:.0f} MB of memory, {seconds:.1f} s")
+    assert code == (0 if how else 9), done.stderr
+    assert kilobytes * 1024 < MOST_MEMORY

@@ -57,6 +57,22 @@ def test_the_page_on_stalls_shows_what_is_printed(tmp_path):
     assert not (told := difference(shown, ended.stdout.splitlines())), told
 
 
+def test_the_page_on_transcripts_shows_what_is_printed(tmp_path):
+    """Its session is summarized; what is shown is the beginning of what is printed."""
+    page = list(blocks((ROOT / "docs/transcripts.md").read_text()))
+    ((_, (name,), session),) = [block for block in page if block[0] == "jsonl"]
+    (tmp_path / name).write_text(session)
+    assert run(["rekindle", "init", "--yes", "--agent", "trades"], tmp_path).returncode == 0
+    (first, _), (line, shown) = [
+        step for block in page if block[0] == "console" for step in steps(block[2])
+    ]
+    assert run(shlex.split(first), tmp_path).returncode == 7, "nothing was said yet"
+    ended = run(shlex.split(line), tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    printed = ended.stdout.splitlines()[: len(shown)]
+    assert not (told := difference(shown, printed)), told
+
+
 def test_the_commands_of_the_audit_trail_s_page_work(tmp_path, monkeypatch):
     """Each line of its first block, in a repository with three relays."""
     isolate(monkeypatch, tmp_path / "home")

@@ -46,13 +46,13 @@ def worked(asked):
 
 
 def test_what_was_done_is_shown_after_the_cli_has_deleted_it(worked):
-    before = worked.rekindle("transcript", "trades")
-    assert "Ship the parser" in before
-    assert "made.txt: ok" in before
-    assert "the file is made" in before
+    # It was kept when the launch ended, before anybody has asked for it.
     for path in worked.sessions:
         path.unlink()
-    assert worked.rekindle("transcript", "trades") == before
+    told = worked.rekindle("transcript", "trades")
+    assert "Ship the parser" in told
+    assert "made.txt: ok" in told
+    assert "the file is made" in told
 
 
 def test_it_is_summarized_by_the_cli_without_its_tools(worked):
@@ -70,7 +70,8 @@ def test_it_is_summarized_by_the_cli_without_its_tools(worked):
     assert tools(request) <= worked.offered | {"StructuredOutput"}
     assert "made.txt" in "".join(request.prompts)
     assert worked.project == files
-    (noted,) = worked.rekindle.events("summary.made")
-    assert (noted["how"], noted["tokens"]) == ("headless", told["tokens"])
+    noted = worked.rekindle.events("summary.made")[-1]
+    assert (noted["document"], noted["how"]) == ("checkpoint", "headless")
+    assert noted["tokens"] == told["tokens"]
     # Its own call was no session of the agent's.
     assert len(worked.rekindle.events("session.started")) == 1

@@ -3,6 +3,7 @@
 from typing import get_args
 
 import click
+import msgspec
 
 from rekindle.cli.options import as_json, open_agent, print_json, which_agent
 from rekindle.documents import event as events
@@ -43,44 +44,45 @@ def summarize(  # noqa: PLR0917 - one for each option
         raise DocumentError(
             file, "is no transcript of a CLI that is known", hint=f"known: {', '.join(HARNESSES)}"
         )
-    reading = ReadTranscript(file, harness)
     redacted = store.redaction.text
-    turns = [turn.without_secrets(redacted) for turn in (*reading.finished(), *reading.rest())]
-    if not turns:
-        raise UsageError("nothing was said or done in it", hint="take another transcript")
-    known = wiring.known(project, store, name, since)
+    turns = (turn.without_secrets(redacted) for turn in ReadTranscript(file, harness).all())
+    known = wiring.known(project, store, name, wiring.commit(project, name, since))
     cap = project.settings.runtime.relay.summarizer_max_input_tokens
     who = Summarize(None, cap=cap) if mechanical else wiring.summarizer(project, store, name)
     made = who.make(kind, turns, known)
+    if not made.turns:
+        raise UsageError("nothing was said or done in it", hint="take another transcript")
+    made = msgspec.structs.replace(made, words=redacted(made.words))
     text = redacted(document(made, known, name=name, day=clock.now().date()))
     if not mechanical:
         with store.writer(name) as writer:
-            writer.append(_noted(made, len(turns)))
+            writer.append(_noted(made))
     if as_json:
-        facts = {"kind": kind, "how": made.how, "words": redacted(made.words)}
+        facts = {"kind": kind, "how": made.how, "words": made.words}
         print_json({**facts, "usd": made.usd, "tokens": made.tokens, "text": text})
         return
     click.echo(text, nl=False)
     _tell(made)
 
 
-def _noted(made: Made, turns: int) -> events.SummaryMade:
+def _noted(made: Made) -> events.SummaryMade:
     return events.SummaryMade(
         ts=clock.now(),
         document=made.summary.kind,
         how=made.how,
         words=made.words,
-        turns=turns,
+        turns=made.turns,
         usd=made.usd,
         tokens=made.tokens,
     )
 
 
 def _tell(made: Made) -> None:
-    cost = f", {made.tokens:,} tokens" if made.tokens else ""
-    cost += f", ${made.usd:.2f}" if made.usd else ""
+    costs = (f"{made.tokens:,} tokens" * bool(made.tokens), f"${made.usd:.2f}" * bool(made.usd))
+    cost = ", ".join(filter(None, costs))
+    spent = f" ({cost})" if cost else ""
     if made.how == "headless":
-        click.echo(f"Note: a model has made this{cost}.", err=True)
+        click.echo(f"Note: a model has made this{spent}.", err=True)
     else:
-        why = f": the summarizer {made.words}" if made.words else ""
-        click.echo(f"Note: this was put together without a model{why}{cost}.", err=True)
+        why = f": {made.words}" if made.words else ""
+        click.echo(f"Note: this was put together without a model{spent}{why}.", err=True)

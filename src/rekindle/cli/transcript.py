@@ -43,7 +43,8 @@ def transcript(
         where = "in that time, or session" if since or session else "yet"
         raise NotFoundError(
             f"nothing is known that {name} has said or done {where}",
-            hint=f"`rekindle run {name}` keeps transcripts; so do hooks: `rekindle hooks install`",
+            hint=f"`rekindle run {name}` keeps transcripts; of a person's own sessions hooks tell "
+            "(`rekindle hooks install`), and the watchdog or this command keeps them",
         )
     found.sort(key=lambda one: one[1].at)
     _print(found[-last:] if last else found, as_json=as_json)
@@ -71,19 +72,20 @@ def _print(found: list[tuple[Kept, Turn]], *, as_json: bool) -> None:
 
 
 def _instant(since: str, now: datetime) -> datetime:
-    if ago := _AGO.match(since.strip()):
-        return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
     try:
-        found = datetime.fromisoformat(since.strip())
+        if ago := _AGO.match(since.strip()):
+            return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
+        return datetime.fromisoformat(since.strip()).astimezone(UTC)
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)  # before anything that there is
     except ValueError as error:
         raise UsageError(
             f"{since[:40]!r} is no time", hint="say it as 2h, 3d, 2026-01-31 or 2026-01-31T06:00"
         ) from error
-    return found.astimezone(UTC)
 
 
 def _is_after(at: str, after: datetime) -> bool:
     try:
-        return datetime.fromisoformat(at).astimezone(UTC) >= after
-    except ValueError:
+        return datetime.fromisoformat(at) >= after
+    except (ValueError, TypeError):
         return True  # of a turn whose time nobody knows, nobody can say that it is too old

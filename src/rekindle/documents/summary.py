@@ -6,6 +6,7 @@ marker of the document that it goes into.
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, Literal
 
 import msgspec
@@ -27,10 +28,16 @@ FROM_GIT = {Part.MODIFIED_FILES}
 """What no model is asked for: git knows it."""
 MAY_BE_EMPTY = frozenset({Field.METRICS, Field.OPEN_QUESTIONS, Field.ACTIVE_PROJECTS, *Label})
 """Sections of which there may be nothing to say; a brief leaves such a part out."""
+ONE_ITEM = frozenset({Field.CURRENT_PHASE, Field.NEXT_ACTION, Label.NEXT})
 ITEM_CHARACTERS = 600
+WHOLE_CHARACTERS = 100_000
+"""No item is looked at beyond this."""
 ITEMS = 40
 _MARKER = re.compile(r"={2,}\s*\w+\s*={2,}")
 """What could be taken for a marker of ours, as ===STATE_JSON===."""
+_BULLET = re.compile(r"\A(?:(?:[-*+•]|\d+[.)])\s+)+")
+_TURNS = re.compile(r" \(turns? [\d, -]+\)\Z")
+_EARLIER = re.compile(r"\A((?:the|a) [\w -]{1,30}), turn \d+: “")
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -61,29 +68,59 @@ def schema(kind: Kind) -> str:
     names = asked(kind)
     whole = {
         "type": "object",
-        "properties": {name: {"type": "array", "items": item} for name in names},
+        "properties": {name: _list_of(item, name) for name in names},
         "required": list(names),
         "additionalProperties": False,
     }
     return jsontext.encode(whole, "schema").decode()
 
 
+def _list_of(item: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"type": "array", "items": item, "maxItems": 1 if name in ONE_ITEM else ITEMS}
+
+
+class Fault(StrEnum):
+    """What is wrong with an answer. Its model is told in these words, and in no others.
+
+    A word of the answer may be one of the transcript's, and must not come back as one of ours.
+    """
+
+    NOT_JSON = "is not valid JSON"
+    NOT_AN_OBJECT = "is not a JSON object"
+    TWICE = "has a key twice"
+    UNKNOWN = "has sections that nobody asked for"
+    LACKING = "lacks sections that were asked for"
+    NO_LIST = "has a section that is no list"
+    TOO_MANY = f"has a section with more than {ITEMS} items"
+    NOT_ONE = "has several items where one was asked for"
+    NO_ITEM = "has an item that is not a text with its turns"
+    NO_TURN = "has an item that names no turn that there is"
+    EMPTY = "says nothing in a section that must not be empty"
+
+
 def parse(text: str, kind: Kind, turns: frozenset[int]) -> Summary:
     """What a summarizer has answered, held to what it was asked for.
 
+    The items are of any length still: whoever knows the transcript looks for it in them, and cuts
+    them then.
+
     Raises:
-        DocumentError: It is no JSON, has a heading that nobody asked for or lacks one, or an item
-            names no turn that it was given.
+        DocumentError: It cannot be used; the reason is a `Fault`.
     """
-    found = jsontext.decode(_json_in(text), "summary")
-    if not isinstance(found, dict):
-        raise DocumentError("summary", "is not a JSON object")
-    _refuse_headings(found, kind)
-    sections = {name: _items(found[name], name, turns) for name in asked(kind)}
-    empty = [name for name, items in sections.items() if not items and name not in MAY_BE_EMPTY]
-    if empty:
-        raise DocumentError("summary", f"says nothing under {', '.join(empty)}")
+    found = _decoded(_json_in(text))
+    names = asked(kind)
+    _require(Fault.UNKNOWN, holds=set(found) <= set(names))
+    _require(Fault.LACKING, holds=set(found) >= set(names))
+    sections = {name: _items(found[name], turns) for name in names}
+    for name, items in sections.items():
+        _require(Fault.EMPTY, holds=bool(items) or name in MAY_BE_EMPTY)
+        _require(Fault.NOT_ONE, holds=len(items) <= 1 or name not in ONE_ITEM)
     return Summary(kind, sections)
+
+
+def _require(fault: Fault, *, holds: bool) -> None:
+    if not holds:
+        raise DocumentError("summary", fault)
 
 
 def _json_in(text: str) -> bytes:
@@ -94,39 +131,65 @@ def _json_in(text: str) -> bytes:
     return bare.encode("utf-8", "replace")
 
 
-def _refuse_headings(found: dict[str, Any], kind: Kind) -> None:
-    known = SECTIONS[kind]
-    unknown = [one_line(name, 60) for name in found if name not in known]
-    if unknown:
-        raise DocumentError("summary", f"has {', '.join(unknown[:5])}, which nobody asked for")
-    lacking = [name for name in asked(kind) if name not in found]
-    if lacking:
-        raise DocumentError("summary", f"lacks {', '.join(lacking)}")
+def _decoded(data: bytes) -> dict[str, Any]:
+    try:
+        found = jsontext.decode(data, "summary")
+    except DocumentError as error:
+        raise DocumentError("summary", Fault.NOT_JSON) from error
+    if not isinstance(found, dict):
+        raise DocumentError("summary", Fault.NOT_AN_OBJECT)
+    try:
+        jsontext.refuse_repeated_keys(data, "summary")
+    except (DocumentError, ValueError, RecursionError) as error:
+        raise DocumentError("summary", Fault.TWICE) from error
+    return found
 
 
-def _items(found: object, section: str, turns: frozenset[int]) -> tuple[Item, ...]:
+def _items(found: object, turns: frozenset[int]) -> tuple[Item, ...]:
     if not isinstance(found, list):
-        raise DocumentError("summary", f"{section} is no list")
-    items = [_item(one, section, turns) for one in found[:ITEMS]]
-    return tuple(item for item in items if item.text)
+        raise DocumentError("summary", Fault.NO_LIST)
+    _require(Fault.TOO_MANY, holds=len(found) <= ITEMS)
+    return tuple(item for one in found if (item := _item(one, turns)).text)
 
 
-def _item(found: object, section: str, turns: frozenset[int]) -> Item:
+def _item(found: object, turns: frozenset[int]) -> Item:
     if not isinstance(found, dict) or set(found) != {"text", "turns"}:
-        raise DocumentError("summary", f"an item of {section} is not a text with its turns")
+        raise DocumentError("summary", Fault.NO_ITEM)
     text, named = found["text"], found["turns"]
     if not isinstance(text, str) or not isinstance(named, list):
-        raise DocumentError("summary", f"an item of {section} is not a text with its turns")
+        raise DocumentError("summary", Fault.NO_ITEM)
     of = tuple(dict.fromkeys(one for one in named if type(one) is int))
-    if not of or not turns.issuperset(of):
-        raise DocumentError("summary", f"an item of {section} names no turn that there is")
-    return Item(line(text), tuple(sorted(of)))
+    _require(Fault.NO_TURN, holds=bool(of) and turns.issuperset(of))
+    return Item(line(text, WHOLE_CHARACTERS), tuple(sorted(of)))
 
 
-def line(text: str) -> str:
-    """A text as one line that is nothing but text."""
-    bare = one_line(visible(text), ITEM_CHARACTERS)
-    return _MARKER.sub(lambda found: found[0].strip("= "), bare)
+def line(text: str, limit: int = ITEM_CHARACTERS) -> str:
+    """A text as one line that is nothing but text: no marker, and no bullet of its own."""
+    bare = one_line(visible(text), limit)
+    return _BULLET.sub("", _MARKER.sub(lambda found: found[0].strip("= "), bare))
+
+
+def quotation(whose: str, text: str, limit: int = ITEM_CHARACTERS) -> str:
+    """What somebody said, as a line; nothing in it ends the quotation, and it is never cut."""
+    words = line(text, min(limit, ITEM_CHARACTERS - len(whose) - len(": “”")))
+    words = words.replace("“", "'").replace("”", "'")
+    return f"{whose}: “{words}”"
+
+
+def code(path: str) -> str:
+    """The name of a file, which may be any text."""
+    return f"`{line(path).replace('`', '´')}`"
+
+
+def carried(text: str) -> tuple[str, ...]:
+    """The items of a section that an earlier session has left over.
+
+    The turns that they name are not those of the session that goes on with them.
+    """
+    whole = (line(each, WHOLE_CHARACTERS) for each in text.splitlines())
+    bare = (line(_TURNS.sub("", each)) for each in whole)
+    items = (_EARLIER.sub(r"\1, before: “", each) for each in bare)
+    return tuple(item for item in items if item and item != "none")
 
 
 def bullets(items: tuple[Item, ...]) -> str:

@@ -5,24 +5,32 @@ what a person asked, what the agent said and did and what came of it, what the C
 Turns are numbered from 1 and keep their number, however often a transcript is read.
 """
 
+import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 
-from rekindle.documents.identity import visible
+from rekindle.documents.identity import STABLE_ID, one_line, visible
+from rekindle.documents.jsontext import fingerprint
 from rekindle.documents.launch import Called, Compacted, Said, Used, Warned
 
 TEXT_CHARACTERS = 8_000
 """How much of what somebody said is kept."""
 SHOWN_CHARACTERS = 2_000
 """How much of what a tool gave is kept: its beginning, and more of its end, which tells most."""
+ABOUT_CHARACTERS = 200
+"""How much of what a tool was given is kept."""
 MARGIN_CHARACTERS = 1_000
 """What is kept beside a cut until secrets are redacted: half of one could not be told for one."""
 CALLS_KEPT = 500
 """No answer has more tool calls; a file that says so must not fill the memory."""
 OPEN_KEPT = 1_000
 """How many turns wait for one before them that is not over; the same."""
+OPEN_CHARACTERS = 4_000_000
+"""How much they may hold together; the same."""
 CUT = "\n[…]\n"
 
 Who = Literal["person", "agent", "cli"]
@@ -64,10 +72,16 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
 class Asides(msgspec.Struct, frozen=True):
     """Where a session's sub-agents have transcripts of their own."""
 
-    pattern: str
-    """Of their paths."""
+    folder: str
+    name: str = "*.jsonl"
+    """The pattern of their names."""
+    deep: bool = False
+    """They may be in folders of that one."""
     sign: str = ""
     """What the first line of theirs holds, where others fit the pattern too."""
+    begins: Callable[[bytes], bytes] | None = None
+    """Where theirs begin with a copy of the session's: what their first line says that the first
+    line holds that is their own; empty: all are."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -96,12 +110,20 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The turn as it may be kept: redacted first, and only then cut to its size."""
         calls = [
             msgspec.structs.replace(
-                call, about=redacted(call.about), shown=_shortened(call.shown, redacted)
+                call,
+                tool=redacted(call.tool),
+                about=one_line(redacted(call.about), ABOUT_CHARACTERS),
+                shown=_shortened(call.shown, redacted),
             )
             for call in self.calls
         ]
-        text = _beginning(redacted(self.text), TEXT_CHARACTERS)
-        return msgspec.structs.replace(self, text=text, calls=tuple(calls))
+        return msgspec.structs.replace(
+            self,
+            text=_beginning(redacted(self.text), TEXT_CHARACTERS),
+            calls=tuple(calls),
+            model=redacted(self.model),
+            thread=thread_name(redacted(self.thread)),
+        )
 
 
 class Cursor(msgspec.Struct, frozen=True):
@@ -132,35 +154,64 @@ class _Call:
 class _Turn:
     """A turn to which something may still be added."""
 
-    def __init__(self, begins: Cursor, who: Who, first: Passage) -> None:
-        self.begins, self.who = begins, who
+    def __init__(
+        self, begins: Cursor, who: Who, first: Passage, grew: Callable[[int], None]
+    ) -> None:
+        """`grew` is told of every character that is put into it, and taken out."""
+        self.begins, self.who, self._grew = begins, who, grew
         self.message, self.at, self.thread = first.message, first.at, first.thread
         self.compacted = isinstance(first.what, Compacted)
+        self.is_told_again = first.anew
         self.over = who != "agent"
         self.used: Used | None = None
+        self._size = 0
         self.clear()
 
     def clear(self) -> None:
         self.texts: list[str] = []
         self.calls: dict[str, _Call] = {}
+        self._said = 0
+        self._grow(-self._size)
+
+    def _grow(self, by: int) -> None:
+        self._size += by
+        self._grew(by)
 
     def say(self, text: str) -> None:
         limit = TEXT_CHARACTERS + MARGIN_CHARACTERS
-        if sum(map(len, self.texts)) <= limit:
+        if text and self._said <= limit:
             self.texts.append(visible(text[: limit + 1]))
+            self._said += len(self.texts[-1]) + 1
+            self._grow(len(self.texts[-1]))
+
+    def call(self, called: Called) -> None:
+        if len(self.calls) < CALLS_KEPT and called.call not in self.calls:
+            self.calls[called.call] = _Call(called)
+            self._grow(len(called.tool) + len(called.about))
+
+    def give(self, gave: Gave) -> None:
+        call = self.calls[gave.call]
+        call.ok = gave.ok if gave.ok is not None else call.ok
+        if gave.text or gave.ok is None:
+            limit = SHOWN_CHARACTERS + 2 * MARGIN_CHARACTERS
+            before = len(call.text or "")
+            call.text = visible(_both_ends(gave.text, limit))
+            self._grow(len(call.text) - before)
+        elif call.text is None:
+            call.text = ""
 
     def made(self) -> Turn:
         usage = self.used.usage if self.used else None
         return Turn(
             number=self.begins.number,
             who=self.who,
-            at=self.at,
-            thread=self.thread,
+            at=instant(self.at),
+            thread=thread_name(self.thread),
             text=_beginning("\n".join(self.texts).strip(), TEXT_CHARACTERS + MARGIN_CHARACTERS),
             calls=tuple(call.made(over=self.over) for call in self.calls.values()),
             read=usage.tokens if usage else 0,
             written=usage.written if usage else 0,
-            model=usage.model if usage else "",
+            model=usage.model if usage and _MODEL.match(usage.model) else "",
             compacted=self.compacted,
         )
 
@@ -171,16 +222,22 @@ class Narration:
     def __init__(self, cursor: Cursor = Cursor()) -> None:  # noqa: B008 - it is frozen
         self._number = cursor.number
         self._compaction = cursor.compaction
-        self._open: list[_Turn] = []
+        self._open: deque[_Turn] = deque()
         self._answers: dict[str, _Turn] = {}
-        """The last answer of each thread."""
+        """The last answer of each thread, as long as it is open."""
+        self._size = 0
 
     def take(self, passages: Iterable[Passage], offset: int) -> Iterator[Turn]:
         """Add the passages of the line that begins at `offset`; yields the turns that are over."""
         for passage in passages:
             self._add(passage, offset)
-        while self._open and self._open[0].over:
-            yield self._open.pop(0).made()
+        while self._open and (self._open[0].over or self._is_too_much()):
+            turn = self._open.popleft()
+            turn.over = True
+            if self._answers.get(turn.thread) is turn:
+                del self._answers[turn.thread]
+            yield turn.made()
+            turn.clear()
 
     def rest(self) -> Iterator[Turn]:
         """The turns that are not over, as they stand."""
@@ -206,20 +263,17 @@ class Narration:
             case Said():
                 self._answer(passage, offset).say(passage.what.text)
             case Called():
-                turn = self._answer(passage, offset)
-                if len(turn.calls) < CALLS_KEPT:
-                    turn.calls.setdefault(passage.what.call, _Call(passage.what))
+                self._answer(passage, offset).call(passage.what)
             case Used():
                 turn = self._answer(passage, offset)
                 if passage.message or turn.used is None:
                     turn.used = passage.what
 
     def _begin(self, who: Who, passage: Passage, offset: int) -> _Turn:
-        turn = _Turn(Cursor(offset, self._number, self._compaction), who, passage)
+        begins = Cursor(offset, self._number, self._compaction)
+        turn = _Turn(begins, who, passage, self._grew)
         self._number += 1
         self._open.append(turn)
-        if len(self._open) > OPEN_KEPT:
-            self._open[0].over = True
         return turn
 
     def _compact(self, passage: Passage, offset: int) -> None:
@@ -229,10 +283,23 @@ class Narration:
         self._compaction = passage.message
         self._settle(passage.thread)
 
+    def _is_too_much(self) -> bool:
+        return len(self._open) > OPEN_KEPT or self._size > OPEN_CHARACTERS
+
+    def _grew(self, by: int) -> None:
+        self._size += by
+
     def _settle(self, thread: str) -> None:
-        """An answer that waits for no tool is over when something else follows it."""
+        """An answer that waits for no tool is over when something else follows it.
+
+        One that may be told again may have more in it then: it is over with the next answer.
+        """
         last = self._answers.get(thread)
-        if last and all(call.text is not None for call in last.calls.values()):
+        if (
+            last
+            and not last.is_told_again
+            and all(call.text is not None for call in last.calls.values())
+        ):
             last.over = True
 
     def _answer(self, passage: Passage, offset: int) -> _Turn:
@@ -250,16 +317,11 @@ class Narration:
         return turn
 
     def _give(self, thread: str, gave: Gave) -> None:
-        turn = self._answers.get(thread)
-        call = turn.calls.get(gave.call) if turn else None
-        if call is None:
-            return
-        call.ok = gave.ok if gave.ok is not None else call.ok
-        if gave.text or gave.ok is None:
-            limit = SHOWN_CHARACTERS + 2 * MARGIN_CHARACTERS
-            call.text = visible(_both_ends(gave.text, limit))
-        elif call.text is None:
-            call.text = ""
+        """To the call that it is of, also where the next answer has begun since."""
+        for turn in reversed(self._open):
+            if turn.thread == thread and gave.call in turn.calls:
+                turn.give(gave)
+                return
 
 
 def _goes_on(last: _Turn, passage: Passage) -> bool:
@@ -293,21 +355,55 @@ def _both_ends(text: str, limit: int) -> str:
     return text[:head] + CUT + text[-(limit - head) :]
 
 
-def render(turn: Turn, shown: int = SHOWN_CHARACTERS) -> str:
-    """A turn for people, and for models: a line that says whose it is, then what was said and done.
+def showing(turn: Turn, shown: int) -> Turn:
+    """The turn with no more of what each tool gave."""
+    if all(len(call.shown) <= shown for call in turn.calls):
+        return turn
+    calls = (
+        msgspec.structs.replace(call, shown=_both_ends(call.shown, shown) if shown else "")
+        for call in turn.calls
+    )
+    return msgspec.structs.replace(turn, calls=tuple(calls))
 
-    `shown` is how much of what a tool gave is shown.
-    """
-    whose = f"sub-agent {turn.thread}" if turn.thread else turn.who
-    sizes = f" ({turn.model or 'model'}: {turn.read:,} read, {turn.written:,} written)"
-    lines = [f"[{turn.number}] {_time(turn.at)}{whose}{sizes if turn.read else ''}"]
+
+def render(turn: Turn) -> str:
+    """A turn for people, and for models: whose it is in a line, then what was said and done."""
+    lines = [f"[{turn.number}] {_time(turn.at)}{head(turn)}"]
     if turn.compacted:
         lines.append("    the conversation so far was compacted")
     lines += [f"    {line}" for line in turn.text.splitlines()]
     for call in turn.calls:
-        lines.append(f"    > {call.tool} {call.about}".rstrip() + f": {call.result}")
-        lines += [f"        {line}" for line in _both_ends(call.shown, shown).splitlines() if shown]
+        about = one_line(call.about, ABOUT_CHARACTERS)
+        lines.append(f"    > {call.tool} {about}".rstrip() + f": {call.result}")
+        lines += [f"        {line}" for line in call.shown.splitlines()]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def head(turn: Turn) -> str:
+    """Whose it is, and how large."""
+    whose = f"sub-agent {turn.thread}" if turn.thread else turn.who
+    sizes = f" ({turn.model or 'model'}: {turn.read:,} read, {turn.written:,} written)"
+    return f"{whose}{sizes if turn.read else ''}"
+
+
+_MODEL = re.compile(r"[\w.:/@\[\]-]{1,80}\Z", re.ASCII)
+
+
+def thread_name(thread: str) -> str:
+    """The name of a sub-agent, which the CLI's file may give as any text."""
+    if not thread or STABLE_ID.match(thread):
+        return thread
+    return f"thread-{fingerprint(thread.encode('utf-8', 'replace'))[:8]}"
+
+
+def instant(at: str) -> str:
+    """A time as CLIs write it, in UTC; empty, where it is none."""
+    try:
+        found = datetime.fromisoformat(at)
+        aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+        return aware.astimezone(UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _time(at: str) -> str:

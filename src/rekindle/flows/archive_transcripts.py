@@ -1,18 +1,34 @@
 """Transcripts are kept before the CLI deletes its own: in normal form, without secrets."""
 
-import glob
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from fnmatch import fnmatch
+from itertools import islice
 
 import msgspec
 
-from rekindle.documents.identity import STABLE_ID
-from rekindle.documents.transcript import Turn
+from rekindle.documents.identity import STABLE_ID, derived_id
+from rekindle.documents.transcript import Asides, Turn
 from rekindle.flows import transcripts
 from rekindle.flows.read_transcript import ReadTranscript, told_by
+from rekindle.policy.settings import ARCHIVE_STEP_BYTES
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcripts import Kept, TranscriptArchive
+
+_MOST = 10_000
+"""No session has more folders, or files, of sub-agents."""
+_ENDING = ".jsonl"
+
+
+class _Source(msgspec.Struct, frozen=True):
+    """A file of a session's, or of a sub-agent's of it."""
+
+    session: str
+    thread: str
+    path: str
+    begins: Callable[[bytes], bytes] | None = None
 
 
 class ArchiveTranscripts:
@@ -28,59 +44,102 @@ class ArchiveTranscripts:
 
     def sources(self, transcript_of: Mapping[str, str]) -> None:
         """The sessions that have their transcripts there, with those of their sub-agents."""
-        grown = [found for found in self._found(transcript_of) if self._has_grown(found)]
-        if not grown:
+        changed = [source for source in self._found(transcript_of) if self._has_changed(source)]
+        if not changed:
             return
         with self._archive.adding(self._agent):
-            for found in grown:
-                self._add(found)
+            for source in changed:
+                self._add(source)
 
-    def _found(self, transcript_of: Mapping[str, str]) -> Iterator[Kept]:
+    def _found(self, transcript_of: Mapping[str, str]) -> Iterator[_Source]:
         for session, path in transcript_of.items():
             if not path or not STABLE_ID.match(session):
                 continue
-            yield Kept(session=session, source=path)
-            for aside in _asides(path, session, self._harnesses):
-                thread = PurePath(aside).stem
-                if STABLE_ID.match(thread):
-                    yield Kept(session=session, thread=thread, source=aside)
+            yield _Source(session, "", path)
+            for harness in self._harnesses:
+                asides = harness.asides(path, session)
+                for aside in _files(asides) if asides else ():
+                    if aside != path and asides and asides.sign in transcripts.first_line(aside):
+                        thread = _thread(os.path.relpath(aside, asides.folder))
+                        yield _Source(session, thread, aside, asides.begins)
 
-    def _has_grown(self, found: Kept) -> bool:
-        kept = self._archive.find(found.session, found.thread)
-        return transcripts.size(found.source) > (kept.seen if kept else 0)
+    def _has_changed(self, source: _Source) -> bool:
+        kept = self._archive.find(source.session, source.thread)
+        stamp = transcripts.stamp(source.path)
+        return stamp != "" and (kept is None or kept.stamp != stamp)
 
-    def _add(self, found: Kept) -> None:
-        kept = self._archive.find(found.session, found.thread) or found
-        harness = next((one for one in self._harnesses if kept.harness == one.NAME), None)
-        harness = harness or told_by(found.source, self._harnesses)
+    def _add(self, source: _Source) -> None:
+        kept = self._archive.find(source.session, source.thread)
+        known = (one for one in self._harnesses if kept and kept.harness == one.NAME)
+        harness = next(known, None) or told_by(source.path, self._harnesses)
         if harness is None:
             return
-        reading = ReadTranscript(found.source, harness, kept.cursor, thread=found.thread)
+        if kept is None:
+            kept = Kept(session=source.session, thread=source.thread, source=source.path)
+        elif not self._goes_on(kept, source, harness):
+            # Another story, or one that nobody can add to: never two of them in one file.
+            self._archive.note(kept)
+            kept = Kept(
+                session=kept.session, thread=kept.thread, source=source.path, part=kept.part + 1
+            )
+        else:
+            return
+        kept = msgspec.structs.replace(kept, harness=harness.NAME)
+        with closing(self._reading(kept, source, harness)) as reading:
+            self._keep(kept, reading, source)
+
+    def _goes_on(self, kept: Kept, source: _Source, harness: Harness) -> bool:
+        """Add to what is kept, if it is of the same file, and is whole."""
+        with closing(self._reading(kept, source, harness)) as reading:
+            is_same = not kept.seen or reading.follows(kept.seen, kept.mark)
+            if not is_same or not kept.harness or not self._archive.is_whole(kept):
+                return False
+            self._keep(kept, reading, source)
+        return True
+
+    def _reading(self, kept: Kept, source: _Source, harness: Harness) -> ReadTranscript:
+        return ReadTranscript(
+            source.path, harness, kept.cursor, thread=source.thread, begins=source.begins
+        )
+
+    def _keep(self, kept: Kept, reading: ReadTranscript, source: _Source) -> None:
+        """Piece by piece: whoever is killed, or looks on, has what was kept until then."""
+        # Before anything is read: what is written meanwhile is seen the next time.
+        stamp = transcripts.stamp(source.path)
 
         def then(known: Kept) -> Kept:
             return msgspec.structs.replace(
                 known,
-                harness=harness.NAME,
-                source=found.source,
+                source=source.path,
+                stamp=stamp if reading.is_done else "",
                 began=known.began or reading.began,
                 seen=reading.at,
+                mark=reading.mark(),
                 cursor=reading.cursor(),
                 rest=tuple(map(self._redacted, reading.rest())),
             )
 
-        self._archive.add(kept, map(self._redacted, reading.finished()), then)
+        while not reading.is_done:
+            turns = map(self._redacted, reading.finished(ARCHIVE_STEP_BYTES))
+            kept = self._archive.add(kept, turns, then)
 
     def _redacted(self, turn: Turn) -> Turn:
         return turn.without_secrets(self._store.redaction.text)
 
 
-def _asides(path: str, session: str, harnesses: Sequence[Harness]) -> list[str]:
-    """The transcripts of a session's sub-agents, where they have files of their own."""
-    told = filter(None, (one.asides(glob.escape(path), session) for one in harnesses))
-    found = {
-        file: aside.sign
-        for aside in told
-        for file in glob.glob(aside.pattern, recursive=True)  # noqa: PTH207 - of whole paths
-        if file != path
-    }
-    return sorted(file for file, sign in found.items() if sign in transcripts.first_line(file))
+def _files(asides: Asides) -> Iterator[str]:
+    """The files that may be of sub-agents; no link to a folder is followed: it may lead back."""
+    folders = islice(os.walk(asides.folder), _MOST if asides.deep else 1)
+    found = (
+        os.path.join(folder, name)  # noqa: PTH118 - a path of the CLI's own
+        for folder, _, names in folders
+        for name in sorted(names)
+        if fnmatch(name, asides.name)
+    )
+    return islice(found, _MOST)
+
+
+def _thread(path: str) -> str:
+    """The name of a sub-agent, from where its file is: two folders may have files of one name."""
+    name = path.removesuffix(_ENDING)
+    return name if STABLE_ID.match(name) else derived_id(name)

@@ -15,7 +15,13 @@ from rekindle.documents import relay as relays
 from rekindle.documents import summary
 from rekindle.documents.relay import Field, Relay
 from rekindle.documents.transcript import Turn
-from rekindle.errors import CheckFailedError, DocumentError, RekindleError, SummaryError
+from rekindle.errors import (
+    CheckFailedError,
+    DocumentError,
+    RekindleError,
+    StoreError,
+    SummaryError,
+)
 from rekindle.flows.judge_cycle import JudgeCycle
 from rekindle.flows.summarize import Made, Summarize, document
 from rekindle.flows.world import Agent, Trouble, World
@@ -158,8 +164,12 @@ class EndCycle:
         archive = TranscriptArchive(self._store.folder(self._agent.name).transcripts)
         tried = sessions.of_cycle(known.attempts, number).values()
         names = dict.fromkeys(one.session for one in tried if one.session)
-        kept = [found for name in names if (found := archive.find(name)) is not None]
-        told = [turn for one in kept for turn in archive.turns(one) if not turn.thread]
+        kept = [part for name in names for part in archive.parts(name)]
+        told: list[Turn] = []
+        try:
+            told += (turn for one in kept for turn in archive.turns(one) if not turn.thread)
+        except StoreError as error:
+            self._world.tell(Trouble(str(error)))  # what stands before the damage is told
         return [msgspec.structs.replace(turn, number=place) for place, turn in enumerate(told, 1)]
 
     def _relay(self, standing: Standing | None) -> str:

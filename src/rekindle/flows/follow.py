@@ -8,6 +8,7 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.event import LaunchStarted
+from rekindle.documents.identity import one_line
 from rekindle.documents.launch import (
     TELLING_KEPT,
     Called,
@@ -24,6 +25,7 @@ from rekindle.documents.launch import (
     Vitals,
     Warned,
 )
+from rekindle.documents.transcript import ABOUT_CHARACTERS
 from rekindle.errors import RekindleError
 from rekindle.flows import transcripts
 from rekindle.flows.meter import Meter
@@ -348,7 +350,8 @@ class Follow:
             case Said() | Warned():
                 return type(seen)(redacted(seen.text))
             case Called():
-                return msgspec.structs.replace(seen, about=redacted(seen.about))
+                about = one_line(redacted(seen.about), ABOUT_CHARACTERS)
+                return msgspec.structs.replace(seen, about=about)
             case Finished():
                 errors = tuple(map(redacted, seen.errors))
                 return msgspec.structs.replace(seen, text=redacted(seen.text), errors=errors)

@@ -4,7 +4,8 @@ Nothing of it can say what is to run, or what may be spent: a document is all th
 """
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Literal
 
@@ -22,7 +23,7 @@ from rekindle.errors import DocumentError, SummaryError
 from rekindle.policy import summarize as policy
 from rekindle.policy.summarize import Request
 from rekindle.summarizers import mechanical
-from rekindle.summarizers.mechanical import Known
+from rekindle.summarizers.mechanical import Gist, Known
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     how: Literal["headless", "mechanical"]
     words: str = ""
     """Why no model has made it."""
+    turns: int = 0
+    """How many it was made of."""
     usd: float = 0.0
     tokens: int = 0
     """What asking has cost, whether or not the answer could be used."""
@@ -41,43 +44,68 @@ class Summarize:
         ask: Callable[[Request], Answer] | None,
         *,
         cap: int,
+        words: str = "",
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
-        """`ask` raises a SummaryError where nothing is answered; None: nobody is asked."""
-        self._ask, self._cap, self._nonce = ask, cap, nonce
+        """`ask` raises a SummaryError where nothing is answered; None: nobody is asked.
 
-    def make(self, kind: Kind, turns: Sequence[Turn], known: Known) -> Made:
-        """A summary of these turns, which are without secrets.
+        `words` is what its model is told beside the request.
+        """
+        self._ask, self._cap, self._words, self._nonce = ask, cap, words, nonce
+
+    def make(self, kind: Kind, turns: Iterable[Turn], known: Known) -> Made:
+        """A summary of these turns, which are without secrets; they are taken one by one.
 
         Raises:
             OverBudgetError: They are more than a summarizer may be given.
         """
-        plain = Made(summary=mechanical.summarize(kind, turns, known), how="mechanical")
-        main = [turn for turn in turns if not turn.thread]
-        if self._ask is None or not main:
-            return plain
-        carried = "\n".join(f"- {each}" for each in known.carried)
-        request = policy.request(kind, main, nonce=self._nonce(), cap=self._cap, carried=carried)
-        usd, tokens, fault = 0.0, 0, ""
+        gist = Gist()
+        main = gist.of(turns)
+        if self._ask is None:
+            deque(main, maxlen=0)
+            return self._plain(kind, gist, known)
+        request = policy.request(
+            kind,
+            main,
+            nonce=self._nonce(),
+            cap=self._cap,
+            carried=known.carried,
+            words=self._words,
+        )
+        plain = self._plain(kind, gist, known)
+        return self._asked(self._ask, request, plain) if gist.turns else plain
+
+    def _plain(self, kind: Kind, gist: Gist, known: Known) -> Made:
+        summary = mechanical.summary_of(kind, gist, known)
+        return Made(summary=summary, how="mechanical", turns=gist.turns)
+
+    def _asked(self, ask: Callable[[Request], Answer], request: Request, plain: Made) -> Made:
+        usd, tokens, words, next_request = 0.0, 0, "", request
         for _ in range(2):
             try:
-                answer = self._ask(policy.again(request, fault) if fault else request)
+                answer = ask(next_request)
                 usd, tokens = usd + (answer.usd or 0.0), tokens + (answer.tokens or 0)
-                found = summaries.parse(answer.text, kind, request.numbers)
+                found = summaries.parse(answer.text, request.kind, request.numbers)
             except SummaryError as error:
-                fault = str(error)
+                usd, tokens, words = usd + error.usd, tokens + error.tokens, str(error)
                 break  # it was not the answer that could not be used
             except DocumentError as error:
-                fault = error.reason
+                words = f"the summarizer's answer {error.reason}"
+                next_request = policy.again(request, error.reason, usd)
                 continue
-            summary = policy.attributed(found, main)
-            return Made(summary=summary, how="headless", usd=usd, tokens=tokens)
-        return msgspec.structs.replace(plain, words=fault, usd=usd, tokens=tokens)
+            return msgspec.structs.replace(
+                plain,
+                summary=policy.attributed(found, request),
+                how="headless",
+                usd=usd,
+                tokens=tokens,
+            )
+        return msgspec.structs.replace(plain, words=words, usd=usd, tokens=tokens)
 
 
 def document(made: Made, known: Known, *, name: str, day: date) -> str:
     """The document that a summary was made for; which files changed, git has said."""
-    files = "\n".join(f"- `{summaries.line(path).replace('`', '´')}`" for path in known.changed)
+    files = "\n".join(f"- {summaries.code(path)}" for path in known.changed)
     kind = made.summary.kind
     found = summaries.contents(made.summary, {Part.MODIFIED_FILES: files})
     if kind == "checkpoint":

@@ -1,7 +1,10 @@
 """The files in which a CLI keeps its sessions, as far as they are looked at from outside."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
+from typing import BinaryIO
 
 _LINE_BYTES = 32 * 1024 * 1024
 _TAIL_BYTES = 256 * 1024
@@ -12,9 +15,22 @@ _BEGINNING_BYTES = 4 * 1024 * 1024
 """How much of a beginning is read to see whose it is: the first lines may be megabytes."""
 
 
+def opened(path: str, *, buffering: int = -1) -> BinaryIO:
+    """A file of a CLI's, which may be anything: opening a pipe would wait for who writes to it.
+
+    Raises:
+        OSError: It is not there, or is no plain file.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "is not a plain file", path)
+    return os.fdopen(fd, "rb", buffering)
+
+
 def tail(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - a path of the CLI's own
+        with opened(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
             return file.read()
     except OSError:
@@ -23,7 +39,7 @@ def tail(path: str) -> bytes:
 
 def beginning(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as above
+        with opened(path) as file:
             return file.read(_BEGINNING_BYTES)
     except OSError:
         return b""
@@ -32,7 +48,7 @@ def beginning(path: str) -> bytes:
 def first_line(path: str) -> str:
     """What it says of itself; no more than is needed to see whose it is."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as above
+        with opened(path) as file:
             return file.readline(_FIRST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
@@ -41,7 +57,7 @@ def first_line(path: str) -> str:
 def since(path: str, start: int) -> bytes:
     """The whole lines from a place on."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as above
+        with opened(path) as file:
             file.seek(start)
             found = file.read(_LINE_BYTES)
             return found[: found.rfind(b"\n") + 1]
@@ -52,7 +68,7 @@ def since(path: str, start: int) -> bytes:
 def ends(path: str) -> bytes:
     """Its beginning and its end."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as above
+        with opened(path) as file:
             return file.read(_TAIL_BYTES) + tail(path)
     except OSError:
         return b""
@@ -61,7 +77,7 @@ def ends(path: str) -> bytes:
 def lines(path: str) -> Iterator[bytes]:
     """Line by line; what is longer than any line of one comes in pieces."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as above
+        with opened(path) as file:
             yield from iter(lambda: file.readline(_LINE_BYTES), b"")
     except OSError:
         return
@@ -72,3 +88,12 @@ def size(path: str) -> int:
         return os.stat(path).st_size  # noqa: PTH116 - as above
     except OSError:
         return 0
+
+
+def stamp(path: str) -> str:
+    """Changes whenever it is written or replaced; empty: there is nothing in it."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - as above
+    except OSError:
+        return ""
+    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}" if found.st_size else ""

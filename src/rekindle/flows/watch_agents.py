@@ -13,7 +13,7 @@ import msgspec
 from rekindle.errors import RekindleError
 from rekindle.policy import watch
 from rekindle.policy.fold import Projection
-from rekindle.policy.settings import Restart
+from rekindle.policy.settings import ARCHIVE_EVERY_SECONDS, Restart
 from rekindle.policy.watch import Facts, Tried
 from rekindle.stores.files import FileStore
 
@@ -35,6 +35,8 @@ class Around(msgspec.Struct, frozen=True):
     notify: Callable[[str, str], Sequence[str]]
     """Tell a person who is not there, of an agent and in which words; returns what went wrong."""
     clock: Callable[[], datetime]
+    archive: Callable[[str], None] = lambda _: None
+    """Keep what an agent's sessions have told; a supervisor does that itself."""
     limits: Restart = Restart()
 
 
@@ -43,6 +45,8 @@ class WatchAgents:
         """`staying` are the agents that need a person's terminal."""
         self._store, self._around, self._staying = store, around, staying
         self._known: dict[str, tuple[object, Projection]] = {}
+        self._kept: dict[str, datetime] = {}
+        """When the transcripts of an agent were last kept."""
 
     def look(self, agents: Sequence[str]) -> list[Looked]:
         """Look once at each; one that cannot be read must not keep the others waiting."""
@@ -54,9 +58,26 @@ class WatchAgents:
             if facts.supervised:
                 self._store.folder(agent).forget_started()
             found = watch.verdict(facts)
-            return self._start(agent, facts) if found.starts else _left(agent, found)
+            looked = self._start(agent, facts) if found.starts else _left(agent, found)
+            return looked if facts.supervised else self._archived(looked)
         except RekindleError as error:
             return Looked(agent, started=False, words=str(error))
+
+    def _archived(self, looked: Looked) -> Looked:
+        """Keep what sessions have told that a person has started: nobody else does."""
+        agent, now = looked.agent, self._around.clock()
+        before = self._kept.get(agent)
+        is_due = before is None or abs((now - before).total_seconds()) >= ARCHIVE_EVERY_SECONDS
+        if not is_due or not self._store.exists(agent):
+            return looked
+        self._kept[agent] = now
+        try:
+            if any(life.transcript for life in self._projection(agent).lives.values()):
+                self._around.archive(agent)
+        except RekindleError as error:
+            words = f"{looked.words}; its transcripts are not kept: {error}"
+            return msgspec.structs.replace(looked, words=words)
+        return looked
 
     def _start(self, agent: str, facts: Facts) -> Looked:
         """Start its supervisor, unless the last one that was started has not come up yet."""

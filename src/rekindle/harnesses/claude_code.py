@@ -329,7 +329,7 @@ def turn(line: bytes) -> Used | None:
 
 def asides(transcript: str, session: str) -> Asides | None:  # noqa: ARG001 - its file is named so
     """Its sub-agents' transcripts are in a folder that is named like the session."""
-    return Asides(f"{transcript.removesuffix('.jsonl')}/subagents/**/*.jsonl")
+    return Asides(f"{transcript.removesuffix('.jsonl')}/subagents", deep=True)
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:

@@ -14,6 +14,13 @@ _TELLING = re.compile(rb'"type" ?: ?"(?:user|assistant)"|"compact_boundary"')
 """What a line has that tells of a turn: most of the bytes are copies of requests, and attachments.
 """
 
+_BY_THE_CLI = re.compile(
+    r"<(?:bash-(?:input|stdout|stderr)|local-command-(?:stdout|stderr|caveat)|task-notification"
+    r"|command-(?:name|message|args|contents)|system-reminder|user-prompt-submit-hook"
+    r"|ide_(?:opened_file|selection|diagnostics)|teammate-message|new-diagnostics)\b"
+)
+"""How what begins that no person has written, though it stands where a person's words do."""
+
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
     """What a line of a transcript tells of the session."""
@@ -36,8 +43,15 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
         found,
         at=word(record.get("timestamp")),
         message=word(message.get("id")) or word(record.get("uuid")),
-        thread=word(record.get("agentId")) if record.get("isSidechain") is True else "",
+        thread=_thread(record),
     )
+
+
+def _thread(record: dict[str, Any]) -> str:
+    """The sub-agent whose line it is; one that is not named is none of the main thread's either."""
+    if record.get("isSidechain") is not True:
+        return ""
+    return word(record.get("agentId")) or "sidechain"
 
 
 def said(message: dict[str, Any]) -> Iterator[Seen]:
@@ -67,14 +81,16 @@ def usage_of(message: dict[str, Any], asked: str = "") -> Usage | None:
     return Usage(tokens, None, "unknown", asked or model, written)
 
 
-def _asked(message: dict[str, Any]) -> Iterator[Asked | Gave]:
+def _asked(message: dict[str, Any]) -> Iterator[Asked | Gave | Warned]:
     content = message.get("content")
-    for block in map(mapping, content if isinstance(content, list) else ()):
-        if block.get("type") == "tool_result":
-            call, ok = word(block.get("tool_use_id")), block.get("is_error") is not True
-            yield Gave(call, ok, _text_of(block.get("content")))
-    if asked := _text_of(content).strip():
-        yield Asked(asked)
+    blocks = [mapping(block) for block in (content if isinstance(content, list) else ())]
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    for block in results:
+        call, ok = word(block.get("tool_use_id")), block.get("is_error") is not True
+        yield Gave(call, ok, _text_of(block.get("content")))
+    if words := _text_of(content).strip():
+        # Beside what a tool gave, and in tags of its own, it is the CLI that speaks.
+        yield Warned(words) if results or _BY_THE_CLI.match(words) else Asked(words)
 
 
 def _text_of(content: object) -> str:

@@ -50,7 +50,7 @@ from rekindle.documents.transcript import Asides
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
 from rekindle.harnesses import hookwords, questions
 from rekindle.harnesses.codex_exit import classify, told_status
-from rekindle.harnesses.codex_transcript import read_transcript, used
+from rekindle.harnesses.codex_transcript import own_from, read_transcript, used
 from rekindle.harnesses.foreign import argument, count, mapping, parsed, text, uuid, word
 
 __all__ = [
@@ -349,8 +349,12 @@ def turn(line: bytes) -> Used | None:
 
 def asides(transcript: str, session: str) -> Asides | None:
     """A sub-agent's rollout lies among all others, and says in its first line whose it is."""
-    folder = transcript.rpartition("/")[0]
-    return Asides(f"{folder}/rollout-*.jsonl", f'"parent_thread_id":"{session}"')
+    return Asides(
+        transcript.rpartition("/")[0],
+        "rollout-*.jsonl",
+        sign=f'"parent_thread_id":"{session}"',
+        begins=own_from,
+    )
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:

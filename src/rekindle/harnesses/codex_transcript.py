@@ -11,7 +11,7 @@ from rekindle.harnesses.foreign import about, count, mapping, parsed, passages, 
 
 _TELLING = re.compile(
     rb'"(?:UserMessage|CommandExecution|FileChange|McpToolCall|(?:function|custom_tool)_call(?:_output)?'
-    rb'|local_shell_call|web_search_call|output_text|token_usage_record|compacted|task_complete)"'
+    rb'|local_shell_call|web_search_call|output_text|token_usage_record|compacted|task_complete|agent_message)"'
 )
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
 _GIVEN = frozenset({"function_call_output", "custom_tool_call_output"})
@@ -22,6 +22,8 @@ _AROUND = re.compile(
 )
 """What Codex says before what a command gave; that it failed is kept."""
 
+_WORDS = 100
+_TASK = "Message Type: NEW_TASK"
 _FAILED = re.compile(r"Process exited |aborted by user\Z")
 
 
@@ -35,12 +37,16 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
     record = parsed(line)
     payload = mapping(record.get("payload"))
     found: Iterable[Asked | Gave | Seen] = ()
+    thread = ""
     match record.get("type"), payload.get("type"):
         case "event_msg", "item_completed":
             found = _completed(mapping(payload.get("item")))
         case "event_msg", "task_complete":
             failure = text(mapping(payload.get("error")).get("message"))
             found = [Warned(failure)] if failure else ()
+        case "response_item", "agent_message":
+            found = _tasked(payload)
+            thread = word(payload.get("recipient")).strip("/").replace("/", ".")
         case "response_item", str(kind):
             is_summary = mapping(record.get("metadata")).get("compaction_output") is True
             found = () if is_summary else _item(kind, payload)
@@ -48,7 +54,21 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
             found = used(payload)
         case "compacted", _:
             found = [Compacted(None, None)]
-    return passages(found, at=word(record.get("timestamp")))
+    return passages(found, at=word(record.get("timestamp")), thread=thread)
+
+
+def own_from(first: bytes) -> bytes:
+    """What the first line holds that is a sub-agent's own: before it, its parent's are copied."""
+    payload = mapping(parsed(first).get("payload"))
+    own = word(payload.get("id")) if payload.get("forked_from_id") else ""
+    return f'"thread_id":"{own}"'.encode() if own else b""
+
+
+def _tasked(payload: dict[str, Any]) -> Iterator[Asked]:
+    """What one agent has asked another for."""
+    words = _text_of(payload.get("content")).strip()
+    if words.startswith(_TASK):
+        yield Asked(words)
 
 
 def _item(kind: str, payload: dict[str, Any]) -> Iterator[Gave | Seen]:
@@ -87,8 +107,8 @@ def _called(kind: str, payload: dict[str, Any]) -> Called:
     given = mapping(given)
     telling = given.get("cmd", given.get("command"))
     if isinstance(telling, list):
-        telling = " ".join(map(text, telling))
-    shown = word(telling) if isinstance(telling, str) else about(given)
+        telling = " ".join(map(text, telling[:_WORDS]))
+    shown = about({"command": telling} if isinstance(telling, str) else given)
     name = word(payload.get("name")) or kind
     return Called(name, word(payload.get("call_id")) or word(payload.get("id")), shown)
 

@@ -7,7 +7,14 @@ from typing import Any
 from rekindle.documents import jsontext
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Seen
-from rekindle.documents.transcript import Asked, Gave, Passage, What
+from rekindle.documents.transcript import (
+    ABOUT_CHARACTERS,
+    MARGIN_CHARACTERS,
+    Asked,
+    Gave,
+    Passage,
+    What,
+)
 from rekindle.errors import DocumentError, UsageError
 
 LINE_BYTES = 32 * 1024 * 1024
@@ -47,8 +54,9 @@ def text(value: object) -> str:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
-def word(value: object) -> str:
-    return one_line(text(value), 200)
+def word(value: object, limit: int = 200) -> str:
+    """A text as a short line; what is cut off is not looked at, for it may be megabytes."""
+    return one_line(text(value[: 2 * limit]), limit) if isinstance(value, str) else ""
 
 
 def uuid(value: object) -> str:
@@ -57,10 +65,14 @@ def uuid(value: object) -> str:
 
 
 def about(given: dict[str, Any]) -> str:
-    """What says most about a call: its command, file or pattern; else the first text in it."""
+    """What says most about a call: its command, file or pattern; else the first text in it.
+
+    More than is shown: a secret that is cut through could not be told for one.
+    """
     telling = ("command", "file_path", "pattern", "url", "query", "description")
     values = (given.get(key) for key in (*telling, *given))
-    return next((one_line(value, 200) for value in values if isinstance(value, str)), "")
+    found = next((value for value in values if isinstance(value, str)), "")
+    return word(found, ABOUT_CHARACTERS + MARGIN_CHARACTERS)
 
 
 def passages(

@@ -316,7 +316,7 @@ def turn(line: bytes) -> Used | None:
 
 
 def asides(transcript: str, session: str) -> Asides | None:
-    return Asides(f"{transcript.rpartition('/')[0]}/{session}/*.jsonl")
+    return Asides(f"{transcript.rpartition('/')[0]}/{session}")
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - it gives them no ids

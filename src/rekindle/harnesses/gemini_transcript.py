@@ -9,6 +9,7 @@ from rekindle.documents.transcript import Asked, Gave, Passage
 from rekindle.harnesses.foreign import about, count, mapping, parsed, passages, text, word
 
 _TELLING = re.compile(rb'"type" ?: ?"(?:user|gemini|error)"')
+_SHELL = "run_shell_command"
 _SNAPSHOT = "<state_snapshot>"
 """How the message begins that stands in the place of all that was compacted."""
 _CONTEXT = ("<session_context>", "<hook_context>")
@@ -62,7 +63,9 @@ def _answered(record: dict[str, Any]) -> Iterator[Gave | Seen]:
 
 def _went_well(status: str, call: dict[str, Any]) -> bool:
     """A command that failed is a success to the CLI: only what it gave says otherwise."""
-    return status == "success" and not re.search(r"^Exit Code: [1-9]", _given(call), re.MULTILINE)
+    if status != "success" or call.get("name") != _SHELL:
+        return status == "success"
+    return not re.search(r"^Exit Code: [1-9]", _given(call), re.MULTILINE)
 
 
 def _shown(call: dict[str, Any]) -> str:

@@ -201,6 +201,10 @@ REDACT_ROUNDS = 4
 """How often a text is looked through again after something in it was redacted."""
 REDACT_SHORTEST = 8
 """Texts shorter than this are not looked through: `name=value` needs more."""
+ARCHIVE_STEP_BYTES = 8 * 1024 * 1024
+"""After so much of a transcript, what was read of it is kept for good."""
+ARCHIVE_EVERY_SECONDS = 3 * 3600.0
+"""How often the watchdog keeps the transcripts of an agent that nobody else keeps them of."""
 SUMMARY_SECONDS = 300.0
 """How long a summarizer may take to answer."""
 SUMMARY_SHOWN_CHARACTERS = (2_000, 500, 120, 0)
@@ -421,6 +425,14 @@ FIXED: dict[str, tuple[Any, str]] = {
     "loop.cycles_kept": (
         CYCLES_KEPT,
         "How many cycles that ended are remembered; the log has all of them.",
+    ),
+    "archive.step_bytes": (
+        ARCHIVE_STEP_BYTES,
+        "After so much of a transcript, what was read of it is kept for good.",
+    ),
+    "archive.every_seconds": (
+        ARCHIVE_EVERY_SECONDS,
+        "How often the watchdog keeps the transcripts of an agent that nobody else keeps them of.",
     ),
     "summary.seconds": (SUMMARY_SECONDS, "How long a summarizer may take to answer."),
     "summary.shown_characters": (

@@ -8,13 +8,13 @@ is, a quotation, with who said it: an order in a file that was read stays a thin
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from rekindle.documents import summary as summaries
 from rekindle.documents.summary import Item, Kind, Summary
-from rekindle.documents.transcript import Turn, render
+from rekindle.documents.transcript import Turn, head, render, showing
 from rekindle.errors import OverBudgetError
 from rekindle.policy import tokens
 from rekindle.policy.settings import QUOTED_WORDS, SUMMARY_SHOWN_CHARACTERS
@@ -64,7 +64,10 @@ class Request(msgspec.Struct, frozen=True):
     kind: Kind
     prompt: str
     turns: tuple[Turn, ...]
-    """The turns that the prompt holds."""
+    """The turns that the prompt holds, with as much of them as it shows."""
+    carried: tuple[str, ...] = ()
+    spent: float = 0.0
+    """What asking has cost so far, in dollars."""
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -72,38 +75,65 @@ class Request(msgspec.Struct, frozen=True):
 
 
 def request(
-    kind: Kind, turns: Sequence[Turn], *, nonce: str, cap: int, carried: str = ""
+    kind: Kind,
+    turns: Iterable[Turn],
+    *,
+    nonce: str,
+    cap: int,
+    carried: Sequence[str] = (),
+    words: str = "",
 ) -> Request:
     """The request for a summary of these turns; `carried` is what was still undone before them.
+
+    `words` is what else its model is told. What tools gave is shown as far as it fits. Turns are
+    taken only until it is clear that they do not: there may be any number.
 
     Raises:
         OverBudgetError: They do not fit, with nothing shown of what tools gave.
     """
-    told = tokens.estimate(INSTRUCTIONS) + tokens.estimate(summaries.schema(kind))
-    size = 0
-    for shown in SUMMARY_SHOWN_CHARACTERS:
-        prompt = _prompt(kind, turns, nonce, carried, shown)
-        size = told + tokens.estimate(prompt)
-        if size <= cap:
-            return Request(kind, prompt, tuple(turns))
-    raise OverBudgetError(size, cap)
+    around = _prompt(kind, (), nonce, carried)
+    told = sum(map(tokens.weigh, (words, INSTRUCTIONS, summaries.schema(kind), around, _LONGEST)))
+    shows = iter(SUMMARY_SHOWN_CHARACTERS)
+    shown = next(shows)
+    kept: list[Turn] = []
+    size = told
+    for turn in turns:
+        kept.append(showing(turn, shown))
+        size += _weight(kept[-1])
+        while size > cap:
+            less = next(shows, None)
+            if less is None:
+                raise OverBudgetError(int(size), cap)
+            shown = less
+            kept = [showing(one, shown) for one in kept]
+            size = told + sum(map(_weight, kept))
+    return Request(kind, _prompt(kind, kept, nonce, carried), tuple(kept), tuple(carried))
 
 
-def again(request: Request, fault: str) -> Request:
+def again(request: Request, fault: str, spent: float = 0.0) -> Request:
     """The same request after an answer that could not be used."""
-    words = f"\nYour last answer could not be used: it {fault}. Answer again, as asked above.\n"
-    return msgspec.structs.replace(request, prompt=request.prompt + words)
+    prompt = request.prompt + _AGAIN.format(fault=summaries.Fault(fault))
+    return msgspec.structs.replace(request, prompt=prompt, spent=spent)
 
 
-def _prompt(kind: Kind, turns: Sequence[Turn], nonce: str, carried: str, shown: int) -> str:
+_AGAIN = "\nYour last answer could not be used: it {fault}. Answer again, as asked above.\n"
+_LONGEST = _AGAIN.format(fault=max(summaries.Fault, key=len))
+
+
+def _weight(turn: Turn) -> float:
+    # A line more than it has: the one between two turns.
+    return tokens.weigh(_barred(render(turn) + "\n|"))
+
+
+def _prompt(kind: Kind, turns: Iterable[Turn], nonce: str, carried: Sequence[str]) -> str:
     names = [f"- {name}: {_WHAT[kind][name]}" for name in summaries.asked(kind)]
-    data = "\n".join(render(turn, shown) for turn in turns)
     parts = [f"The sections of the {kind}:", *names, ""]
-    if carried.strip():
-        parts += ["Left over from before this session:", _fenced("left-over", nonce, carried), ""]
+    if carried:
+        left = "\n".join(f"- {each}" for each in carried)
+        parts += ["Left over from before this session:", _fenced("left-over", nonce, left), ""]
     parts += [
         "The session:",
-        _fenced("session", nonce, data),
+        _fenced("session", nonce, "\n".join(map(render, turns))),
         "",
         "The JSON object, and only that:",
     ]
@@ -111,63 +141,85 @@ def _prompt(kind: Kind, turns: Sequence[Turn], nonce: str, carried: str, shown: 
 
 
 def _fenced(name: str, nonce: str, data: str) -> str:
-    barred = "\n".join(f"| {line}" for line in data.splitlines())
-    return f"<{name}-{nonce}>\n{barred}\n</{name}-{nonce}>"
+    return f"<{name}-{nonce}>\n{_barred(data)}\n</{name}-{nonce}>"
 
 
-def attributed(summary: Summary, turns: Sequence[Turn]) -> Summary:
-    """The summary with every line that repeats the transcript shown as a quotation."""
-    sources = [(whose, _words(text)) for whose, text in _sources(turns)]
+def _barred(data: str) -> str:
+    return "\n".join(f"| {line}" for line in data.splitlines())
+
+
+def attributed(summary: Summary, request: Request) -> Summary:
+    """The summary with every line that repeats what was read shown as a quotation."""
+    sources = [(whose, _plain(text)) for whose, text in _sources(request)]
+    carried = {_plain(each): each for each in request.carried}
+    known: dict[str, str] = {}
+    """Sections may say the same."""
+
+    def judged(item: Item) -> Item:
+        if item.text not in known:
+            known[item.text] = _attributed(item.text, sources, carried)
+        text = known[item.text]
+        return Item(text, item.turns if text == summaries.line(item.text) else ())
+
     return msgspec.structs.replace(
         summary,
-        sections={
-            name: tuple(_attributed(item, sources) for item in items)
-            for name, items in summary.sections.items()
-        },
+        sections={name: tuple(map(judged, items)) for name, items in summary.sections.items()},
     )
 
 
-def _sources(turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
-    """Everything that was said, with who said it; those to be trusted most come first."""
-    for turn in turns:
-        if turn.who == "person" and not turn.thread:
-            yield f"the person, turn {turn.number}", turn.text
-    for turn in turns:
-        for call in turn.calls:
-            yield f"a tool, turn {turn.number}", call.shown
-    for turn in turns:
-        whose = "a sub-agent" if turn.thread else "the agent" if turn.who == "agent" else "the CLI"
-        if turn.who != "person" or turn.thread:
-            yield f"{whose}, turn {turn.number}", turn.text
-        for call in turn.calls:
-            yield f"{whose}, turn {turn.number}", f"{call.tool} {call.about}"
+_PERSON = "the person"
+_TRUSTED = ("a tool", "the CLI", "a sub-agent", "the agent", "the notes", _PERSON)
+"""Who may have said something, those to be trusted least first."""
 
 
-def _attributed(item: Item, sources: Iterable[tuple[str, list[str]]]) -> Item:
-    words = _words(item.text)
+def _sources(request: Request) -> list[tuple[str, str]]:
+    """Everything that was read, with who said it; those to be trusted least come first."""
+    found = [said for turn in request.turns for said in _said(turn)]
+    found += [("the notes", "before", each) for each in request.carried]
+    found.sort(key=lambda said: _TRUSTED.index(said[0]))
+    return [(f"{whose}, {where}", text) for whose, where, text in found]
+
+
+def _said(turn: Turn) -> Iterator[tuple[str, str, str]]:
+    where = f"turn {turn.number}"
+    whose = {"person": _PERSON, "agent": "the agent", "cli": "the CLI"}[turn.who]
+    yield "a sub-agent" if turn.thread else whose, where, turn.text
+    # Its head has words of the CLI's file, whoever's the turn is.
+    yield "the CLI", where, head(turn)
+    for call in turn.calls:
+        yield "the agent", where, f"{call.tool} {call.about} {call.result}"
+        yield "a tool", where, call.shown
+
+
+def _attributed(text: str, sources: Iterable[tuple[str, str]], carried: Mapping[str, str]) -> str:
+    plain = _plain(text)
+    if plain in carried:
+        return summaries.line(carried[plain])  # with its quotation marks, where it has some
+    words = plain.split()
     for whose, said in sources:
-        if _repeats(words, said):
-            quoted = item.text.replace("“", "'").replace("”", "'")
-            return Item(f"{whose}: “{quoted}”")
-    return item
+        if not _repeats(words, said):
+            continue
+        # Only what a person said from end to end is a word of theirs.
+        in_part = f"{_PERSON}{'' if plain in said else ' in part'}"
+        return summaries.quotation(whose.replace(_PERSON, in_part, 1), text)
+    return summaries.line(text)
 
 
-def _repeats(words: list[str], said: list[str]) -> bool:
+def _repeats(words: list[str], said: str) -> bool:
     """Whether so many words in a row, or half of them where they are fewer, stand in both."""
     least = min(QUOTED_WORDS, max(2, (len(words) + 1) // 2), len(words))
-    if not words or len(said) < least:
-        return False
-    runs = {tuple(said[place : place + least]) for place in range(len(said) - least + 1)}
-    return any(
-        tuple(words[place : place + least]) in runs for place in range(len(words) - least + 1)
-    )
+    runs = (" ".join(words[at : at + least]) for at in range(len(words) - least + 1))
+    # The first and the last of them may be cut through, unless next to nothing would be left.
+    return any((run if len(run) >= _TELLING else f" {run} ") in said for run in runs if run)
 
 
+_TELLING = 12
 _WORD = re.compile(r"[^\W_]+")
 _IDEOGRAPH = re.compile(r"([\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 
 
-def _words(text: str) -> list[str]:
+def _plain(text: str) -> str:
     """Words without their form; of a script that does not part them, the characters."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    return _WORD.findall(_IDEOGRAPH.sub(r" \1 ", plain))
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    words = _WORD.findall(_IDEOGRAPH.sub(r" \1 ", folded))
+    return f" {' '.join(words)} "

@@ -4,14 +4,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
 from rekindle.documents import summary
 from rekindle.documents.identity import one_line
+from rekindle.documents.launch import Finished, Used
 from rekindle.documents.manifest import Persona
 from rekindle.documents.question import Answer, Question
-from rekindle.errors import RekindleError, SummaryError
+from rekindle.errors import RekindleError, SummaryError, storing
 from rekindle.policy.settings import SUMMARY_SECONDS
 from rekindle.policy.summarize import INSTRUCTIONS, Request
 from rekindle.ports import Child, Harness, Processes
@@ -28,7 +30,10 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
     harness: Harness
     processes: Processes
     scratch: Path
-    """An empty folder: a CLI may take the files of the one that it is started in for orders."""
+    """A folder for those of the questions, each of which begins empty.
+
+    A CLI may take the files of the one that it is started in for orders.
+    """
     environment: Mapping[str, str]
     program: tuple[str, ...] = ()
     persona: Persona = Persona()
@@ -43,45 +48,73 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
         """The answer to a request.
 
         Raises:
-            SummaryError: There is none: it could not be started, failed, or took too long.
+            SummaryError: There is none: it could not be started, failed, or took too long. It says
+                what that has cost, as far as the program has told.
         """
+        left = None if self.usd is None else self.usd - request.spent
+        if left is not None and left <= 0:
+            raise SummaryError("what a summary may cost is spent")
+        with (
+            storing(self.scratch),
+            TemporaryDirectory(dir=self.scratch, prefix="q-", ignore_cleanup_errors=True) as folder,
+        ):
+            return self._answer(request, Path(folder), left)
+
+    def _answer(self, request: Request, folder: Path, left: float | None) -> Answer:
         question = Question(
             program=self.program,
-            scratch=str(self.scratch),
+            scratch=str(folder),
             persona=self.persona,
             instructions=f"{self.words.strip()}\n\n{INSTRUCTIONS}".lstrip(),
             schema=summary.schema(request.kind),
-            usd_left=self.usd,
+            usd_left=left,
         )
         try:
             command = self.harness.ask(question)
             for name, text in command.files.items():
-                disk.replace(self.scratch / name, text.encode())
+                disk.replace(folder / name, text.encode())
             child = self.processes.start(
                 command.argv,
                 prompt=request.prompt,
                 environment={**self.environment, **command.environment},
-                folder=str(self.scratch),
+                folder=str(folder),
             )
         except RekindleError as error:
             raise SummaryError(str(error), hint=error.hint or self.harness.INSTALL) from error
-        lines = self._lines(child)
-        found = self.harness.answer(lines)
+        lines: list[bytes] = []
+        fault = self._read(child, lines)
+        found = None if fault else self.harness.answer(lines)
         if found is None:
             told = one_line(child.errors, 300) or f"it ended with {child.code}"
-            raise SummaryError(f"{self.harness.NAME} gave no answer: {told}")
+            usd, tokens = self._cost(lines)
+            words = f"{self.harness.NAME} {fault or f'gave no answer: {told}'}"
+            raise SummaryError(words, usd=usd, tokens=tokens)
         return found
 
-    def _lines(self, child: Child) -> list[bytes]:
-        """All that it prints; it is ended, with all that it started, when it takes too long."""
-        began, lines, size = self.elapsed(), [], 0
+    def _read(self, child: Child, lines: list[bytes]) -> str:
+        """Read all that it prints; it is ended, with all that it started, when it takes too long.
+
+        Returns what is wrong with it, if anything is.
+        """
+        began, size = self.elapsed(), 0
         with closing(child.follow(_TICK_SECONDS)) as output:
             for line in output:
                 if line is not None:
                     lines.append(line)
                     size += len(line)
                 if self.elapsed() - began > self.seconds:
-                    raise SummaryError(f"{self.harness.NAME} took longer than {self.seconds:g} s")
+                    return f"took longer than {self.seconds:g} s"
                 if size > _OUTPUT_BYTES:
-                    raise SummaryError(f"{self.harness.NAME} printed without end")
-        return lines
+                    return "printed without end"
+        return ""
+
+    def _cost(self, lines: list[bytes]) -> tuple[float, int]:
+        """What an answer that is none has cost, as far as its program has told."""
+        used: dict[str, int] = {}
+        for number, line in enumerate(lines):
+            for seen in self.harness.read_stream(line):
+                if isinstance(seen, Finished):
+                    return seen.usd or 0.0, seen.tokens or sum(used.values())
+                if isinstance(seen, Used):
+                    used[seen.turn or str(number)] = seen.usage.tokens + seen.usage.written
+        return 0.0, sum(used.values())

@@ -3,16 +3,16 @@
 It understands nothing, and therefore invents nothing: what somebody said is quoted.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from rekindle.documents.brief import Label
 from rekindle.documents.checkpoint import Part
-from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field
-from rekindle.documents.summary import Item, Kind, Summary, line
-from rekindle.documents.transcript import Turn
+from rekindle.documents.summary import Item, Kind, Summary, code, line, quotation
+from rekindle.documents.transcript import Call, Turn
 
 _QUOTED = 300
 _FEW = 5
@@ -35,10 +35,72 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     next_action: str = ""
 
 
-def summarize(kind: Kind, turns: Sequence[Turn], known: Known) -> Summary:
-    main = [turn for turn in turns if not turn.thread]
-    done, state = tuple(_done(main, known)), tuple(_state(main))
-    left = tuple(_left(main, known))
+class Gist:
+    """What is remembered of turns, of which there may be any number."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.asked: Turn | None = None
+        self.said: deque[Turn] = deque(maxlen=2)
+        self.failed: deque[tuple[int, Call]] = deque(maxlen=_FEW)
+        self.unknown: deque[tuple[int, Call]] = deque(maxlen=_LEFT)
+        self._requests = self._calls = self._failures = self._written = 0
+
+    def of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
+        """The turns of the main thread, each of them remembered as it passes."""
+        for turn in turns:
+            if not turn.thread:
+                self._add(turn)
+                yield turn
+
+    def _add(self, turn: Turn) -> None:
+        self.turns += 1
+        self._written += turn.written
+        if turn.who == "person":
+            self._requests += 1
+            self.asked = turn if turn.text else self.asked
+        elif turn.who == "agent" and turn.text:
+            self.said.append(turn)
+        for call in turn.calls:
+            self._calls += 1
+            if call.result == "failed":
+                self._failures += 1
+                self.failed.append((turn.number, call))
+            elif call.result != "ok":
+                self.unknown.append((turn.number, call))
+
+    def numbers(self) -> Item:
+        calls = f"{_some(self._calls, 'tool call')}, {self._failures} failed"
+        written = f"{_some(self._written, 'token')} written"
+        return Item(f"{_some(self._requests, 'request')}, {calls}, {written}")
+
+    def state(self) -> Iterator[Item]:
+        for turn in self.said:
+            yield _quoted("the agent", turn)
+        for number, call in self.failed:
+            yield Item(quotation("failed", f"{call.tool} {call.about}", _QUOTED), (number,))
+        for number, call in self.unknown:
+            words = f"{call.tool} {call.about}"
+            yield Item(quotation("how it ended is not known", words, _QUOTED), (number,))
+        if not self.said and not self._calls:
+            yield Item("nothing was said or done")
+
+    def left(self, known: Known) -> Iterator[Item]:
+        if self.asked is not None:
+            yield _quoted("the person", self.asked)
+        for each in (*known.carried[:_LEFT], *known.loops[:_LEFT]):
+            yield Item(line(each))
+
+
+def summarize(kind: Kind, turns: Iterable[Turn], known: Known) -> Summary:
+    gist = Gist()
+    deque(gist.of(turns), maxlen=0)
+    return summary_of(kind, gist, known)
+
+
+def summary_of(kind: Kind, gist: Gist, known: Known) -> Summary:
+    done, state = tuple(_done(gist, known)), tuple(gist.state())
+    left = tuple(gist.left(known))
     said = known.next_action or (left[0].text if left else "Look at what is there, and go on.")
     next_action = (Item(line(said)),)
     decided = tuple(Item(line(each)) for each in known.decisions)
@@ -59,70 +121,32 @@ def summarize(kind: Kind, turns: Sequence[Turn], known: Known) -> Summary:
             Field.WHAT_WE_DID: (*done, *state),
             Field.KEY_DECISIONS: decided or (Item("none that is known of"),),
             Field.NEXT_ACTION: next_action,
-            Field.METRICS: (_numbers(main),),
+            Field.METRICS: (gist.numbers(),),
         }
     else:
         sections = {
             Label.CHANGED: done,
             Label.OPEN_LOOPS: tuple(Item(line(loop)) for loop in known.loops),
             Label.NEXT: next_action,
-            Label.NUMBERS: (_numbers(main),),
+            Label.NUMBERS: (gist.numbers(),),
         }
     return Summary(kind, {str(name): items for name, items in sections.items()})
 
 
-def _done(turns: Sequence[Turn], known: Known) -> Iterator[Item]:
+def _done(gist: Gist, known: Known) -> Iterator[Item]:
     for subject in known.commits[:_LEFT]:
-        yield Item(line(f"committed: {_in_quotes(subject)}"))
+        yield Item(quotation("committed", subject, _QUOTED))
     if known.changed:
         more = len(known.changed) - _FEW
         rest = f", and {more} more" if more > 0 else ""
-        yield Item(line(f"changed {', '.join(known.changed[:_FEW])}{rest}"))
+        yield Item(f"changed {', '.join(map(code, known.changed[:_FEW]))}{rest}")
     if not known.commits and not known.changed:
         yield Item("git knows of no change")
-    yield _numbers(turns)
+    yield gist.numbers()
 
 
-def _numbers(turns: Sequence[Turn]) -> Item:
-    calls = [call.result for turn in turns for call in turn.calls]
-    asked = sum(turn.who == "person" for turn in turns)
-    failed = calls.count("failed")
-    written = sum(turn.written for turn in turns)
-    words = f"{_some(asked, 'request')}, {_some(len(calls), 'tool call')}, {failed} failed"
-    return Item(f"{words}, {_some(written, 'token')} written")
-
-
-def _state(turns: Sequence[Turn]) -> Iterator[Item]:
-    said = [turn for turn in turns if turn.who == "agent" and turn.text]
-    for turn in said[-2:]:
-        yield _quoted("the agent", turn.number, turn.text)
-    calls = [(turn, call) for turn in turns for call in turn.calls]
-    for turn, call in [one for one in calls if one[1].result == "failed"][-_FEW:]:
-        words = f"failed: {_in_quotes(f'{call.tool} {call.about}')}"
-        yield Item(line(words), (turn.number,))
-    for turn, call in calls:
-        if call.result in {"open", "unknown"}:
-            words = f"how it ended is not known: {_in_quotes(f'{call.tool} {call.about}')}"
-            yield Item(line(words), (turn.number,))
-    if not said and not calls:
-        yield Item("nothing was said or done")
-
-
-def _left(turns: Sequence[Turn], known: Known) -> Iterator[Item]:
-    asked = [turn for turn in turns if turn.who == "person" and turn.text]
-    for turn in asked[-1:]:
-        yield _quoted("the person", turn.number, turn.text)
-    for each in (*known.carried[:_LEFT], *known.loops[:_LEFT]):
-        yield Item(line(each))
-
-
-def _quoted(whose: str, turn: int, text: str) -> Item:
-    return Item(line(f"{whose}, turn {turn}: {_in_quotes(text)}"))
-
-
-def _in_quotes(text: str) -> str:
-    words = one_line(text, _QUOTED).replace("“", "'").replace("”", "'")
-    return f"“{words}”"
+def _quoted(whose: str, turn: Turn) -> Item:
+    return Item(quotation(f"{whose}, turn {turn.number}", turn.text, _QUOTED))
 
 
 def _some(number: int, what: str) -> str:

@@ -25,6 +25,11 @@ class WorkTree:
         """The commit that it stands at; empty: there is none yet."""
         return self._look("rev-parse", "--verify", "--quiet", "HEAD^{commit}").strip()
 
+    def commit(self, named: str) -> str:
+        """The commit that a person has named; empty: there is none."""
+        wanted = ("--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}")
+        return self._look("rev-parse", *wanted).strip()
+
     def changed(self) -> tuple[str, ...]:
         """The files that are not as they were committed, and those that never were."""
         untracked = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")

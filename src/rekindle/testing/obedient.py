@@ -17,30 +17,40 @@ import re
 import sys
 from typing import Any
 
-_ASKED_FOR = re.compile(r"^- ([A-Z][^:\n]{1,40}): ", re.MULTILINE)
-_SESSION = re.compile(r"^<session-[0-9a-f]+>\n(.*?)^</session-", re.MULTILINE | re.DOTALL)
+_ASKED_FOR = re.compile(r"^- ([A-Z][^:\n]{1,40}): (one item: )?", re.MULTILINE)
+_FENCE = re.compile(r"^<[a-z-]+-[0-9a-f]+>$", re.MULTILINE)
+_FENCED = re.compile(
+    r"^<(?:session|left-over)-[0-9a-f]+>\n(.*?)^</(?:session|left-over)-", re.MULTILINE | re.DOTALL
+)
 _TURN = re.compile(r"\[(\d+)\] ")
 _HEADING = re.compile(r"#{1,6}\W*([\w ]{3,40})")
 _OBJECT = re.compile(r"\{.*\}")
-_MOST = 400
+_MOST = 40
 
 
 def answer(prompt: str) -> str:
     """What it answers to a request of ours."""
-    sections = _ASKED_FOR.findall(prompt.partition("<session-")[0])
-    session = _SESSION.search(prompt)
-    data = session[1] if session else ""
-    lines = [line.removeprefix("| ").strip() for line in data.split("\n")]
+    sections = dict(
+        _ASKED_FOR.findall(re.split(r"^<[a-z-]+-[0-9a-f]+>$", prompt, flags=re.MULTILINE)[0])
+    )
+    lines = [
+        line.removeprefix("| ").strip()
+        for data in _FENCED.findall(prompt)
+        for line in data.split("\n")
+    ]
     read: list[dict[str, Any]] = []
-    turn = 1
+    numbers = [int(found[1]) for line in lines if (found := _TURN.match(line))]
+    turn = numbers[0] if numbers else 1
     for line in lines:
         if found := _TURN.match(line):
             turn = int(found[1])
-        elif line:
+        if line:
             read.append({"text": line, "turns": [turn]})
-    found_all: dict[str, Any] = dict.fromkeys(sections, read[-_MOST:])
     if "could not be used" in prompt[prompt.rfind("</session-") :]:
-        return json.dumps(found_all)
+        # What is longest is what somebody wants to be obeyed.
+        longest = sorted(read, key=lambda item: -len(item["text"]))
+        return json.dumps({name: longest[: 1 if one else _MOST] for name, one in sections.items()})
+    found_all: dict[str, Any] = dict.fromkeys(sections, read)
     text = "\n".join(lines)
     for heading in _HEADING.findall(text):
         found_all.setdefault(heading.strip(), read)

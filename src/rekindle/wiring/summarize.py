@@ -6,9 +6,11 @@ from pathlib import Path
 from rekindle.config import Project
 from rekindle.documents import checkpoint, relay
 from rekindle.documents.checkpoint import Part
+from rekindle.documents.identity import one_line
 from rekindle.documents.manifest import Persona
 from rekindle.documents.relay import Field
-from rekindle.errors import DocumentError, ManifestError
+from rekindle.documents.summary import carried
+from rekindle.errors import DocumentError, ManifestError, UsageError
 from rekindle.flows.summarize import Summarize
 from rekindle.harnesses import command
 from rekindle.policy import environment, loops
@@ -59,7 +61,7 @@ def summarizer(project: Project, store: FileStore, name: str) -> Summarize:
         words=text_of(project, persona.system_prompt_file, "system_prompt_file"),
         usd=settings.summarizer_max_usd,
     )
-    return Summarize(headless.ask, cap=cap)
+    return Summarize(headless.ask, cap=cap, words=headless.words)
 
 
 def _scratch(store: FileStore, name: str) -> Path:
@@ -69,13 +71,30 @@ def _scratch(store: FileStore, name: str) -> Path:
     return path
 
 
+def commit(project: Project, name: str, since: str) -> str:
+    """The commit that somebody named; empty, where nobody did.
+
+    Raises:
+        UsageError: Git does not know it.
+    """
+    found = _tree(project, name).commit(since) if since else ""
+    if since and not found:
+        raise UsageError(
+            f"git knows no commit {one_line(since, 60)!r}", hint="`git log --oneline` lists them"
+        )
+    return found
+
+
+def _tree(project: Project, name: str) -> WorkTree:
+    return WorkTree(str(project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)))
+
+
 def known(project: Project, store: FileStore, name: str, since: str = "") -> Known:
     """What is known of an agent's work without reading a transcript.
 
     `since` is the commit that its folder stood at when the work began; empty: nobody knows.
     """
-    entry = project.manifest.agents[name]
-    tree = WorkTree(str(project.path / (entry.dir or AgentDefaults().dir)))
+    tree = _tree(project, name)
     seen = store.read(name)
     opened = loops.open_now(seen.projection.loops, clock.now(), project.settings.runtime.loops)
     standing = _relay(store, name)
@@ -83,10 +102,10 @@ def known(project: Project, store: FileStore, name: str, since: str = "") -> Kno
     return Known(
         commits=tree.commits(since),
         changed=tuple(changed),
-        carried=_carried(store, name),
+        carried=_left_over(store, name),
         loops=tuple(f"{loop.id}: {loop.text}" for loop in opened),
         phase=_text(standing, Field.CURRENT_PHASE),
-        decisions=tuple(_lines(_text(standing, Field.KEY_DECISIONS))),
+        decisions=carried(_text(standing, Field.KEY_DECISIONS)),
         next_action=(standing.next_action or "").strip() if standing else "",
     )
 
@@ -99,21 +118,15 @@ def _relay(store: FileStore, name: str) -> relay.Relay | None:
         return None
 
 
-def _carried(store: FileStore, name: str) -> tuple[str, ...]:
+def _left_over(store: FileStore, name: str) -> tuple[str, ...]:
     """What the last checkpoint has left over."""
     data = store.document(name, "checkpoint")
     try:
         found = checkpoint.parse(data) if data else None
     except DocumentError:
         return ()
-    return tuple(_lines(found.content(Part.REMAINING_WORK))) if found else ()
+    return carried(found.content(Part.REMAINING_WORK) or "") if found else ()
 
 
 def _text(standing: relay.Relay | None, field: Field) -> str:
     return (standing.content(field) or "").strip() if standing else ""
-
-
-def _lines(text: str) -> list[str]:
-    """The items of a list, without their marks."""
-    found = (line.strip().lstrip("-*0123456789. ") for line in text.splitlines())
-    return [line for line in found if line and line != "none"]

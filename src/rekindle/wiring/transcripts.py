@@ -1,9 +1,11 @@
 """What was said and done in an agent's sessions."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from rekindle.config import Project
 from rekindle.documents.transcript import Turn
+from rekindle.errors import BusyError
 from rekindle.flows.archive_transcripts import ArchiveTranscripts
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcripts import Kept, TranscriptArchive
@@ -14,7 +16,8 @@ def told(project: Project, store: FileStore, name: str) -> Iterator[tuple[Kept, 
     """Each session and sub-agent, with its turns: what is kept, and what came since."""
     if not store.exists(name):
         return
-    archive(project, store, name)
+    with suppress(BusyError):  # somebody is at it: what is kept by now is shown
+        archive(project, store, name)
     kept = TranscriptArchive(store.folder(name).transcripts)
     yield from ((one, kept.turns(one)) for one in kept.all())
 

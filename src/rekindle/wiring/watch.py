@@ -20,6 +20,7 @@ from rekindle.stores.files import FileStore
 from rekindle.system import clock, disk, tmux
 from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
+from rekindle.wiring import transcripts
 from rekindle.wiring.store import HARNESSES, open_store
 
 TMUX_SESSION = "rekindle"
@@ -110,6 +111,7 @@ def _watching(project: Project, store: FileStore) -> WatchAgents:
         last_words=lambda name: last_words(store, name),
         notify=lambda name, words: notifier.send(f"{name}: does not come up", words),
         clock=clock.now,
+        archive=lambda name: transcripts.archive(project, store, name),
         limits=project.settings.runtime.restart,
     )
     return WatchAgents(store, around, staying)

@@ -3,8 +3,10 @@
 import pytest
 
 from rekindle.documents import event as events
+from rekindle.errors import StoreError
 from rekindle.flows.watch_agents import Around, Looked, WatchAgents
 from rekindle.policy import run as policy
+from rekindle.policy.settings import ARCHIVE_EVERY_SECONDS
 from rekindle.testing.memory import MemoryStore
 
 EVERY = 15
@@ -101,3 +103,38 @@ def test_one_that_comes_up_while_it_is_looked_at_is_left_alone(watched, monkeypa
 def test_a_note_that_cannot_be_read_is_none(watched):
     watched.store.folder("a").note_started(b"{")
     assert watched.look() == Looked("a", started=True, words="its supervisor is gone")
+
+
+def test_what_a_persons_sessions_told_is_kept_now_and_every_few_hours(clock):
+    store, kept = MemoryStore(clock=clock), []
+
+    def archive(agent):
+        kept.append(clock())
+        if len(kept) == 2:
+            raise StoreError("a", "the disk is full")
+
+    around = Around(
+        start=lambda agent: 7,
+        last_words=lambda agent: "",
+        notify=lambda agent, words: [],
+        clock=clock,
+        archive=archive,
+    )
+    watching = WatchAgents(store, around)
+    told = events.SessionStarted(ts=clock(), session="s", harness="claude-code", transcript="/t")
+    store.submit("a", policy.say(store.read("a").projection.run, "stopped", clock()))
+    watching.look(["a"])
+    assert kept == [], "no session has told where its transcript is"
+    watching = WatchAgents(store, around)
+    store.submit("a", told)
+    watching.look(["a"])
+    clock.forward(seconds=EVERY)
+    watching.look(["a"])
+    assert len(kept) == 1
+    clock.forward(seconds=ARCHIVE_EVERY_SECONDS)
+    (looked,) = watching.look(["a"])
+    assert "its transcripts are not kept: a: the disk is full" in looked.words
+    clock.forward(seconds=ARCHIVE_EVERY_SECONDS)
+    (looked,) = watching.look(["a"])
+    assert "not kept" not in looked.words
+    assert len(kept) == 3

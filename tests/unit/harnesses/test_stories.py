@@ -3,13 +3,15 @@
 With another version of a CLI: set REKINDLE_WRITE_STORIES, run this, and read what has changed.
 """
 
+import json
 import os
 import random
 from pathlib import Path
 
 import pytest
 
-from rekindle.documents.transcript import Cursor, Turn, render
+from rekindle.documents.launch import Warned
+from rekindle.documents.transcript import Asked, Cursor, Gave, Turn, render
 from rekindle.flows.read_transcript import ReadTranscript, told_by
 from rekindle.harnesses import claude_code, codex, command, gemini
 from rekindle.ports import Harness
@@ -31,7 +33,7 @@ CASES = [
 
 def turns_of(path: Path, harness: Harness) -> list[Turn]:
     reading = ReadTranscript(str(path), harness)
-    return [*reading.finished(), *reading.rest()]
+    return list(reading.all())
 
 
 def written(one: Recording, to: Path) -> Path:
@@ -51,8 +53,9 @@ def story(folder: Path, harness: Harness, to: Path) -> str:
         if one.aside:
             path = to / "aside.jsonl"
             path.write_bytes(one.aside + b"\n")
-            reading = ReadTranscript(str(path), harness, thread="a1")
-            turns = [render(turn) for turn in (*reading.finished(), *reading.rest())]
+            asides = harness.asides(str(path), "")
+            reading = ReadTranscript(str(path), harness, thread="a1", begins=asides.begins)
+            turns = [render(turn) for turn in reading.all()]
             told.append(f"=== {one.name}: beside it\n" + "".join(turns))
     return "\n".join(told)
 
@@ -126,3 +129,77 @@ def test_what_is_no_transcript_tells_nothing(harness, tmp_path):
     assert turns_of(path, harness) == []
     assert turns_of(tmp_path / "gone.jsonl", harness) == []
     assert told_by(str(path), [harness]) is None
+
+
+def user(content, **more):
+    return json.dumps({"type": "user", "message": {"content": content}, **more}).encode()
+
+
+@pytest.mark.parametrize(
+    "tag", ["bash-stdout", "task-notification", "local-command-stdout", "command-name"]
+)
+def test_what_the_cli_puts_in_a_persons_place_is_the_clis(tag):
+    (told,) = claude_code.read_transcript(user(f"<{tag}>obey</{tag}>"))
+    assert isinstance(told.what, Warned)
+    (said,) = claude_code.read_transcript(user("<b>bold</b> words of a person"))
+    assert isinstance(said.what, Asked)
+
+
+def test_text_beside_what_a_tool_gave_is_no_persons():
+    given = {"type": "tool_result", "tool_use_id": "c", "content": "x"}
+    words = {"type": "text", "text": "obey"}
+    told = claude_code.read_transcript(user([given, words]))
+    assert [type(one.what) for one in told] == [Gave, Warned]
+
+
+def test_a_sub_agent_without_a_name_is_not_the_main_thread():
+    (told,) = claude_code.read_transcript(user("look", isSidechain=True))
+    assert told.thread == "sidechain"
+
+
+@pytest.mark.parametrize(
+    ("tool", "ok"), [("read_file", True), ("run_shell_command", False)], ids=str
+)
+def test_only_a_command_fails_by_its_exit_code(tool, ok):
+    response = {"functionResponse": {"response": {"output": "a\nExit Code: 1\n"}}}
+    call = {"id": "c", "name": tool, "status": "success", "result": [response]}
+    line = json.dumps({"type": "gemini", "id": "m", "content": "", "toolCalls": [call]})
+    told = gemini.read_transcript(line.encode())
+    assert [one.what.ok for one in told if isinstance(one.what, Gave)] == [ok]
+
+
+TAIL = 65_536
+
+
+def require_less_at(folder, tmp_path, places_of):
+    """Cut all recordings of a CLI in a row; the turns before the tail are read once."""
+    harness, path = CLIS[folder], tmp_path / "joined.jsonl"
+    told = [one.transcript + b"\n" for one in load_all(folder) if one.transcript]
+    # The ids of the recordings were made the same in all of them.
+    ids, other = b"-8000-000000000000", b"-8000-%012d"
+    data = b"".join(one.replace(ids, other % number) for number, one in enumerate(told))
+    path.write_bytes(data)
+    whole = {turn.number: turn for turn in turns_of(path, harness)}
+    first = len(data) - TAIL
+    assert first > 0
+    path.write_bytes(data[:first])
+    before = ReadTranscript(str(path), harness)
+    list(before.finished())
+    for place in places_of(range(first, len(data))):
+        path.write_bytes(data[:place])
+        for turn in ReadTranscript(str(path), harness, before.cursor()).all():
+            assert_less(turn, whole[turn.number])
+
+
+@pytest.mark.parametrize("folder", CLIS, ids=lambda folder: folder.parent.name)
+def test_a_tail_cut_at_a_few_bytes_invents_no_turn(folder, tmp_path):
+    require_less_at(folder, tmp_path, lambda places: random.Random(7).sample(places, 150))
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("folder", CLIS, ids=lambda folder: folder.parent.name)
+def test_a_tail_cut_at_any_byte_invents_no_turn(folder, tmp_path):
+    if os.environ.get("REKINDLE_TORTURE") != "whole":
+        pytest.skip("each of its last 65,536 bytes: only in `just torture`")
+    require_less_at(folder, tmp_path, lambda places: places)

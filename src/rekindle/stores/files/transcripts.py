@@ -2,25 +2,33 @@
 
 Each is a file of compressed lines, one a turn, and beside it a small one that says how far its
 source was read and how much of the file counts. New turns are written behind what counts, then
-the small file is replaced: whoever is killed in between has added nothing.
+the small file is replaced: whoever is killed in between has added nothing. A source that is not the
+one that was read before begins another part; what is damaged is never added to.
 """
 
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from rekindle.documents.identity import STABLE_ID
 from rekindle.documents.transcript import Cursor, Turn
-from rekindle.errors import BusyError, UsageError, storing
+from rekindle.errors import BusyError, StoreError, UsageError, storing
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
 from rekindle.system import disk
 
 _GZIP = 31
 """The window of a gzip file, as zlib counts it."""
 _PIECE_BYTES = 256 * 1024
+_UNPACKED_BYTES = 1024 * 1024
+"""How much is unpacked at once: a thousand times the packed bytes may come out."""
+_LINES, _NOTE = ".jsonl.gz", ".json"
+_NAME = re.compile(r"([^~+]+)(?:~([^~+]+))?(?:\+([1-9][0-9]{0,5}))?\Z")
+"""~ and + stand in no name of a session or sub-agent."""
+_HINT = "move it away: it is not needed for anything else, and what can be read is kept anew"
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,12 +38,19 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     thread: str = ""
     """The sub-agent whose it is; empty: the session's own."""
+    part: int = 0
+    """Which of the files that were its source, one after the other."""
     harness: str = ""
-    source: str
+    """Empty: nobody knows, for the note of it is lost."""
+    source: str = ""
+    stamp: str = ""
+    """Of its source, when all of it was read."""
     began: str = ""
-    """When the first thing was that it tells of, as the CLI writes it."""
+    """When the first thing was that it tells of."""
     seen: int = 0
     """How much of its source was read."""
+    mark: str = ""
+    """What the bytes before that are known by."""
     cursor: Cursor = Cursor()
     size: int = 0
     """The bytes of the archive that count."""
@@ -57,40 +72,93 @@ class TranscriptArchive:
 
     def all(self) -> list[Kept]:
         """What there is, in the order in which it was begun."""
-        found = (_read(path) for path in self._folder.glob("*.json"))
+        names = {
+            path.name.removesuffix(ending)
+            for ending in (_LINES, _NOTE)
+            for path in self._folder.glob(f"*{ending}")
+        }
+        named = [found for found in map(_NAME.match, names) if found]
+        found = (self._part(one[1], one[2] or "", int(one[3] or 0)) for one in named)
         known = [kept for kept in found if kept is not None]
-        return sorted(known, key=lambda kept: (kept.began, kept.session, kept.thread))
+        return sorted(known, key=lambda kept: (kept.began, kept.session, kept.thread, kept.part))
 
     def find(self, session: str, thread: str = "") -> Kept | None:
-        return _read(self._path(session, thread, ".json"))
+        """The last part of it."""
+        found = self.parts(session, thread)
+        return found[-1] if found else None
 
-    def add(self, kept: Kept, turns: Iterable[Turn], then: Callable[[Kept], Kept]) -> None:
+    def parts(self, session: str, thread: str = "") -> list[Kept]:
+        """All that is kept of it, in the order of its sources."""
+        found: list[Kept] = []
+        while (kept := self._part(session, thread, len(found))) is not None:
+            found.append(kept)
+        return found
+
+    def add(self, kept: Kept, turns: Iterable[Turn], then: Callable[[Kept], Kept]) -> Kept:
         """Add turns; `then` says, after the last of them, what else is known by then."""
-        path = self._path(kept.session, kept.thread, ".jsonl.gz")
-        size = disk.write_from(path, kept.size, _compressed(turns))
+        if not disk.exists(self._path(kept, _NOTE)):
+            self.note(kept)  # turns without a note are turns whose note was lost
+        size = disk.write_from(self._path(kept, _LINES), kept.size, _compressed(turns))
         kept = then(msgspec.structs.replace(kept, size=size))
-        place = self._path(kept.session, kept.thread, ".json")
-        disk.replace(place, msgspec.json.encode(kept))
+        self.note(kept)
+        return kept
+
+    def note(self, kept: Kept) -> None:
+        disk.replace(self._path(kept, _NOTE), msgspec.json.encode(kept))
+
+    def is_whole(self, kept: Kept) -> bool:
+        """Whether all that counts is there, at least by its size."""
+        if not kept.size:
+            return True
+        path = self._path(kept, _LINES)
+        with storing(path):
+            return disk.exists(path) and path.stat().st_size >= kept.size
 
     def turns(self, kept: Kept) -> Iterator[Turn]:
-        path = self._path(kept.session, kept.thread, ".jsonl.gz")
+        """Its turns.
+
+        Raises:
+            StoreError: It is damaged; what stands before the damage was told by then.
+        """
+        path = self._path(kept, _LINES)
         decode = msgspec.json.Decoder(Turn).decode
-        yield from map(decode, _lines(path, kept.size))
+        try:
+            for line, _ in _lines(path, kept.size) if kept.size else ():
+                yield decode(line)
+        except (zlib.error, msgspec.MsgspecError, EOFError) as error:
+            raise StoreError(str(path), f"is damaged ({error})", hint=_HINT) from error
         yield from kept.rest
 
-    def _path(self, session: str, thread: str, ending: str) -> Path:
-        for name in (session, thread):
+    def _part(self, session: str, thread: str, part: int) -> Kept | None:
+        named = Kept(session=session, thread=thread, part=part)
+        data = disk.read(self._path(named, _NOTE))
+        with suppress(msgspec.MsgspecError):
+            if data:
+                return msgspec.json.decode(data, type=Kept)
+        return self._rebuilt(named)
+
+    def _rebuilt(self, named: Kept) -> Kept | None:
+        """What the file itself tells of a transcript whose note is lost."""
+        path = self._path(named, _LINES)
+        if not disk.exists(path):
+            return None
+        began, size, last = "", 0, 0
+        decode = msgspec.json.Decoder(Turn).decode
+        with suppress(zlib.error, msgspec.MsgspecError, EOFError):
+            for line, end in _lines(path, path.stat().st_size):
+                turn = decode(line)
+                began, size, last = began or turn.at, end, turn.number
+        return msgspec.structs.replace(
+            named, began=began, size=size, cursor=Cursor(number=last + 1)
+        )
+
+    def _path(self, kept: Kept, ending: str) -> Path:
+        for name in (kept.session, kept.thread):
             if name and not STABLE_ID.match(name):
                 raise UsageError(f"{name[:80]!r} cannot be a session's name")
-        return self._folder / f"{session}{'.' if thread else ''}{thread}{ending}"
-
-
-def _read(path: Path) -> Kept | None:
-    data = disk.read(path)
-    try:
-        return msgspec.json.decode(data, type=Kept) if data else None
-    except msgspec.MsgspecError:
-        return None  # it is made anew, from its source
+        thread = f"~{kept.thread}" if kept.thread else ""
+        part = f"+{kept.part}" if kept.part else ""
+        return self._folder / f"{kept.session}{thread}{part}{ending}"
 
 
 def _compressed(turns: Iterable[Turn]) -> Iterator[bytes]:
@@ -104,18 +172,26 @@ def _compressed(turns: Iterable[Turn]) -> Iterator[bytes]:
         yield packer.flush()
 
 
-def _lines(path: Path, size: int) -> Iterator[bytes]:
-    """The lines of the gzip members in the first bytes of a file."""
-    rest = b""
+def _lines(path: Path, size: int) -> Iterator[tuple[bytes, int]]:
+    """The lines of the gzip members in the first bytes of a file, each with how far they go.
+
+    Raises:
+        EOFError: The file is shorter.
+    """
     with storing(path), path.open("rb") as file:
-        packed, unpacker = file.read(min(size, _PIECE_BYTES)), zlib.decompressobj(_GZIP)
-        left = size - len(packed)
-        while packed:
-            *lines, rest = (rest + unpacker.decompress(packed)).split(b"\n")
-            yield from lines
-            packed = unpacker.unused_data
-            if unpacker.eof:
-                unpacker = zlib.decompressobj(_GZIP)
+        rest, packed, unpacker, left = b"", b"", zlib.decompressobj(_GZIP), size
+        whole = 0
+        while packed or left:
             if not packed:
                 packed = file.read(min(left, _PIECE_BYTES))
+                if not packed:
+                    raise EOFError("it is shorter than what was kept")
                 left -= len(packed)
+            *lines, rest = (rest + unpacker.decompress(packed, _UNPACKED_BYTES)).split(b"\n")
+            packed = unpacker.unconsumed_tail or unpacker.unused_data
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(_GZIP)
+                whole = size - left - len(packed)
+            yield from ((line, whole) for line in lines)
+        if rest:
+            raise EOFError("its last line is cut")
