@@ -42,6 +42,8 @@ _HINTS = {
 }
 
 
+_BETWEEN = {"cycles", "waiting", "stalled"}
+"""Why a run ends between two cycles."""
 _MENDS = {
     "waiting": "`rekindle answer {name} TEXT` answers, and goes on",
     "stalled": "look at its relay (`rekindle relay show -a {name}`), change it or the task",
@@ -105,8 +107,9 @@ def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:
             click.echo(f"{name}: {_goes_on(name, outcome)}")
         return INTERRUPTED
     words = outcome.words or (outcome.last.words if outcome.last else "") or outcome.kind
+    where = "after" if outcome.kind in _BETWEEN else "in"
     raise AgentError(
-        f"{name} stopped before cycle {outcome.cycle} was done: {words}",
+        f"{name} stopped {where} cycle {outcome.cycle}: {words}",
         hint=_HINTS.get(outcome.kind, _HINTS["crash"]).format(name=name),
     )
 

@@ -6,15 +6,17 @@ import click
 
 from rekindle.cli.options import as_json, open_agent, print_json
 from rekindle.documents.event import Answered, RestartAsked
-from rekindle.documents.identity import one_line
-from rekindle.errors import AgentError
+from rekindle.documents.identity import visible
+from rekindle.errors import AgentError, UsageError
 from rekindle.policy import run as policy
+from rekindle.policy.fold import Projection
 from rekindle.policy.settings import STOP_SECONDS
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
 
 _PATIENCE_SECONDS = 2 * STOP_SECONDS + 5
 _LOOK_SECONDS = 0.1
+_ANSWER_CHARACTERS = 8_000
 
 
 @click.command()
@@ -76,8 +78,13 @@ def answer(agent: str, text: tuple[str, ...], as_json: bool) -> None:
     _project, store, name = open_agent(agent)
     store.create(name)
     found = store.read(name).projection
-    words = one_line(" ".join(text))
-    asked = found.ended[max(found.ended)].about if found.ended and found.run.is_safe else ""
+    words = visible(" ".join(text)).strip()
+    if not words or len(words) > _ANSWER_CHARACTERS:
+        raise UsageError(
+            f"an answer has 1 to {_ANSWER_CHARACTERS:,} characters, and this one {len(words):,}",
+            hint="say it shorter, and put the rest into a file that the agent can read",
+        )
+    asked = _waited_for(found)
     store.folder(name).clean_exit.unlink(missing_ok=True)
     now = clock.now()
     store.submit(
@@ -91,6 +98,11 @@ def answer(agent: str, text: tuple[str, ...], as_json: bool) -> None:
         click.echo(
             f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background."
         )
+
+
+def _waited_for(found: Projection) -> str:
+    last = found.ended[max(found.ended)] if found.ended else None
+    return last.about if last is not None and last.verdict == "waiting" else ""
 
 
 def say_stopped(store: FileStore, name: str) -> None:

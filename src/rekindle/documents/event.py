@@ -211,6 +211,8 @@ class RestartAsked(Event, frozen=True, kw_only=True, tag="restart.asked"):
     summary = "The operator asked for another start now, whatever stood in the way."
     fresh: bool = False
     """In a fresh session, not in the one that there is."""
+    once: bool = False
+    """Only for this run: what is known of the cycles before it still counts."""
 
 
 class Answered(Event, frozen=True, kw_only=True, tag="person.answered"):

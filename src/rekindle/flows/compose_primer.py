@@ -45,7 +45,7 @@ def compose_primer(
     known, stall = seen.committed, settings.runtime.stall
     last = known.ended[max(known.ended)].seq if known.ended else 0
     notices = [
-        loop.notice(known.ended, known.run.since, stall),
+        loop.notice(known.ended, known.run.heeded, stall),
         known.ended[max(known.ended)].redebated if known.ended else "",
         loop.owed(known.ended, relay) if converges else "",
     ]

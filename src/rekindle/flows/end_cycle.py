@@ -5,20 +5,20 @@ did; else the old one with what is known of the work. Whoever is killed in betwe
 what is committed already is known by its place in the log, and is not committed twice.
 """
 
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from rekindle.documents import event as events
+from rekindle.documents import primer, summary
 from rekindle.documents import relay as relays
-from rekindle.documents import summary
 from rekindle.documents.relay import Field, Relay
 from rekindle.documents.transcript import Turn
 from rekindle.errors import (
     CheckFailedError,
     DocumentError,
-    RekindleError,
     StoreError,
     SummaryError,
 )
@@ -71,7 +71,7 @@ class EndCycle:
             how=how,
             until=self._ending.until(),
             seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
-            **self._judge.facts(number, now),
+            **self._judge.facts(number, now, how),
         )
 
     def _committed(self, writer: Writer) -> str:
@@ -84,7 +84,7 @@ class EndCycle:
         """What the agent has written, if it can be used; what cannot is kept beside it."""
         path, standing = writer.folder.draft, writer.projection.documents.get("relay")
         is_new = standing is not None and standing.seq > writer.projection.began.seq
-        draft = self._draft(path)
+        draft = self._draft(writer, path)
         if draft is not None:
             try:
                 found = relays.parse(draft)
@@ -93,20 +93,26 @@ class EndCycle:
                     found = _with_directive(found, self._relay(standing))
                 writer.commit_relay(found, by="agent")
             except (DocumentError, CheckFailedError) as error:
-                writer.set_aside("relay", path, str(error))
+                self._reject(writer, path, str(error))
             else:
                 path.unlink(missing_ok=True)
                 return "draft"
         return "edit" if is_new else ""
 
-    def _draft(self, path: Path) -> bytes | None:
+    def _draft(self, writer: Writer, path: Path) -> bytes | None:
+        """What stands there; a folder, a link, a pipe, or what is far too large, is moved aside."""
         try:
-            if path.is_file() and path.stat().st_size > _LARGEST:
-                raise DocumentError("relay.draft.md", "is too large to be a relay")
-            return disk.read(path)
-        except (RekindleError, OSError) as error:
-            self._world.tell(Trouble(f"the draft of the relay is not taken: {error}"))
+            size = path.lstat().st_size
+            if stat.S_ISREG(path.lstat().st_mode) and size <= _LARGEST:
+                return disk.read(path)
+        except FileNotFoundError:
             return None
+        self._reject(writer, path, "it is no plain file of a relay's size", is_plain=False)
+        return None
+
+    def _reject(self, writer: Writer, path: Path, why: str, *, is_plain: bool = True) -> None:
+        writer.set_aside("relay", path, why, is_plain=is_plain)
+        self._world.tell(Trouble(f"the draft of the relay cannot be used, and is kept: {why}"))
 
     def _by_us(self, number: int, before: Projection) -> str:
         """A summary of what was done, else the old relay with what is known of it."""
@@ -157,7 +163,12 @@ class EndCycle:
         old = self._relay(before.documents.get("relay"))
         kept = relays.parse(old) if old else relays.compose({Field.NEXT_ACTION: _GO_ON})
         items = summarize("relay", turns, known).sections[Field.WHAT_WE_DID]
-        return kept.with_content(Field.WHAT_WE_DID, f"{summary.bullets(items)}\n\n")
+        kept = kept.with_content(Field.WHAT_WE_DID, f"{summary.bullets(items)}\n\n")
+        if before.answer.seq > (before.ended[max(before.ended)].seq if before.ended else 0):
+            # Nobody has written down what follows from it: it must not be asked for again.
+            told = primer.answered(before.answer.asked, before.answer.text)
+            kept = kept.with_content(Field.NEXT_ACTION, f"{told}\nGo on with that.\n\n")
+        return kept
 
     def _turns(self, number: int, known: Projection) -> list[Turn]:
         """What was said and done in the sessions of a cycle, numbered through."""

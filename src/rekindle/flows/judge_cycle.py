@@ -17,20 +17,28 @@ from rekindle.system.worktree import WorkTree
 
 _DID = 300
 _NONE = relays.parse("")
+_TURNS = 4
+"""How many directives may take turns and are still seen through."""
+_NUMBERS = {2: "two", 3: "three", 4: "four"}
 
 
 class JudgeCycle:
     def __init__(self, agent: Agent, world: World) -> None:
         self._agent, self._store = agent, world.store
+        self._root = Path(WorkTree(agent.folder).root() or agent.folder)
 
-    def facts(self, number: int, now: Projection) -> dict[str, Any]:
-        """What the end of a cycle says of it, beside how its relay came about."""
+    def facts(self, number: int, now: Projection, how: str) -> dict[str, Any]:
+        """What the end of a cycle says of it; `how` its relay came about."""
         standing = now.documents.get("relay")
         before, after = self._relay(now.began.relay), self._relay(standing.path if standing else "")
         files, evidence = self._work(now)
         changed = decisions.compare(before or _NONE, after or _NONE)
         evidence = msgspec.structs.replace(evidence, decisions=len(changed.added))
-        found = self._verdict(number, now, before, after, evidence)
+        if how == "carried":
+            # These are our own words, or the old ones: what was done is all that tells.
+            found = _by_work(before, after, evidence)
+        else:
+            found = self._verdict(number, now, before, after, evidence)
         topic = convergence.topic(after) if after else ""
         return {
             "relay": standing.path if standing else "",
@@ -60,17 +68,22 @@ class JudgeCycle:
             for loop in now.loops.values()
             if not loop.is_open and loop.marks[-1].ts.timestamp() >= began.at
         ]
+        results = [path for path in files if convergence.is_artefact(path)]
+        # Commits of nothing but logs, or of the relay, are none.
+        has_results = any(map(convergence.is_artefact, committed))
         return files, Evidence(
-            commits=len(tree.commits(began.head)) if began.head else 0,
-            changed_files=sum(map(convergence.is_artefact, files)),
+            commits=len(tree.commits(began.head)) if has_results else 0,
+            changed_files=len(results),
             resolved_loops=len(resolved),
         )
 
     def _is_newer(self, path: str, began: float) -> bool:
+        file = self._root / path
         try:
-            return (Path(self._agent.folder) / path).lstat().st_mtime >= began - 1
+            return file.lstat().st_mtime >= began
         except OSError:
-            return True  # it was removed
+            # Removed: its folder knows when, at the latest.
+            return file.parent.is_dir() and file.parent.stat().st_mtime >= began
 
     def _verdict(
         self,
@@ -81,17 +94,23 @@ class JudgeCycle:
         evidence: Evidence,
     ) -> Verdict | None:
         """What was done between the two relays; None where there was none before."""
-        if before is None or after is None:
+        if after is None:
             return None
+        if before is None:
+            # Nothing to compare: but who waits for a person waits from the first cycle on.
+            alone = compare(after, after, evidence)
+            return alone if alone.verdict == Kind.WAITING else None
         found = compare(before, after, evidence)
         if found.verdict != Kind.PROGRESS or evidence.work:
             return found
-        # Two directives that take turns are a step each time, and lead nowhere.
-        earlier = now.ended.get(number - 2)
-        last_but_one = self._relay(earlier.relay) if earlier else None
-        again = compare(last_but_one, after, evidence) if last_but_one else None
-        if again is not None and again.is_stuck and again.is_equal:
-            return msgspec.structs.replace(again, reasons=("the same as two cycles before",))
+        # Directives that take turns are a step each time, and lead nowhere.
+        for back in range(2, _TURNS + 1):
+            earlier = now.ended.get(number - back)
+            then = self._relay(earlier.relay) if earlier else None
+            again = compare(then, after, evidence) if then else None
+            if again is not None and again.is_stuck and again.is_equal:
+                words = f"the same as {_NUMBERS[back]} cycles before"
+                return msgspec.structs.replace(again, reasons=(words,))
         return found
 
     def _owed(
@@ -108,3 +127,12 @@ class JudgeCycle:
         cycles = 1 + sum(one.topic == topic for one in now.ended.values())
         held = convergence.held(convergence.stage(cycles), after, files, before)
         return "" if held.ok else held.words
+
+
+def _by_work(before: Relay | None, after: Relay | None, evidence: Evidence) -> Verdict | None:
+    if before is None or after is None or evidence.work:
+        kind, words = Kind.PROGRESS, evidence.work or "the first cycle"
+    else:
+        kind, words = Kind.STALLED, "the agent wrote no relay, and nothing was seen to be done"
+    about = one_line(after.next_action or "", _DID) if after else ""
+    return Verdict(kind, (words,), about)

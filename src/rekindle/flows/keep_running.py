@@ -13,6 +13,7 @@ from rekindle.documents.launch import Exit
 from rekindle.errors import AgentError, StoreError
 from rekindle.flows.end_cycle import EndCycle, Ending
 from rekindle.flows.run_cycle import RunCycle
+from rekindle.flows.until import STOPPED
 from rekindle.flows.world import Agent, Handed, InSafeMode, Trouble, Waits, World
 from rekindle.policy import loop, sessions
 from rekindle.policy import run as policy
@@ -24,7 +25,7 @@ from rekindle.policy.settings import POLL_SECONDS
 _OUTSIDE = {"limit", "overload", "network", "interrupted"}
 """What is not waited for where only one try was asked for."""
 
-_OVER = {"done", "cycles"}
+_OVER = {"done", "cycles", "waiting", "stalled"}
 """Ends after which the operator's next word begins another run."""
 
 
@@ -106,7 +107,7 @@ class KeepRunning:
         if not self._said:
             said.append(policy.say(run, "running", now, self._agent.cycles))
         if self._once:
-            said.append(events.RestartAsked(ts=now))
+            said.append(events.RestartAsked(ts=now, once=True))
         # A restart of a run that is over begins a new one; of one that went on after its end, none.
         went_on = any(run.ended.seq < one.seq < run.restarted for one in known.attempts.values())
         restarted = run.restarted > run.ended.seq and not went_on
@@ -175,20 +176,22 @@ class KeepRunning:
         What follows goes into the log with its end, in one write: between the two, another
         supervisor would begin a cycle that nobody wants.
         """
-        now = self._world.clock()
-        ended = events.CycleEnded(ts=now, cycle=number)
+        ended = events.CycleEnded(ts=self._world.clock(), cycle=number)
         if self._ending is not None:
             ended = self._ending.end(number)
+            if ended.until == STOPPED:
+                return None  # whoever said so is heard next; the cycle stays open
         known = self._cycle.known()
         cap = known.run.cycles.cycles
         then = loop.after(
             known.ended,
             loop.of(ended),
-            since=known.run.since,
+            since=known.run.heeded,
             done=number - known.run.first,
             cap=self._agent.cycles if cap is None else cap,
             settings=self._world.settings.runtime.stall,
         )
+        now = self._world.clock()
         follows: list[events.AnyEvent] = [ended]
         if isinstance(then, Stop):
             follows.append(events.RunEnded(ts=now, outcome=then.outcome, words=then.words))

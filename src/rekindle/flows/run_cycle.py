@@ -107,7 +107,7 @@ class RunCycle:
         )
         if self._agent.drafts:
             # Of an earlier cycle, which was not taken: this one has still to write its own.
-            self._world.store.folder(self._agent.name).draft.unlink(missing_ok=True)
+            self._world.store.folder(self._agent.name).put_draft_away()
         self.append(started)
         return number
 

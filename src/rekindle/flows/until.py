@@ -4,8 +4,10 @@ from contextlib import closing
 
 from rekindle.errors import RekindleError
 from rekindle.flows.world import Agent, Trouble, World
-from rekindle.policy.settings import UNTIL_SECONDS
+from rekindle.policy.settings import POLL_SECONDS, UNTIL_SECONDS
 
+STOPPED = "stopped"
+"""Somebody wants us to stop: the cycle stays open, and it is asked again."""
 _TICK_SECONDS = 0.25
 
 
@@ -16,7 +18,7 @@ class Until:
         self._command, self._agent, self._world = command, agent, world
 
     def ask(self) -> str:
-        """`passed` or `failed`; empty: there is no such command."""
+        """`passed`, `failed` or `stopped`; empty: there is no such command."""
         if not self._command:
             return ""
         try:
@@ -29,11 +31,19 @@ class Until:
         except RekindleError as error:
             self._world.tell(Trouble(f"`until:` could not be asked: {error}"))
             return "failed"
-        began = self._world.elapsed()
+        began = looked = self._world.elapsed()
         with closing(child.follow(_TICK_SECONDS)) as lines:
             for _ in lines:
-                if self._world.interrupted() or self._world.elapsed() - began > UNTIL_SECONDS:
-                    # Closed, it is ended with all that it started; it is asked again next time.
-                    self._world.tell(Trouble("`until:` was ended before it could say anything"))
+                now = self._world.elapsed()
+                if now - looked >= POLL_SECONDS:
+                    looked = now
+                    run = self._world.store.read(self._agent.name).projection.run
+                    if run.desired == "stopped":
+                        return STOPPED
+                # Closed, it is ended with all that it started.
+                if self._world.interrupted():
+                    return STOPPED
+                if now - began > UNTIL_SECONDS:
+                    self._world.tell(Trouble(f"`until:` took longer than {UNTIL_SECONDS:g} s"))
                     return "failed"
         return "passed" if child.code == 0 else "failed"

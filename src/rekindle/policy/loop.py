@@ -64,7 +64,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_stuck(self) -> bool:
-        return self.verdict in {Kind.STALLED, Kind.TREADMILL, Kind.UNUSABLE} or bool(self.owed)
+        talks = bool(self.owed) and not self.evidence
+        return self.verdict in {Kind.STALLED, Kind.TREADMILL, Kind.UNUSABLE} or talks
 
 
 class Answer(msgspec.Struct, frozen=True, order=True):
@@ -106,19 +107,27 @@ def after(
     """
     if last.until == "passed":
         return Stop("done", "the command of `until:` passes")
-    if cap and done >= cap:
+    is_last = bool(cap) and done >= cap
+    pause = _pause(known, last, since) if settings.pause else None
+    if pause is not None and is_last:
+        # Nobody is kept waiting in safe mode for a cycle that will not come; but it is said.
+        return Stop(pause.why, pause.words)
+    if pause is not None:
+        return pause
+    if is_last and last.until == "failed":
         some = f"{done} cycle{'' if done == 1 else 's'}"
-        is_failed = last.until == "failed"
-        return Stop("cycles", f"{some}, and `until:` does not pass") if is_failed else Stop("done")
+        return Stop("cycles", f"{some}, and `until:` does not pass")
+    return Stop("done") if is_last else Next()
+
+
+def _pause(known: Mapping[int, Ended], last: Ended, since: int) -> Safe | None:
     off = OFF_SWITCH.format(key="pause")
-    if not settings.pause:
-        return Next()
     if last.verdict == Kind.WAITING:
-        return Safe("waiting", f"it waits for a person: {last.about or last.words} {off}")
+        return Safe("waiting", f"it waits for somebody: {last.about or last.words} {off}")
     if rung([*_since(known, since), last]) >= PAUSED_RUNG:
         why = last.owed or last.words
         return Safe("stalled", f"cycle after cycle without a step: {last.about} ({why}) {off}")
-    return Next()
+    return None
 
 
 def rung(cycles: Sequence[Ended]) -> int:
@@ -140,6 +149,8 @@ def notice(known: Mapping[int, Ended], since: int, settings: Stall) -> str:
     if not settings.tell or not cycles or rung(cycles) != TOLD_RUNG:
         return ""
     last = cycles[-1]
+    if last.verdict == Kind.PROGRESS:
+        return ""  # what it owes its topic is said elsewhere
     tried = [f"- cycle {one.cycle}: {one.did}" for one in cycles[-_FEW:] if one.did]
     parts = [_SIGNAL, f"Repeated: {last.about}" if last.about else "", f"Why: {last.words}"]
     if tried:

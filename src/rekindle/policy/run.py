@@ -62,6 +62,8 @@ class Run(msgspec.Struct, frozen=True):
     spent: Spent = Spent()
     first: int = 0
     """The last cycle before it."""
+    heeded: int = 0
+    """Where in the log a person has last restarted it, or answered: the ladder counts from here."""
     cycles: Cap = Cap()
 
     @property
@@ -155,7 +157,10 @@ def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each ki
     match event:
         case events.RunStarted() if event.seq > run.began:
             return change(run, began=event.seq, began_at=event.ts, first=event.cycle)
-        case events.RestartAsked() | events.Answered():
+        case events.RestartAsked(once=False) | events.Answered():
+            heeded = max(run.heeded, event.seq)
+            return change(run, restarted=max(run.restarted, event.seq), heeded=heeded)
+        case events.RestartAsked():
             return change(run, restarted=max(run.restarted, event.seq))
         case events.RunEnded():
             return change(run, ended=max(run.ended, Mark(event.seq, event.outcome, event.words)))

@@ -30,6 +30,10 @@ class WorkTree:
         wanted = ("--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}")
         return self._look("rev-parse", *wanted).strip()
 
+    def root(self) -> str:
+        """The folder that all names begin from; empty: nobody knows."""
+        return self._look("rev-parse", "--show-toplevel").rstrip("\n")
+
     def changed(self) -> tuple[str, ...]:
         """The files that are not as they were committed, and those that never were."""
         untracked = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")

@@ -244,7 +244,7 @@ def test_a_limit_that_is_not_waited_for_is_gone_on_from_when_it_has_passed(proje
     )
     manifest = project.path / "rekindle.yaml"
     manifest.write_text(manifest.read_text() + "runtime: {limits: {wait: false}}\n")
-    assert "stopped before cycle 1" in project("run", "trades", code=9).err
+    assert "stopped in cycle 1" in project("run", "trades", code=9).err
     found = []
 
     def is_done():

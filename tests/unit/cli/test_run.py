@@ -123,7 +123,7 @@ def test_a_limit_ends_with_what_to_do(project):
         'done("Claude usage limit reached", ok=False, api_error_status=429); sys.exit(1)'
     )
     ended = project("run", "--once", code=9)
-    assert "stopped before cycle 1 was done" in ended.err
+    assert "stopped in cycle 1" in ended.err
     assert "goes on where it was" in ended.err
     assert project.exits() == ["limit"]
 

@@ -53,7 +53,12 @@ LADDER = {
     "a treadmill": ([cycle(1, "treadmill"), cycle(2, "treadmill")], True, False),
     "a step between": ([same(1), cycle(2), same(3)], True, False),
     "the same, with work": ([same(1, evidence="1 commit")], False, False),
-    "only talk": ([cycle(1, owed="no artefact"), cycle(2, owed="no artefact")], True, False),
+    "only talk": ([cycle(n, owed="no artefact") for n in (1, 2, 3)], False, True),
+    "work, and no choice": (
+        [cycle(n, owed="x", evidence="1 commit") for n in (1, 2, 3)],
+        False,
+        False,
+    ),
     "unusable": ([cycle(1, "unusable"), cycle(2, "unusable"), cycle(3, "unusable")], False, True),
     "nothing to compare": ([cycle(1, "")], False, False),
 }
@@ -112,8 +117,14 @@ def test_after_its_cycles_a_run_is_over_and_called_done_only_where_nothing_says_
     assert found.outcome == "cycles"
     assert "3 cycles" in found.words
     assert after(cycle(1), done=10**6, cap=0) == Next()
-    # Nobody is kept waiting in safe mode for a cycle that will not come.
-    assert after(cycle(1, "waiting"), done=1, cap=1) == Stop("done")
+
+
+def test_at_the_last_cycle_a_pause_is_the_end_and_is_said():
+    """Nobody is kept waiting in safe mode for a cycle that will not come."""
+    found = after(cycle(1, "waiting", about="Ann"), done=1, cap=1)
+    assert isinstance(found, Stop)
+    assert (found.outcome, "Ann" in found.words) == ("waiting", True)
+    assert after(same(1), same(2), done=2, cap=2).outcome == "stalled"
 
 
 def test_short_cycles_are_noticed():

@@ -1,5 +1,6 @@
 """An agent's folder: which file stands where."""
 
+import secrets
 from pathlib import Path
 
 import msgspec
@@ -114,6 +115,12 @@ class AgentFolder(msgspec.Struct, frozen=True):
         own = (disk.stamp(path) for path in (self.log, self.owner, self.inbox))
         segments = (disk.stamp(path) for path in sorted(self.inbox.glob("*")))
         return (*own, *segments)
+
+    def put_draft_away(self) -> None:
+        """Whatever stands where a draft is to be written, a folder even, is kept beside it."""
+        if disk.exists(self.draft):
+            with storing(self.draft):
+                self.draft.rename(self.draft.with_name(f"{self.draft.name}.{secrets.token_hex(4)}"))
 
     def clean_exit_says(self) -> str | None:
         found = disk.read(self.clean_exit)

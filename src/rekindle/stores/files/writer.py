@@ -282,14 +282,16 @@ class Writer:
         text = written.encode()
         return found == text or self._redaction.data(found) == self._redaction.data(text)
 
-    def set_aside(self, document: str, path: Path, reason: str) -> None:
+    def set_aside(self, document: str, path: Path, reason: str, *, is_plain: bool = True) -> None:
         """Move a file out of the way under a name that is not taken, and say so.
 
-        Its secrets go first, where it stands: killed in between, the next writer begins again.
+        Its secrets go first, where it stands: killed in between, the next writer begins again. What
+        is no plain file, or too large to be looked at, is moved as it is.
         """
-        found = disk.read(path)
-        if found is not None and (cleaned := self._redaction.data(found)) != found:
-            disk.replace(path, cleaned)
+        if is_plain:
+            found = disk.read(path)
+            if found is not None and (cleaned := self._redaction.data(found)) != found:
+                disk.replace(path, cleaned)
         to = path.with_name(f"{path.name}.rejected")
         number = 1
         while disk.exists(to):
