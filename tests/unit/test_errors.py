@@ -41,6 +41,8 @@ SAMPLES = [
     errors.NoTerminalError(),
     errors.PluginError("a", "b"),
     errors.ProgramMissingError("a", "b", hint="b"),
+    errors.SummaryError("a", hint="b", usd=0.5, tokens=9),
+    errors.OverBudgetError(2, 1),
 ]
 
 
