@@ -7,7 +7,8 @@ from typing import BinaryIO
 import msgspec
 
 from rekindle.documents.jsontext import fingerprint
-from rekindle.documents.transcript import Cursor, Narration, Passage, Turn, instant
+from rekindle.documents.narration import Narration
+from rekindle.documents.transcript import Cursor, Passage, Turn, instant
 from rekindle.flows import transcripts
 from rekindle.ports import Harness
 

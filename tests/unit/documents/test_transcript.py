@@ -5,16 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents.launch import Called, Compacted, Said, Usage, Used, Warned
+from rekindle.documents.narration import OPEN_CHARACTERS, OPEN_KEPT, Narration
 from rekindle.documents.transcript import (
     CUT,
-    OPEN_CHARACTERS,
-    OPEN_KEPT,
     SHOWN_CHARACTERS,
     TEXT_CHARACTERS,
     Asked,
     Cursor,
     Gave,
-    Narration,
     Passage,
     Turn,
     render,
