@@ -163,7 +163,10 @@ OF_WATCHDOGS = tuple(
     )
     for stays in (False, True)
 )
-SAME_DEED = {("running", "dropped"): "of one that is supervised nothing else is asked"}
+SAME_DEED = {
+    ("running", "dropped"): "of one that is supervised nothing else is asked",
+    ("running", "turned"): "before it is started its lock is looked at once more",
+}
 """Only what is said differs, and no life goes by that: the table's own test has to notice."""
 
 
