@@ -152,7 +152,7 @@ def test_a_loop_that_repeats_itself_is_told_once_then_paused(loop):
     told = [SIGNAL in opening for opening in loop.openings]
     assert told == [False, False, True]
     assert "Repeated: Write the lexer" in loop.openings[2]
-    assert "- cycle 2: - looked at it" in loop.openings[2]
+    assert "Tried, and it led nowhere:\n- cycle 2: - looked at it" in loop.openings[2]
     assert loop.rekindle.events("safe_mode.entered")[0]["why"] == "stalled"
     loop.assert_kept()
 
@@ -222,6 +222,17 @@ def test_rubbish_is_set_aside_and_the_old_relay_carried_over(loop):
     text = loop.relay.read_text()
     assert "Write the lexer" in text
     assert "tool call" in text, "what was done is not forgotten"
+    loop.assert_kept()
+
+
+def test_rubbish_and_nothing_else_is_told_and_paused(loop):
+    manifest = loop.project / "rekindle.yaml"
+    manifest.write_text(manifest.read_text() + "runtime: {relay: {summarizer: mechanical}}\n")
+    loop.play(*([loop.writes("lorem ipsum")] for _ in range(10)))
+    loop.run(code=9)
+    assert {one["how"] for one in loop.ended} == {"carried"}
+    assert len(loop.ended) == 4
+    assert [SIGNAL in opening for opening in loop.openings] == [False, False, False, True]
     loop.assert_kept()
 
 

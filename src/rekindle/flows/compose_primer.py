@@ -46,6 +46,7 @@ def compose_primer(
     last = known.ended[max(known.ended)].seq if known.ended else 0
     notices = [
         loop.notice(known.ended, known.run.heeded, stall),
+        loop.tried(known.ended),
         known.ended[max(known.ended)].redebated if known.ended else "",
         loop.owed(known.ended, relay) if converges else "",
     ]

@@ -39,6 +39,11 @@ class JudgeCycle:
             found = _by_work(before, after, evidence)
         else:
             found = self._verdict(number, now, before, after, evidence)
+        if found is not None and not WorkTree(self._agent.folder).is_known:
+            # What was done cannot be seen: the same words alone are no more than alike.
+            unseen = (*found.reasons, "there is no git here that could show work")
+            reasons = unseen if found.is_stuck else found.reasons
+            found = msgspec.structs.replace(found, is_equal=False, reasons=reasons)
         topic = convergence.topic(after) if after else ""
         return {
             "relay": standing.path if standing else "",

@@ -8,8 +8,9 @@ The ladder. A cycle that took no step is a rung; one that did leads back to the 
 | 2 | the next cycle is told, once: STALL DETECTED, what was repeated, what was tried |
 | 3 | the loop is paused, and a person is told |
 
-Asked for in the very same words, without a sign of work, it begins on the second rung. A wait for a
-person is paused at once: nobody else can end it. All of it counts from the operator's last word.
+Asked for in the very same words, without a sign of work, it begins on the second rung. A wait in
+which nothing else is done is paused at once: nobody else can end it. All of it counts from the last
+restart, or answer, of a person.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,13 +23,13 @@ from rekindle.documents.relay import Relay
 from rekindle.policy import convergence
 from rekindle.policy.restart import Safe, Stop
 from rekindle.policy.settings import CYCLES_KEPT, SHORT_CYCLE_SECONDS, Stall
-from rekindle.policy.stall.verdict import Kind
+from rekindle.policy.stall.verdict import STUCK, Kind
 
 TOLD_RUNG = 2
 PAUSED_RUNG = 3
 OFF_SWITCH = "(switch this off: `runtime: stall: {key}: false`)"
 _SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
-_FEW = 3
+_FEW, _SOME = 5, 3
 
 
 class Began(msgspec.Struct, frozen=True, order=True):
@@ -65,7 +66,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_stuck(self) -> bool:
         talks = bool(self.owed) and not self.evidence
-        return self.verdict in {Kind.STALLED, Kind.TREADMILL, Kind.UNUSABLE} or talks
+        return self.verdict in {*STUCK, Kind.UNUSABLE} or talks
 
 
 class Answer(msgspec.Struct, frozen=True, order=True):
@@ -122,7 +123,7 @@ def after(
 
 def _pause(known: Mapping[int, Ended], last: Ended, since: int) -> Safe | None:
     off = OFF_SWITCH.format(key="pause")
-    if last.verdict == Kind.WAITING:
+    if last.verdict == Kind.WAITING and not last.evidence:
         return Safe("waiting", f"it waits for somebody: {last.about or last.words} {off}")
     if rung([*_since(known, since), last]) >= PAUSED_RUNG:
         why = last.owed or last.words
@@ -151,12 +152,20 @@ def notice(known: Mapping[int, Ended], since: int, settings: Stall) -> str:
     last = cycles[-1]
     if last.verdict == Kind.PROGRESS:
         return ""  # what it owes its topic is said elsewhere
-    tried = [f"- cycle {one.cycle}: {one.did}" for one in cycles[-_FEW:] if one.did]
     parts = [_SIGNAL, f"Repeated: {last.about}" if last.about else "", f"Why: {last.words}"]
-    if tried:
-        parts += ["Tried, and it led nowhere:", *tried]
     parts.append(OFF_SWITCH.format(key="tell"))
     return "\n".join(part for part in parts if part)
+
+
+def tried(known: Mapping[int, Ended]) -> str:
+    """What the last cycles did that led nowhere, whatever has been said since; empty: they did."""
+    stuck: list[Ended] = []
+    for number in sorted(known, reverse=True):
+        if not known[number].is_stuck:
+            break
+        stuck.insert(0, known[number])
+    lines = [f"- cycle {one.cycle}: {one.did}" for one in stuck[-_FEW:] if one.did]
+    return "\n".join(["Tried, and it led nowhere:", *lines]) if lines else ""
 
 
 def owed(known: Mapping[int, Ended], relay: Relay | None) -> str:
@@ -174,5 +183,5 @@ def _since(known: Mapping[int, Ended], since: int) -> list[Ended]:
 
 def is_hurried(known: Mapping[int, Ended]) -> bool:
     """Whether the last cycles were so short that handing on is most of what they did."""
-    last = [known[number].seconds for number in sorted(known)[-_FEW:]]
-    return len(last) == _FEW and sum(last) / _FEW < SHORT_CYCLE_SECONDS
+    last = [known[number].seconds for number in sorted(known)[-_SOME:]]
+    return len(last) == _SOME and sum(last) / _SOME < SHORT_CYCLE_SECONDS

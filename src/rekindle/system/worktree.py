@@ -30,6 +30,11 @@ class WorkTree:
         wanted = ("--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}")
         return self._look("rev-parse", *wanted).strip()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is anything to be known."""
+        return self._repository is not None
+
     def root(self) -> str:
         """The folder that all names begin from; empty: nobody knows."""
         return self._look("rev-parse", "--show-toplevel").rstrip("\n")

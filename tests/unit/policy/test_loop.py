@@ -77,11 +77,23 @@ def test_it_is_told_once():
 
 
 def test_the_notice_says_what_was_repeated_and_tried_and_how_to_switch_it_off():
-    found = notice(cycle(1, did="read the code"), same(2, did="read it again"))
+    found = notice(cycle(1), same(2))
     assert found.startswith(SIGNAL)
     assert "Repeated: Write the lexer" in found
-    assert "- cycle 1: read the code\n- cycle 2: read it again" in found
     assert "`runtime: stall: tell: false`" in found
+
+
+def test_what_led_nowhere_is_remembered_whatever_the_operator_says():
+    known = {1: cycle(1, did="x"), 2: alike(2, did="read it"), 3: same(3, did="read it again")}
+    told = "Tried, and it led nowhere:\n- cycle 2: read it\n- cycle 3: read it again"
+    assert loop.tried(known) == told
+    assert loop.tried({**known, 4: cycle(4)}) == ""
+
+
+def test_a_wait_beside_which_work_is_done_climbs_the_ladder():
+    worked = [cycle(n, "waiting", evidence="1 commit") for n in (1, 2, 3)]
+    assert after(*worked[:2]) == Next()
+    assert isinstance(after(*worked), Safe)
 
 
 def test_the_operator_s_word_leads_back_to_the_ground():
