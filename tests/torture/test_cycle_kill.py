@@ -108,7 +108,7 @@ def opened(project):
     return FileStore(project, host=host.identify(), settings=Settings(), clock=clock.now)
 
 
-def supervise(project, cycles=CYCLES):
+def supervise(project, cycles=CYCLES, tell=lambda report: None):
     store = opened(project)
     agent = Agent(
         name="trades",
@@ -132,7 +132,7 @@ def supervise(project, cycles=CYCLES):
         interrupted=lambda: 0,
         by_hand=lambda: False,
         goes_on=lambda: False,
-        tell=lambda report: None,
+        tell=tell,
         notify=lambda what, words: None,
     )
     ending = Ending(
