@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 MANIFEST = """\
 version: 1
 agents:
-  parrot: {harness: echo, prompt: PROMPT.md}
+  parrot: {harness: echo, prompt: PROMPT.md, cycles: 1}
 """
 PROGRAM = """\
 #!{python} -I

@@ -44,5 +44,5 @@ def test_the_guide_works_when_it_is_followed(tmp_path):
             said[line] = ended.stdout + ended.stderr
             assert ended.returncode == 0, f"$ {line}\n{said[line]}"
     assert " passed" in said["pytest -q"]
-    assert "cycle 1 is done" in said["rekindle run parrot"]
+    assert "cycle 1 is done" in said["rekindle run --cycles 1 parrot"]
     assert os.access(python.parent / "echo-agent", os.X_OK)
