@@ -57,6 +57,13 @@ def in_a_tool_call(kept: Kept) -> tuple[Hang, int]:
     return resumed, kept.works()
 
 
+def the_supervisor(kept: Kept) -> int:
+    """Its number; what it has just forked, and what is not yet another program, has its words too."""
+    kept.place.wait_for(lambda: len(kept.supervisors()) == 1)
+    (found,) = kept.supervisors()
+    return found
+
+
 def back_in_the_same_session(kept: Kept, resumed: Hang, killed: datetime, ended: str) -> float:
     """Exactly one came back, and finishes; how long it took until it was started."""
     kept.asked(resumed)
@@ -75,7 +82,7 @@ def test_an_agent_that_is_killed_comes_back(kept):
     """Its supervisor starts it again, within 5 s; the watchdog beside it does nothing."""
     daemon = kept.start("daemon")
     resumed, pid = in_a_tool_call(kept)
-    (supervisor,) = kept.supervisors()
+    supervisor = the_supervisor(kept)
     killed = kept.kill(pid)
     took = back_in_the_same_session(kept, resumed, killed, "crash")
     (ended, _) = kept.log("launch.ended")
@@ -92,7 +99,7 @@ def test_a_supervisor_that_is_killed_comes_back(kept, victims):
     """The daemon starts another, within its interval and 2 s, alone or with its agent killed."""
     daemon = kept.start("daemon")
     resumed, pid = in_a_tool_call(kept)
-    (supervisor,) = kept.supervisors()
+    supervisor = the_supervisor(kept)
     killed = kept.kill(supervisor, *([pid] if victims == "both" else []))
     took = back_in_the_same_session(kept, resumed, killed, "lost")
     slow = slowness(kept)
@@ -199,7 +206,7 @@ def test_however_many_start_it_one_supervisor_does(kept):
 
 def replaced(kept: Kept, words: str) -> None:
     """Kill its supervisor, and have the watchdog start another, which says the same."""
-    (supervisor,) = kept.supervisors()
+    supervisor = the_supervisor(kept)
     kept.kill(supervisor)
     said = kept.output().count(words)
     assert "started: its supervisor is gone" in kept("watch", "--once")
