@@ -58,7 +58,7 @@ def in_a_tool_call(kept: Kept) -> tuple[Hang, int]:
 
 
 def the_supervisor(kept: Kept) -> int:
-    """Its number; what it has just forked, and what is not yet another program, has its words too."""
+    """Its number; what it has just forked has its words, until it is another program."""
     kept.place.wait_for(lambda: len(kept.supervisors()) == 1)
     (found,) = kept.supervisors()
     return found
