@@ -51,7 +51,7 @@ class JudgeCycle:
             "words": found.why if found else "",
             "about": found.about if found else "",
             "is_equal": found.is_equal if found else False,
-            "did": one_line((after and after.content(Field.WHAT_WE_DID)) or "", _DID),
+            "did": one_line((after and after.content(Field.WHAT_WE_DID)) or "", _DID).lstrip("-* "),
             "evidence": evidence.work,
             "topic": topic,
             "owed": self._owed(now, topic, before, after, files),
