@@ -113,7 +113,7 @@ class Oracle:
         self.require(self._is_wanted(), "the watchdog starts against somebody's word")
         host, (times, began) = self._host, self._in_vain
         is_early = host.true - began < self._rest() - 0.01
-        self.require(self._clock_set_at > began or not is_early, "it is tried again too soon")
+        self.require(self._clock_set_at >= began or not is_early, "it is tried again too soon")
         self._in_vain = (times + 1, host.true)
 
     def watchdog_looks(self):
