@@ -10,6 +10,7 @@ from rekindle.documents.relay import Relay
 from rekindle.documents.state import OpenLoop
 from rekindle.errors import DocumentError
 from rekindle.policy import loop, loops, trim
+from rekindle.policy.fold import Projection
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.view import View
@@ -48,7 +49,7 @@ def compose_primer(
         loop.notice(known.ended, known.run.heeded, stall),
         loop.tried(known.ended),
         known.ended[max(known.ended)].redebated if known.ended else "",
-        loop.owed(known.ended, relay) if converges else "",
+        _owed(known, relay) if converges else "",
     ]
     answer = known.answer if known.answer.seq > last else None
     return Primer(
@@ -72,6 +73,13 @@ def ledger(opened: Sequence[OpenLoop]) -> str:
         f"- {one.id}: {one.text} (since {one.added}{', stale' if one.stale else ''})"
         for one in opened
     )
+
+
+def _owed(known: Projection, relay: Relay | None) -> str:
+    # Only who is held to it pays for the words of options and choices.
+    from rekindle.policy import convergence  # noqa: PLC0415
+
+    return convergence.notice(known.ended, relay)
 
 
 def _relay(store: FileStore, agent: str) -> Relay | None:

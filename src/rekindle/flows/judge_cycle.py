@@ -129,8 +129,8 @@ class JudgeCycle:
         """What the stage of its topic asked for and it did not have; empty: nothing."""
         if not self._agent.converges or after is None:
             return ""
-        cycles = 1 + sum(one.topic == topic for one in now.ended.values())
-        held = convergence.held(convergence.stage(cycles), after, files, before)
+        stage = convergence.stage_after(now.ended, topic)
+        held = convergence.held(stage, after, files, before)
         return "" if held.ok else held.words
 
 

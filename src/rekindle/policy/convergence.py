@@ -10,7 +10,7 @@ whoever counts them does it from the log.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import assert_never
 
@@ -21,6 +21,7 @@ from rekindle.documents import relay as relays
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.policy import deliberation
+from rekindle.policy.loop import Ended
 from rekindle.policy.settings import CONVERGENCE_OPTIONS, HEADLINE_CHARACTERS
 
 _BESIDE = re.compile(r"current phase[*_` ]*[:：—–-]\s*(\S.*)$", re.IGNORECASE)
@@ -101,6 +102,18 @@ def stage(cycles_on_topic: int) -> Stage:
     """What is owed by the so-manieth cycle on a topic, counted from 1."""
     every = list(Stage)
     return every[min(max(cycles_on_topic, 1), len(every)) - 1]
+
+
+def stage_after(ended: Mapping[int, Ended], topic: str) -> Stage:
+    """What is owed by the next cycle on a topic, after those that have ended."""
+    return stage(1 + sum(one.topic == topic for one in ended.values()))
+
+
+def notice(ended: Mapping[int, Ended], relay: Relay | None) -> str:
+    """What the next cycle owes its topic, and what the last one has left out."""
+    last = ended[max(ended)].owed if ended else ""
+    missed = f"The last cycle {last}.\n" if last else ""
+    return missed + owed(stage_after(ended, topic(relay) if relay else ""))
 
 
 def owed(stage: Stage) -> str:

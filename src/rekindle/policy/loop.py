@@ -19,8 +19,6 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents import event as events
-from rekindle.documents.relay import Relay
-from rekindle.policy import convergence
 from rekindle.policy.restart import Safe, Stop
 from rekindle.policy.settings import CYCLES_KEPT, SHORT_CYCLE_SECONDS, Stall
 from rekindle.policy.stall.verdict import STUCK, Kind
@@ -166,15 +164,6 @@ def tried(known: Mapping[int, Ended]) -> str:
         stuck.insert(0, known[number])
     lines = [f"- cycle {one.cycle}: {one.did}" for one in stuck[-_FEW:] if one.did]
     return "\n".join(["Tried, and it led nowhere:", *lines]) if lines else ""
-
-
-def owed(known: Mapping[int, Ended], relay: Relay | None) -> str:
-    """What the next cycle owes its topic, and what the last one has left out."""
-    topic = convergence.topic(relay) if relay else ""
-    cycles = 1 + sum(one.topic == topic for one in known.values())
-    last = known[max(known)].owed if known else ""
-    missed = f"The last cycle {last}.\n" if last else ""
-    return missed + convergence.owed(convergence.stage(cycles))
 
 
 def _since(known: Mapping[int, Ended], since: int) -> list[Ended]:
