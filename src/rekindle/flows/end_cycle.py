@@ -65,14 +65,7 @@ class EndCycle:
             how = self._committed(writer) or self._by_the_agent(writer)
         how = how or self._by_us(number, before)
         now = self._store.read(self._agent.name).committed
-        return events.CycleEnded(
-            ts=self._world.clock(),
-            cycle=number,
-            how=how,
-            until=self._ending.until(),
-            seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
-            **self._judge.facts(number, now, how),
-        )
+        return self._judge.ended(number, now, how=how, until=self._ending.until())
 
     def _committed(self, writer: Writer) -> str:
         """How this cycle's relay came about, if a supervisor that is gone has committed it."""

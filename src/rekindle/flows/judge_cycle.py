@@ -1,11 +1,11 @@
 """What a cycle came to: its relay held against the one before, and against what was done."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from rekindle.documents import relay as relays
+from rekindle.documents.event import CycleEnded
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.flows.world import Agent, World
@@ -24,11 +24,11 @@ _NUMBERS = {2: "two", 3: "three", 4: "four"}
 
 class JudgeCycle:
     def __init__(self, agent: Agent, world: World) -> None:
-        self._agent, self._store = agent, world.store
+        self._agent, self._world = agent, world
         self._root = Path(WorkTree(agent.folder).root() or agent.folder)
 
-    def facts(self, number: int, now: Projection, how: str) -> dict[str, Any]:
-        """What the end of a cycle says of it; `how` its relay came about."""
+    def ended(self, number: int, now: Projection, *, how: str, until: str) -> CycleEnded:
+        """The event that ends a cycle: `how` its relay came about, and what `until:` says."""
         standing = now.documents.get("relay")
         before, after = self._relay(now.began.relay), self._relay(standing.path if standing else "")
         files, evidence = self._work(now)
@@ -45,21 +45,26 @@ class JudgeCycle:
             reasons = unseen if found.is_stuck else found.reasons
             found = msgspec.structs.replace(found, is_equal=False, reasons=reasons)
         topic = convergence.topic(after) if after else ""
-        return {
-            "relay": standing.path if standing else "",
-            "verdict": found.verdict if found else "",
-            "words": found.why if found else "",
-            "about": found.about if found else "",
-            "is_equal": found.is_equal if found else False,
-            "did": one_line((after and after.content(Field.WHAT_WE_DID)) or "", _DID).lstrip("-* "),
-            "evidence": evidence.work,
-            "topic": topic,
-            "owed": self._owed(now, topic, before, after, files),
-            "redebated": "\n".join(one.words for one in changed.redebated),
-        }
+        return CycleEnded(
+            ts=self._world.clock(),
+            cycle=number,
+            how=how,
+            relay=standing.path if standing else "",
+            verdict=found.verdict if found else "",
+            words=found.why if found else "",
+            about=found.about if found else "",
+            is_equal=found.is_equal if found else False,
+            did=one_line((after and after.content(Field.WHAT_WE_DID)) or "", _DID).lstrip("-* "),
+            evidence=evidence.work,
+            topic=topic,
+            owed=self._owed(now, topic, before, after, files),
+            redebated="\n".join(one.words for one in changed.redebated),
+            until=until,
+            seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
+        )
 
     def _relay(self, path: str) -> Relay | None:
-        data = self._store.archived(self._agent.name, path) if path else None
+        data = self._world.store.archived(self._agent.name, path) if path else None
         return relays.parse(data.decode("utf-8", "replace")) if data else None
 
     def _work(self, now: Projection) -> tuple[list[str], Evidence]:

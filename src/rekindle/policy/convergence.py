@@ -18,10 +18,10 @@ import msgspec
 
 from rekindle.documents import outline
 from rekindle.documents import relay as relays
+from rekindle.documents.event import CycleEnded
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.policy import deliberation
-from rekindle.policy.loop import Ended
 from rekindle.policy.settings import CONVERGENCE_OPTIONS, HEADLINE_CHARACTERS
 
 _BESIDE = re.compile(r"current phase[*_` ]*[:：—–-]\s*(\S.*)$", re.IGNORECASE)
@@ -104,12 +104,12 @@ def stage(cycles_on_topic: int) -> Stage:
     return every[min(max(cycles_on_topic, 1), len(every)) - 1]
 
 
-def stage_after(ended: Mapping[int, Ended], topic: str) -> Stage:
+def stage_after(ended: Mapping[int, CycleEnded], topic: str) -> Stage:
     """What is owed by the next cycle on a topic, after those that have ended."""
     return stage(1 + sum(one.topic == topic for one in ended.values()))
 
 
-def notice(ended: Mapping[int, Ended], relay: Relay | None) -> str:
+def notice(ended: Mapping[int, CycleEnded], relay: Relay | None) -> str:
     """What the next cycle owes its topic, and what the last one has left out."""
     last = ended[max(ended)].owed if ended else ""
     missed = f"The last cycle {last}.\n" if last else ""

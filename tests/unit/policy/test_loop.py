@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rekindle.documents import event as events
 from rekindle.policy import fold, loop
 from rekindle.policy.fold import Projection
-from rekindle.policy.loop import Ended, Next
+from rekindle.policy.loop import Next
 from rekindle.policy.restart import Safe, Stop
 from rekindle.policy.settings import CYCLES_KEPT, Stall
 
@@ -19,7 +19,7 @@ SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must cha
 
 def cycle(number, verdict="progress", **more):
     facts = {"about": "Write the lexer", "words": "the same ask again", **more}
-    return Ended(seq=number * 10, cycle=number, ts=NOW, verdict=verdict, **facts)
+    return events.CycleEnded(seq=number * 10, cycle=number, ts=NOW, verdict=verdict, **facts)
 
 
 def same(number, **more):
