@@ -105,9 +105,9 @@ def _run(store: FileStore, name: str, found: Projection) -> dict[str, Any] | Non
 
 
 def _last_cycle(found: Projection) -> dict[str, Any] | None:
-    if not found.ended:
+    last = found.last_ended
+    if last is None:
         return None
-    last = found.ended[max(found.ended)]
     return {"cycle": last.cycle, "how": last.how, "verdict": last.verdict, "why": last.words}
 
 

@@ -157,9 +157,9 @@ class EndCycle:
         kept = relays.parse(old) if old else relays.compose({Field.NEXT_ACTION: _GO_ON})
         items = summarize("relay", turns, known).sections[Field.WHAT_WE_DID]
         kept = kept.with_content(Field.WHAT_WE_DID, f"{summary.bullets(items)}\n\n")
-        if before.answer.seq > (before.ended[max(before.ended)].seq if before.ended else 0):
+        if answer := before.answer_since:
             # Nobody has written down what follows from it: it must not be asked for again.
-            told = primer.answered(before.answer.asked, before.answer.text)
+            told = primer.answered(answer.asked, answer.text)
             kept = kept.with_content(Field.NEXT_ACTION, f"{told}\nGo on with that.\n\n")
         return kept
 

@@ -109,10 +109,9 @@ def stage_after(ended: Mapping[int, CycleEnded], topic: str) -> Stage:
     return stage(1 + sum(one.topic == topic for one in ended.values()))
 
 
-def notice(ended: Mapping[int, CycleEnded], relay: Relay | None) -> str:
+def notice(ended: Mapping[int, CycleEnded], last: CycleEnded | None, relay: Relay | None) -> str:
     """What the next cycle owes its topic, and what the last one has left out."""
-    last = ended[max(ended)].owed if ended else ""
-    missed = f"The last cycle {last}.\n" if last else ""
+    missed = f"The last cycle {last.owed}.\n" if last and last.owed else ""
     return missed + owed(stage_after(ended, topic(relay) if relay else ""))
 
 

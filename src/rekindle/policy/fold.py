@@ -103,6 +103,17 @@ class Projection(msgspec.Struct, frozen=True):
         """The cycle that was begun, or that comes next."""
         return self.cycle if self.is_cycle_open else self.cycle + 1
 
+    @property
+    def last_ended(self) -> CycleEnded | None:
+        """The last cycle that ended; None: none has."""
+        return self.ended[max(self.ended)] if self.ended else None
+
+    @property
+    def answer_since(self) -> Answer | None:
+        """What a person has answered since then: no cycle that is over has heeded it."""
+        last = self.last_ended
+        return self.answer if self.answer.seq > (last.seq if last else 0) else None
+
 
 def fold(before: Projection, happened: Iterable[AnyEvent | Unrecognised]) -> Projection:
     now = _Working(before)
