@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from rekindle.documents import shape
-from rekindle.documents.manifest import Manifest
+from rekindle.documents.manifest import Agent, Manifest
 from rekindle.documents.shape import Duration
 from rekindle.documents.yamltext import Marked, Path
 from rekindle.errors import NotFoundError
@@ -133,6 +133,11 @@ class AgentDefaults(msgspec.Struct, frozen=True):
     convergence: Annotated[
         bool, _doc("on: hold the agent to brainstorm, decide, ship, by evidence.")
     ] = False
+
+
+def cycles_of(agent: Agent) -> int:
+    """How many cycles a run of an agent has; 0: any number."""
+    return AgentDefaults().cycles if agent.cycles is None else agent.cycles
 
 
 class Settings(msgspec.Struct, frozen=True):
