@@ -25,13 +25,13 @@ _NUMBERS = {2: "two", 3: "three", 4: "four"}
 class JudgeCycle:
     def __init__(self, agent: Agent, world: World) -> None:
         self._agent, self._world = agent, world
-        self._root = Path(WorkTree(agent.folder).root() or agent.folder)
 
     def ended(self, number: int, now: Projection, *, how: str, until: str) -> CycleEnded:
         """The event that ends a cycle: `how` its relay came about, and what `until:` says."""
         standing = now.documents.get("relay")
         before, after = self._relay(now.began.relay), self._relay(standing.path if standing else "")
-        files, evidence = self._work(now)
+        tree = WorkTree(self._agent.folder)
+        files, evidence = self._work(now, tree)
         changed = decisions.compare(before or _NONE, after or _NONE)
         evidence = msgspec.structs.replace(evidence, decisions=len(changed.added))
         if how == "carried":
@@ -39,7 +39,7 @@ class JudgeCycle:
             found = _by_work(before, after, evidence)
         else:
             found = self._verdict(number, now, before, after, evidence)
-        if found is not None and not WorkTree(self._agent.folder).is_known:
+        if found is not None and not tree.is_known:
             # What was done cannot be seen: the same words alone are no more than alike.
             unseen = (*found.reasons, "there is no git here that could show work")
             reasons = unseen if found.is_stuck else found.reasons
@@ -67,10 +67,12 @@ class JudgeCycle:
         data = self._world.store.archived(self._agent.name, path) if path else None
         return relays.parse(data.decode("utf-8", "replace")) if data else None
 
-    def _work(self, now: Projection) -> tuple[list[str], Evidence]:
+    def _work(self, now: Projection, tree: WorkTree) -> tuple[list[str], Evidence]:
         """What was done since the cycle began, beside the relay: the files, and all of it."""
-        began, tree = now.began, WorkTree(self._agent.folder)
-        changed = [path for path in tree.changed() if self._is_newer(path, began.at)]
+        began, changed = now.began, tree.changed()
+        if changed:
+            root = Path(tree.root() or self._agent.folder)
+            changed = tuple(path for path in changed if _is_newer(root / path, began.at))
         committed = tree.committed(began.head) if began.head else ()
         files = list(dict.fromkeys((*changed, *committed)))
         resolved = [
@@ -86,14 +88,6 @@ class JudgeCycle:
             changed_files=len(results),
             resolved_loops=len(resolved),
         )
-
-    def _is_newer(self, path: str, began: float) -> bool:
-        file = self._root / path
-        try:
-            return file.lstat().st_mtime >= began
-        except OSError:
-            # Removed: its folder knows when, at the latest.
-            return file.parent.is_dir() and file.parent.stat().st_mtime >= began
 
     def _verdict(
         self,
@@ -137,6 +131,14 @@ class JudgeCycle:
         stage = convergence.stage_after(now.ended, topic)
         held = convergence.held(stage, after, files, before)
         return "" if held.ok else held.words
+
+
+def _is_newer(file: Path, began: float) -> bool:
+    try:
+        return file.lstat().st_mtime >= began
+    except OSError:
+        # Removed: its folder knows when, at the latest.
+        return file.parent.is_dir() and file.parent.stat().st_mtime >= began
 
 
 def _by_work(before: Relay | None, after: Relay | None, evidence: Evidence) -> Verdict | None:
