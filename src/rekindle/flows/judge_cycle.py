@@ -11,15 +11,13 @@ from rekindle.documents.relay import Field, Relay
 from rekindle.flows.world import Agent, World
 from rekindle.policy import convergence, decisions
 from rekindle.policy.fold import Projection
+from rekindle.policy.settings import STALL_TURNS
 from rekindle.policy.stall.compare import compare
 from rekindle.policy.stall.verdict import Evidence, Kind, Verdict
 from rekindle.system.worktree import WorkTree
 
 _DID = 300
 _NONE = relays.parse("")
-_TURNS = 4
-"""How many directives may take turns and are still seen through."""
-_NUMBERS = {2: "two", 3: "three", 4: "four"}
 
 
 class JudgeCycle:
@@ -29,7 +27,7 @@ class JudgeCycle:
     def ended(self, number: int, now: Projection, *, how: str, until: str) -> CycleEnded:
         """The event that ends a cycle: `how` its relay came about, and what `until:` says."""
         standing = now.documents.get("relay")
-        before, after = self._relay(now.began.relay), self._relay(standing.path if standing else "")
+        before, after = self.relay(now.began.relay), self.relay(standing.path if standing else "")
         tree = WorkTree(self._agent.folder)
         files, evidence = self._work(now, tree)
         changed = decisions.compare(before or _NONE, after or _NONE)
@@ -63,7 +61,8 @@ class JudgeCycle:
             seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
         )
 
-    def _relay(self, path: str) -> Relay | None:
+    def relay(self, path: str) -> Relay | None:
+        """A relay as the archive keeps it; None: it has none there."""
         data = self._world.store.archived(self._agent.name, path) if path else None
         return relays.parse(data.decode("utf-8", "replace")) if data else None
 
@@ -108,12 +107,12 @@ class JudgeCycle:
         if found.verdict != Kind.PROGRESS or evidence.work:
             return found
         # Directives that take turns are a step each time, and lead nowhere.
-        for back in range(2, _TURNS + 1):
+        for back in range(2, STALL_TURNS + 1):
             earlier = now.ended.get(number - back)
-            then = self._relay(earlier.relay) if earlier else None
+            then = self.relay(earlier.relay) if earlier else None
             again = compare(then, after, evidence) if then else None
             if again is not None and again.is_stuck and again.is_equal:
-                words = f"the same as {_NUMBERS[back]} cycles before"
+                words = f"the same as {back} cycles before"
                 return msgspec.structs.replace(again, reasons=(words,))
         return found
 

@@ -149,6 +149,8 @@ SNAPSHOT_EVERY_BYTES = 64 * 1024
 """Log written since the last snapshot that makes a new one: what a start has to read again."""
 LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
+RELAY_BYTES = 8_000_000
+"""The largest file that is read as a relay: it is a page, and a log is none."""
 ADOPT_BYTES = 8_000_000
 """The largest file that is taken over from another loop."""
 ADOPT_DEPTH = 100
@@ -250,6 +252,8 @@ STALL_SWAP_WORDS = 3
 """From so many words on, one that takes another's place makes it another task."""
 STALL_ALARM = 3
 """Pairs of relays in a row, with no step between any two, that make a loop stuck."""
+STALL_TURNS = 4
+"""So many directives may take turns and are still seen through."""
 CONVERGENCE_OPTIONS = 2
 """So many ranked options open a topic."""
 CONVERGENCE_SAME_WINNER = 0.6
@@ -272,6 +276,7 @@ FIXED: dict[str, tuple[Any, str]] = {
         LOCK_WAIT_SECONDS,
         "How long a command waits for the agent's writer before it leaves its record to it.",
     ),
+    "relay.bytes": (RELAY_BYTES, "The largest file that is read as a relay."),
     "adopt.bytes": (ADOPT_BYTES, "The largest file that is taken over from another loop."),
     "adopt.depth": (ADOPT_DEPTH, "How deeply fields that we do not know may be nested there."),
     "audit.call_seconds": (
@@ -393,6 +398,7 @@ FIXED: dict[str, tuple[Any, str]] = {
         STALL_ALARM,
         "Pairs of relays in a row, with no step between any two, that make a loop stuck.",
     ),
+    "stall.turns": (STALL_TURNS, "So many directives may take turns and are still seen through."),
     "convergence.options": (CONVERGENCE_OPTIONS, "So many ranked options open a topic."),
     "convergence.same_winner": (
         CONVERGENCE_SAME_WINNER,
