@@ -149,6 +149,7 @@ class EndCycle:
             tokens=made.tokens,
             run_usd=spent.usd + made.usd,
             run_tokens=spent.tokens + made.tokens,
+            unpriced=spent.unpriced,
         )
 
     def _carried(self, before: Projection, turns: list[Turn], known: Known) -> Relay:
