@@ -25,7 +25,7 @@ from rekindle.policy.stall.verdict import STUCK, Kind
 
 TOLD_RUNG = 2
 PAUSED_RUNG = 3
-OFF_SWITCH = "(switch this off: `runtime: stall: {key}: false`)"
+OFF_SWITCH = "`runtime: stall: {key}: false` switches this off"
 _SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
 _FEW, _SOME = 5, 3
 
@@ -97,10 +97,10 @@ def after(
 def _pause(known: Mapping[int, CycleEnded], last: CycleEnded, since: int) -> Safe | None:
     off = OFF_SWITCH.format(key="pause")
     if last.verdict == Kind.WAITING and not last.evidence:
-        return Safe("waiting", f"it waits for somebody: {last.about or last.words} {off}")
+        return Safe("waiting", f"it waits for somebody: {last.about or last.words}; {off}")
     if rung([*_since(known, since), last]) >= PAUSED_RUNG:
-        why = last.owed or last.words
-        return Safe("stalled", f"cycle after cycle without a step: {last.about} ({why}) {off}")
+        why = "; ".join(filter(None, (last.about, last.owed or last.words, off)))
+        return Safe("stalled", f"cycle after cycle without a step: {why}")
     return None
 
 

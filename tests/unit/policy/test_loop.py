@@ -90,6 +90,17 @@ def test_what_led_nowhere_is_remembered_whatever_the_operator_says():
     assert loop.tried({**known, 4: cycle(4)}) == ""
 
 
+def test_a_pause_says_what_and_why_and_how_to_switch_it_off_and_has_no_brackets():
+    """Whoever shows it puts it into brackets."""
+    off = "`runtime: stall: pause: false` switches this off"
+    assert after(same(1), same(2)).words == (
+        f"cycle after cycle without a step: Write the lexer; the same ask again; {off}"
+    )
+    unusable = [cycle(n, "unusable", about="", words="no directive") for n in (1, 2, 3)]
+    assert after(*unusable).words == f"cycle after cycle without a step: no directive; {off}"
+    assert after(cycle(1, "waiting", about="Ann")).words == f"it waits for somebody: Ann; {off}"
+
+
 def test_a_wait_beside_which_work_is_done_climbs_the_ladder():
     worked = [cycle(n, "waiting", evidence="1 commit") for n in (1, 2, 3)]
     assert after(*worked[:2]) == Next()
