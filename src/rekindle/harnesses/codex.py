@@ -14,6 +14,10 @@ So whatever `codex` is found is run. What it cannot do:
 - Without a network it waits for ever, and says so only at first: its silence is noticed.
 - It goes on without a word with what is left of a rollout: whether the last prompt is still in it
   is looked at before.
+- Two tools are offered with every question: to ask the user, who is not there, and to patch files,
+  which the sandbox refuses. A person's MCP servers are started, and their tools found by a search;
+  a call is refused, unless the person has approved the tool, or it calls itself one that reads.
+  What AGENTS.md beside its settings says goes along.
 """
 
 import hashlib

@@ -1,10 +1,4 @@
-"""Codex, asked once.
-
-Two tools are offered with every question: to ask the user, who is not there, and to patch files,
-which the sandbox refuses. A person's MCP servers are started, and their tools found by a search;
-a call is refused, unless the person has approved the tool, or it calls itself one that reads.
-What AGENTS.md beside its settings says goes along.
-"""
+"""Codex, asked once; what it cannot be kept from then stands with the rest in `codex`."""
 
 from collections.abc import Iterable
 
