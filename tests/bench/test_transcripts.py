@@ -17,10 +17,8 @@ MEGABYTE = 1024 * 1024
 IN_CI = 300 * MEGABYTE
 WHOLE = 5 * 1024 * MEGABYTE
 MOST_MEMORY = 150 * MEGABYTE
-READ = """
+PEAK = """
 import resource, sys, time
-from rekindle.flows.read_transcript import ReadTranscript
-from rekindle.harnesses import claude_code
 def peak():
     # Of this program alone: what rusage tells has the peak of who started it in it.
     try:
@@ -28,6 +26,10 @@ def peak():
         return int(status.split("VmHWM:")[1].split()[0])
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+"""
+READ = f"""{PEAK}
+from rekindle.flows.read_transcript import ReadTranscript
+from rekindle.harnesses import claude_code
 start = time.perf_counter()
 reading = ReadTranscript(sys.argv[1], claude_code)
 turns = sum(1 for _ in reading.finished()) + sum(1 for _ in reading.rest())
@@ -190,16 +192,8 @@ def test_no_shape_costs_more_than_its_bytes(tmp_path, shape):
     assert seconds < 12 * loads + 0.2
 
 
-SUMMARIZE = """
-import resource, sys, time
+SUMMARIZE = f"""{PEAK}
 from rekindle.cli.main import run
-def peak():
-    # Of this program alone: what rusage tells has the peak of who started it in it.
-    try:
-        status = open("/proc/self/status").read()
-        return int(status.split("VmHWM:")[1].split()[0])
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.perf_counter()
 code = run(["summarize", sys.argv[1], "--as", "checkpoint", *sys.argv[2:]])
 print(code, time.perf_counter() - start, peak(), file=sys.stderr)

@@ -24,11 +24,10 @@ from rekindle.documents.relay import Field, Relay
 from rekindle.errors import CheckFailedError, NotFoundError, UsageError, storing
 from rekindle.policy.check import Checked, check
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.settings import Settings
+from rekindle.policy.settings import RELAY_BYTES, Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
 
-_LARGEST = 8_000_000
 _REVISION = re.compile(r"[0-9]{1,18}|[0-9A-Fa-f]{4,64}")
 _SHORTEST_ID = 4
 _ID_CHARACTERS = 10
@@ -237,10 +236,10 @@ def _current(store: FileStore, name: str) -> str | None:
 def _read(file: str, redaction: Redaction) -> tuple[Relay, int]:
     """A relay as it would be kept, and how many secrets went from it."""
     with storing(file), click.open_file(file, "rb") as source:
-        data = source.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
+        data = source.read(RELAY_BYTES + 1)
+    if len(data) > RELAY_BYTES:
         raise UsageError(
-            f"{file} is larger than {_LARGEST:,} bytes", hint="a relay is a page, not a log"
+            f"{file} is larger than {RELAY_BYTES:,} bytes", hint="a relay is a page, not a log"
         )
     cleaned = redaction.data(data)
     return documents.parse(cleaned), redaction.count(data, cleaned)

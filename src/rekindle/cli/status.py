@@ -89,6 +89,7 @@ def _run(store: FileStore, name: str, found: Projection) -> dict[str, Any] | Non
         "supervised": store.is_supervised(name),
         "desired": run.desired or None,
         "over": run.ended.why if run.is_over else None,
+        "over_words": run.ended.words if run.is_over else None,
         "safe_mode": {"why": run.safe.why, "words": run.safe.words} if run.is_safe else None,
         "waits": {"why": waits.why, "until": waits.until} if waits else None,
         "spent": {"usd": spent.usd, "tokens": spent.tokens, "unpriced": spent.unpriced},
@@ -105,9 +106,9 @@ def _run(store: FileStore, name: str, found: Projection) -> dict[str, Any] | Non
 
 
 def _last_cycle(found: Projection) -> dict[str, Any] | None:
-    if not found.ended:
+    last = found.last_ended
+    if last is None:
         return None
-    last = found.ended[max(found.ended)]
     return {"cycle": last.cycle, "how": last.how, "verdict": last.verdict, "why": last.words}
 
 
@@ -138,10 +139,8 @@ def _cycle(name: str, run: dict[str, Any], now: datetime) -> str:
     if run["safe_mode"]:
         where = "" if run["supervised"] else "; nobody keeps it"
         words = run["safe_mode"]["words"] or run["safe_mode"]["why"]
-        goes_on = (
-            f"answer {name} TEXT" if run["safe_mode"]["why"] == "waiting" else f"restart {name}"
-        )
-        return f"{run['cycle']}, in safe mode ({words}): `rekindle {goes_on}` goes on{where}"
+        goes_on = _goes_on(name, run["safe_mode"]["why"])
+        return f"{run['cycle']}, in safe mode ({words}): {goes_on}{where}"
     if run["supervised"] and run["waits"]:
         until = f"{run['waits']['until'].astimezone():%Y-%m-%d %H:%M}"
         return f"{run['cycle']}, waits until {until} ({run['waits']['why']})"
@@ -151,6 +150,9 @@ def _cycle(name: str, run: dict[str, Any], now: datetime) -> str:
 
 
 def _ended(name: str, run: dict[str, Any]) -> str:
+    if run["cycle_done"] and run["over"] in {"waiting", "stalled", "cycles"}:
+        words = run["over_words"] or run["over"]
+        return f"was the last of its run ({words}): {_goes_on(name, run['over'])}"
     if run["cycle_done"]:
         return "is done"
     if run["over"] == "budget":
@@ -159,6 +161,17 @@ def _ended(name: str, run: dict[str, Any]) -> str:
         return f"was stopped by you: `rekindle run {name}` goes on with it"
     how = run["exit"] or "its supervisor is gone"
     return f"was stopped ({how}): `rekindle run {name}` goes on with it"
+
+
+def _goes_on(name: str, why: str) -> str:
+    """The command that goes on, after what keeps an agent from it."""
+    match why:
+        case "waiting":
+            return f"`rekindle answer {name} TEXT` goes on"
+        case "cycles":
+            return f"`rekindle run {name}` has as many again"
+        case _:
+            return f"`rekindle restart {name}` goes on"
 
 
 def _spent(run: dict[str, Any], budget: dict[str, Any] | None, now: datetime) -> str:

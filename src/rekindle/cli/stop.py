@@ -101,7 +101,7 @@ def answer(agent: str, text: tuple[str, ...], as_json: bool) -> None:
 
 
 def _waited_for(found: Projection) -> str:
-    last = found.ended[max(found.ended)] if found.ended else None
+    last = found.last_ended
     return last.about if last is not None and last.verdict == "waiting" else ""
 
 

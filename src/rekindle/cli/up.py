@@ -11,7 +11,7 @@ from rekindle.errors import AgentError, RekindleError
 from rekindle.policy import run as policy
 from rekindle.policy import sessions
 from rekindle.policy.fold import Projection
-from rekindle.policy.settings import AgentDefaults
+from rekindle.policy.settings import cycles_of
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
 from rekindle.wiring import watch
@@ -47,11 +47,6 @@ def up(agents: tuple[str, ...], tmux: bool, as_json: bool) -> None:
         raise AgentError("not every agent was started", hint="`rekindle run NAME` shows why")
 
 
-def _cycles(project: Project, name: str) -> int:
-    own = project.manifest.agents[name].cycles
-    return AgentDefaults().cycles if own is None else own
-
-
 def _up(project: Project, store: FileStore, name: str, *, tmux: bool) -> dict[str, str]:
     row = {"agent": name, "state": "is running already", "error": ""}
     try:
@@ -67,9 +62,8 @@ def _up(project: Project, store: FileStore, name: str, *, tmux: bool) -> dict[st
         # Noted before that: a watchdog that looks in between would start another.
         seen = store.read(name)
         watch.note_start(store, name, seen.committed.seq + len(seen.pending) + 1)
-        store.submit(
-            name, policy.say(seen.projection.run, "running", clock.now(), _cycles(project, name))
-        )
+        cycles = cycles_of(project.manifest.agents[name])
+        store.submit(name, policy.say(seen.projection.run, "running", clock.now(), cycles))
         before = store.read(name).committed.seq
         if tmux:
             watch.start_in_tmux(project, name)

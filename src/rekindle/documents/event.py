@@ -270,6 +270,8 @@ class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     run_usd: float | None = None
     run_tokens: int | None = None
     """What the run has spent with it; nothing, where somebody has asked for it by hand."""
+    unpriced: int = 0
+    """Launches of the run whose cost is not known."""
 
 
 class SpendNoted(Event, frozen=True, kw_only=True, tag="spend.noted"):

@@ -10,6 +10,7 @@ from rekindle.documents.relay import Relay
 from rekindle.documents.state import OpenLoop
 from rekindle.errors import DocumentError
 from rekindle.policy import loop, loops, trim
+from rekindle.policy.fold import Projection
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.view import View
@@ -43,14 +44,13 @@ def compose_primer(
         doing = (relay.next_action if relay else None) or asked or task or "not known"
         recovery = Recovery(doing.strip(), len(opened))
     known, stall = seen.committed, settings.runtime.stall
-    last = known.ended[max(known.ended)].seq if known.ended else 0
+    last, answer = known.last_ended, known.answer_since
     notices = [
         loop.notice(known.ended, known.run.heeded, stall),
         loop.tried(known.ended),
-        known.ended[max(known.ended)].redebated if known.ended else "",
-        loop.owed(known.ended, relay) if converges else "",
+        last.redebated if last else "",
+        _owed(known, relay) if converges else "",
     ]
-    answer = known.answer if known.answer.seq > last else None
     return Primer(
         recovery=recovery,
         stall="\n\n".join(filter(None, notices)),
@@ -72,6 +72,13 @@ def ledger(opened: Sequence[OpenLoop]) -> str:
         f"- {one.id}: {one.text} (since {one.added}{', stale' if one.stale else ''})"
         for one in opened
     )
+
+
+def _owed(known: Projection, relay: Relay | None) -> str:
+    # Only who is held to it pays for the words of options and choices.
+    from rekindle.policy import convergence  # noqa: PLC0415
+
+    return convergence.notice(known.ended, known.last_ended, relay)
 
 
 def _relay(store: FileStore, agent: str) -> Relay | None:

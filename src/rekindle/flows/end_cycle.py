@@ -26,8 +26,8 @@ from rekindle.flows.judge_cycle import JudgeCycle
 from rekindle.flows.summarize import Made, Summarize, document
 from rekindle.flows.world import Agent, Trouble, World
 from rekindle.policy import sessions
-from rekindle.policy.fold import Projection, Standing
-from rekindle.policy.settings import STOP_SECONDS
+from rekindle.policy.fold import Projection
+from rekindle.policy.settings import RELAY_BYTES, STOP_SECONDS
 from rekindle.stores.files.transcripts import TranscriptArchive
 from rekindle.stores.files.writer import Writer
 from rekindle.summarizers.mechanical import Known, summarize
@@ -35,7 +35,6 @@ from rekindle.system import disk
 
 HOW = {"agent": "draft", "summary": "summary", "carried": "carried"}
 """Who has committed the relay of a cycle, and what it is then called."""
-_LARGEST = 8_000_000
 _GO_ON = "Go on with the task."
 
 
@@ -65,14 +64,7 @@ class EndCycle:
             how = self._committed(writer) or self._by_the_agent(writer)
         how = how or self._by_us(number, before)
         now = self._store.read(self._agent.name).committed
-        return events.CycleEnded(
-            ts=self._world.clock(),
-            cycle=number,
-            how=how,
-            until=self._ending.until(),
-            seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
-            **self._judge.facts(number, now, how),
-        )
+        return self._judge.ended(number, now, how=how, until=self._ending.until())
 
     def _committed(self, writer: Writer) -> str:
         """How this cycle's relay came about, if a supervisor that is gone has committed it."""
@@ -90,7 +82,7 @@ class EndCycle:
                 found = relays.parse(draft)
                 if standing and is_new and standing.is_said:
                     # A person has said meanwhile what comes next: the agent could not know.
-                    found = _with_directive(found, self._relay(standing))
+                    found = _with_directive(found, self._judge.relay(standing.path))
                 writer.commit_relay(found, by="agent")
             except (DocumentError, CheckFailedError) as error:
                 self._reject(writer, path, str(error))
@@ -102,8 +94,8 @@ class EndCycle:
     def _draft(self, writer: Writer, path: Path) -> bytes | None:
         """What stands there; a folder, a link, a pipe, or what is far too large, is moved aside."""
         try:
-            size = path.lstat().st_size
-            if stat.S_ISREG(path.lstat().st_mode) and size <= _LARGEST:
+            found = path.lstat()
+            if stat.S_ISREG(found.st_mode) and found.st_size <= RELAY_BYTES:
                 return disk.read(path)
         except FileNotFoundError:
             return None
@@ -127,7 +119,7 @@ class EndCycle:
             found, by = self._carried(before, turns, known), "carried"
         with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
-            if made is not None and made.words + made.how != "mechanical":
+            if made is not None and made.was_asked:
                 writer.append(self._noted(made, len(turns), writer.projection))
             try:
                 writer.commit_relay(found, by=by)
@@ -157,16 +149,18 @@ class EndCycle:
             tokens=made.tokens,
             run_usd=spent.usd + made.usd,
             run_tokens=spent.tokens + made.tokens,
+            unpriced=spent.unpriced,
         )
 
     def _carried(self, before: Projection, turns: list[Turn], known: Known) -> Relay:
-        old = self._relay(before.documents.get("relay"))
-        kept = relays.parse(old) if old else relays.compose({Field.NEXT_ACTION: _GO_ON})
+        standing = before.documents.get("relay")
+        old = self._judge.relay(standing.path) if standing else None
+        kept = old or relays.compose({Field.NEXT_ACTION: _GO_ON})
         items = summarize("relay", turns, known).sections[Field.WHAT_WE_DID]
         kept = kept.with_content(Field.WHAT_WE_DID, f"{summary.bullets(items)}\n\n")
-        if before.answer.seq > (before.ended[max(before.ended)].seq if before.ended else 0):
+        if answer := before.answer_since:
             # Nobody has written down what follows from it: it must not be asked for again.
-            told = primer.answered(before.answer.asked, before.answer.text)
+            told = primer.answered(answer.asked, answer.text)
             kept = kept.with_content(Field.NEXT_ACTION, f"{told}\nGo on with that.\n\n")
         return kept
 
@@ -183,11 +177,7 @@ class EndCycle:
             self._world.tell(Trouble(str(error)))  # what stands before the damage is told
         return [msgspec.structs.replace(turn, number=place) for place, turn in enumerate(told, 1)]
 
-    def _relay(self, standing: Standing | None) -> str:
-        data = self._store.archived(self._agent.name, standing.path) if standing else None
-        return data.decode("utf-8", "replace") if data else ""
 
-
-def _with_directive(draft: Relay, said: str) -> Relay:
-    directive = relays.parse(said).next_action
+def _with_directive(draft: Relay, said: Relay | None) -> Relay:
+    directive = said.next_action if said else None
     return draft.with_content(Field.NEXT_ACTION, f"{directive}\n\n") if directive else draft

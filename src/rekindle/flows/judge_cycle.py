@@ -1,37 +1,35 @@
 """What a cycle came to: its relay held against the one before, and against what was done."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from rekindle.documents import relay as relays
+from rekindle.documents.event import CycleEnded
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.flows.world import Agent, World
 from rekindle.policy import convergence, decisions
 from rekindle.policy.fold import Projection
+from rekindle.policy.settings import STALL_TURNS
 from rekindle.policy.stall.compare import compare
 from rekindle.policy.stall.verdict import Evidence, Kind, Verdict
 from rekindle.system.worktree import WorkTree
 
 _DID = 300
 _NONE = relays.parse("")
-_TURNS = 4
-"""How many directives may take turns and are still seen through."""
-_NUMBERS = {2: "two", 3: "three", 4: "four"}
 
 
 class JudgeCycle:
     def __init__(self, agent: Agent, world: World) -> None:
-        self._agent, self._store = agent, world.store
-        self._root = Path(WorkTree(agent.folder).root() or agent.folder)
+        self._agent, self._world = agent, world
 
-    def facts(self, number: int, now: Projection, how: str) -> dict[str, Any]:
-        """What the end of a cycle says of it; `how` its relay came about."""
+    def ended(self, number: int, now: Projection, *, how: str, until: str) -> CycleEnded:
+        """The event that ends a cycle: `how` its relay came about, and what `until:` says."""
         standing = now.documents.get("relay")
-        before, after = self._relay(now.began.relay), self._relay(standing.path if standing else "")
-        files, evidence = self._work(now)
+        before, after = self.relay(now.began.relay), self.relay(standing.path if standing else "")
+        tree = WorkTree(self._agent.folder)
+        files, evidence = self._work(now, tree)
         changed = decisions.compare(before or _NONE, after or _NONE)
         evidence = msgspec.structs.replace(evidence, decisions=len(changed.added))
         if how == "carried":
@@ -39,33 +37,41 @@ class JudgeCycle:
             found = _by_work(before, after, evidence)
         else:
             found = self._verdict(number, now, before, after, evidence)
-        if found is not None and not WorkTree(self._agent.folder).is_known:
+        if found is not None and not tree.is_known:
             # What was done cannot be seen: the same words alone are no more than alike.
             unseen = (*found.reasons, "there is no git here that could show work")
             reasons = unseen if found.is_stuck else found.reasons
             found = msgspec.structs.replace(found, is_equal=False, reasons=reasons)
         topic = convergence.topic(after) if after else ""
-        return {
-            "relay": standing.path if standing else "",
-            "verdict": found.verdict if found else "",
-            "words": found.why if found else "",
-            "about": found.about if found else "",
-            "is_equal": found.is_equal if found else False,
-            "did": one_line((after and after.content(Field.WHAT_WE_DID)) or "", _DID).lstrip("-* "),
-            "evidence": evidence.work,
-            "topic": topic,
-            "owed": self._owed(now, topic, before, after, files),
-            "redebated": "\n".join(one.words for one in changed.redebated),
-        }
+        return CycleEnded(
+            ts=self._world.clock(),
+            cycle=number,
+            how=how,
+            relay=standing.path if standing else "",
+            verdict=found.verdict if found else "",
+            words=found.why if found else "",
+            about=found.about if found else "",
+            is_equal=found.is_equal if found else False,
+            did=one_line((after and after.content(Field.WHAT_WE_DID)) or "", _DID).lstrip("-* "),
+            evidence=evidence.work,
+            topic=topic,
+            owed=self._owed(now, topic, before, after, files),
+            redebated="\n".join(one.words for one in changed.redebated),
+            until=until,
+            seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
+        )
 
-    def _relay(self, path: str) -> Relay | None:
-        data = self._store.archived(self._agent.name, path) if path else None
+    def relay(self, path: str) -> Relay | None:
+        """A relay as the archive keeps it; None: it has none there."""
+        data = self._world.store.archived(self._agent.name, path) if path else None
         return relays.parse(data.decode("utf-8", "replace")) if data else None
 
-    def _work(self, now: Projection) -> tuple[list[str], Evidence]:
+    def _work(self, now: Projection, tree: WorkTree) -> tuple[list[str], Evidence]:
         """What was done since the cycle began, beside the relay: the files, and all of it."""
-        began, tree = now.began, WorkTree(self._agent.folder)
-        changed = [path for path in tree.changed() if self._is_newer(path, began.at)]
+        began, changed = now.began, tree.changed()
+        if changed:
+            root = Path(tree.root() or self._agent.folder)
+            changed = tuple(path for path in changed if _is_newer(root / path, began.at))
         committed = tree.committed(began.head) if began.head else ()
         files = list(dict.fromkeys((*changed, *committed)))
         resolved = [
@@ -81,14 +87,6 @@ class JudgeCycle:
             changed_files=len(results),
             resolved_loops=len(resolved),
         )
-
-    def _is_newer(self, path: str, began: float) -> bool:
-        file = self._root / path
-        try:
-            return file.lstat().st_mtime >= began
-        except OSError:
-            # Removed: its folder knows when, at the latest.
-            return file.parent.is_dir() and file.parent.stat().st_mtime >= began
 
     def _verdict(
         self,
@@ -109,12 +107,12 @@ class JudgeCycle:
         if found.verdict != Kind.PROGRESS or evidence.work:
             return found
         # Directives that take turns are a step each time, and lead nowhere.
-        for back in range(2, _TURNS + 1):
+        for back in range(2, STALL_TURNS + 1):
             earlier = now.ended.get(number - back)
-            then = self._relay(earlier.relay) if earlier else None
+            then = self.relay(earlier.relay) if earlier else None
             again = compare(then, after, evidence) if then else None
             if again is not None and again.is_stuck and again.is_equal:
-                words = f"the same as {_NUMBERS[back]} cycles before"
+                words = f"the same as {back} cycles before"
                 return msgspec.structs.replace(again, reasons=(words,))
         return found
 
@@ -129,9 +127,17 @@ class JudgeCycle:
         """What the stage of its topic asked for and it did not have; empty: nothing."""
         if not self._agent.converges or after is None:
             return ""
-        cycles = 1 + sum(one.topic == topic for one in now.ended.values())
-        held = convergence.held(convergence.stage(cycles), after, files, before)
+        stage = convergence.stage_after(now.ended, topic)
+        held = convergence.held(stage, after, files, before)
         return "" if held.ok else held.words
+
+
+def _is_newer(file: Path, began: float) -> bool:
+    try:
+        return file.lstat().st_mtime >= began
+    except OSError:
+        # Removed: its folder knows when, at the latest.
+        return file.parent.is_dir() and file.parent.stat().st_mtime >= began
 
 
 def _by_work(before: Relay | None, after: Relay | None, evidence: Evidence) -> Verdict | None:

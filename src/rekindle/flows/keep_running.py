@@ -185,7 +185,7 @@ class KeepRunning:
         cap = known.run.cycles.cycles
         then = loop.after(
             known.ended,
-            loop.of(ended),
+            ended,
             since=known.run.heeded,
             done=number - known.run.first,
             cap=self._agent.cycles if cap is None else cap,

@@ -37,6 +37,11 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
     """What asking has cost, whether or not the answer could be used."""
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether a model was asked for it: it has made it, or there is a reason why not."""
+        return self.how == "headless" or bool(self.words)
+
 
 class Summarize:
     def __init__(

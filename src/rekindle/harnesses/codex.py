@@ -30,28 +30,17 @@ from typing import Any
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles, Hooks, Installation, Muted, read_command
-from rekindle.documents.launch import (
-    Called,
-    Capabilities,
-    Command,
-    Finished,
-    Opened,
-    Retried,
-    Returned,
-    Said,
-    Seen,
-    Start,
-    Usage,
-    Used,
-)
+from rekindle.documents.launch import Capabilities, Command, Start, Usage, Used
 from rekindle.documents.manifest import Permissions
-from rekindle.documents.question import Answer, Question
 from rekindle.documents.transcript import Asides
-from rekindle.errors import ManifestError, UnenforceableError, UsageError
-from rekindle.harnesses import hookwords, questions
-from rekindle.harnesses.codex_exit import classify, told_status
+from rekindle.errors import UnenforceableError, UsageError
+from rekindle.harnesses import hookwords
+from rekindle.harnesses.codex_exit import classify
+from rekindle.harnesses.codex_questions import answer, ask
+from rekindle.harnesses.codex_settings import instructions, setting
+from rekindle.harnesses.codex_stream import read_stream
 from rekindle.harnesses.codex_transcript import own_from, read_transcript, used
-from rekindle.harnesses.foreign import argument, count, mapping, parsed, text, uuid, word
+from rekindle.harnesses.foreign import argument, count, mapping, parsed, uuid, word
 
 __all__ = [
     "CAN",
@@ -104,8 +93,6 @@ ENDING_SECONDS = 3
 CONTEXT_TOKENS = 10_000
 """What a hook may tell a session, at four bytes each. Without it Codex cuts 10,000 bytes in their
 middle; the longest that we tell, 10,000 UTF-16 units, has up to 30,000."""
-INSTRUCTIONS_BYTES = 120_000
-"""The system takes no longer argument than 128 KiB."""
 
 _SWITCHES = ("hooks", "codex_hooks")
 """What turns hooks off below [features]: its name, and the one that it had."""
@@ -128,28 +115,8 @@ _NO_SERVERS = {
 }
 """A hook that refuses every call of an MCP server. No setting takes the servers away: those that a
 person has set up are known by their names alone, which we do not know."""
-_FOR_QUESTIONS = {
-    "web_search": "disabled",
-    # As settings: a feature that another version has no more would be an error as an option.
-    **dict.fromkeys(
-        ("features.goals", "features.multi_agent", "features.plugins", "features.view_image"), False
-    ),
-    # The program that a person has told at the end of a turn: no hook, and yet the same.
-    "notify": [],
-    "project_doc_max_bytes": 0,
-    "skills.include_instructions": False,
-}
-"""What takes the tools away that nobody needs for an answer, and a project's instructions."""
 _TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
 """What stands in the lines of a rollout that tell how full the window is."""
-_ITEMS = {
-    "command_execution": "command",
-    "mcp_tool_call": "tool",
-    "web_search": "query",
-    "file_change": "changes",
-    "collab_tool_call": "tool",
-}
-"""The calls that the stream tells of, and what says most about each."""
 
 
 def command(start: Start) -> Command:
@@ -167,12 +134,12 @@ def command(start: Start) -> Command:
         )
     argv = list(start.program or ("codex",))
     if not start.interactive:
-        argv += ["exec", "--json", "--skip-git-repo-check", _setting("approval_policy", "never")]
+        argv += ["exec", "--json", "--skip-git-repo-check", setting("approval_policy", "never")]
     argv += _hooked(start)
     if start.persona.permissions:
         argv += _limits(start.persona.permissions, start.scratch)
     if start.instructions and not start.resumes:
-        argv.append(_instructions(start.instructions))
+        argv.append(instructions(start.instructions))
     if start.resumes:
         argv += ["resume", start.session]
     if not start.interactive:
@@ -180,39 +147,6 @@ def command(start: Start) -> Command:
     elif start.prompt:
         argv += ["--", argument(start.prompt, "Codex")]
     return Command(tuple(argv))
-
-
-def ask(question: Question) -> Command:
-    """What answers a question: in its sandbox, which nothing writes in, without hooks and shell.
-
-    It reads by its shell alone: one that may read is offered nothing more.
-    """
-    questions.granted(question, "Codex")
-    argv = [*(question.program or ("codex",)), "exec", "--json", "--skip-git-repo-check"]
-    argv += ["--ephemeral", "--sandbox=read-only", _setting("approval_policy", "never")]
-    argv += [f"--disable={feature}" for feature in ("hooks", "shell_tool", "unified_exec")]
-    argv += [_setting(name, value) for name, value in _FOR_QUESTIONS.items()]
-    files = questions.files(question)
-    if instructions := files.pop(questions.INSTRUCTIONS_FILE, ""):
-        argv.append(_instructions(instructions))
-    if questions.SCHEMA_FILE in files:
-        argv.append(f"--output-schema={question.scratch}/{questions.SCHEMA_FILE}")
-    return Command((*argv, "-"), dict(questions.ENVIRONMENT), files)
-
-
-def answer(output: Iterable[bytes]) -> Answer | None:
-    """The last message of its model."""
-    return questions.answered(seen for line in output for seen in read_stream(line))
-
-
-def _instructions(words: str) -> str:
-    made = _setting("developer_instructions", words)
-    if len(made.encode()) > INSTRUCTIONS_BYTES:
-        raise ManifestError(
-            f"the system prompt is too long for Codex: more than {INSTRUCTIONS_BYTES:,} bytes",
-            hint="shorten it, or put the rest into the agent's `rules:`",
-        )
-    return made
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:  # noqa: ARG001 - no hook can stop it between two turns
@@ -271,38 +205,6 @@ def told(event: str, text: str) -> str:
 def read_hook(line: HookLine) -> AnyEvent | None:
     """The fact that a hook reports; None where it reports nothing that we keep."""
     return hookwords.read(line, NAME, prompt_id="turn_id")
-
-
-def read_stream(line: bytes) -> tuple[Seen, ...]:
-    """What a line of the program's output shows; nothing, where it cannot be read or is not known.
-
-    How full the window is it does not tell: what a turn has used is the sum of its requests.
-    """
-    record = parsed(line)
-    item = mapping(record.get("item"))
-    seen: Seen | None = None
-    match record.get("type"), item.get("type"):
-        case "thread.started", _:
-            session = uuid(record.get("thread_id"))
-            seen = Opened(session) if session else None
-        case "item.started", str(kind) if kind in _ITEMS:
-            seen = Called(kind, word(item.get("id")), _about(item.get(_ITEMS[kind])))
-        case "item.completed", str(kind) if kind in _ITEMS:
-            seen = Returned(word(item.get("id")))
-        case "item.completed", "agent_message":
-            seen = Said(text(item.get("text")))
-        case "turn.completed", _:
-            seen = Finished("", ok=True, tokens=_spent(mapping(record.get("usage"))))
-        case "turn.failed" | "error", _:
-            told = record.get("message") or mapping(record.get("error")).get("message")
-            seen = _failure(text(told))
-    return (seen,) if seen else ()
-
-
-def _spent(counts: Mapping[str, Any]) -> int | None:
-    """What all requests of a turn have read and written; cached ones are among the read ones."""
-    read, written = count(counts.get("input_tokens")), count(counts.get("output_tokens"))
-    return None if read is None else read + (written or 0)
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
@@ -381,8 +283,8 @@ def _hooked(start: Start) -> list[str]:
         made["PreToolUse"] = [_NO_SERVERS]
         argv.append("--enable=hooks")  # also where the person has switched them off
     if made:
-        argv += [_setting(f"hooks.{event}", entries) for event, entries in made.items()]
-        argv.append(_setting("hooks.state", trust(made, _BY_THE_LAUNCH)))
+        argv += [setting(f"hooks.{event}", entries) for event, entries in made.items()]
+        argv.append(setting("hooks.state", trust(made, _BY_THE_LAUNCH)))
     return argv
 
 
@@ -408,7 +310,7 @@ def _limits(permissions: Permissions, scratch: str) -> list[str]:
     if "shell" in off:
         argv += ["--disable=shell_tool", "--disable=unified_exec"]
     if "web" in off:
-        argv.append(_setting("web_search", "disabled"))
+        argv.append(setting("web_search", "disabled"))
     return argv
 
 
@@ -465,30 +367,3 @@ def _hash(event: str, entry: Mapping[str, Any], handler: Mapping[str, Any]) -> s
 
 def _snake(event: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
-
-
-def _setting(name: str, value: object) -> str:
-    return f"--config={name}={_toml(value)}"
-
-
-def _toml(value: object) -> str:
-    match value:
-        case dict():
-            return f"{{{','.join(f'{_toml(key)}={_toml(each)}' for key, each in value.items())}}}"
-        case list():
-            return f"[{','.join(map(_toml, value))}]"
-        case _:
-            # A string of JSON is one of TOML, but for this character.
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _failure(message: str) -> Seen:
-    if message.startswith("Reconnecting"):
-        return Retried(told_status(message), 0.0)
-    return Finished("", ok=False, reason="failed", errors=(message,))
-
-
-def _about(value: object) -> str:
-    if isinstance(value, list):  # of a patch, the files that it changes
-        return word(" ".join(text(mapping(each).get("path")) for each in value[:20]))
-    return word(value)

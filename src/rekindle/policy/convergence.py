@@ -10,7 +10,7 @@ whoever counts them does it from the log.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import assert_never
 
@@ -18,6 +18,7 @@ import msgspec
 
 from rekindle.documents import outline
 from rekindle.documents import relay as relays
+from rekindle.documents.event import CycleEnded
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.policy import deliberation
@@ -101,6 +102,17 @@ def stage(cycles_on_topic: int) -> Stage:
     """What is owed by the so-manieth cycle on a topic, counted from 1."""
     every = list(Stage)
     return every[min(max(cycles_on_topic, 1), len(every)) - 1]
+
+
+def stage_after(ended: Mapping[int, CycleEnded], topic: str) -> Stage:
+    """What is owed by the next cycle on a topic, after those that have ended."""
+    return stage(1 + sum(one.topic == topic for one in ended.values()))
+
+
+def notice(ended: Mapping[int, CycleEnded], last: CycleEnded | None, relay: Relay | None) -> str:
+    """What the next cycle owes its topic, and what the last one has left out."""
+    missed = f"The last cycle {last.owed}.\n" if last and last.owed else ""
+    return missed + owed(stage_after(ended, topic(relay) if relay else ""))
 
 
 def owed(stage: Stage) -> str:

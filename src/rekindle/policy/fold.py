@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from rekindle.documents import event as events
-from rekindle.documents.event import AnyEvent, Unrecognised
+from rekindle.documents.event import AnyEvent, CycleEnded, Unrecognised
 from rekindle.documents.state import State
 from rekindle.policy import loop, loops, sessions, settings
 from rekindle.policy import run as runs
-from rekindle.policy.loop import Answer, Began, Ended
+from rekindle.policy.loop import Answer, Began
 from rekindle.policy.loops import Loop, Mark
 from rekindle.policy.run import Run
 from rekindle.policy.sessions import Attempt, Life
@@ -90,7 +90,7 @@ class Projection(msgspec.Struct, frozen=True):
     run: Run = Run()
     heard: Heard = Heard()
     began: Began = Began()
-    ended: dict[int, Ended] = {}
+    ended: dict[int, CycleEnded] = {}
     """The last cycles that ended, by their number."""
     answer: Answer = Answer()
 
@@ -102,6 +102,17 @@ class Projection(msgspec.Struct, frozen=True):
     def cycle_now(self) -> int:
         """The cycle that was begun, or that comes next."""
         return self.cycle if self.is_cycle_open else self.cycle + 1
+
+    @property
+    def last_ended(self) -> CycleEnded | None:
+        """The last cycle that ended; None: none has."""
+        return self.ended[max(self.ended)] if self.ended else None
+
+    @property
+    def answer_since(self) -> Answer | None:
+        """What a person has answered since then: no cycle that is over has heeded it."""
+        last = self.last_ended
+        return self.answer if self.answer.seq > (last.seq if last else 0) else None
 
 
 def fold(before: Projection, happened: Iterable[AnyEvent | Unrecognised]) -> Projection:

@@ -14,20 +14,18 @@ restart, or answer, of a person.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 import msgspec
 
 from rekindle.documents import event as events
-from rekindle.documents.relay import Relay
-from rekindle.policy import convergence
+from rekindle.documents.event import CycleEnded
 from rekindle.policy.restart import Safe, Stop
 from rekindle.policy.settings import CYCLES_KEPT, SHORT_CYCLE_SECONDS, Stall
 from rekindle.policy.stall.verdict import STUCK, Kind
 
 TOLD_RUNG = 2
 PAUSED_RUNG = 3
-OFF_SWITCH = "(switch this off: `runtime: stall: {key}: false`)"
+OFF_SWITCH = "`runtime: stall: {key}: false` switches this off"
 _SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
 _FEW, _SOME = 5, 3
 
@@ -41,32 +39,6 @@ class Began(msgspec.Struct, frozen=True, order=True):
     """In seconds since 1970."""
     relay: str = ""
     head: str = ""
-
-
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """A cycle that is over."""
-
-    seq: int
-    cycle: int
-    ts: datetime
-    how: str = ""
-    relay: str = ""
-    verdict: str = ""
-    words: str = ""
-    about: str = ""
-    is_equal: bool = False
-    did: str = ""
-    evidence: str = ""
-    topic: str = ""
-    owed: str = ""
-    redebated: str = ""
-    until: str = ""
-    seconds: float = 0.0
-
-    @property
-    def is_stuck(self) -> bool:
-        talks = bool(self.owed) and not self.evidence
-        return self.verdict in {*STUCK, Kind.UNUSABLE} or talks
 
 
 class Answer(msgspec.Struct, frozen=True, order=True):
@@ -85,22 +57,23 @@ def began(event: events.CycleStarted) -> Began:
     return Began(event.seq, event.cycle, event.ts.timestamp(), event.relay, event.head)
 
 
-def ended(known: dict[int, Ended], event: events.CycleEnded) -> None:
+def ended(known: dict[int, CycleEnded], event: CycleEnded) -> None:
     """Remember how a cycle ended; of one that is told twice, the first counts."""
     before = known.get(event.cycle)
     if before is None or event.seq < before.seq:
-        known[event.cycle] = of(event)
+        known[event.cycle] = event
     while len(known) > CYCLES_KEPT:
         del known[min(known)]
 
 
-def of(event: events.CycleEnded) -> Ended:
-    told = {name: getattr(event, name) for name in Ended.__struct_fields__}
-    return Ended(**told)
-
-
 def after(
-    known: Mapping[int, Ended], last: Ended, *, since: int, done: int, cap: int, settings: Stall
+    known: Mapping[int, CycleEnded],
+    last: CycleEnded,
+    *,
+    since: int,
+    done: int,
+    cap: int,
+    settings: Stall,
 ) -> Next | Safe | Stop:
     """What comes after a cycle: `done` of the `cap` that its run may have are over, 0: any number.
 
@@ -121,21 +94,27 @@ def after(
     return Stop("done") if is_last else Next()
 
 
-def _pause(known: Mapping[int, Ended], last: Ended, since: int) -> Safe | None:
+def _pause(known: Mapping[int, CycleEnded], last: CycleEnded, since: int) -> Safe | None:
     off = OFF_SWITCH.format(key="pause")
     if last.verdict == Kind.WAITING and not last.evidence:
-        return Safe("waiting", f"it waits for somebody: {last.about or last.words} {off}")
+        return Safe("waiting", f"it waits for somebody: {last.about or last.words}; {off}")
     if rung([*_since(known, since), last]) >= PAUSED_RUNG:
-        why = last.owed or last.words
-        return Safe("stalled", f"cycle after cycle without a step: {last.about} ({why}) {off}")
+        why = "; ".join(filter(None, (last.about, last.owed or last.words, off)))
+        return Safe("stalled", f"cycle after cycle without a step: {why}")
     return None
 
 
-def rung(cycles: Sequence[Ended]) -> int:
+def is_stuck(ended: CycleEnded) -> bool:
+    """Whether a cycle took no step: by its relay, or because it only talked where work was owed."""
+    talks = bool(ended.owed) and not ended.evidence
+    return ended.verdict in {*STUCK, Kind.UNUSABLE} or talks
+
+
+def rung(cycles: Sequence[CycleEnded]) -> int:
     """How high on the ladder the last of these cycles has led."""
     found = 0
     for one in cycles:
-        if not one.is_stuck:
+        if not is_stuck(one):
             found = 0
         elif one.is_equal and not one.evidence:
             found = max(found + 1, TOLD_RUNG)
@@ -144,7 +123,7 @@ def rung(cycles: Sequence[Ended]) -> int:
     return found
 
 
-def notice(known: Mapping[int, Ended], since: int, settings: Stall) -> str:
+def notice(known: Mapping[int, CycleEnded], since: int, settings: Stall) -> str:
     """What the next cycle is told; empty: nothing stands in its way."""
     cycles = _since(known, since)
     if not settings.tell or not cycles or rung(cycles) != TOLD_RUNG:
@@ -157,31 +136,22 @@ def notice(known: Mapping[int, Ended], since: int, settings: Stall) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def tried(known: Mapping[int, Ended]) -> str:
+def tried(known: Mapping[int, CycleEnded]) -> str:
     """What the last cycles did that led nowhere, whatever has been said since; empty: they did."""
-    stuck: list[Ended] = []
+    stuck: list[CycleEnded] = []
     for number in sorted(known, reverse=True):
-        if not known[number].is_stuck:
+        if not is_stuck(known[number]):
             break
         stuck.insert(0, known[number])
     lines = [f"- cycle {one.cycle}: {one.did}" for one in stuck[-_FEW:] if one.did]
     return "\n".join(["Tried, and it led nowhere:", *lines]) if lines else ""
 
 
-def owed(known: Mapping[int, Ended], relay: Relay | None) -> str:
-    """What the next cycle owes its topic, and what the last one has left out."""
-    topic = convergence.topic(relay) if relay else ""
-    cycles = 1 + sum(one.topic == topic for one in known.values())
-    last = known[max(known)].owed if known else ""
-    missed = f"The last cycle {last}.\n" if last else ""
-    return missed + convergence.owed(convergence.stage(cycles))
-
-
-def _since(known: Mapping[int, Ended], since: int) -> list[Ended]:
+def _since(known: Mapping[int, CycleEnded], since: int) -> list[CycleEnded]:
     return [known[number] for number in sorted(known) if known[number].seq > since]
 
 
-def is_hurried(known: Mapping[int, Ended]) -> bool:
+def is_hurried(known: Mapping[int, CycleEnded]) -> bool:
     """Whether the last cycles were so short that handing on is most of what they did."""
     last = [known[number].seconds for number in sorted(known)[-_SOME:]]
     return len(last) == _SOME and sum(last) / _SOME < SHORT_CYCLE_SECONDS

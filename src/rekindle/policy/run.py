@@ -173,7 +173,7 @@ def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each ki
         case events.SummaryMade(run_usd=float(usd), run_tokens=int(tokens)) if (
             event.seq > run.spent.seq
         ):
-            return change(run, spent=Spent(event.seq, usd, tokens, run.spent.unpriced))
+            return change(run, spent=Spent(event.seq, usd, tokens, event.unpriced))
         case events.LaunchEnded() if event.seq > run.spent.seq:
             whole = Spent(event.seq, event.run_usd, event.run_tokens, event.unpriced)
             return change(run, spent=whole)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from rekindle.documents import shape
-from rekindle.documents.manifest import Manifest
+from rekindle.documents.manifest import Agent, Manifest
 from rekindle.documents.shape import Duration
 from rekindle.documents.yamltext import Marked, Path
 from rekindle.errors import NotFoundError
@@ -135,6 +135,11 @@ class AgentDefaults(msgspec.Struct, frozen=True):
     ] = False
 
 
+def cycles_of(agent: Agent) -> int:
+    """How many cycles a run of an agent has; 0: any number."""
+    return AgentDefaults().cycles if agent.cycles is None else agent.cycles
+
+
 class Settings(msgspec.Struct, frozen=True):
     runtime: Runtime = Runtime()
     agent: AgentDefaults = AgentDefaults()
@@ -144,6 +149,8 @@ SNAPSHOT_EVERY_BYTES = 64 * 1024
 """Log written since the last snapshot that makes a new one: what a start has to read again."""
 LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
+RELAY_BYTES = 8_000_000
+"""The largest file that is read as a relay: it is a page, and a log is none."""
 ADOPT_BYTES = 8_000_000
 """The largest file that is taken over from another loop."""
 ADOPT_DEPTH = 100
@@ -245,6 +252,8 @@ STALL_SWAP_WORDS = 3
 """From so many words on, one that takes another's place makes it another task."""
 STALL_ALARM = 3
 """Pairs of relays in a row, with no step between any two, that make a loop stuck."""
+STALL_TURNS = 4
+"""So many directives may take turns and are still seen through."""
 CONVERGENCE_OPTIONS = 2
 """So many ranked options open a topic."""
 CONVERGENCE_SAME_WINNER = 0.6
@@ -267,6 +276,7 @@ FIXED: dict[str, tuple[Any, str]] = {
         LOCK_WAIT_SECONDS,
         "How long a command waits for the agent's writer before it leaves its record to it.",
     ),
+    "relay.bytes": (RELAY_BYTES, "The largest file that is read as a relay."),
     "adopt.bytes": (ADOPT_BYTES, "The largest file that is taken over from another loop."),
     "adopt.depth": (ADOPT_DEPTH, "How deeply fields that we do not know may be nested there."),
     "audit.call_seconds": (
@@ -388,6 +398,7 @@ FIXED: dict[str, tuple[Any, str]] = {
         STALL_ALARM,
         "Pairs of relays in a row, with no step between any two, that make a loop stuck.",
     ),
+    "stall.turns": (STALL_TURNS, "So many directives may take turns and are still seen through."),
     "convergence.options": (CONVERGENCE_OPTIONS, "So many ranked options open a topic."),
     "convergence.same_winner": (
         CONVERGENCE_SAME_WINNER,

@@ -23,7 +23,7 @@ from rekindle.flows.until import Until
 from rekindle.flows.world import Agent, Report, Trouble, World
 from rekindle.harnesses import command
 from rekindle.policy import environment
-from rekindle.policy.settings import AgentDefaults
+from rekindle.policy.settings import AgentDefaults, cycles_of
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.system import bytecode, clock, disk
@@ -85,10 +85,6 @@ def keep_running(
         return supervisor.run()
 
 
-def _cycles(entry: manifest.Agent) -> int:
-    return AgentDefaults().cycles if entry.cycles is None else entry.cycles
-
-
 def _notify(
     name: str, notifier: Notifier, tell: Callable[[Report], None]
 ) -> Callable[[str, str], None]:
@@ -142,7 +138,7 @@ def _agent(
         budget=entry.budget,
         prices=project.manifest.prices,
         stays=entry.mode == "stay",
-        cycles=_cycles(entry) if cycles is None else cycles,
+        cycles=cycles_of(entry) if cycles is None else cycles,
         drafts=True,
         converges=bool(entry.convergence),
     )

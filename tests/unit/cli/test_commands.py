@@ -910,3 +910,34 @@ def test_what_other_packages_bring_is_not_looked_for_without_need(rekindle):
     assert "a  (codex)" in ran.stdout
     assert "rekindle.plugins" in ran.stderr
     assert "importlib.metadata" not in ran.stderr
+
+
+HEAVY = {
+    "rekindle.flows.judge_cycle",
+    "rekindle.policy.convergence",
+    "rekindle.policy.decisions",
+    "rekindle.policy.deliberation",
+    "rekindle.policy.redact.finding",
+    "rekindle.policy.stall.ask",
+    "rekindle.policy.stall.compare",
+    "rekindle.policy.stall.words",
+}
+"""Tables of words, compiled where they are imported."""
+
+
+def test_who_only_looks_and_who_waits_for_a_primer_pay_for_no_tables_of_words(rekindle, here):
+    """`status`, and the program that a session's start hook waits for."""
+    assert rekindle("init", "--yes", "--agent", "trades")[0] == 0
+    (here / "relay.md").write_text(RELAY)
+    assert rekindle("relay", "set", "relay.md")[0] == 0
+    start = b'1 hook claude-code SessionStart:startup - - 1794709671134562890 - {"session_id":"s"}'
+    for module, argument, given, shows in (
+        ("rekindle", "status", b"", b"trades  (claude-code)"),
+        ("rekindle.wiring.prime", str(folder(here)), start, b"Next Action"),
+    ):
+        asked = [sys.executable, "-X", "importtime", "-m", module, argument]
+        ran = subprocess.run(asked, input=given, capture_output=True, check=True)
+        assert shows in ran.stdout
+        imported = {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
+        assert "rekindle.policy.fold" in imported
+        assert not imported & HEAVY, module

@@ -166,7 +166,7 @@ def test_three_directives_that_take_turns_are_seen_through(loop):
     loop.agent("relay(['Write the lexer', 'Design the cache', 'Start the server'][number % 3])")
     loop.run(code=9)
     assert len(loop.ended()) == 5
-    assert "three cycles before" in loop.ended()[-1]["words"]
+    assert "3 cycles before" in loop.ended()[-1]["words"]
 
 
 def test_until_hears_the_operator(loop):

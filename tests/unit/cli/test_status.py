@@ -112,6 +112,33 @@ def test_a_supervisor_that_is_gone(status):
     assert "was stopped (its supervisor is gone)" in lines["cycle"]
 
 
+@pytest.mark.parametrize(
+    ("why", "goes_on"),
+    [
+        ("waiting", "`rekindle answer trades TEXT` goes on"),
+        ("stalled", "`rekindle restart trades` goes on"),
+        ("cycles", "`rekindle run trades` has as many again"),
+    ],
+)
+def test_a_run_that_ended_at_its_last_cycle_says_why_and_what_goes_on(status, why, goes_on):
+    """No cycle would come in safe mode: it has ended, and yet it is not done."""
+    over = (
+        events.CycleEnded(ts=clock.now(), cycle=1),
+        events.RunEnded(ts=clock.now(), outcome=why, words="Ann has to say"),
+    )
+    lines, run = status(*over, ended="clean")
+    assert lines["cycle"] == f"  cycle:  1 was the last of its run (Ann has to say): {goes_on}"
+    assert (run["over"], run["over_words"]) == (why, "Ann has to say")
+
+
+def test_a_run_that_is_done_is_done(status):
+    over = (
+        events.CycleEnded(ts=clock.now(), cycle=1),
+        events.RunEnded(ts=clock.now(), outcome="done"),
+    )
+    assert status(*over, ended="clean")[0]["cycle"] == "  cycle:  1 is done"
+
+
 def test_a_budget_that_is_spent_is_said_to_be(status):
     """Its last process was only interrupted; what matters is why."""
     over = events.RunEnded(ts=clock.now(), outcome="budget", words="its budget of $5 is spent")

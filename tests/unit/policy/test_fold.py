@@ -85,6 +85,15 @@ facts = st.one_of(
     st.builds(events.WaitStarted, ts=moments, why=words, until=moments),
     st.builds(events.HangNoticed, ts=moments, launch=st.just("l1"), words=words),
     st.builds(
+        events.SummaryMade,
+        ts=moments,
+        document=st.just("relay"),
+        how=st.just("headless"),
+        run_usd=st.none() | st.just(1.0),
+        run_tokens=st.none() | st.integers(0, 9),
+        unpriced=st.integers(0, 3),
+    ),
+    st.builds(
         events.SpendNoted,
         ts=moments,
         launch=st.just("l1"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rekindle.documents import event as events
 from rekindle.policy import fold, loop
 from rekindle.policy.fold import Projection
-from rekindle.policy.loop import Ended, Next
+from rekindle.policy.loop import Next
 from rekindle.policy.restart import Safe, Stop
 from rekindle.policy.settings import CYCLES_KEPT, Stall
 
@@ -19,7 +19,7 @@ SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must cha
 
 def cycle(number, verdict="progress", **more):
     facts = {"about": "Write the lexer", "words": "the same ask again", **more}
-    return Ended(seq=number * 10, cycle=number, ts=NOW, verdict=verdict, **facts)
+    return events.CycleEnded(seq=number * 10, cycle=number, ts=NOW, verdict=verdict, **facts)
 
 
 def same(number, **more):
@@ -88,6 +88,17 @@ def test_what_led_nowhere_is_remembered_whatever_the_operator_says():
     told = "Tried, and it led nowhere:\n- cycle 2: read it\n- cycle 3: read it again"
     assert loop.tried(known) == told
     assert loop.tried({**known, 4: cycle(4)}) == ""
+
+
+def test_a_pause_says_what_and_why_and_how_to_switch_it_off_and_has_no_brackets():
+    """Whoever shows it puts it into brackets."""
+    off = "`runtime: stall: pause: false` switches this off"
+    assert after(same(1), same(2)).words == (
+        f"cycle after cycle without a step: Write the lexer; the same ask again; {off}"
+    )
+    unusable = [cycle(n, "unusable", about="", words="no directive") for n in (1, 2, 3)]
+    assert after(*unusable).words == f"cycle after cycle without a step: no directive; {off}"
+    assert after(cycle(1, "waiting", about="Ann")).words == f"it waits for somebody: Ann; {off}"
 
 
 def test_a_wait_beside_which_work_is_done_climbs_the_ladder():

@@ -109,6 +109,14 @@ def test_spending_is_the_run_s_and_survives_restarts():
     assert folded(*spent, STARTED).spent_of_run().tokens == 0
 
 
+def test_a_summary_says_all_that_the_run_has_spent_with_it():
+    unpriced = events.SpendNoted(ts=NOW, launch="l", tokens=10, unpriced=2)
+    made = {"document": "relay", "how": "headless", "run_usd": 1.0, "run_tokens": 40}
+    found = folded(STARTED, unpriced, events.SummaryMade(ts=NOW, **made, unpriced=2))
+    spent = found.spent_of_run()
+    assert (spent.usd, spent.tokens, spent.unpriced) == (1.0, 40, 2)
+
+
 def test_without_money_nothing_is_started():
     run = folded(STARTED, said("running"), noted(30))
     assert move(run, cap=Budget(tokens=31)) == Fresh(recovery=False)

@@ -2,6 +2,7 @@
 
 import shutil
 
+import msgspec
 import pytest
 
 from rekindle.documents import event as events
@@ -82,6 +83,23 @@ def test_a_damaged_snapshot_is_ignored(store, clock, damage):
     assert open_ids(store) == {"a"}
     add_loop(store, "b", clock)
     assert open_ids(store) == {"a", "b"}
+
+
+def test_a_cycle_s_end_in_a_snapshot_of_an_earlier_shape_is_read(store, clock):
+    """It had every field, and no kind."""
+    ended = events.CycleEnded(ts=clock(), cycle=1, verdict="stalled", seconds=2.0)
+    with store.writer("trades") as writer:
+        writer.append(ended)
+        writer.snapshot()
+    path = store.folder("trades").snapshot
+    kept = msgspec.json.decode(path.read_bytes())
+    (one,) = kept["projection"]["ended"].values()
+    assert one.pop("kind") == "cycle.ended"
+    one |= {"words": "", "is_equal": False, "redebated": ""}
+    path.write_bytes(msgspec.json.encode(kept))
+    seen = store.read("trades")
+    assert seen.snapshot_end > 0
+    assert seen.committed.ended[1].verdict == "stalled"
 
 
 def test_a_snapshot_of_another_log_is_ignored(store, clock):
