@@ -41,6 +41,20 @@ TOLD_AT = frozenset(
 )
 """Where a session is told where the work stands; a CLI has one or the other."""
 
+GATES = frozenset(("PostToolBatch", "PreToolUse", "BeforeModel"))
+"""Where a session can be stopped, and nothing else is of interest."""
+
+RULE_BYTES = 10_000
+STEP_BYTES = 128 * 1024
+TRANSCRIPT_BYTES = 8 * 1024 * 1024
+"""How much of a transcript's end is looked through for how full the window is."""
+BRAKING_SECONDS = 3.0
+WRITTEN_SECONDS = 1.0
+"""How long a transcript may be behind what a hook is told."""
+HOLD_SECONDS = 9.0
+"""How long a call is held for who is to end the session; the CLI would give us up a moment later.
+"""
+
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _NAME_LENGTH = 64
 _ATTEMPTS = 100
@@ -55,11 +69,16 @@ def main(arguments: list[str]) -> None:
         for name in ("CLAUDE_PID", "CLAUDE_PROJECT_DIR"):
             os.environ.pop(name, None)
     payload, size = read_payload(0, *limits(event))
+    launch = os.environ.get("REKINDLE_LAUNCH", "")
+    if event in GATES and not launch:
+        return
     after(PATIENCE_SECONDS, end)
     folder = find_folder(arguments[3] if len(arguments) > 3 else "")  # noqa: PLR2004 - argv
     if not folder:
         return
-    launch = os.environ.get("REKINDLE_LAUNCH", "")
+    if event in GATES:
+        brake(folder, event, launch, payload)
+        return
     if not is_name(launch):
         launch = "visitor" if is_supervised(folder) else ""
     process = identify() if event.startswith("SessionStart") else ""
@@ -71,6 +90,7 @@ def main(arguments: list[str]) -> None:
     if not is_kept:
         spool(folder, record)
     brake(folder, event, launch, payload)
+    after(PATIENCE_SECONDS, end)
     be_weighed(folder, event, launch)
     if must_prime(event, launch):
         prime(folder, record)
@@ -97,7 +117,7 @@ def compose(
 
 def limits(event: str) -> tuple[int, int]:
     """How much of a payload's beginning and end is kept."""
-    is_tool = event.startswith("PostTool")
+    is_tool = event.startswith("PostTool") and event not in GATES
     return (TOOL_HEAD_BYTES, TOOL_TAIL_BYTES) if is_tool else (HEAD_BYTES, TAIL_BYTES)
 
 
@@ -158,13 +178,16 @@ def stat_of(pid: str) -> tuple[bytes, list[bytes]]:
 
 
 def must_prime(event: str, launch: str) -> bool:
-    """Whether the session must be told where the work stands.
+    """Whether the session must be told where the work stands, or that is to be written down.
 
-    A launch was told in its prompt, and only forgets when it is compacted; a visitor is a person's
-    own; who resumes or forks has been told before.
+    A launch was told in its prompt, and only forgets when it is compacted; before that, what it
+    knows is kept in a checkpoint. A visitor is a person's own; who resumes or forks has been told
+    before.
     """
     if launch == "visitor":
         return False
+    if event == "PreCompact":
+        return True
     if launch:
         return event == "SessionStart:compact"
     return event in TOLD_AT
@@ -290,19 +313,133 @@ def spool_prefix(folder: str) -> str:
 
 
 def brake(folder: str, event: str, launch: str, payload: bytes) -> None:
-    """At a boundary, say what the supervisor has left for this launch to be told.
+    """At a boundary, stop a session whose window is so full that a fresh one is to go on.
 
-    A sub-agent's batch is none: the main thread waits for it, with a call under way.
+    What is to be stopped, where and how its supervisor has written down; whether the window is so
+    full by now is looked up here: nothing else can happen meanwhile. A sub-agent's boundary is
+    none: the main thread waits for it, with a call under way.
     """
-    is_below = b'"agent_id"' in payload[:TOOL_TAIL_BYTES]
-    if event != "PostToolBatch" or is_below or not is_name(launch):
+    if not is_name(launch) or b'"agent_id"' in payload[:TOOL_TAIL_BYTES]:
         return
     try:
-        fd = os.open(f"{folder}/run/brake-{launch}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        rule = read_file(f"{folder}/run/brake-{launch}", RULE_BYTES).split(b"\n", 9)
     except OSError:
         return
+    if len(rule) != 10 or rule[0] != event.encode():  # noqa: PLR2004 - the lines of a rule
+        return
+    after(BRAKING_SECONDS, end)
+    path = said_in(payload, b'"transcript_path"')
+    if event == "PostToolBatch":
+        wait_for(path, payload)
+    found = measure(rule, path)
+    if found is None:
+        return
+    mark, answer = f"{folder}/run/braked-{launch}", rule[-1]
+    with open(mark, "wb") as file:  # noqa: PTH123 - pathlib costs a start
+        file.write(b"%d %d" % found)
+    if answer:
+        os.write(1, answer)
+        return
+    after(HOLD_SECONDS, end)
+    while os.access(mark, os.F_OK):
+        time.sleep(0.02)
+
+
+def measure(rule: list[bytes], path: bytes) -> tuple[int, int] | None:
+    """What is used of a window, and how large it is, where that is enough to be stopped for."""
+    limit, own, signs, start, counts, window, settled, void = rule[1:-1]
+    if own and path != own:
+        return None
+    if limit == b"0" and not settled:
+        return 0, 0
+    line = telling(path, signs.split(b"\t"), start, void)
+    used, size = fullness(line, start, counts.split(b"\t"), window, settled)
+    most = int(limit.rstrip(b"%"))
+    is_full = used * 100 >= most * size > 0 if window else used >= most
+    # Nothing: nobody knows, or a call is under way, of a sub-agent whose turn looks like ours.
+    return (used, size) if used and is_full else None
+
+
+def telling(path: bytes, signs: list[bytes], start: bytes, void: bytes) -> bytes:
+    """The last line of a transcript that tells what is used; empty where none does."""
     try:
-        os.write(1, os.read(fd, 10_000))
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        end_of_file = os.fstat(fd).st_size
+        tail = b""
+        while len(tail) < min(end_of_file, TRANSCRIPT_BYTES):
+            more = min(end_of_file - len(tail), max(len(tail), STEP_BYTES))
+            tail = os.pread(fd, more, end_of_file - len(tail) - more) + tail
+            for line in reversed(tail.split(b"\n")[1 if len(tail) < end_of_file else 0 :]):
+                if void and line.startswith(void):
+                    return b""
+                if start in line and all(sign in line for sign in signs):
+                    return line
+        return b""
+    finally:
+        os.close(fd)
+
+
+def fullness(
+    line: bytes, start: bytes, counts: list[bytes], window: bytes, settled: bytes
+) -> tuple[int, int]:
+    """What is used of a window by a line that tells, and how large it is; 0: it does not say."""
+    # What a call was given stands behind the sign that it is over, and may look like counts.
+    place = line.rfind(start, 0, line.find(settled) if settled else len(line))
+    if place < 0 or (settled and settled not in line):
+        return 0, 0
+    used = sum(number_in(line, key, place) for key in counts)
+    return used, number_in(line, window, 0) if window else 0
+
+
+def number_in(line: bytes, key: bytes, place: int) -> int:
+    """The number behind a key of JSON, from a place on; 0 where there is none."""
+    sign = b'"' + key + b'":'
+    found = line.find(sign, place)
+    if found < 0:
+        return 0
+    digits = line[found + len(sign) : found + len(sign) + 20].lstrip()
+    length = 0
+    while digits[length : length + 1].isdigit():
+        length += 1
+    return int(digits[:length] or b"0")
+
+
+def said_in(payload: bytes, key: bytes) -> bytes:
+    """The text behind a key of JSON; empty where there is none that stands there plainly."""
+    found = payload.find(key)
+    value = payload[found + len(key) :].lstrip(b": ") if found >= 0 else b""
+    text = value[1:].partition(b'"')[0] if value.startswith(b'"') else b""
+    return b"" if b"\\" in text else text
+
+
+def wait_for(path: bytes, payload: bytes) -> None:
+    """Until a transcript has the calls that are over: the CLI writes it a moment later."""
+    key = b'"tool_use_id":"'
+    found = payload.rfind(key)
+    call = payload[found + len(key) :].partition(b'"')[0] if found >= 0 else b""
+    deadline = time.monotonic() + WRITTEN_SECONDS
+    while call and time.monotonic() < deadline:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            size = os.fstat(fd).st_size
+            tail = os.pread(fd, STEP_BYTES, max(0, size - STEP_BYTES))
+        finally:
+            os.close(fd)
+        if b'"id":"' + call + b'"' in tail:
+            return
+        time.sleep(0.01)
+
+
+def read_file(path: str, most: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return os.read(fd, most)
     finally:
         os.close(fd)
 

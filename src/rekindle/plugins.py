@@ -26,6 +26,7 @@ _WANTED = (
     *("NAME", "CAN", "INSTALL", "HOOK_FILES", "PASSED_ON", "NEVER_PASSED_ON"),
     *("command", "hooks", "muted", "told", "read_hook", "read_stream"),
     *("usage", "turn", "read_transcript", "asides", "holds", "classify", "ask", "answer"),
+    *("brake", "measure", "measured"),
 )
 
 

@@ -8,6 +8,7 @@ from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles, Installation, Muted
 from rekindle.documents.launch import (
+    Brake,
     Capabilities,
     Command,
     Ended,
@@ -76,6 +77,18 @@ class Harness(Protocol):
 
         `transcript` is the path of the session's.
         """
+
+    def brake(self, *, interactive: bool) -> Brake | None:
+        """How it is stopped between two turns; None: it cannot be, without cutting a tool call.
+
+        One in a terminal is stopped where its person asks for something more.
+        """
+
+    def measure(self, program: Sequence[str]) -> Command | None:
+        """What says how large the window is, without asking a model; None: nothing does."""
+
+    def measured(self, output: Iterable[bytes]) -> dict[str, int]:
+        """The windows that its output tells, by their models."""
 
     def holds(self, transcript: Iterable[bytes], prompt: str) -> bool:
         """Whether the lines of a transcript still have the prompt that a hook told of, by its id.

@@ -230,6 +230,15 @@ class Harness:
     def read_stream(self, line):
         return line
 
+    def brake(self, *, interactive):
+        return None
+
+    def measure(self, program):
+        return None
+
+    def measured(self, output):
+        return {}
+
     def usage(self, tail, windows):
         return None
 
@@ -935,6 +944,7 @@ FAULTS = {
     "broken session": _session_breaks,
     "full window": _window_fills_up,
     "costly": _ends_often("costly", 1),
+    "handed off": _ends_often("handoff", 3),
     "somebody interrupts": _ends_often("interrupted", 4),
     "overload": _outage("overload"),
     "network": _outage("network"),

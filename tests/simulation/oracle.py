@@ -243,7 +243,7 @@ class Oracle:
 
     # What is in the log.
 
-    def logged(self, event, run):
+    def logged(self, event, run):  # noqa: C901 - one for each kind
         self._in_vain = (0, 0.0)
         match event:
             case events.DesiredSaid():
@@ -268,6 +268,9 @@ class Oracle:
             case events.CycleEnded():
                 self._cycle_ended(event)
             case events.LaunchStarted():
+                if self._last in {"handoff", "costly"} and not event.resumes:
+                    told = self._last == "costly"
+                    self.require(event.recovery is told, "a handoff alone is no recovery")
                 self._pending[event.launch] = None
                 self._restarted = set()
             case events.LaunchEnded():
@@ -397,7 +400,9 @@ class Oracle:
             self._session = process.session
         elif not process.resumes:
             self._session = ""
-        self._must_be_fresh = cause in {"context-full", "costly"} or self._failed_resumes >= 2
+        self._must_be_fresh = (
+            cause in {"context-full", "costly", "handoff"} or self._failed_resumes >= 2
+        )
 
     def _count(self, cause, seconds, told):
         """Keep count of what happened, in the words of the promise."""

@@ -31,6 +31,7 @@ CONCERNS = {
     "lost": {"kills": 1, "kill -9": 1},
     "context-full": {"full window": 2, "crash": 1, "somebody interrupts": 1},
     "costly": {"costly": 2, "crash": 1, "somebody interrupts": 1},
+    "handoff": {"handed off": 2, "crash": 1, "somebody interrupts": 1},
     "limit": LIMITS,
     "overload": {"overload": 1},
     "network": {"network": 1},
@@ -104,7 +105,7 @@ def with_sets(monkeypatch, name, changed):
 
 
 MIXED = {"crash": 2, "crashes": 1, "broken session": 1, "full window": 1, "overload": 1}
-MIXED |= {"costly": 1}
+MIXED |= {"costly": 1, "handed off": 1}
 MIXED |= {"somebody interrupts": 1, "kills": 1, "unknown limit": 1, "past limit": 1}
 NEVER_FOLLOWED = {"done", "person"}
 """Nothing is started after these, so that nothing could be counted or paused."""

@@ -66,6 +66,15 @@ class Scripted:
     def asides(self, transcript, session):
         return None
 
+    def brake(self, *, interactive):
+        return None
+
+    def measure(self, program):
+        return None
+
+    def measured(self, output):
+        return {}
+
     def holds(self, transcript, prompt):
         return True
 
@@ -136,7 +145,10 @@ def supervise(project, cycles=CYCLES, tell=lambda report: None):
         notify=lambda what, words: None,
     )
     ending = Ending(
-        summarizer=lambda: Summarize(None, cap=1000), known=lambda since: Known(), until=str
+        summarizer=lambda: Summarize(None, cap=1000),
+        checkpointer=lambda: Summarize(None, cap=1000),
+        known=lambda since: Known(),
+        until=str,
     )
     return KeepRunning(agent, world, ending=ending).run()
 

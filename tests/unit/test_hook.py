@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conftest import RELAY
@@ -17,7 +18,8 @@ from rekindle import hook
 from rekindle.documents import event as events
 from rekindle.documents import relay
 from rekindle.errors import RekindleError
-from rekindle.harnesses import claude_code, codex
+from rekindle.harnesses import claude_code, codex, gemini
+from rekindle.policy.handoff import Rule
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore, inbox
 from rekindle.system import clock, disk, host
@@ -195,15 +197,137 @@ def test_a_folder_that_is_not_there_is_left_alone(run, tmp_path):
     assert not (tmp_path / "nobody").exists()
 
 
-def test_the_brake_is_for_its_launch_alone(agent, run):
-    """What the supervisor left is said at a boundary of that launch, and nowhere else."""
-    answer = b'{"continue":false,"stopReason":"handoff"}'
-    (agent.folder("trades").run / "brake-launch-1").write_bytes(answer)
-    assert run(payload(), "PostToolBatch", REKINDLE_LAUNCH="launch-1") == answer
-    assert run(payload(), "PostToolBatch", REKINDLE_LAUNCH="launch-2") == b""
-    assert run(payload(), "PostToolBatch") == b""
-    assert run(payload(), "PostToolUse", REKINDLE_LAUNCH="launch-1") == b""
-    assert run(payload(), "PostToolBatch", REKINDLE_LAUNCH="../launch-1") == b""
+ANSWER = b'{"continue":false,"stopReason":"handoff"}'
+SAID = (
+    '{"isSidechain":false,"message":{"content":[{"type":"tool_use","input":{"usage":{"input_tokens"'
+    ':9000000}}}],"usage":{"input_tokens":%d,"cache_creation_input_tokens":20,'
+    '"cache_read_input_tokens":3,"output_tokens":500,"iterations":[]}},"type":"assistant"}'
+)
+NOISE = '{"type":"user","toolUseResult":{"usage":{"input_tokens":999999}},"text":"%s"}'
+
+
+@pytest.fixture
+def session(agent, tmp_path):
+    """A transcript, and the rule by which its launch is stopped."""
+    folder, path = agent.folder("trades"), tmp_path / "session.jsonl"
+
+    def begun(*lines, limit="100", own="", brake=None):
+        path.write_text("".join(f"{line}\n" for line in lines))
+        brake = brake or claude_code.brake(interactive=False)
+        brake = msgspec.structs.replace(brake, answer=ANSWER.decode())
+        folder.brake("launch-1").write_bytes(Rule(brake, limit, own).render())
+        folder.braked("launch-1").unlink(missing_ok=True)
+        return json.dumps({"session_id": "s", "transcript_path": str(path)}).encode()
+
+    return begun
+
+
+def test_a_launch_is_stopped_where_its_window_is_so_full(agent, run, session):
+    """At a boundary of that launch, by what its last turn has used, and nowhere else."""
+    mark = agent.folder("trades").braked("launch-1")
+    for used, stops in ((76, False), (77, True)):
+        told = session(SAID % 5, SAID % used, NOISE % "x")
+        answer = run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1")
+        assert (answer == ANSWER, mark.exists()) == (stops, stops), used
+    assert mark.read_bytes() == b"100 0"
+    told = session(SAID % 500)
+    assert run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-2") == b""
+    assert run(told, "PostToolBatch") == b""
+    assert run(told, "PostToolUse", REKINDLE_LAUNCH="launch-1") == b""
+    assert run(told, "PostToolBatch", REKINDLE_LAUNCH="../launch-1") == b""
+    below = told.replace(b'"session_id"', b'"agent_id":"a1","session_id"')
+    assert run(below, "PostToolBatch", REKINDLE_LAUNCH="launch-1") == b""
+    assert not mark.exists()
+
+
+def test_a_transcript_that_is_behind_is_waited_for(agent, program, session, tmp_path):
+    """The CLI writes a turn a moment after its calls are over: what stands there is older."""
+    told = json.loads(session(SAID % 5))
+    told["tool_calls"] = [{"tool_use_id": "toolu_7", "tool_response": "x"}]
+    argv = [sys.executable, "-I", "-S", str(program), "claude-code", "PostToolBatch"]
+    argv.append(str(agent.folder("trades").path))
+    late = (SAID % 500).replace('"type":"tool_use"', '"type":"tool_use","id":"toolu_7"')
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"REKINDLE_LAUNCH": "launch-1"},
+    ) as hooked:
+        hooked.stdin.write(json.dumps(told, separators=(",", ":")).encode())
+        hooked.stdin.close()
+        with (tmp_path / "session.jsonl").open("a") as file:
+            file.write(f"{late}\n")
+        assert hooked.stdout.read() == ANSWER
+        assert hooked.wait() == 0
+
+
+def test_the_last_turn_is_found_behind_megabytes(run, session):
+    told = session(SAID % 500, *(NOISE % ("x" * 900_000) for _ in range(4)))
+    assert run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1") == ANSWER
+
+
+def test_what_nobody_has_counted_stops_nothing(run, session, tmp_path):
+    for told in (
+        session(),
+        session('{"type":"assistant","isSidechain":false,"message":{}}'),
+        session((SAID % 500).replace('"isSidechain":false', '"isSidechain":true')),
+        session(SAID % 500, own="/another/session.jsonl"),
+        session(SAID % 500, limit="nonsense"),
+    ):
+        assert run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1") == b""
+    told = session(SAID % 500)
+    (tmp_path / "session.jsonl").unlink()
+    assert run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1") == b""
+
+
+def test_who_is_asked_to_hand_off_is_stopped_however_full_it_is(run, session):
+    told = session(limit="0")
+    assert run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1") == ANSWER
+
+
+COUNT = (
+    '{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":'
+    '{"total_tokens":9000},"last_token_usage":{"input_tokens":1,"total_tokens":%d},'
+    '"model_context_window":1000}}}'
+)
+
+
+def test_a_line_may_tell_the_window_too(agent, run, session):
+    """The limit is then a part of it."""
+    brake = codex.brake(interactive=False)
+    for used, stops in ((799, b""), (800, ANSWER)):
+        told = session(COUNT % 5, COUNT % used, limit="80%", brake=brake)
+        assert run(told, "PreToolUse", REKINDLE_LAUNCH="launch-1") == stops
+    assert agent.folder("trades").braked("launch-1").read_bytes() == b"800 1000"
+    assert list((agent.folder("trades").run / "inbox").glob("*")) == [], "it is no record of ours"
+
+
+CALLED = '{"id":"1","type":"gemini","content":"","tokens":{"input":%d,"output":5},"model":"m"%s}'
+OVER = ',"toolCalls":[{"args":{"tokens":{"input":%d}}}]'
+SNAPSHOT = '{"$set":{"messages":[' + CALLED % (500, OVER % 500) + "]}}"
+
+
+@pytest.mark.parametrize("limit", ["100", "0"])
+def test_while_a_call_is_under_way_nothing_is_stopped(run, session, limit):
+    """A sub-agent's boundary looks like the session's: but its call is not over in there."""
+    brake = gemini.brake(interactive=False)
+    full, over = CALLED % (100, ""), CALLED % (100, OVER % 1)
+    for lines, stops in (
+        ([full, over], True),
+        ([full, over, '{"type":"user"}', '{"$set":{"lastUpdated":"now"}}'], True),
+        ([over, full], False),
+        ([full], False),
+        ([over, SNAPSHOT], False),  # compacted, or begun anew: what was counted holds no more
+        ([], False),
+    ):
+        told = session(*lines, limit=limit, brake=brake)
+        answer = run(told, "BeforeModel", REKINDLE_LAUNCH="launch-1")
+        assert (answer == ANSWER) == stops, lines
+
+
+def test_what_a_call_was_given_is_not_counted(run, session):
+    told = session(CALLED % (99, OVER % 100), brake=gemini.brake(interactive=False))
+    assert run(told, "BeforeModel", REKINDLE_LAUNCH="launch-1") == b""
 
 
 IN_A_BROKEN_INBOX = """

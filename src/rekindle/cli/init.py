@@ -1,6 +1,7 @@
 """`rekindle init`."""
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,6 +16,8 @@ from rekindle.errors import RekindleError, UsageError, storing
 from rekindle.plugins import ALIASES, BUILT_IN
 from rekindle.policy.settings import AgentDefaults
 from rekindle.ports import Harness
+from rekindle.stores.files.layout import Root
+from rekindle.system import disk
 from rekindle.wiring.store import HARNESSES, open_store
 
 
@@ -40,6 +43,7 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
         name = agent_name(agent or _ask("Agent's name", default_name(folder), yes=yes))
         did = [add_agent(folder, name, harness, yes=yes)]
     did += write_prompt(folder)
+    write_summarizer(folder)
     project = config.load(folder)
     stands = project.manifest.agents[name].harness
     store = open_store(project, say=print_note)
@@ -122,6 +126,17 @@ def write_prompt(folder: Path) -> list[str]:
         except FileExistsError:
             return []
     return [f"wrote {path.name}: say there what the agent is to do"]
+
+
+def write_summarizer(folder: Path) -> None:
+    """How checkpoints, relays and briefs are to be summarized; a person's own words stay."""
+    root = Root(folder)
+    root.make()
+    path = root.summarizer
+    with storing(path):
+        disk.make_folder(path.parent)
+        with suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
+            file.write(manifest.SUMMARIZER)
 
 
 def default_name(folder: Path) -> str:

@@ -20,6 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
     "restart": ("rekindle.cli.stop:restart", "Start an agent again now, whatever held it back."),
     "answer": ("rekindle.cli.stop:answer", "Answer what an agent waits for; it goes on."),
+    "handoff": (
+        "rekindle.cli.handoff:handoff",
+        "Have a fresh session go on, with a checkpoint.",
+    ),
     "up": ("rekindle.cli.up:up", "Run agents in the background."),
     "down": ("rekindle.cli.up:down", "Stop agents, and have them stay stopped."),
     "torture": (

@@ -14,6 +14,7 @@ from rekindle.flows.keep_running import Outcome
 from rekindle.flows.world import (
     Fell,
     Handed,
+    HandedOff,
     InSafeMode,
     Launching,
     Noticed,
@@ -162,7 +163,7 @@ def _for_people(name: str) -> Callable[[Report], None]:
                 click.echo("  the conversation was compacted")
             case Fell():
                 _fell(report)
-            case Handed() | Noticed() | Waits() | InSafeMode():
+            case Handed() | HandedOff() | Noticed() | Waits() | InSafeMode():
                 _stands(name, report)
             case Trouble():
                 click.secho(f"  ! {report.words}", fg="yellow", err=True)
@@ -172,11 +173,15 @@ def _for_people(name: str) -> Callable[[Report], None]:
     return tell
 
 
-def _stands(name: str, report: Handed | Noticed | Waits | InSafeMode) -> None:
+def _stands(name: str, report: Handed | HandedOff | Noticed | Waits | InSafeMode) -> None:
     """How things stand, and what to do about it."""
     match report:
         case Handed():
             _handed(name, report)
+        case HandedOff():
+            by = "a model" if report.how == "headless" else "what the log, git and the turns say"
+            why = f" ({report.words})" if report.words else ""
+            click.echo(f"{name}: a checkpoint was written by {by}{why}; a fresh session goes on")
         case Noticed():
             click.secho(f"! {report.words}", fg="yellow")
         case Waits():

@@ -9,11 +9,14 @@ import msgspec
 from rekindle.cli.options import ago, as_json, open_project, print_json
 from rekindle.config import Project
 from rekindle.errors import RekindleError
-from rekindle.policy import loop, loops, sessions
+from rekindle.flows import transcripts
+from rekindle.policy import handoff, loop, loops, sessions
 from rekindle.policy.fold import Projection
+from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import SECONDS_AN_HOUR
 from rekindle.stores.files import FileStore, inspection, ownership
 from rekindle.system import clock
+from rekindle.wiring.store import HARNESSES
 
 SCHEMA = 1
 
@@ -57,7 +60,7 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
     owner = ownership.read(store.folder(name))
     return {
         "last_active": found.last_active,
-        "run": _run(store, name, found),
+        "run": _run(store, name, found) | _window(project, name, found) if found.attempts else None,
         "open_loops": len(opened),
         "stale_loops": sum(one.stale for one in opened),
         "next_action": standing.headline if standing else None,
@@ -79,11 +82,34 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
     }
 
 
-def _run(store: FileStore, name: str, found: Projection) -> dict[str, Any] | None:
+def _window(project: Project, name: str, found: Projection) -> dict[str, Any]:
+    """How full the window of the last session is, and how often its cycle was handed off."""
+    handed = handoff.count(sessions.of_cycle(found.attempts, found.cycle))
+    tried = sessions.newest(found.attempts)
+    life = found.lives.get(tried.session) if tried else None
+    entry = project.manifest.agents[name]
+    reading = None
+    if life is not None and life.transcript and entry.harness in HARNESSES:
+        learnt = found.windows.get(HARNESSES[entry.harness].NAME, {})
+        windows = {model: one.window for model, one in learnt.items()}
+        reading = HARNESSES[entry.harness].usage(transcripts.tail(life.transcript), windows)
+    return {
+        "handoffs": handed,
+        "window": {
+            "tokens": reading.tokens,
+            "of": reading.window,
+            "percent": None if reading.percent is None else round(reading.percent, 1),
+            "known": reading.known,
+            "handed_off_at": handoff.threshold(entry.handover, project.settings.runtime.relay),
+        }
+        if reading
+        else None,
+    }
+
+
+def _run(store: FileStore, name: str, found: Projection) -> dict[str, Any]:
     """Whether somebody keeps it alive, and how its last process ended."""
-    tried, run = sessions.newest(found.attempts), found.run
-    if tried is None:
-        return None
+    tried, run = sessions.newest(found.attempts) or Attempt(0, "", resumes=False), found.run
     spent, waits = run.spent_of_run(), run.waits(tried.seq)
     return {
         "supervised": store.is_supervised(name),
@@ -127,12 +153,29 @@ def _print(row: dict[str, Any], now: datetime) -> None:
     click.echo(f"  active: {ago(row['last_active'], now)}")
     if row["run"]:
         click.echo(f"  cycle:  {_cycle(row['agent'], row['run'], now)}")
+        if row["run"]["window"] or row["run"]["handoffs"]:
+            click.echo(f"  window: {_fullness(row['run'])}")
         if row["budget"] or row["run"]["spent"]["tokens"]:
             click.echo(f"  spent:  {_spent(row['run'], row['budget'], now)}")
     if row["relay"]:
         _print_relay(row["relay"], now)
     for line in _warnings(row):
         click.secho(f"  ! {line}", fg="yellow")
+
+
+def _fullness(run: dict[str, Any]) -> str:
+    window, parts = run["window"] or {}, []
+    if window.get("percent") is not None:
+        at = window["handed_off_at"]
+        parts.append(
+            f"{window['percent']:.0f} % of {window['of']:,} tokens full ({window['known']}), "
+            + (f"handed off at {at} %" if at else "never handed off")
+        )
+    elif window:
+        parts.append(f"{window['tokens']:,} tokens used; how large it is nobody knows")
+    if run["handoffs"]:
+        parts.append(f"handoffs in this cycle: {run['handoffs']}")
+    return "; ".join(parts)
 
 
 def _cycle(name: str, run: dict[str, Any], now: datetime) -> str:
@@ -213,6 +256,8 @@ def _warnings(row: dict[str, Any]) -> list[str]:
         found.append(f"unreadable records: {row['unreadable']}; see rekindle doctor")
     if row["run"] and row["run"]["hurried"]:
         found.append("its cycles take less than a minute: make the steps of its task larger")
+    if row["run"] and handoff.is_much(row["run"]["handoffs"]):
+        found.append("split this work: its cycle has outgrown one window again and again")
     if row["stale_loops"]:
         found.append("stale loops: finish or `rekindle resolve` them")
     return found

@@ -255,6 +255,56 @@ class HangNoticed(Event, frozen=True, kw_only=True, tag="hang.noticed"):
     """It was ended for it; else it is only said."""
 
 
+class WindowLearnt(Event, frozen=True, kw_only=True, tag="window.learnt"):
+    summary = "A CLI has said how large its model's window is."
+    harness: str
+    model: str
+    window: int
+
+
+class HandoffAsked(Event, frozen=True, kw_only=True, tag="handoff.asked"):
+    summary = "Somebody asked that a fresh session goes on with a checkpoint."
+
+
+class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"):
+    summary = "A session was stopped between two turns: a fresh one is to go on with a checkpoint."
+    launch: str
+    cycle: int
+    session: str
+    by: str
+    """threshold: its window is so full; person: somebody has asked for it."""
+    tokens: int | None = None
+    window: int | None = None
+    known: str = "unknown"
+    """How that is known: reported, exact, estimated, unknown."""
+    threshold: int | None = None
+    """In percent of the window."""
+    first: int | None = None
+    """What the session's first turn had used already."""
+
+
+class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
+    summary = "A fresh session begins with the checkpoint of the one before it."
+    launch: str
+    cycle: int
+    count: int
+    """Which handoff of its cycle it was, from 1."""
+    checkpoint: str
+    """Where the archive keeps it."""
+
+
+class HandoffFailed(Event, frozen=True, kw_only=True, tag="handoff.failed"):
+    summary = "A handoff could not be made, and everything goes on as it was."
+    launch: str
+    words: str
+
+
+class HandoffHalted(Event, frozen=True, kw_only=True, tag="handoff.halted"):
+    summary = "A handoff would lead nowhere: everything is kept, and a person is needed."
+    cycle: int
+    words: str
+
+
 class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     summary = "Turns of a session were summarized, by a model or without one."
     document: str
@@ -413,6 +463,12 @@ KINDS: tuple[type[Event], ...] = (
     SafeModeEntered,
     WaitStarted,
     HangNoticed,
+    WindowLearnt,
+    HandoffAsked,
+    HandoffTriggered,
+    HandoffResumed,
+    HandoffFailed,
+    HandoffHalted,
     SpendNoted,
     SummaryMade,
     LoopAdded,
@@ -449,6 +505,12 @@ AnyEvent = (
     | SafeModeEntered
     | WaitStarted
     | HangNoticed
+    | WindowLearnt
+    | HandoffAsked
+    | HandoffTriggered
+    | HandoffResumed
+    | HandoffFailed
+    | HandoffHalted
     | SpendNoted
     | SummaryMade
     | LoopAdded

@@ -27,6 +27,7 @@ ExitKind = Literal[
     "billing",
     "context-full",
     "costly",
+    "handoff",
     "budget",
     "hang",
     "interrupted",
@@ -66,6 +67,8 @@ class Command(msgspec.Struct, frozen=True):
     """What is added to the environment that it gets."""
     files: dict[str, str] = {}
     """What must stand in the scratch folder first, by name."""
+    asked: str = ""
+    """What it is asked on its standard input, where that is no prompt of ours."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +97,11 @@ class Usage(msgspec.Struct, frozen=True):
     written: int = 0
     """What the turn has put out, in tokens."""
 
+    @property
+    def percent(self) -> float | None:
+        """How full the window is; None where nobody knows how large it is."""
+        return self.tokens * 100 / self.window if self.window and self.known != "unknown" else None
+
     def within(self, windows: Mapping[str, int]) -> "Usage":
         """The same in its model's window, where that was learnt from an earlier launch."""
         window = windows.get(self.model)
@@ -102,12 +110,46 @@ class Usage(msgspec.Struct, frozen=True):
         return Usage(self.tokens, window, "reported", self.model, self.written)
 
 
+class Brake(msgspec.Struct, frozen=True, kw_only=True):
+    """How a CLI is stopped between two turns, without cutting a tool call.
+
+    A hook of ours does it: only there nothing else can happen meanwhile. It reads in the transcript
+    how full the window is, by the last line that tells; what such a line looks like is said here,
+    so that the hook knows no CLI.
+    """
+
+    event: str
+    """The hook's event, at a boundary."""
+    signs: tuple[str, ...]
+    """What stands in the lines that tell how full the window is."""
+    after: str
+    """Where in such a line the counts begin."""
+    counts: tuple[str, ...]
+    """The keys whose numbers add up to what is used."""
+    window: str = ""
+    """The key of the window's size, where the same line has it; empty: it must be known before."""
+    answer: str = ""
+    """What the hook says, so that the CLI stops; empty: it holds the next call until that."""
+    settled: str = ""
+    """What stands behind the counts once the turn's calls are over; empty: the event says that."""
+    void: str = ""
+    """How a line begins behind which nothing that stands before it counts any more."""
+    beside: tuple[str, ...] = ()
+    """What a sub-agent's transcript has where a turn of it begins, then where one is over.
+
+    Of one that works beside the main thread, which must not be stopped meanwhile; empty: the main
+    thread waits for all of them.
+    """
+
+
 class Opened(msgspec.Struct, frozen=True):
     """The program has said which session it works in."""
 
     session: str
     model: str = ""
     version: str = ""
+    window: int | None = None
+    """How large its window is, where its model's name alone tells that."""
 
 
 class Said(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 from rekindle.documents import shape, yamltext
 from rekindle.documents.identity import AGENT_NAME
 from rekindle.documents.jsontext import refuse_newer
-from rekindle.documents.yamltext import Marked
+from rekindle.documents.yamltext import Marked, Path
 from rekindle.errors import ManifestError, RekindleError
 
 FILE = "rekindle.yaml"
@@ -24,7 +24,21 @@ Say here, in a few sentences, what the agent is to do in every cycle, and how it
 that it is done.
 """
 """What `init` writes where there is no task yet."""
+SUMMARIZER = """\
+# Summarizer
 
+You hand work over between two people who never meet. Whoever reads you has nothing else: no memory
+of the session, only the files and what you say.
+
+- Say what is done, what is half done and what is not, and never mix them.
+- What was tried and failed is worth as much as what worked: say it, with the error.
+- Prefer names of files, commands and numbers to adjectives.
+- Leave out how it felt, what is obvious from the code, and what nobody will need.
+"""
+"""What `init` writes for who summarizes; the form of the answer is said in every request."""
+
+TRIGGER = re.compile(r"token_limit_([1-9]\d?|100)%", re.ASCII)
+"""How full a window may be before a fresh session goes on, in percent."""
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
@@ -43,6 +57,15 @@ class Price(msgspec.Struct, frozen=True):
     output: Annotated[float, msgspec.Meta(ge=0)]
 
 
+class Compaction(msgspec.Struct, frozen=True):
+    trigger: str | None = None
+    persona: str | None = None
+
+
+class Handover(msgspec.Struct, frozen=True):
+    compaction: Compaction | bool | None = None
+
+
 class Agent(msgspec.Struct, frozen=True):
     harness: str
     prompt: str | None = None
@@ -54,6 +77,7 @@ class Agent(msgspec.Struct, frozen=True):
     until: list[str] | None = None
     budget: Budget | None = None
     convergence: bool | None = None
+    handover: Handover | None = None
     command: list[str] | None = None
     env: dict[str, str] | None = None
 
@@ -82,15 +106,6 @@ class Persona(msgspec.Struct, frozen=True):
             return True
         named = {rule.partition("(")[0] for rule in allowed} & {"Write", "Edit", "write_file"}
         return bool(named) or not {"Bash", "run_shell_command"}.isdisjoint(allowed)
-
-
-class Compaction(msgspec.Struct, frozen=True):
-    trigger: str | None = None
-    persona: str | None = None
-
-
-class Handover(msgspec.Struct, frozen=True):
-    compaction: Compaction | bool | None = None
 
 
 class Matrix(msgspec.Struct, frozen=True):
@@ -149,7 +164,31 @@ def read(text: str, file: str = FILE) -> tuple[Manifest, Marked]:
                 line=marked.line(("agents", name)),
                 hint="use up to 63 of a-z, 0-9, - and _, beginning with a letter or a digit",
             )
+    _refuse_unreadable_triggers(found, marked, file)
     return found, marked
+
+
+def _refuse_unreadable_triggers(found: Manifest, marked: Marked, file: str) -> None:
+    """A threshold that nobody can read would never fire, and nobody would notice."""
+    places: list[tuple[Path, Handover | None]] = [
+        (("agents", name), agent.handover) for name, agent in found.agents.items()
+    ]
+    places += [
+        (("pipelines", name, "steps", number), step.handover)
+        for name, pipeline in found.pipelines.items()
+        for number, step in enumerate(pipeline.steps)
+    ]
+    for path, handover in places:
+        compaction = handover.compaction if handover else None
+        if not isinstance(compaction, Compaction) or compaction.trigger is None:
+            continue
+        if not TRIGGER.fullmatch(compaction.trigger):
+            raise ManifestError(
+                f"{compaction.trigger!r} is no trigger",
+                file=file,
+                line=marked.line((*path, "handover", "compaction", "trigger")),
+                hint='write "token_limit_80%", with 1 to 100; never: `compaction: off`',
+            )
 
 
 def parse(text: str, file: str = FILE) -> Manifest:

@@ -83,10 +83,12 @@ def reminder(primer: Primer, request: str, closed: str = "") -> str:
     """What a session is told again after its conversation was compacted."""
     primer = _with_the_beginning_of_the_rules(primer)
     request = within(request.strip(), REQUEST_CHARACTERS, "the transcript of this session")
+    stood = within(primer.checkpoint.strip(), REQUEST_CHARACTERS, "checkpoint.md")
     parts = (
         "The conversation so far was compacted. This still holds, word for word.",
         f"Rules:\n{primer.rules.strip()}" if primer.rules.strip() else "",
         f"Last request:\n{request.strip()}" if request.strip() else "",
+        f"Before it was compacted:\n{stood.strip()}" if stood.strip() else "",
         f"Open loops:\n{primer.ledger.strip()}" if primer.ledger.strip() else "",
         f"Resolved, not to be done again:\n{closed.strip()}" if closed.strip() else "",
     )
@@ -113,6 +115,17 @@ def answered(asked: str, text: str) -> str:
     return f"{question}A person has answered: {text.strip()}"
 
 
+def asked(text: str) -> str:
+    """What a person has asked for in a session that had no room left for it."""
+    return f"This was asked for just now, and nothing of it is done yet:\n{text.strip()}"
+
+
+GOES_ON = """\
+The work below was begun by a session whose window is full. You go on with it: the checkpoint says
+what is done and what is not.
+
+"""
+"""What stands before a checkpoint."""
 RESUMED = """\
 Your process was interrupted and has been started again; this is the same session. What it had
 left running was ended: a tool call that was under way may have done a part of its work. Look at
@@ -142,7 +155,7 @@ def _join(primer: Primer) -> str:
         primer.answer,
         primer.rules,
         relays.render(primer.relay) if primer.relay else "",
-        primer.checkpoint,
+        GOES_ON + primer.checkpoint if primer.checkpoint.strip() else "",
         primer.brief,
         f"Open loops:\n{primer.ledger}" if primer.ledger.strip() else "",
     )

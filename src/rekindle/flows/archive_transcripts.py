@@ -58,7 +58,7 @@ class ArchiveTranscripts:
             yield _Source(session, "", path)
             for harness in self._harnesses:
                 asides = harness.asides(path, session)
-                for aside in _files(asides) if asides else ():
+                for aside in files_beside(asides) if asides else ():
                     if aside != path and asides and asides.sign in transcripts.first_line(aside):
                         thread = _thread(os.path.relpath(aside, asides.folder))
                         yield _Source(session, thread, aside, asides.begins)
@@ -127,7 +127,7 @@ class ArchiveTranscripts:
         return turn.without_secrets(self._store.redaction.text)
 
 
-def _files(asides: Asides) -> Iterator[str]:
+def files_beside(asides: Asides) -> Iterator[str]:
     """The files that may be of sub-agents; no link to a folder is followed: it may lead back."""
     folders = islice(os.walk(asides.folder), _MOST if asides.deep else 1)
     found = (

@@ -92,10 +92,14 @@ def _relay(store: FileStore, agent: str) -> Relay | None:
 
 
 def _checkpoint(store: FileStore, agent: str, seen: View) -> str:
-    """The checkpoint, unless a relay was written after it, which then knows more."""
+    """The checkpoint, unless a relay was written after it, which then knows more.
+
+    Or a cycle has begun since, which is none of what it was written for.
+    """
     standing = seen.committed.documents
     found, relay = standing.get("checkpoint"), standing.get("relay")
-    if found is None or (relay is not None and relay.seq > found.seq):
+    is_told = relay is not None and found is not None and relay.seq > found.seq
+    if found is None or is_told or found.seq < seen.committed.began.seq:
         return ""
     return _text(store.document(agent, "checkpoint"))
 

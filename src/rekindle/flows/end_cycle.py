@@ -19,16 +19,15 @@ from rekindle.documents.transcript import Turn
 from rekindle.errors import (
     CheckFailedError,
     DocumentError,
-    StoreError,
     SummaryError,
 )
 from rekindle.flows.judge_cycle import JudgeCycle
+from rekindle.flows.session_turns import session_turns
 from rekindle.flows.summarize import Made, Summarize, document
 from rekindle.flows.world import Agent, Trouble, World
 from rekindle.policy import sessions
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import RELAY_BYTES, STOP_SECONDS
-from rekindle.stores.files.transcripts import TranscriptArchive
 from rekindle.stores.files.writer import Writer
 from rekindle.summarizers.mechanical import Known, summarize
 from rekindle.system import disk
@@ -42,6 +41,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """What the end of a cycle needs of whoever put all this together."""
 
     summarizer: Callable[[], Summarize]
+    checkpointer: Callable[[], Summarize]
+    """The same for a checkpoint, which another persona may be named for."""
     known: Callable[[str], Known]
     """What is known of the work since a commit, without reading a transcript."""
     until: Callable[[], str]
@@ -165,17 +166,12 @@ class EndCycle:
         return kept
 
     def _turns(self, number: int, known: Projection) -> list[Turn]:
-        """What was said and done in the sessions of a cycle, numbered through."""
-        archive = TranscriptArchive(self._store.folder(self._agent.name).transcripts)
+        """What was said and done in the sessions of a cycle, since its last checkpoint."""
         tried = sessions.of_cycle(known.attempts, number).values()
-        names = dict.fromkeys(one.session for one in tried if one.session)
-        kept = [part for name in names for part in archive.parts(name)]
-        told: list[Turn] = []
-        try:
-            told += (turn for one in kept for turn in archive.turns(one) if not turn.thread)
-        except StoreError as error:
-            self._world.tell(Trouble(str(error)))  # what stands before the damage is told
-        return [msgspec.structs.replace(turn, number=place) for place, turn in enumerate(told, 1)]
+        standing = known.documents.get("checkpoint")
+        since = standing.seq if standing else 0
+        wanted = [one.session for one in tried if one.ended_seq > since]
+        return session_turns(self._agent, self._world, wanted)
 
 
 def _with_directive(draft: Relay, said: Relay | None) -> Relay:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import msgspec
 
@@ -28,6 +28,7 @@ from rekindle.documents.launch import (
 from rekindle.documents.transcript import ABOUT_CHARACTERS
 from rekindle.errors import RekindleError
 from rekindle.flows import transcripts
+from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
 from rekindle.flows.world import Agent, Noticed, Trouble, World
 from rekindle.policy import budget, hang, tokens
@@ -106,13 +107,17 @@ class Follow:
         *,
         watched: Watched,
         meter: Meter,
+        gauge: Gauge,
         primer_tokens: int | None = None,
     ) -> None:
         """With `primer_tokens`, a fresh session may be taken instead of this one."""
         self._origin, self._agent, self._world, self._child = origin, agent, world, child
-        self._watched, self._meter = watched, meter
+        self._watched, self._meter, self._gauge = watched, meter, gauge
         self.ending: Exit | None = None
         """Why it was asked to end."""
+        self.was_stopped = False
+        """By its hook, between two turns: that it then ended well says nothing more."""
+        self._is_told_to_end = False
         self._asked_at = 0.0
         now = world.elapsed()
         self._sign_at = self._folded_at = self._looked_at = now
@@ -128,6 +133,7 @@ class Follow:
         self._noticed = ""
         self._is_excused = False
         self._trouble = ""
+        self._is_handoff_heard = False
         self._run = Run()
         self._weighs = primer_tokens is not None
         self._primer_tokens = primer_tokens or 0
@@ -137,6 +143,7 @@ class Follow:
         # Closed whatever happens: a traceback would keep it, and with it the person's terminal.
         with closing(self._child.follow(_TICK_SECONDS)) as lines:
             self._follow(lines)
+        self._heed_brake()  # it may have ended before we looked
 
     def _follow(self, lines: Iterator[bytes | None]) -> None:
         watch = self._world.settings.runtime.watch
@@ -152,13 +159,30 @@ class Follow:
                 if now - self._looked_at >= min(watch.every, watch.silence / 4):
                     self._look(now)
                 self._obey()
+            self._heed_brake()
             self._count_turns()
             self._keep_to_budget()
+
+    def _heed_brake(self) -> None:
+        """Its hook has stopped it: let it end by itself, or end it where it only waits for that.
+
+        Where something runs in its background it would begin another turn after its account.
+        """
+        if self.ending is None and self._gauge.has_stopped():
+            if self._gauge.is_accompanied(self._origin.session or self._watched.opened):
+                self._gauge.let_go_on()
+                return
+            self.was_stopped = True
+            self._end(Exit("handoff", self._gauge.words()), gently=self._gauge.stops_itself)
+        if self.was_stopped and self._watched.finished and not self._is_told_to_end:
+            self._tell_to_end()
 
     def _take(self, line: bytes, now: float) -> None:
         for seen in self._agent.harness.read_stream(line):
             self._watched.take(seen, now)
             self._meter.take(seen)
+            if isinstance(seen, Opened):
+                self._gauge.opened(seen)
             self._world.tell(self._without_secrets(seen))
         if not self._agent.harness.CAN.hooks:
             told = Usage(self._watched.read_and_said, None, "estimated")
@@ -172,14 +196,25 @@ class Follow:
         elif self._run.restarted > self._origin.seq:
             self._end(Exit("interrupted", "ended for a restart, as the operator said"))
         late = self._world.elapsed() - self._asked_at > STOP_SECONDS
-        if self.ending is not None and (late or times > 1):
+        if self.ending is None or not (late or times > 1):
+            return
+        if self._is_told_to_end:
             self._child.kill()
+        else:
+            self._tell_to_end()
 
-    def _end(self, why: Exit) -> None:
+    def _end(self, why: Exit, *, gently: bool = False) -> None:
+        """`gently`: it is about to end by itself, and has so long for it."""
         if self.ending is None:
             self.ending = why
             self._asked_at = self._world.elapsed()
-            self._child.ask_to_end()
+            if not gently:
+                self._tell_to_end()
+
+    def _tell_to_end(self) -> None:
+        self._is_told_to_end = True
+        self._asked_at = self._world.elapsed()
+        self._child.ask_to_end()
 
     def _keep_to_budget(self) -> None:
         """Between two turns and not within a tool call: that is at most one turn too late."""
@@ -197,6 +232,7 @@ class Follow:
     def _fold_every(self) -> float:
         """Soon, where the turns stand in a transcript of which only a hook can tell."""
         is_blind = self._agent.budget is not None and self._agent.harness.CAN.hooks
+        is_blind = is_blind or self._gauge.needs_transcript
         return _TICK_SECONDS if is_blind and not self._transcript else FOLD_EVERY_SECONDS
 
     def _fold(self, now: float) -> None:
@@ -215,9 +251,31 @@ class Follow:
         life = known.lives.get(self._origin.session or self._watched.opened)
         self._transcript = life.transcript if life is not None else ""
         self._weigh(life)
+        if self._transcript:
+            self._gauge.told_of(self._transcript)
+        self._hear_of_handoff(known)
         if known.heard != self._heard:
             self._heard = known.heard
             self._sign(now)
+
+    def _hear_of_handoff(self, known: Projection) -> None:
+        """Somebody has asked for one since this process began; or it is due, and cannot be made."""
+        is_asked = known.handoff_asked > self._origin.seq
+        if self._is_handoff_heard or not (is_asked or self._gauge.is_due_in_vain()):
+            return
+        self._is_handoff_heard = True
+        if self._gauge.can_stop:
+            self._gauge.ask()
+            return
+        why = "a handoff was asked for" if is_asked else "its window is nearly full"
+        name = self._agent.harness.NAME
+        words = f"{why}, and {name} cannot be stopped between two turns here: begin a fresh session"
+        failed = events.HandoffFailed(
+            ts=self._world.clock(), launch=self._origin.launch, words=words
+        )
+        with suppress(RekindleError), self._world.store.writer(self._agent.name) as writer:
+            writer.append(failed)
+        self._world.notify("handoff", words)
 
     def _note_spending(
         self, known: Projection, append: Callable[[events.SpendNoted], object]

@@ -10,16 +10,18 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import Exit
-from rekindle.errors import AgentError, StoreError
+from rekindle.errors import AgentError, OverBudgetError, StoreError
 from rekindle.flows.end_cycle import EndCycle, Ending
+from rekindle.flows.hand_off import HandOff
 from rekindle.flows.run_cycle import RunCycle
 from rekindle.flows.until import STOPPED
 from rekindle.flows.world import Agent, Handed, InSafeMode, Trouble, Waits, World
-from rekindle.policy import loop, sessions
+from rekindle.policy import handoff, loop, sessions
 from rekindle.policy import run as policy
 from rekindle.policy.cycle import Fresh, Resume, next_step
+from rekindle.policy.fold import Projection
 from rekindle.policy.restart import Safe, Stop, Wait
-from rekindle.policy.run import End, Run
+from rekindle.policy.run import End, HandOn, Run
 from rekindle.policy.settings import POLL_SECONDS
 
 _OUTSIDE = {"limit", "overload", "network", "interrupted"}
@@ -58,13 +60,19 @@ class KeepRunning:
         whatever was said while we were being started, and overrule it. Without an `ending` no
         relay is written at a cycle's end.
         """
-        self._agent, self._world = agent, world
+        self._world, self._ends = world, ending
         self._once, self._kept, self._said = once, kept, said or kept
-        self._cycle = RunCycle(agent, world)
-        self._ending = EndCycle(agent, world, ending) if ending else None
+        self._take(agent)
         self._waited_after = 0
         self._has_launched = False
         self._told_limit = False
+
+    def _take(self, agent: Agent, last: Exit | None = None) -> None:
+        self._agent, ending = agent, self._ends
+        self._cycle = RunCycle(agent, self._world)
+        self._cycle.last = last
+        self._ending = EndCycle(agent, self._world, ending) if ending else None
+        self._handoff = HandOff(agent, self._world, ending) if ending else None
 
     def run(self) -> Outcome:
         with self._world.store.supervising(self._agent.name):
@@ -119,7 +127,7 @@ class KeepRunning:
         if said:
             self._cycle.append(*said)
 
-    def _step(self) -> Outcome | None:
+    def _step(self) -> Outcome | None:  # noqa: C901 - one for each kind of move
         """Do the next thing; what is returned is the end."""
         known = self._cycle.known()
         number = known.cycle_now
@@ -131,6 +139,8 @@ class KeepRunning:
             runtime=self._world.settings.runtime,
             cap=self._agent.budget,
             stays=self._agent.stays,
+            threshold=self._agent.threshold,
+            checkpoint=self._checkpointed(known),
         )
         if tried and tried[-1].exit != "limit":
             self._told_limit = False
@@ -142,7 +152,11 @@ class KeepRunning:
                 return self._stop(number, move, known.seq)
             case End():
                 return self._end(number)
+            case HandOn():
+                return self._hand_on(number, tried[-1])
             case Safe() if self._once:
+                if move.why == handoff.WHY and not known.run.is_safe:
+                    self._halt(number, move)
                 return Outcome(number, move.why, self._cycle.last, move.words)
             case Safe():
                 self._stay_safe(move, known.run)
@@ -153,6 +167,13 @@ class KeepRunning:
             case Fresh() | Resume():
                 self._launch(move, tried)
         return None
+
+    def _checkpointed(self, known: Projection) -> int:
+        """Where in the log the last checkpoint is; behind all else, where nobody writes any."""
+        standing = known.documents.get("checkpoint")
+        if self._handoff is None:
+            return sessions.NOT_YET
+        return standing.seq if standing else 0
 
     def _is_outside(self, tried: list[sessions.Attempt], run: Run) -> bool:
         """Whether the last try ended by what no other try of ours can mend."""
@@ -169,6 +190,27 @@ class KeepRunning:
             # counts as a crash: the CLI may be being updated.
             if not self._kept and is_first:
                 raise
+
+    def _hand_on(self, number: int, last: sessions.Attempt) -> Outcome | None:
+        """Write the checkpoint that a fresh session goes on with; more than may be read halts."""
+        try:
+            if self._handoff is not None:
+                self._handoff.write(last)
+        except OverBudgetError as error:
+            move = Safe(handoff.WHY, f"{error}; {error.hint}")
+            self._halt(number, move)
+            if self._once:
+                return Outcome(number, move.why, self._cycle.last, move.words)
+        return None
+
+    def _halt(self, number: int, move: Safe) -> Run:
+        now = self._world.clock()
+        halted: list[events.AnyEvent] = [
+            events.HandoffHalted(ts=now, cycle=number, words=move.words)
+        ]
+        if not self._once:  # which ends instead
+            halted.append(events.SafeModeEntered(ts=now, why=move.why, words=move.words))
+        return self._cycle.append(*halted).run
 
     def _end(self, number: int) -> Outcome | None:
         """The cycle is over.
@@ -261,9 +303,12 @@ class KeepRunning:
 
     def _stay_safe(self, move: Safe, run: Run) -> None:
         if not run.is_safe:
-            run = self._cycle.append(
-                events.SafeModeEntered(ts=self._world.clock(), why=move.why, words=move.words)
-            ).run
+            if move.why == handoff.WHY:
+                run = self._halt(self._cycle.known().cycle_now, move)
+            else:
+                run = self._cycle.append(
+                    events.SafeModeEntered(ts=self._world.clock(), why=move.why, words=move.words)
+                ).run
             self._world.notify("safe mode", move.words or move.why)
         self._has_come_up()
         self._world.tell(InSafeMode(move.why, move.words))
@@ -271,6 +316,9 @@ class KeepRunning:
             self._world.rest(POLL_SECONDS)
             if self._world.goes_on():
                 self._cycle.append(events.RestartAsked(ts=self._world.clock()))
+        # Whoever lets it go on may have mended what it is told to do, or held to.
+        if not self._world.interrupted() and (renewed := self._world.renewed()):
+            self._take(renewed, self._cycle.last)
 
     def _has_come_up(self) -> None:
         """For the watchdog: it need not be seen in the log, where what we do is known already."""

@@ -1,5 +1,8 @@
 """One process of a session: started, followed to its end, and said how it ended."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import msgspec
 
 from rekindle.documents.event import LaunchStarted
@@ -12,6 +15,7 @@ from rekindle.documents.launch import (
 )
 from rekindle.flows import transcripts
 from rekindle.flows.follow import Follow, Watched
+from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
 from rekindle.flows.world import Agent, World
 from rekindle.policy import tokens
@@ -24,8 +28,16 @@ class Launch:
     """One launch of an agent, under a mark that everything it starts inherits."""
 
     def __init__(
-        self, mark: str, agent: Agent, world: World, start: Start, spent: Spent | None = None
+        self,
+        mark: str,
+        agent: Agent,
+        world: World,
+        start: Start,
+        spent: Spent | None = None,
+        *,
+        windows: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
+        """`windows` is how large those of the models are, where that was learnt before."""
         self.mark = mark
         self._agent = agent
         self._world = world
@@ -37,6 +49,7 @@ class Launch:
         )
         self.watched = Watched()
         self.meter = Meter(spent or Spent(), agent.prices, start.usd_left)
+        self.gauge = Gauge(agent, world, mark, windows)
         self.code: int | None = None
         self.seconds = 0.0
 
@@ -49,6 +62,8 @@ class Launch:
         mark = self._folder.weigh(self.mark)
         if primer_tokens is not None:
             disk.replace(mark, b"")
+        self._folder.forget_brakes()
+        self.gauge.begin()
         try:
             return self._run(prompt, origin, primer_tokens, began)
         finally:
@@ -66,14 +81,16 @@ class Launch:
             child,
             watched=self.watched,
             meter=self.meter,
+            gauge=self.gauge,
             primer_tokens=primer_tokens,
         )
         follow.to_the_end()
         self.seconds = self._world.elapsed() - began
         self.code = child.code
-        return self._said_of(child, follow.ending)
+        return self._said_of(child, follow)
 
-    def _said_of(self, child: Child, ending: Exit | None) -> Exit:
+    def _said_of(self, child: Child, follow: Follow) -> Exit:
+        ending = follow.ending
         found = self._agent.harness.classify(
             Ended(
                 code=child.code,
@@ -89,7 +106,8 @@ class Launch:
             )
         )
         # What it was ended for, unless it was done by then: that it was ended says nothing more.
-        if ending is not None and ending.kind != "clean" and found.kind != "clean":
+        was_done = found.kind == "clean" and not follow.was_stopped
+        if ending is not None and ending.kind != "clean" and not was_done:
             found = ending
         redacted = self._world.store.redaction.text
         return msgspec.structs.replace(

@@ -5,10 +5,12 @@ from datetime import datetime
 
 import msgspec
 
+from rekindle.documents import checkpoint
 from rekindle.documents import event as events
 from rekindle.documents import primer as primers
+from rekindle.documents.checkpoint import Part
 from rekindle.documents.event import SessionStarted
-from rekindle.errors import RekindleError
+from rekindle.errors import DocumentError, RekindleError
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.policy import loops, sessions
 from rekindle.policy.settings import HOOK_CHARACTERS, SAME_START_SECONDS, Settings
@@ -98,10 +100,21 @@ class PrimeSession(msgspec.Struct, frozen=True):
             limits = self.settings.runtime.loops
             resolved = loops.resolved_lately(seen.projection.loops, now, limits)
             closed = "\n".join(f"- {item.id}: {item.reason}" for item in resolved)
+            primer = msgspec.structs.replace(primer, checkpoint=_stood(primer.checkpoint))
             text = primers.reminder(primer, self.task if start.launch else asked, closed)
         else:
             text = primers.render(primer, limit=HOOK_CHARACTERS)
         return primers.within(text, HOOK_CHARACTERS, primer.relay_path)
+
+
+def _stood(text: str) -> str:
+    """Of a checkpoint, what was done; what is still to be done is told beside it."""
+    try:
+        found = checkpoint.parse(text)
+    except DocumentError:
+        return ""
+    told = (Part.COMPLETED_WORK, Part.CURRENT_STATE, Part.MODIFIED_FILES)
+    return "\n\n".join(f"{part}:\n{found.content(part)}" for part in told)
 
 
 def _is_given(seen: dict[str, datetime], start: SessionStarted, now: datetime) -> bool:

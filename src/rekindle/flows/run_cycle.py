@@ -2,6 +2,7 @@
 
 import secrets
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 
@@ -19,7 +20,7 @@ from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
 from rekindle.policy import limits, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.fold import Heard, Projection
-from rekindle.policy.restart import LOST
+from rekindle.policy.restart import CHECKPOINTED, HANDED_OFF, LOST, REACTIONS
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import ORPHAN_SECONDS, STOP_SECONDS
 from rekindle.system import disk
@@ -82,6 +83,8 @@ class RunCycle:
                 )
             )
             self._world.tell(Fell(found, swept))
+        if known.attempts:
+            self._archive()  # whoever is gone may have ended before it did
 
     def _is_unpriced(self) -> bool:
         """Whether only the CLI's last account would have said what a launch has cost."""
@@ -140,11 +143,18 @@ class RunCycle:
         fresh = self._world.store.folder(self._agent.name).fresh
         if isinstance(step, Resume) and fresh.exists():
             step = Fresh(recovery=False, why="as the operator said")
-        spent = self.known().run.spent_of_run()
+        known = self.known()
+        spent, handed = known.run.spent_of_run(), self._handed(known, step, tried)
         recovery = isinstance(step, Fresh) and step.recovery
-        prompt = self._prompt(recovering=recovery) if isinstance(step, Fresh) else primer.RESUMED
+        asked = self._asked(known, tried) if handed and self._agent.stays else ""
+        prompt = primer.RESUMED
+        if isinstance(step, Fresh):
+            prompt = self._prompt(recovering=recovery, asked=asked)
         plan = self._plan(step, spent.usd, prompt)
-        launch = Launch(secrets.token_hex(8), self._agent, self._world, plan, spent)
+        windows = self._windows(known)
+        launch = Launch(
+            secrets.token_hex(8), self._agent, self._world, plan, spent, windows=windows
+        )
         origin = events.LaunchStarted(
             ts=self._world.clock(),
             launch=launch.mark,
@@ -158,7 +168,18 @@ class RunCycle:
             uptime=self._world.processes.uptime(),
         )
         # Known before it is started: whoever finds it without an end looks for what it left.
-        origin = msgspec.structs.replace(origin, seq=self.append(origin).seq)
+        begun: list[events.AnyEvent] = [origin]
+        if handed:
+            begun.append(
+                events.HandoffResumed(
+                    ts=origin.ts,
+                    launch=origin.launch,
+                    cycle=number,
+                    count=sum(one.exit == HANDED_OFF for one in tried),
+                    checkpoint=handed,
+                )
+            )
+        origin = msgspec.structs.replace(origin, seq=self.append(*begun).seq)
         # Only now: killed in between, the next one is fresh too, which loses nothing.
         fresh.unlink(missing_ok=True)
         self._world.tell(
@@ -181,6 +202,42 @@ class RunCycle:
         self._ended(number, launch, found, swept=swept)
         self._world.tell(Fell(found, swept))
         self._archive()
+
+    def _handed(self, known: Projection, step: Fresh | Resume, tried: list[Attempt]) -> str:
+        """Where the checkpoint is that a fresh session goes on with; empty: it has none."""
+        standing = known.documents.get("checkpoint")
+        if not isinstance(step, Fresh) or standing is None or not tried:
+            return ""
+        is_handed = REACTIONS.get(tried[-1].exit) in CHECKPOINTED
+        return standing.path if is_handed and standing.seq > tried[-1].ended_seq else ""
+
+    def _windows(self, known: Projection) -> dict[str, int]:
+        """How large the windows of the CLI's models are; it is asked once, where nobody knows any.
+
+        What it says at a launch's end keeps that up to date.
+        """
+        harness = self._agent.harness
+        learnt = known.windows.get(harness.NAME, {})
+        if not learnt and self._agent.threshold is not None:
+            found = self._world.windows()
+            self._learn(known, found)
+            return dict(found)
+        return {model: one.window for model, one in sorted(learnt.items(), key=lambda it: it[1])}
+
+    def _learn(self, known: Projection, found: Mapping[str, int]) -> None:
+        learnt = known.windows.get(self._agent.harness.NAME, {})
+        news = [
+            events.WindowLearnt(
+                ts=self._world.clock(),
+                harness=self._agent.harness.NAME,
+                model=model,
+                window=window,
+            )
+            for model, window in found.items()
+            if model not in learnt or learnt[model].window != window
+        ]
+        if news:
+            self.append(*news)
 
     def _archive(self) -> None:
         """Keep what was said and done; that it cannot be kept must not end the agent's work."""
@@ -231,7 +288,12 @@ class RunCycle:
             prompt=prompt if self._agent.stays else "",
         )
 
-    def _prompt(self, *, recovering: bool) -> str:
+    def _asked(self, known: Projection, tried: list[Attempt]) -> str:
+        """What a person has asked for, and the session that was stopped did not begin with."""
+        life = known.lives.get(tried[-1].session)
+        return primer.asked(life.asked.text) if life is not None and life.asked else ""
+
+    def _prompt(self, *, recovering: bool, asked: str = "") -> str:
         composed = compose_primer(
             self._world.store,
             self._agent.name,
@@ -239,7 +301,7 @@ class RunCycle:
             now=self._world.clock(),
             settings=self._world.settings,
             rules=self._agent.rules,
-            task=self._agent.task,
+            task=asked or self._agent.task,
             recovering=recovering,
             draft=self._draft(),
             converges=self._agent.converges,
@@ -265,12 +327,21 @@ class RunCycle:
         ran = launch.code is not None and not self._agent.harness.CAN.resumes
         spent = launch.meter.spent(ended=True)
         now = self._world.clock()
+        session = start.session or watched.opened
+        ended: list[events.AnyEvent] = []
+        if found.kind == HANDED_OFF:
+            launch.gauge.told_of(launch.transcript())
+            ended.append(launch.gauge.trigger(launch.mark, number, session))
+        launch.gauge.end()
+        if watched.finished is not None:
+            self._learn(self.known(), watched.finished.windows)
         self.append(
+            *ended,
             events.LaunchEnded(
                 ts=now,
                 launch=launch.mark,
                 cycle=number,
-                session=start.session or watched.opened,
+                session=session,
                 exit=found.kind,
                 resumes=start.resumes,
                 started=started,
@@ -287,7 +358,7 @@ class RunCycle:
                 run_usd=spent.usd,
                 run_tokens=spent.tokens,
                 unpriced=spent.unpriced,
-            )
+            ),
         )
 
 

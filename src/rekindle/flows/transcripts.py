@@ -90,6 +90,13 @@ def size(path: str) -> int:
         return 0
 
 
+def changed_at(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime  # noqa: PTH116 - as above
+    except OSError:
+        return 0.0
+
+
 def stamp(path: str) -> str:
     """Changes whenever it is written or replaced; empty: there is nothing in it."""
     try:

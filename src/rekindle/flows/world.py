@@ -37,6 +37,8 @@ class Agent(msgspec.Struct, frozen=True):
     """How many of them a run has; 0: any number."""
     converges: bool = False
     """It is held to options, a choice and work, one after the other."""
+    threshold: int | None = None
+    """How full its window may be, in percent, before a fresh session goes on; None: never mind."""
     drafts: bool = False
     """It is asked for the relay of the next cycle."""
 
@@ -56,6 +58,15 @@ class Fell(msgspec.Struct, frozen=True):
 
     exit: Exit
     swept: int
+
+
+class HandedOff(msgspec.Struct, frozen=True):
+    """A session has handed its work to the next one, inside a cycle."""
+
+    how: str
+    """Who wrote the checkpoint: headless, a model; mechanical, none."""
+    words: str = ""
+    """Why no model did."""
 
 
 class Handed(msgspec.Struct, frozen=True):
@@ -94,7 +105,7 @@ class InSafeMode(msgspec.Struct, frozen=True):
     words: str
 
 
-Report = Launching | Seen | Fell | Handed | Trouble | Noticed | Waits | InSafeMode
+Report = Launching | Seen | Fell | HandedOff | Handed | Trouble | Noticed | Waits | InSafeMode
 
 
 class World(msgspec.Struct, frozen=True):
@@ -117,5 +128,9 @@ class World(msgspec.Struct, frozen=True):
     tell: Callable[[Report], None]
     notify: Callable[[str, str], None]
     """Tell a person who is not there: of what, and in which words."""
+    windows: Callable[[], Mapping[str, int]] = dict
+    """How large its CLI says that its models' windows are."""
     head: Callable[[], str] = str
     """The commit that the agent's folder stands at; empty: nobody knows."""
+    renewed: Callable[[], Agent | None] = lambda: None
+    """The agent as a person has set it up by now; None: as before."""

@@ -22,6 +22,7 @@ from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles, Installation, Muted
 from rekindle.documents.launch import (
+    Brake,
     Capabilities,
     Command,
     Compacted,
@@ -63,10 +64,13 @@ __all__ = [
     "answer",
     "asides",
     "ask",
+    "brake",
     "classify",
     "command",
     "holds",
     "hooks",
+    "measure",
+    "measured",
     "muted",
     "read_hook",
     "read_stream",
@@ -113,7 +117,15 @@ SessionEnd's was cancelled while the program was ending."""
 
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
-_BRAKE = "PostToolBatch"
+_BOUNDARY = "PostToolBatch"
+_ASKED = "UserPromptSubmit"
+_STOP = {"continue": False, "stopReason": "a fresh session goes on from here"}
+_WAIT = {
+    "decision": "block",
+    "reason": "This window is nearly full. Rekindle begins a fresh session with a checkpoint of"
+    " the work, and passes on what you have just asked.",
+}
+_USAGE = {"type": "control_request", "request_id": "1", "request": {"subtype": "get_context_usage"}}
 _WRITING = ("Write", "Edit")
 _SPENT = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
@@ -227,7 +239,7 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
         line = hookwords.command_line(program, NAME, event, folder)
         return {**matcher, "hooks": [hookwords.handler(line, HOOK_SECONDS)]}
 
-    plain = (*_EVENTS, _BRAKE) if supervised else _EVENTS
+    plain = (*_EVENTS, _BOUNDARY) if supervised else _EVENTS
     return {
         "SessionStart": [entry(f"SessionStart:{source}", matcher=source) for source in _SOURCES],
         **{event: [entry(event)] for event in plain},
@@ -318,6 +330,38 @@ def _refuse_unprintable(rules: Iterable[str]) -> None:
             raise UnenforceableError(
                 "Claude Code", rule, hint="write it on one line, without control characters"
             )
+
+
+def brake(*, interactive: bool) -> Brake | None:
+    """By the hook behind all calls of a turn, failed ones too; in a terminal at the next prompt.
+
+    There the transcript has what the turn has used already.
+    """
+    return Brake(
+        event=_ASKED if interactive else _BOUNDARY,
+        signs=('"type":"assistant"', '"isSidechain":false'),
+        after='"usage":{',
+        counts=("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+        answer=msgspec.json.encode(_WAIT if interactive else _STOP).decode(),
+    )
+
+
+def measure(program: Sequence[str]) -> Command | None:
+    """It tells what a session would have, once it is asked by its protocol and by no prompt."""
+    argv = [*(program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
+    argv += ["--input-format=stream-json", "--no-session-persistence"]
+    asked = msgspec.json.encode(_USAGE).decode() + "\n"
+    return Command(tuple(argv), dict(questions.ENVIRONMENT), asked=asked)
+
+
+def measured(output: Iterable[bytes]) -> dict[str, int]:
+    found = {}
+    for line in output:
+        told = mapping(mapping(parsed(line).get("response")).get("response"))
+        model, window = word(told.get("model")), count(told.get("rawMaxTokens"))
+        if model and window:
+            found[model] = window
+    return found
 
 
 def turn(line: bytes) -> Used | None:

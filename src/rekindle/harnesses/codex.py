@@ -10,7 +10,8 @@ So whatever `codex` is found is run. What it cannot do:
 - Permissions are for whole tools, by its own sandbox: a rule for a part of one is refused.
 - A person's MCP servers cannot be switched off all at once: a hook of ours refuses their tools.
 - Hooks that nobody has trusted never run: those of a launch come with their hashes.
-- It cannot be stopped between two turns, and interrupted it ends with 1 and without a word.
+- No hook can stop it between two turns: the next tool call is held before it begins, until the
+  program is ended. Interrupted it ends with 1 and without a word.
 - Without a network it waits for ever, and says so only at first: its silence is noticed.
 - It goes on without a word with what is left of a rollout: whether the last prompt is still in it
   is looked at before.
@@ -30,7 +31,7 @@ from typing import Any
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles, Hooks, Installation, Muted, read_command
-from rekindle.documents.launch import Capabilities, Command, Start, Usage, Used
+from rekindle.documents.launch import Brake, Capabilities, Command, Start, Usage, Used
 from rekindle.documents.manifest import Permissions
 from rekindle.documents.transcript import Asides
 from rekindle.errors import UnenforceableError, UsageError
@@ -52,10 +53,13 @@ __all__ = [
     "answer",
     "asides",
     "ask",
+    "brake",
     "classify",
     "command",
     "holds",
     "hooks",
+    "measure",
+    "measured",
     "muted",
     "read_hook",
     "read_stream",
@@ -98,6 +102,7 @@ _SWITCHES = ("hooks", "codex_hooks")
 """What turns hooks off below [features]: its name, and the one that it had."""
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse")
+_BOUNDARY = "PreToolUse"
 _BY_THE_LAUNCH = "/<session-flags>/config.toml"
 """Where Codex says that hooks stand that its command line told it of."""
 _WHOLE_TOOL = re.compile(r"(\w+)(?:\(\*?\*?\))?")
@@ -149,8 +154,11 @@ def command(start: Start) -> Command:
     return Command(tuple(argv))
 
 
-def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:  # noqa: ARG001 - no hook can stop it between two turns
-    """The `hooks` of a hooks file: `program` is told of each event that we keep."""
+def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
+    """The `hooks` of a hooks file: `program` is told of each event that we keep.
+
+    A supervised session's next call can also be held, before it begins.
+    """
 
     def entry(event: str, seconds: int, **more: Any) -> dict[str, Any]:
         line = hookwords.command_line(program, NAME, event, folder)
@@ -164,7 +172,8 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
         for source in _SOURCES
     ]
     seconds = {"SessionEnd": ENDING_SECONDS}
-    plain = {event: [entry(event, seconds.get(event, HOOK_SECONDS))] for event in _EVENTS}
+    kept = (*_EVENTS, _BOUNDARY) if supervised else _EVENTS
+    plain = {event: [entry(event, seconds.get(event, HOOK_SECONDS))] for event in kept}
     return {"SessionStart": starts, **plain}
 
 
@@ -249,6 +258,33 @@ def turn(line: bytes) -> Used | None:
     return next(used(mapping(record.get("payload"))), None)
 
 
+def brake(*, interactive: bool) -> Brake | None:
+    """By the hook before a tool call, which holds it: nothing that has begun is cut.
+
+    What is read is written behind the calls of a turn, so that those of the turn that has filled
+    the window are let go on. In a terminal it would end what its person looks at.
+    """
+    if interactive:
+        return None
+    return Brake(
+        event=_BOUNDARY,
+        signs=('"type":"token_count"', '"last_token_usage"'),
+        after='"last_token_usage":{',
+        counts=("total_tokens",),
+        window="model_context_window",
+        beside=('"type":"task_started"', '"type":"task_complete"', '"type":"turn_aborted"'),
+    )
+
+
+def measure(program: Sequence[str]) -> Command | None:  # noqa: ARG001 - there is nothing to start
+    """Nothing needs to: every line that tells what was used tells the window too."""
+    return None
+
+
+def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - as above
+    return {}
+
+
 def asides(transcript: str, session: str) -> Asides | None:
     """A sub-agent's rollout lies among all others, and says in its first line whose it is."""
     return Asides(
@@ -280,7 +316,7 @@ def _hooked(start: Start) -> list[str]:
     made, argv = hooks(start.hook, supervised=True) if start.hook else {}, []
     permissions = start.persona.permissions
     if permissions and permissions.allowed_tools is not None:
-        made["PreToolUse"] = [_NO_SERVERS]
+        made[_BOUNDARY] = [*made.get(_BOUNDARY, ()), _NO_SERVERS]
         argv.append("--enable=hooks")  # also where the person has switched them off
     if made:
         argv += [setting(f"hooks.{event}", entries) for event, entries in made.items()]

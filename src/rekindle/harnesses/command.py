@@ -16,6 +16,7 @@ from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import (
+    Brake,
     Capabilities,
     Command,
     Ended,
@@ -155,6 +156,19 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:  # noqa: ARG001 - as ab
 
 def asides(transcript: str, session: str) -> Asides | None:  # noqa: ARG001 - as above
     return None
+
+
+def brake(*, interactive: bool) -> Brake | None:  # noqa: ARG001 - nowhere
+    """Nobody knows where it could be stopped without cutting something."""
+    return None
+
+
+def measure(program: Sequence[str]) -> Command | None:  # noqa: ARG001 - nothing is known of it
+    return None
+
+
+def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - as above
+    return {}
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - as above

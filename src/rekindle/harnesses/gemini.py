@@ -18,6 +18,11 @@ Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it 
 - A question leaves a session file behind, and a user's own hooks run for it. A file of its folder
   that the prompt names behind an @ is read into it; no other is.
 - No schema holds its model.
+- Nothing tells how large a window is: a table must do. Only a hook that is installed can hand a
+  session off, and only by what its last calls have left in the session file: one that goes on, or
+  was compacted, is handed off no sooner than after its next call. It compacts itself at half of its
+  window, before our hook is asked, unless `model.compressionThreshold` of its settings says more:
+  a threshold above that one is reached by leaps alone.
 - It denies a command by how a line begins: `/usr/bin/touch` or `env touch` pass for another. So a
   command can be allowed by its beginning, and not denied.
 """
@@ -30,6 +35,7 @@ from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles, Installation, Muted, installed
 from rekindle.documents.launch import (
+    Brake,
     Called,
     Capabilities,
     Command,
@@ -62,10 +68,13 @@ __all__ = [
     "answer",
     "asides",
     "ask",
+    "brake",
     "classify",
     "command",
     "holds",
     "hooks",
+    "measure",
+    "measured",
     "muted",
     "read_hook",
     "read_stream",
@@ -104,6 +113,8 @@ NEVER_PASSED_ON = (
 HOOK_MILLISECONDS = 10_000
 """When the CLI gives a hook up, in its own unit. Ours gives itself up long before."""
 TOLD_AT = "BeforeAgent"
+_BOUNDARY = "BeforeModel"
+_STOP = {"decision": "block", "reason": "a fresh session goes on from here"}
 
 _HOOKS = {
     "SessionStart": "SessionStart",
@@ -111,6 +122,7 @@ _HOOKS = {
     "BeforeAgent": TOLD_AT,
     # By our own name for it, so that the hook keeps no more of it than that it was.
     "AfterTool": "PostToolUse",
+    "BeforeModel": _BOUNDARY,
 }
 """The events that we keep, and what our hook is told that they are."""
 _FACTS: dict[str, hookwords.Fact] = {
@@ -258,7 +270,8 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
     match record.get("type"):
         case "init":
             session = foreign.uuid(record.get("session_id"))
-            return (Opened(session, foreign.word(record.get("model"))),) if session else ()
+            model = foreign.word(record.get("model"))
+            return (Opened(session, model, window=_window(model)),) if session else ()
         case "message" if record.get("role") == "assistant":
             said = foreign.text(record.get("content"))
             return (Said(said),) if said.strip() else ()
@@ -295,10 +308,14 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
         tokens = foreign.count(foreign.mapping(record.get("tokens")).get("input"))
         if record.get("type") == "gemini" and tokens is not None:
             model = foreign.word(record.get("model"))
-            window = next((size for name, size in _WINDOWS.items() if model.startswith(name)), None)
+            window = _window(model)
             found = Usage(tokens, window, "estimated" if window else "unknown", model)
             return found.within(windows)
     return None
+
+
+def _window(model: str) -> int | None:
+    return next((size for name, size in _WINDOWS.items() if model.startswith(name)), None)
 
 
 def turn(line: bytes) -> Used | None:
@@ -313,6 +330,34 @@ def turn(line: bytes) -> Used | None:
     written = max(0, (total or tokens) - tokens)
     model = foreign.word(record.get("model"))
     return Used(Usage(tokens, None, "unknown", model, written), foreign.word(record.get("id")))
+
+
+def brake(*, interactive: bool) -> Brake | None:
+    """By the hook before the model's next turn, where hooks are installed for it.
+
+    Before a sub-agent's turn it is told the very same: but then the turn that has called it does
+    not have its calls in the transcript yet. In a terminal it would end what its person looks at.
+    """
+    if interactive:
+        return None
+    return Brake(
+        event=_BOUNDARY,
+        signs=('"type":"gemini"',),
+        after='"tokens":{',
+        counts=("input",),
+        answer=jsontext.encode(_STOP, "what a hook says").decode(),
+        settled='"toolCalls":[',
+        void='{"$set":{"messages":',
+    )
+
+
+def measure(program: Sequence[str]) -> Command | None:  # noqa: ARG001 - there is nothing to start
+    """Nothing tells: a table must do."""
+    return None
+
+
+def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - as above
+    return {}
 
 
 def asides(transcript: str, session: str) -> Asides | None:

@@ -34,6 +34,8 @@ def next_step(tried: Sequence[Attempt]) -> Fresh | Resume:
     if not tried:
         return Fresh(recovery=False)
     last = tried[-1]
+    if REACTIONS.get(last.exit) == "hand-on":
+        return Fresh(recovery=False, why=last.words)
     if REACTIONS.get(last.exit) in {"refresh", "renew"}:
         return Fresh(recovery=True, why=last.words)
     if _failed_resumes(tried) >= RESUME_TRIES:

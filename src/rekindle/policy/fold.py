@@ -69,6 +69,11 @@ class Heard(msgspec.Struct, frozen=True, order=True):
     """In seconds since 1970."""
 
 
+class Learnt(msgspec.Struct, frozen=True, order=True):
+    seq: int
+    window: int
+
+
 class Projection(msgspec.Struct, frozen=True):
     agent: str
     seq: int = 0
@@ -93,6 +98,10 @@ class Projection(msgspec.Struct, frozen=True):
     ended: dict[int, CycleEnded] = {}
     """The last cycles that ended, by their number."""
     answer: Answer = Answer()
+    windows: dict[str, dict[str, Learnt]] = {}
+    """How large each model's window is, by harness, as its CLI has said last."""
+    handoff_asked: int = 0
+    """Where in the log somebody has last asked for a handoff."""
 
     @property
     def is_cycle_open(self) -> bool:
@@ -217,6 +226,8 @@ class _Working:
         self.began = before.began
         self.ended = dict(before.ended)
         self.answer = before.answer
+        self.windows = dict(before.windows)
+        self.handoff_asked = before.handoff_asked
 
     def projection(self) -> Projection:
         return Projection(
@@ -239,6 +250,8 @@ class _Working:
             self.began,
             self.ended,
             self.answer,
+            self.windows,
+            self.handoff_asked,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
@@ -257,6 +270,12 @@ class _Working:
                 self._stands(event, trimmed=event.trimmed, over_cap=event.over_cap)
             case events.CheckpointCommitted() | events.BriefCommitted():
                 self._stands(event)
+            case events.HandoffTriggered():
+                sessions.handed(self.attempts, event)
+            case events.HandoffAsked():
+                self.handoff_asked = max(self.handoff_asked, event.seq or sessions.NOT_YET)
+            case events.WindowLearnt():
+                self._learnt(event)
             case _:
                 self._run(event)
 
@@ -292,6 +311,12 @@ class _Working:
                 self.run = runs.happened(self.run, event)
             case _:
                 self.run = runs.happened(self.run, event)
+
+    def _learnt(self, event: events.WindowLearnt) -> None:
+        known = self.windows.get(event.harness, {})
+        found = Learnt(event.seq, event.window)
+        newest = max(known.get(event.model, found), found)
+        self.windows[event.harness] = {**known, event.model: newest}
 
     def _session(self, event: FromSession) -> None:
         if event.visitor:

@@ -22,8 +22,21 @@ from rekindle.policy.settings import (
 LOST = "lost"
 """How a launch ended whose supervisor had gone before it."""
 
+HANDED_OFF = "handoff"
+"""How one ended that was stopped because its window is full: a fresh session goes on."""
+
 Reaction = Literal[
-    "done", "restart", "replace", "again", "resume", "refresh", "renew", "wait", "retry", "person"
+    "done",
+    "restart",
+    "replace",
+    "again",
+    "resume",
+    "hand-on",
+    "refresh",
+    "renew",
+    "wait",
+    "retry",
+    "person",
 ]
 MEANINGS: dict[Reaction, str] = {
     "done": "the cycle is over",
@@ -31,7 +44,9 @@ MEANINGS: dict[Reaction, str] = {
     "replace": "again at once, the second time in a fresh session; counts as a crash",
     "again": "again: the first time at once, then after pauses that double; counts as nothing",
     "resume": "again at once, after many in a row with pauses; counts as nothing",
-    "refresh": "a fresh session at once; when another fills up before one ran well, safe mode",
+    "hand-on": "a checkpoint, and a fresh session with it at once; counts as nothing",
+    "refresh": "a checkpoint, and a fresh session with it at once; when another fills up before"
+    " one ran well, safe mode",
     "renew": "a fresh session at once; counts as nothing",
     "wait": "again when the usage limit has passed",
     "retry": "again after pauses that double, as long as it takes; counts as nothing",
@@ -43,6 +58,7 @@ REACTIONS: dict[str, Reaction] = {
     "hang": "restart",
     "resume-failed": "replace",
     LOST: "resume",
+    HANDED_OFF: "hand-on",
     "context-full": "refresh",
     "costly": "renew",
     "limit": "wait",
@@ -55,6 +71,8 @@ REACTIONS: dict[str, Reaction] = {
 }
 COUNTED: frozenset[Reaction] = frozenset({"restart", "replace"})
 """What spends one of the crashes that a run has."""
+CHECKPOINTED: frozenset[Reaction] = frozenset({"hand-on", "refresh"})
+"""What a checkpoint is written after, before anything else is started."""
 PAUSED: frozenset[Reaction] = frozenset({"restart", "again", "resume", "retry"})
 """What is followed by a pause, if it happens several times in a row."""
 

@@ -12,10 +12,10 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.manifest import Budget
-from rekindle.policy import budget, cycle, loops, restart
+from rekindle.policy import budget, cycle, handoff, loops, restart
 from rekindle.policy.budget import Spent
 from rekindle.policy.cycle import Fresh, Resume
-from rekindle.policy.restart import Safe, Stop, Wait
+from rekindle.policy.restart import CHECKPOINTED, REACTIONS, Safe, Stop, Wait
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Runtime
 
@@ -99,11 +99,15 @@ class End(msgspec.Struct, frozen=True):
     """The cycle is over; what comes after it, `loop` says."""
 
 
+class HandOn(msgspec.Struct, frozen=True):
+    """A checkpoint is to be written: a fresh session goes on with it."""
+
+
 Launch = Fresh | Resume
-Move = Launch | Wait | Safe | Stop | End
+Move = Launch | Wait | Safe | Stop | End | HandOn
 
 
-def next_move(
+def next_move(  # noqa: PLR0911 - one for each thing that may decide
     run: Run,
     tried: Sequence[Attempt],
     *,
@@ -111,8 +115,14 @@ def next_move(
     runtime: Runtime,
     cap: Budget | None = None,
     stays: bool = False,
+    threshold: int | None = None,
+    checkpoint: int = 0,
 ) -> Move:
-    """What to do now: the operator's word, safe mode, what is done, money, and how things went."""
+    """What to do now: the operator's word, safe mode, what is done, money, and how things went.
+
+    `checkpoint` is where in the log the last one was committed, `threshold` how full a window may
+    be.
+    """
     if run.desired == "stopped":
         return Stop("stopped", "as the operator said")
     if run.is_safe:
@@ -126,6 +136,8 @@ def next_move(
     verdict = restart.verdict(recent, now=now, runtime=runtime, stays=stays)
     if verdict is not None:
         return verdict
+    if tried and REACTIONS.get(tried[-1].exit) in CHECKPOINTED and checkpoint < tried[-1].ended_seq:
+        return (handoff.verdict(recent, threshold) if recent else None) or HandOn()
     return cycle.next_step(tried)
 
 

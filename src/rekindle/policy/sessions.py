@@ -70,6 +70,13 @@ class Attempt(msgspec.Struct, frozen=True):
     words: str = ""
     resets_at: int | None = None
     seconds: float = 0.0
+    ended_seq: int = 0
+    handed_by: str = ""
+    """Who had it handed off, `threshold` or `person`; empty: it was not."""
+    percent: float | None = None
+    """Of one that was handed off: how full its window was then."""
+    first_percent: float | None = None
+    """The same at the first turn of its session."""
 
 
 _TOLD = ("process", "launch", "transcript", "context_tokens", "cache_expired")
@@ -133,18 +140,33 @@ def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
             words=event.words,
             resets_at=event.resets_at,
             seconds=event.seconds,
+            ended_seq=event.seq,
         )
+
+
+def handed(attempts: dict[str, Attempt], event: events.HandoffTriggered) -> None:
+    known = attempts.get(event.launch) or Attempt(event.cycle, event.session, resumes=False)
+
+    def of_window(tokens: int | None) -> float | None:
+        return tokens * 100 / event.window if tokens is not None and event.window else None
+
+    attempts[event.launch] = msgspec.structs.replace(
+        known,
+        handed_by=event.by,
+        percent=of_window(event.tokens),
+        first_percent=of_window(event.first),
+    )
 
 
 def _end(event: events.LaunchEnded) -> tuple[object, ...]:
     """What is compared where a launch was ended twice, so that the order never decides."""
     more = (event.seconds, event.started, event.opened)
-    return event.ts, event.exit, event.words, event.resets_at or 0, *more
+    return event.ts, event.exit, event.words, event.resets_at or 0, *more, event.seq
 
 
 def _end_of(known: Attempt) -> tuple[object, ...]:
     more = (known.seconds, known.started, known.opened)
-    return known.ended, known.exit, known.words, known.resets_at or 0, *more
+    return known.ended, known.exit, known.words, known.resets_at or 0, *more, known.ended_seq
 
 
 def of_cycle(attempts: Attempts, cycle: int) -> dict[str, Attempt]:

@@ -222,6 +222,14 @@ UNTIL_SECONDS = 1800.0
 """How long the command of `until:` may take."""
 SHORT_CYCLE_SECONDS = 60.0
 """Cycles that are shorter than this on average hand on more than they do."""
+HANDOFF_VAIN_SHARE = 0.875
+"""A fresh session that begins this near to its threshold has hardly any room."""
+HANDOFFS_VAIN = 2
+"""So many handoffs in a row that made no room are the last."""
+HANDOFFS_MANY = 3
+"""More handoffs than these in one cycle say that its work is too large for one."""
+MEASURE_SECONDS = 20.0
+"""How long a CLI may take to say how large its window is."""
 CYCLES_KEPT = 50
 """How many cycles that ended are remembered; the log has all of them."""
 RESET_MINUTE_MARGIN_SECONDS = 60.0
@@ -432,6 +440,19 @@ FIXED: dict[str, tuple[Any, str]] = {
     "loop.short_cycle_seconds": (
         SHORT_CYCLE_SECONDS,
         "Cycles that are shorter than this on average hand on more than they do.",
+    ),
+    "handoff.vain_share": (
+        HANDOFF_VAIN_SHARE,
+        "A fresh session that begins this near to its threshold has hardly any room.",
+    ),
+    "handoff.vain": (HANDOFFS_VAIN, "So many handoffs in a row that made no room are the last."),
+    "handoff.many": (
+        HANDOFFS_MANY,
+        "More handoffs than these in one cycle say that its work is too large for one.",
+    ),
+    "handoff.measure_seconds": (
+        MEASURE_SECONDS,
+        "How long a CLI may take to say how large its window is.",
     ),
     "loop.cycles_kept": (
         CYCLES_KEPT,

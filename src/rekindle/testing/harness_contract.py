@@ -401,6 +401,17 @@ class HarnessContract:
                 assert found is not None
                 assert f" {self.harness.NAME} {found.event}" in whole
 
+    def test_where_it_is_stopped_it_has_a_hook(self) -> None:
+        """A brake that no hook of a launch is there for would never be put on."""
+        brake = self.harness.brake(interactive=False)
+        if brake is None:
+            return
+        found = wanted(self.harness.hooks(_HOOK, supervised=True))
+        words = [read_command(hook["command"]) for _, _, hook in found]
+        assert brake.event in {word.event for word in words if word}
+        assert brake.signs
+        assert brake.counts
+
     def test_a_session_can_be_told(self) -> None:
         """One of its hooks prints a text so that it arrives as it is."""
         if not self.harness.CAN.hooks:

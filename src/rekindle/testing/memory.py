@@ -74,6 +74,14 @@ class MemoryFolder:
     def weigh(self, _launch: str) -> Marker:
         return Marker()
 
+    def brake(self, _launch: str) -> Marker:
+        return Marker()
+
+    braked = brake
+
+    def forget_brakes(self) -> None:
+        pass
+
     def ask_for_fresh(self) -> None:
         self.fresh.text = ""
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents import hookline
-from rekindle.documents.event import AnyEvent, PromptSubmitted, SessionStarted
+from rekindle.documents.event import AnyEvent, PromptSubmitted, SessionCompacted, SessionStarted
 from rekindle.errors import ManifestError, RekindleError
 from rekindle.flows.prime_session import PrimeSession
 from rekindle.policy.settings import AgentDefaults
+from rekindle.ports import Harness
 from rekindle.system import clock, orphans
 from rekindle.wiring.store import HARNESSES, open_store, text_of
 
@@ -25,7 +26,10 @@ def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
     """Tell the session whose start is the record; one that cannot be told is told why."""
     line = hookline.parse(record.strip(b"\n").removeprefix(hookline.PREFIX))
     harness = HARNESSES.get(line.harness)
-    start = _start(harness.read_hook(line)) if harness else None
+    event = harness.read_hook(line) if harness else None
+    start = _start(event)
+    if harness is not None and isinstance(event, SessionCompacted):
+        _checkpoint(config.load(folder.parents[2]), folder.name, harness, event)
     if harness is None or start is None:
         return
 
@@ -37,6 +41,21 @@ def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
         prime_session(config.load(folder.parents[2]), folder.name, start, tell)
     except RekindleError as error:
         tell(f"(Rekindle could not say where the work stands: {error}. Tell the person.)\n")
+
+
+def _checkpoint(project: Project, name: str, harness: Harness, event: SessionCompacted) -> None:
+    """Write down what a session has done that is about to be compacted."""
+    # Only here: every other start is spared what this needs.
+    from rekindle.flows.checkpoint_session import CheckpointSession  # noqa: PLC0415
+    from rekindle.wiring import summarize  # noqa: PLC0415
+
+    store = open_store(project)
+    CheckpointSession(
+        agent=name,
+        store=store,
+        harness=harness,
+        known=lambda since: summarize.known(project, store, name, since),
+    ).write(event)
 
 
 def _start(event: AnyEvent | None) -> SessionStarted | None:

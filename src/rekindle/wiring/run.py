@@ -11,18 +11,19 @@ from pathlib import Path
 import msgspec
 
 from rekindle import hook
-from rekindle.config import Project
+from rekindle.config import Project, load
 from rekindle.documents import manifest
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Start
 from rekindle.documents.manifest import PROMPT, Persona
-from rekindle.errors import ManifestError, UnenforceableError, UsageError
+from rekindle.errors import ManifestError, RekindleError, UnenforceableError, UsageError
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.keep_running import KeepRunning, Outcome
+from rekindle.flows.measure_windows import measure_windows
 from rekindle.flows.until import Until
 from rekindle.flows.world import Agent, Report, Trouble, World
 from rekindle.harnesses import command
-from rekindle.policy import environment
+from rekindle.policy import environment, handoff
 from rekindle.policy.settings import AgentDefaults, cycles_of
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
@@ -60,6 +61,21 @@ def keep_running(
     notifier.check()
     if not kept:
         watch.remember(store, name, agent.harness)
+    # What a person has changed counts once she lets it go on.
+    said_now = [project]
+
+    def renewed() -> Agent | None:
+        try:
+            found = load(project.path)
+            made = _agent(found, store, name, program, cycles)
+        except (RekindleError, KeyError) as error:
+            tell(Trouble(f"goes on as it was set up before: {error}"))
+            return None
+        if made.stays != agent.stays:
+            return None  # that is another program
+        said_now[0] = found
+        return made
+
     with Interruption() as interruption:
         world = World(
             store=store,
@@ -74,15 +90,28 @@ def keep_running(
             tell=tell,
             notify=_notify(name, notifier, tell),
             head=WorkTree(agent.folder).head,
+            windows=lambda: measure_windows(agent, Processes()),
+            renewed=renewed,
         )
-        command = tuple(project.manifest.agents[name].until or ())
+        entry = project.manifest.agents[name]
+        command = tuple(entry.until or ())
         ending = Ending(
-            summarizer=lambda: summarizing.summarizer(project, store, name),
-            known=lambda since: summarizing.known(project, store, name, since),
+            summarizer=lambda: summarizing.summarizer(said_now[0], store, name),
+            checkpointer=lambda: summarizing.summarizer(
+                said_now[0], store, name, _persona_of(said_now[0].manifest.agents[name])
+            ),
+            known=lambda since: summarizing.known(said_now[0], store, name, since),
             until=Until(command, agent, world).ask,
         )
         supervisor = KeepRunning(agent, world, once=once, kept=kept, said=said, ending=ending)
         return supervisor.run()
+
+
+def _persona_of(entry: manifest.Agent) -> str:
+    """Who writes the agent's checkpoints."""
+    compaction = entry.handover.compaction if entry.handover else None
+    named = compaction.persona if isinstance(compaction, manifest.Compaction) else None
+    return named or summarizing.PERSONA
 
 
 def _notify(
@@ -140,6 +169,7 @@ def _agent(
         stays=entry.mode == "stay",
         cycles=cycles_of(entry) if cycles is None else cycles,
         drafts=True,
+        threshold=handoff.threshold(entry.handover, project.settings.runtime.relay),
         converges=bool(entry.convergence),
     )
     _refuse_unpriced(project, agent)

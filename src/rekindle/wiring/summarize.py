@@ -14,8 +14,10 @@ from rekindle.errors import DocumentError, ManifestError, UsageError
 from rekindle.flows.summarize import Summarize
 from rekindle.harnesses import command
 from rekindle.policy import environment, loops
+from rekindle.policy.fold import Projection
 from rekindle.policy.settings import AgentDefaults
 from rekindle.stores.files import FileStore
+from rekindle.stores.files.layout import Root
 from rekindle.summarizers.headless import Headless
 from rekindle.summarizers.mechanical import Known
 from rekindle.system import clock, disk
@@ -26,7 +28,7 @@ from rekindle.wiring.store import HARNESSES, text_of
 PERSONA = "summarizer"
 
 
-def summarizer(project: Project, store: FileStore, name: str) -> Summarize:
+def summarizer(project: Project, store: FileStore, name: str, role: str = PERSONA) -> Summarize:
     """Who summarizes for an agent: `personas: summarizer:`, else its own CLI.
 
     A program of which nothing is known may do anything when it is asked something: without a
@@ -36,12 +38,19 @@ def summarizer(project: Project, store: FileStore, name: str) -> Summarize:
     cap = settings.summarizer_max_input_tokens
     if settings.summarizer == "mechanical":
         return Summarize(None, cap=cap)
-    persona = project.manifest.personas.get(PERSONA) or Persona()
+    found_persona = project.manifest.personas.get(role)
+    if found_persona is None and role != PERSONA:
+        raise ManifestError(
+            f"agent {name}: there is no persona named {role!r}",
+            line=project.marked.line(("agents", name, "handover", "compaction", "persona")),
+            hint=f"one of: {', '.join(project.manifest.personas) or 'none is there'}",
+        )
+    persona = found_persona or Persona()
     harness = persona.adapter or project.manifest.agents[name].harness
     if harness not in HARNESSES:
         raise ManifestError(
             f"the summarizer's adapter {harness!r} is not there",
-            line=project.marked.line(("personas", PERSONA, "adapter")),
+            line=project.marked.line(("personas", role, "adapter")),
             hint=f"one of: {', '.join(HARNESSES)}",
         )
     found = HARNESSES[harness]
@@ -58,10 +67,17 @@ def summarizer(project: Project, store: FileStore, name: str) -> Summarize:
         environment=allowed,
         program=tuple(persona.command or own),
         persona=persona,
-        words=text_of(project, persona.system_prompt_file, "system_prompt_file"),
+        words=_words(project, persona),
         usd=settings.summarizer_max_usd,
     )
     return Summarize(headless.ask, cap=cap, words=headless.words)
+
+
+def _words(project: Project, persona: Persona) -> str:
+    """What its persona says; where that says nothing, what `init` has written."""
+    if persona.system_prompt_file:
+        return text_of(project, persona.system_prompt_file, "system_prompt_file")
+    return (disk.read(Root(project.path).summarizer) or b"").decode("utf-8", "replace")
 
 
 def _scratch(store: FileStore, name: str) -> Path:
@@ -102,7 +118,7 @@ def known(project: Project, store: FileStore, name: str, since: str = "") -> Kno
     return Known(
         commits=tree.commits(since),
         changed=tuple(changed),
-        carried=_left_over(store, name),
+        carried=_left_over(store, name, seen.committed),
         loops=tuple(f"{loop.id}: {loop.text}" for loop in opened),
         phase=_text(standing, Field.CURRENT_PHASE),
         decisions=carried(_text(standing, Field.KEY_DECISIONS)),
@@ -118,9 +134,11 @@ def _relay(store: FileStore, name: str) -> relay.Relay | None:
         return None
 
 
-def _left_over(store: FileStore, name: str) -> tuple[str, ...]:
-    """What the last checkpoint has left over."""
-    data = store.document(name, "checkpoint")
+def _left_over(store: FileStore, name: str, known: Projection) -> tuple[str, ...]:
+    """What the last checkpoint of this cycle has left over."""
+    standing = known.documents.get("checkpoint")
+    is_of_cycle = standing is not None and standing.seq > known.began.seq
+    data = store.document(name, "checkpoint") if is_of_cycle else None
     try:
         found = checkpoint.parse(data) if data else None
     except DocumentError:

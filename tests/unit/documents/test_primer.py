@@ -84,7 +84,7 @@ def test_nothing_known_is_nothing_said():
     """An empty primer is empty, and the hierarchy is only named where there are two sources."""
     assert primer.render(Primer()) == ""
     assert primer.render(Primer(brief=" \n", ledger="\n")) == ""
-    assert primer.render(Primer(checkpoint="x")) == "x\n"
+    assert primer.render(Primer(checkpoint="x")) == f"{primer.GOES_ON}x\n"
     assert primer.render(Primer(brief="x")) == f"x\n\n{SOURCE_OF_TRUTH}\n"
 
 
@@ -134,7 +134,8 @@ def test_a_relay_is_not_made_longer_by_shortening_it():
     value = Primer(
         relay=relay.parse(text), relay_path="a/long/path/to/the/relay.md", checkpoint="x" * 99
     )
-    assert primer.render(value, limit=10) == f"{text.strip()}\n\n{'x' * 99}\n"
+    rest = f"{primer.GOES_ON}{'x' * 99}"
+    assert primer.render(value, limit=10) == f"{text.strip()}\n\n{rest}\n"
 
 
 TEXTS = st.sampled_from(["", "one line", "word " * 50])

@@ -119,6 +119,15 @@ class Life:
     def read_stream(self, line):
         return line
 
+    def brake(self, *, interactive):
+        return None
+
+    def measure(self, program):
+        return None
+
+    def measured(self, output):
+        return {}
+
     def usage(self, tail, windows):
         return None
 

@@ -66,6 +66,15 @@ class FakeHarness:
     def asides(self, transcript, session):
         return None
 
+    def brake(self, *, interactive):
+        return None
+
+    def measure(self, program):
+        return None
+
+    def measured(self, output):
+        return {}
+
     def holds(self, transcript, prompt):
         return any(prompt.encode() in line for line in transcript)
 

@@ -254,11 +254,12 @@ def test_hooks_of_a_launch():
     assert {name.removeprefix("hooks."): len(entries) for name, entries in told.items()} == {
         **places,
         "PostToolUse": 1,
+        "PreToolUse": 1,
     }
     assert told["hooks.SessionEnd"][0]["hooks"][0]["timeout"] == 3
     words = shlex.split(told["hooks.PostToolUse"][0]["hooks"][0]["command"])
     assert words == [*program, "codex", "PostToolUse", "||", "true"]
-    assert len(state) == 9
+    assert len(state) == 10
     assert "/<session-flags>/config.toml:session_start:4:0" in state
     assert "/<session-flags>/config.toml:user_prompt_submit:0:0" in state
 
@@ -327,7 +328,7 @@ def test_a_hook_that_refuses_the_tools_of_servers():
     persona = Persona(permissions=Permissions(allowed_tools=["Read"]))
     argv = codex.command(Start(session="", persona=persona, hook=("hook",))).argv
     found = settings(argv)
-    (entry,) = value(found["hooks.PreToolUse"])
+    _, entry = value(found["hooks.PreToolUse"])
     for name, is_server in (("mcp__a__b", True), ("read_mcp_resource", True), ("Bash", False)):
         assert bool(re.fullmatch(entry["matcher"], name)) is is_server
     shell = ["/bin/sh", "-c", entry["hooks"][0]["command"]]

@@ -60,6 +60,8 @@ def expected(kind, *, resumes, opened, earlier):
     if kind == "limit" and not earlier:
         until = SINCE + timedelta(minutes=1, seconds=LIMIT_PROBE_SECONDS)
         return Wait(until, kind, BEFORE_RUN + 1)
+    if kind == "handoff":
+        return Fresh(recovery=False, why="")
     if kind in {"context-full", "costly"}:
         return Fresh(recovery=True, why="")
     # After one attempt there is a session to go on with if it opened.

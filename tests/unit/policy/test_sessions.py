@@ -144,6 +144,7 @@ def test_a_launch_is_known_from_its_start_and_its_end():
         exit="limit",
         ended=at(6),
         opened=True,
+        ended_seq=6,
     )
 
 

@@ -145,6 +145,20 @@ class AgentFolder(msgspec.Struct, frozen=True):
         """There while a session that goes on is to wait for the word whether it may."""
         return self.run / f"weigh-{launch}"
 
+    def brake(self, launch: str) -> Path:
+        """By what its hook stops a launch between two turns."""
+        return self.run / f"brake-{launch}"
+
+    def braked(self, launch: str) -> Path:
+        """There once its hook has done so."""
+        return self.run / f"braked-{launch}"
+
+    def forget_brakes(self) -> None:
+        """Those of launches whose supervisors were killed."""
+        with storing(self.run):
+            for path in (*self.run.glob("brake-*"), *self.run.glob("braked-*")):
+                path.unlink(missing_ok=True)
+
     def ask_for_fresh(self) -> None:
         disk.replace(self.fresh, b"")
 
@@ -209,6 +223,11 @@ class Root(msgspec.Struct, frozen=True):
     @property
     def agents(self) -> Path:
         return self.path / "agents"
+
+    @property
+    def summarizer(self) -> Path:
+        """What whoever summarizes is told, where its persona names no file of its own."""
+        return self.path / "personas" / "summarizer.md"
 
     def agent(self, name: str) -> AgentFolder:
         return AgentFolder(self.agents / agent_name(name))

@@ -48,6 +48,7 @@ _FROM_OUTSIDE = (
     events.DesiredSaid,
     events.RestartAsked,
     events.Answered,
+    events.HandoffAsked,
 )
 """What hooks and commands may say. Everything else is a fact that only the writer establishes."""
 

@@ -15,6 +15,7 @@ from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.launch import (
+    Brake,
     Capabilities,
     Command,
     Ended,
@@ -123,6 +124,20 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 def asides(transcript: str, session: str) -> Asides | None:
     return None
+
+
+def brake(*, interactive: bool) -> Brake | None:
+    """It cannot be stopped between two turns."""
+    return None
+
+
+def measure(program: Sequence[str]) -> Command | None:
+    """Nothing tells how large its window is."""
+    return None
+
+
+def measured(output: Iterable[bytes]) -> dict[str, int]:
+    return {}
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:

@@ -1,0 +1,43 @@
+"""How large a CLI's window is, asked of the CLI itself, without its model."""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+from rekindle.errors import RekindleError
+from rekindle.flows.world import Agent
+from rekindle.policy.settings import MEASURE_SECONDS
+from rekindle.ports import Processes
+
+_TICK_SECONDS = 0.1
+_MOST_LINES = 1_000
+
+
+def measure_windows(
+    agent: Agent, processes: Processes, elapsed: Callable[[], float] = time.monotonic
+) -> dict[str, int]:
+    """The windows by their models; nothing, where it does not say: then nothing is handed off.
+
+    `processes` are no terminal's: it is asked beside whatever a person looks at.
+    """
+    command = agent.harness.measure(agent.program)
+    if command is None:
+        return {}
+    try:
+        child = processes.start(
+            command.argv,
+            prompt=command.asked,
+            environment={**agent.environment, **command.environment},
+            folder=agent.folder,
+        )
+    except RekindleError:
+        return {}  # whoever starts it next says why
+    began = elapsed()
+    lines: list[bytes] = []
+    with closing(child.follow(_TICK_SECONDS)) as said:
+        for line in said:
+            if line is not None and len(lines) < _MOST_LINES:
+                lines.append(line)
+            if elapsed() - began > MEASURE_SECONDS:
+                child.kill()
+    return agent.harness.measured(lines)

@@ -1,0 +1,127 @@
+"""The real CLIs, whose windows fill up: a fresh session goes on with a checkpoint."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.handing import KINDS, MARK
+from loopback.script import Parallel, Text, ToolCall
+from rekindle.documents import checkpoint
+from rekindle.documents.checkpoint import Part
+
+pytestmark = pytest.mark.timeout(180)
+
+SCRIBE = json.dumps([sys.executable, "-I", str(Path(__file__).with_name("scribe.py"))])
+WINDOWS = [
+    ("claude", 50, "claude-sonnet-4-5", 200_000),
+    ("claude", 80, "claude-sonnet-4-5", 200_000),
+    ("claude", 90, "claude-sonnet-4-5[1m]", 1_000_000),
+    ("codex", 50, "gpt-5.5", 258_400),
+    ("codex", 80, "gpt-6.1-terra", 475_000),
+    ("codex", 90, "gpt-5.5", 258_400),
+    ("gemini", 50, "gemini-2.5-flash", 1_048_576),
+    ("gemini", 80, "gemini-2.5-pro", 1_048_576),
+    ("gemini", 90, "gemma-4-31b-it", 256_000),
+]
+
+
+@pytest.fixture
+def handing(request, place):
+    """An agent of the CLI that is asked for."""
+
+    def made(kind):
+        found, model = KINDS[kind]
+        cli = request.getfixturevalue(kind)
+        return found(cli, place, request.getfixturevalue(model))
+
+    return made
+
+
+@pytest.mark.parametrize(("kind", "at", "named", "window"), WINDOWS)
+def test_the_first_boundary_past_the_threshold(handing, kind, at, named, window):
+    """And none before; of its calls none is cut, several at once and one that fails among them."""
+    found = handing(kind).begin(at, named=named, window=window)
+    together = (found.call("a", seconds=0.5), found.call("b"), found.call("c", code=3))
+    found.model.play(
+        found.call(1, at - 20),
+        found.call(2, at - 0.1),
+        Parallel(together, found.filled(at)),
+        *[found.call("never", at + 1)] * found.REPLIES,
+        found.call(3, 10),
+        Text("all done", found.filled(11)),
+    )
+    found.run("--once")
+    found.assert_nothing_cut(1, 2, "a", "b", "c", 3)
+    first, second = found.openings
+    assert MARK not in first.text
+    assert second.text.count(MARK) == 1
+    assert len(found.model.log.main) == 5 + found.REPLIES
+    (told,) = found.rekindle.events("handoff.triggered")
+    assert (told["tokens"], told["window"]) == (-(-at * window // 100), window)
+    assert (told["threshold"], told["by"]) == (at, "threshold")
+    assert told["known"] == ("estimated" if kind == "gemini" else "reported")
+    (resumed,) = found.rekindle.events("handoff.resumed")
+    assert resumed["count"] == 1
+    assert [one["exit"] for one in found.rekindle.events("launch.ended")] == ["handoff", "clean"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sub_agent(handing, kind):
+    """What it has used never counts; what it does is not cut where its session's window is full."""
+    found = handing(kind).begin(80)
+
+    def at(share, *calls):
+        return [ToolCall(one.name, one.input, found.filled(share)) for one in calls]
+
+    (first, *wait), (second, *wait_again) = found.asking("first"), found.asking("second")
+    found.model.play(
+        found.call(1, 20),
+        *at(30, first, *wait),
+        found.call(2, 40),
+        Parallel((second, found.call("p")), found.filled(85)),
+        *at(85, *wait_again),
+        *[found.call("never", 87)] * found.REPLIES,
+        found.call(3, 10),
+        Text("all done", found.filled(11)),
+    )
+    answered = ToolCall("complete_task", {"result": {"response": "nothing to see"}})
+    over = answered if kind == "gemini" else Text("nothing to see")
+    below = [[found.call(name, 85, 0.6) for name in names] for names in ("st", "uv")]
+    found.model.play(*below[0], over, *below[1], over, to=found.SUBAGENT)
+    found.run("--once")
+    found.assert_nothing_cut(1, *"stuv", 2, "p", 3)
+    (told,) = found.rekindle.events("handoff.triggered")
+    assert told["tokens"] == -(-85 * found.window // 100)
+    assert [MARK in one.text for one in found.openings] == [False, True]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_three_handoffs_in_one_cycle(handing, kind):
+    """Each carries on what is undone; the next session is told the latest, the archive has all."""
+    persona = f"summarizer: {{adapter: command, command: {SCRIBE}}}"
+    found = handing(kind).begin(80, runtime="", summarizer=persona)
+    turns = []
+    for number in (1, 2, 3):
+        turns += [found.call(number, 20), found.call(f"{number}x", 81)]
+        turns += [found.call("never", 82)] * found.REPLIES
+    found.model.play(*turns, found.call(4, 10), Text("all done", found.filled(11)))
+    found.run("--once")
+    found.assert_nothing_cut(1, "1x", 2, "2x", 3, "3x", 4)
+    kept = [checkpoint.parse(text) for text in found.checkpoints]
+    left = [one.content(Part.REMAINING_WORK) for one in kept]
+    for number, text in enumerate(left, 1):
+        told = [
+            name in text for name in ("mend whatever 1 ", "mend whatever 2 ", "mend whatever 3 ")
+        ]
+        assert told == [number >= one for one in (1, 2, 3)], text
+    assert [one.text.count(MARK) for one in found.openings] == [0, 1, 1, 1]
+    for number, opening in enumerate(found.openings[1:]):
+        assert left[number].strip() in opening.text
+        assert "3 came to its close" in opening.text or number < 2
+        assert number == 0 or f"{number} came to its close" not in opening.text
+    counted = [one["count"] for one in found.rekindle.events("handoff.resumed")]
+    assert counted == [1, 2, 3]
+    made = [one for one in found.rekindle.events("summary.made") if one["document"] == "checkpoint"]
+    assert [one["how"] for one in made] == ["headless"] * 3

@@ -1,0 +1,262 @@
+"""kill -9 before every system call of two handoffs, and of the sessions that they are between.
+
+Then another supervisor goes on: every session that was stopped has one checkpoint, and none has
+two; no crossing is told twice, or lost; a fresh session is told the latest, and that one only; and
+the cycle is finished.
+"""
+
+import json
+import os
+import random
+import shutil
+import sys
+
+import pytest
+
+from rekindle.documents import checkpoint, summary
+from rekindle.documents import event as events
+from rekindle.documents.checkpoint import Part
+from rekindle.documents.launch import MARK, Capabilities, Command, Exit, Opened
+from rekindle.documents.manifest import Persona
+from rekindle.documents.question import Answer
+from rekindle.flows.end_cycle import Ending
+from rekindle.flows.keep_running import KeepRunning
+from rekindle.flows.summarize import Summarize
+from rekindle.flows.world import Agent, World
+from rekindle.harnesses import claude_code
+from rekindle.policy.settings import Settings
+from rekindle.stores.files import FileStore, inbox
+from rekindle.summarizers.mechanical import Known
+from rekindle.system import clock, host
+from torture.tracing import count, kill_before, obstacle
+
+pytestmark = [
+    pytest.mark.torture,
+    pytest.mark.skipif(obstacle() is not None, reason=str(obstacle())),
+]
+
+WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
+SAMPLE = 60
+HANDOFFS = 2
+HEADING = "# Relay Checkpoint"
+LEFT = "finish part {}"
+
+
+class Scripted:
+    """A harness whose program is stopped by its hook, in all sessions but the last."""
+
+    NAME, PASSED_ON, NEVER_PASSED_ON, INSTALL, HOOK_FILES = "fake", (), (), "", None
+    CAN = Capabilities()
+    brake = staticmethod(claude_code.brake)
+    read_transcript = staticmethod(claude_code.read_transcript)
+    turn = staticmethod(claude_code.turn)
+    usage = staticmethod(claude_code.usage)
+
+    def command(self, start):
+        self.start = start
+        return Command(("fake",))
+
+    def read_stream(self, line):
+        return (Opened(self.start.session),)
+
+    def classify(self, ended):
+        return Exit("clean", "finished")
+
+    def asides(self, transcript, session):
+        return None
+
+    def measure(self, program):
+        return None
+
+    def measured(self, output):
+        return {"m": 100}
+
+    def holds(self, transcript, prompt):
+        return True
+
+
+class Child:
+    pid, code, errors = 7, 0, ""
+
+    def follow(self, every):
+        yield b"opened"
+
+    def ask_to_end(self):
+        pass
+
+    kill = ask_to_end
+
+
+def said(who, text, number, usage=None):
+    message = {"id": f"m{number}", "role": who, "content": [{"type": "text", "text": text}]}
+    told = {"usage": {"input_tokens": usage}, "model": "m"} if usage else {}
+    line = {"type": who, "uuid": f"u{number}", "isSidechain": False, "message": message | told}
+    return json.dumps(line, separators=(",", ":")) + "\n"
+
+
+class Processes:
+    """Of a host where every session leaves a transcript, and crosses where it is to."""
+
+    def __init__(self, store, harness, project):
+        self._store, self._harness, self._project = store, harness, project
+
+    def start(self, argv, *, prompt, environment, folder):
+        start, crossed = self._harness.start, crossings(self._store)
+        if not start.resumes:
+            assert prompt.count(HEADING) == min(crossed, 1), "the latest, and that only"
+            assert LEFT.format(crossed) in prompt or not crossed
+        path = self._project / f"{start.session}.jsonl"
+        lines = said("user", "go on", 1) + said("assistant", f"part {crossed + 1}", 2, usage=20)
+        if not start.resumes or not path.exists():
+            path.write_text(lines)
+        started = events.SessionStarted(
+            ts=clock.now(),
+            session=start.session,
+            harness="fake",
+            source="startup",
+            transcript=str(path),
+        )
+        inbox.append(self._store.folder("trades").inbox, [started], durable=False)
+        if crossed < HANDOFFS:
+            with path.open("a") as file:
+                file.write(said("assistant", "so full", 3, usage=85))
+            self._store.folder("trades").braked(environment[MARK]).write_bytes(b"85 100")
+        return Child()
+
+    def boot(self):
+        return "boot"
+
+    def uptime(self):
+        return 1.0
+
+    def end_marked(self, mark, *, boot, uptime, patience):
+        return 0
+
+    def vitals(self, pid, mark, *, boot, uptime):
+        return None
+
+
+def opened(project):
+    return FileStore(project, host=host.identify(), settings=Settings(), clock=clock.now)
+
+
+def crossings(store):
+    return len(events_of(store, events.HandoffTriggered))
+
+
+def supervise(project):
+    store, harness = opened(project), Scripted()
+    agent = Agent(
+        name="trades",
+        harness=harness,
+        folder=str(project),
+        task="Build it.",
+        rules="",
+        persona=Persona(),
+        environment={},
+        hook=(),
+        cycles=1,
+        threshold=80,
+    )
+    world = World(
+        store=store,
+        processes=Processes(store, harness, project),
+        settings=Settings(),
+        clock=clock.now,
+        elapsed=lambda: 0.0,
+        rest=lambda seconds: None,
+        interrupted=lambda: 0,
+        by_hand=lambda: False,
+        goes_on=lambda: False,
+        tell=lambda report: None,
+        notify=lambda what, words: None,
+    )
+
+    def answered(request):
+        text = LEFT.format(crossings(store))
+        found = {name: [{"text": text, "turns": [1]}] for name in summary.asked("checkpoint")}
+        return Answer(json.dumps(found), tokens=7)
+
+    ending = Ending(
+        summarizer=lambda: Summarize(None, cap=100_000),
+        checkpointer=lambda: Summarize(answered, cap=100_000),
+        known=lambda since: Known(),
+        until=str,
+    )
+    return KeepRunning(agent, world, ending=ending).run()
+
+
+def prepared(folder):
+    project = folder / "prepared"
+    project.mkdir()
+    store = opened(project)
+    store.create("trades")
+    with store.writer("trades") as writer:
+        learnt = events.WindowLearnt(ts=clock.now(), harness="fake", model="m", window=100)
+        writer.append(learnt)
+    return project
+
+
+def the_cycle(project):
+    def work(say):
+        os.chdir(project)
+        supervise(project)
+        say(b"done")
+
+    return work
+
+
+def events_of(store, kind):
+    return [one for one in store.events_since("trades", 0).events if isinstance(one, kind)]
+
+
+def require_whole(project):
+    store = opened(project)
+    if not store.read("trades").projection.run.is_over:
+        supervise(project)
+    triggered = events_of(store, events.HandoffTriggered)
+    assert len({one.session for one in triggered}) == len(triggered) == HANDOFFS
+    assert [one.tokens for one in triggered] == [85, 85]
+    committed = events_of(store, events.CheckpointCommitted)
+    assert len(committed) == HANDOFFS, "each crossing has one, and one only"
+    order = [(one.seq, type(one).__name__) for one in (*triggered, *committed)]
+    names = [name for _, name in sorted(order)]
+    assert names == ["HandoffTriggered", "CheckpointCommitted"] * HANDOFFS
+    left = [
+        checkpoint.parse(store.archived("trades", one.path)).content(Part.REMAINING_WORK)
+        for one in committed
+    ]
+    assert [LEFT.format(number) in text for number, text in enumerate(left, 1)] == [True, True]
+    resumed = [one.count for one in events_of(store, events.HandoffResumed)]
+    assert resumed == [1, 2]
+    ended = [one.exit for one in events_of(store, events.LaunchEnded)]
+    assert ended.count("handoff") == HANDOFFS
+    assert ended[-1] == "clean"
+    assert [one.cycle for one in events_of(store, events.CycleEnded)] == [1]
+    assert store.inspect("trades") == []
+
+
+def test_kill_at_a_handoff(tmp_path):
+    first = prepared(tmp_path)
+    copy = tmp_path / "copy"
+    shutil.copytree(first, copy)
+    calls = count(the_cycle(copy))
+    require_whole(copy)
+    shutil.rmtree(copy)
+    points = (
+        range(1, calls + 1)
+        if WHOLE
+        else sorted(random.Random(9).sample(range(1, calls + 1), SAMPLE))
+    )
+    killed = 0
+    for point in points:
+        shutil.copytree(first, copy)
+        outcome = kill_before(the_cycle(copy), point)
+        killed += outcome.killed_at is not None
+        try:
+            require_whole(copy)
+        except AssertionError as error:
+            raise AssertionError(f"killed before call {point}") from error
+        shutil.rmtree(copy)
+    print(f"\n{killed} kills at {calls} system calls of two handoffs", file=sys.stderr)
+    assert killed >= len(points) * 0.9, "the fault did not happen"
