@@ -12,7 +12,7 @@ from rekindle.errors import ManifestError, ManifestMissingError, UnknownAgentErr
 from rekindle.policy import settings
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
 from rekindle.stores.files.layout import Root
-from rekindle.system import disk
+from rekindle.system import clock, disk
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -43,7 +43,21 @@ def load(start: Path) -> Project:
     if folder is None:
         raise ManifestMissingError(str(start))
     found, marked = manifest.read(read_text(folder))
-    return Project(folder, found, marked, settings.resolve(marked))
+    resolved = settings.resolve(marked)
+    _require_zone(resolved.runtime.brief.zone, marked)
+    return Project(folder, found, marked, resolved)
+
+
+def _require_zone(name: str, marked: Marked) -> None:
+    try:
+        if name:
+            clock.zone(name)
+    except LookupError as error:
+        raise ManifestError(
+            f"there is no time zone {name!r}",
+            line=marked.line(("runtime", "brief", "zone")),
+            hint="name one as in Europe/Zurich, or leave `zone` out for this machine's",
+        ) from error
 
 
 def agents_of(folder: Path) -> list[str]:

@@ -51,6 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rekindle.cli.summarize:summarize",
         "A transcript as a checkpoint, a relay or a brief.",
     ),
+    "brief": ("rekindle.cli.brief:brief", "What was done, what is open, what comes next."),
     "events": ("rekindle.cli.events:events", "What happened, newest last."),
     "redact": ("rekindle.cli.redact:redact", "A text without the secrets in it."),
     "config": ("rekindle.cli.config:config", "Every setting: its value, origin and meaning."),

@@ -23,6 +23,7 @@ from rekindle.flows.world import (
     Waits,
 )
 from rekindle.wiring.run import keep_running
+from rekindle.wiring.watch import start_briefs
 
 INTERRUPTED = 130
 _WIDTH = 96
@@ -88,6 +89,8 @@ def run(  # noqa: PLR0917 - one for each option
     outcome = keep_running(
         project, store, name, heard, once=once, kept=kept, said=said, cycles=cycles
     )
+    if project.settings.runtime.brief.on_session_end:
+        start_briefs(project, store)
     if as_json:
         print_json({"report": "outcome", "outcome": outcome})
     return _ended(name, outcome, silent=as_json)

@@ -1,4 +1,4 @@
-"""`rekindle service`: have the daemon started with the host."""
+"""`rekindle service`: have the daemon started with the host, or briefs written by it."""
 
 import os
 import sys
@@ -11,6 +11,8 @@ from rekindle.documents import service as units
 from rekindle.documents.identity import derived_id
 from rekindle.errors import UsageError, storing
 from rekindle.policy import environment
+from rekindle.policy.mornings import NEVER
+from rekindle.policy.settings import BRIEF_RETRY_SECONDS, Brief
 from rekindle.system import disk
 
 _KINDS = {"linux": "systemd", "darwin": "launchd"}
@@ -21,62 +23,94 @@ def service() -> None:
     """Have the daemon started with the host."""
 
 
+_kind = click.option(
+    "--kind", type=click.Choice(["systemd", "launchd"]), help="Default: this host's."
+)
+_briefs = click.option("--briefs", is_flag=True, help="A timer for briefs, instead of the daemon.")
+
+
 @service.command()
-@click.option("--kind", type=click.Choice(["systemd", "launchd"]), help="Default: this host's.")
+@_kind
+@_briefs
 @click.option("--print", "only_print", is_flag=True, help="Write nothing, show the unit.")
-def install(kind: str | None, only_print: bool) -> None:
+def install(kind: str | None, briefs: bool, only_print: bool) -> None:
     """Write a unit of your own that starts `rekindle daemon` for this project.
 
-    Nothing is started and no rights are needed: the commands that it prints do that. Your PATH and
-    the like are written into it; keys and tokens are not, see the guide.
+    With --briefs, one that runs `rekindle brief --due` at the time of `runtime: brief: at:`, for
+    who has no daemon: that writes them itself. Nothing is started and no rights are needed: the
+    commands that it prints do that. Your PATH and the like are written into it; keys and tokens
+    are not, see the guide.
     """
     kind = kind or _KINDS.get(sys.platform, "systemd")
     project, _store = open_project()
-    found = _service(project.path)
-    text = units.systemd(found).encode() if kind == "systemd" else units.launchd(found)
+    found = _service(project.path, briefs=briefs)
+    files = _units(kind, found, project.settings.runtime.brief if briefs else None)
     if only_print:
-        click.echo(text.decode(), nl=False)
+        click.echo("\n".join(data.decode() for data in files.values()), nl=False)
         return
-    path = _path(kind, found.name)
-    with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    disk.replace(path, text)
-    click.echo(f"✓ wrote {path}")
+    for path, data in files.items():
+        with storing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        disk.replace(path, data)
+        click.echo(f"✓ wrote {path}")
+    path = list(files)[-1]
     if kind == "systemd":
-        click.echo(f"Next: systemctl --user enable --now {found.name}.service")
+        click.echo(f"Next: systemctl --user enable --now {path.name}")
         click.echo("      loginctl enable-linger   (so that it runs while you are logged out)")
     else:
         click.echo(f"Next: launchctl bootstrap gui/$(id -u) {path}")
 
 
 @service.command()
-@click.option("--kind", type=click.Choice(["systemd", "launchd"]), help="Default: this host's.")
-def uninstall(kind: str | None) -> None:
+@_kind
+@_briefs
+def uninstall(kind: str | None, briefs: bool) -> None:
     """Remove the unit; what runs goes on, until `rekindle down`."""
     kind = kind or _KINDS.get(sys.platform, "systemd")
     project, _store = open_project()
-    name = _service(project.path).name
-    path = _path(kind, name)
-    if not path.exists():
-        raise UsageError(f"{path} is not there", hint="`rekindle service install` writes it")
-    with storing(path):
-        path.unlink()
-    click.echo(f"✓ removed {path}")
+    found = _service(project.path, briefs=briefs)
+    paths = list(_units(kind, found, project.settings.runtime.brief if briefs else None))
+    if not any(path.exists() for path in paths):
+        raise UsageError(f"{paths[-1]} is not there", hint="`rekindle service install` writes it")
+    for path in paths:
+        with storing(path):
+            path.unlink(missing_ok=True)
+        click.echo(f"✓ removed {path}")
     if kind == "systemd":
-        click.echo(f"Next: systemctl --user stop {name}.service; systemctl --user daemon-reload")
+        stop = f"systemctl --user stop {paths[-1].name}"
+        click.echo(f"Next: {stop}; systemctl --user daemon-reload")
     else:
-        click.echo(f"Next: launchctl bootout gui/$(id -u)/{name}")
+        click.echo(f"Next: launchctl bootout gui/$(id -u)/{found.name}")
 
 
-def _service(folder: Path) -> units.Service:
+def _units(kind: str, found: units.Service, brief: Brief | None) -> dict[Path, bytes]:
+    """The files, and what stands in them; the one that is started comes last."""
+    path = _path(kind, found.name)
+    if kind == "launchd":
+        made = (
+            units.launchd(found)
+            if brief is None
+            else units.launchd_timer(found, int(BRIEF_RETRY_SECONDS))
+        )
+        return {path: made}
+    if brief is None:
+        return {path: units.systemd(found).encode()}
+    if brief.at == NEVER:
+        raise UsageError("`runtime: brief: at:` says never", hint='say when, as in `at: "06:30"`')
+    every = f"*:0/{BRIEF_RETRY_SECONDS / 60:.0f}" if brief.on_session_end else ""
+    timer = units.systemd_timer(found, brief.at, brief.zone, every)
+    return {path: units.systemd_once(found).encode(), path.with_suffix(".timer"): timer.encode()}
+
+
+def _service(folder: Path, *, briefs: bool) -> units.Service:
     passed = environment.without_secrets(environment.allowed(os.environ, (), ()))
     kept = {name: value for name, value in passed.items() if value.isprintable()}
     if not str(folder).isprintable():
         raise UsageError(f"{str(folder)!r} cannot stand in a unit", hint="rename the folder")
     name = f"rekindle-{derived_id(str(folder))}"
-    return units.Service(
-        name, (sys.executable, "-P", "-m", "rekindle", "daemon"), str(folder), kept
-    )
+    does = ("brief", "--due") if briefs else ("daemon",)
+    argv = (sys.executable, "-P", "-m", "rekindle", *does)
+    return units.Service(f"{name}-briefs" if briefs else name, argv, str(folder), kept)
 
 
 def _path(kind: str, name: str) -> Path:

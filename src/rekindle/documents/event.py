@@ -418,6 +418,41 @@ class BriefCommitted(Committed, frozen=True, kw_only=True, tag="brief.committed"
     document = "brief"
 
 
+class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far a kept transcript has gone into a brief."""
+
+    at: int = 0
+    """Behind so many bytes of it comes what is new."""
+    turn: int = 0
+    """The last turn before that place."""
+    rest: str = ""
+    """What the turns are known by that were not over yet."""
+
+
+class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
+    summary = (
+        "What was said and done up to here has gone into a brief, and from there into the state."
+    )
+    morning: str
+    """The day on whose morning it is to be read."""
+    closes: bool = False
+    """It was written when it was due, and is the last one for that morning."""
+    told: dict[str, Told] = {}
+    """How far each transcript was told that has grown since the brief before."""
+    turns: int = 0
+    left_out: int = 0
+    """How many turns were too many for the summarizer, the oldest."""
+    failed: int = 0
+    """How often in a row no model could be had: what it was to read is read again."""
+    claimed: dict[str, str] = {}
+    """Loops that were called resolved, with the reason, and stay open: no turn bears it out."""
+    numbers: dict[str, str] = {}
+    last_active: datetime | None = None
+    """When the last thing was that it tells of."""
+    resolved: int = 0
+    """The place in the log up to which resolved.jsonl was put away."""
+
+
 class DocumentRejected(Event, frozen=True, kw_only=True, tag="document.rejected"):
     summary = "Somebody edited a document into something unusable; it was set aside."
     document: str
@@ -479,6 +514,7 @@ KINDS: tuple[type[Event], ...] = (
     RelayCommitted,
     CheckpointCommitted,
     BriefCommitted,
+    BriefMade,
     DocumentRejected,
     InboxRejected,
 )
@@ -521,6 +557,7 @@ AnyEvent = (
     | RelayCommitted
     | CheckpointCommitted
     | BriefCommitted
+    | BriefMade
     | DocumentRejected
     | InboxRejected
 )

@@ -1,7 +1,8 @@
-"""Units with which a host starts our daemon: systemd's and launchd's."""
+"""Units with which a host starts our daemon, or has briefs written: systemd's and launchd's."""
 
 import plistlib
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -18,20 +19,11 @@ class Service(msgspec.Struct, frozen=True):
 
 def systemd(service: Service) -> str:
     """A unit of the user's own. Agents live on when the daemon is stopped or upgraded."""
-    environment = "".join(
-        f"Environment={_quoted(f'{name}={value}', command=False)}\n"
-        for name, value in sorted(service.environment.items())
-    )
-    start = " ".join(_quoted(word) for word in _startable(service.argv))
     return (
         "[Unit]\n"
         f"Description=Rekindle keeps the agents of {_specified(service.folder)} running\n"
         "After=network-online.target\n\n"
-        "[Service]\n"
-        f"ExecStart={start}\n"
-        # With a slash: else what a name ends with, a space or a backslash, would not be its own.
-        f"WorkingDirectory={_specified(service.folder.rstrip('/'))}/\n"
-        f"{environment}"
+        f"{_started(service)}"
         "Restart=always\n"
         "RestartSec=2\n"
         "KillMode=process\n\n"
@@ -40,18 +32,57 @@ def systemd(service: Service) -> str:
     )
 
 
+def systemd_once(service: Service) -> str:
+    """What a timer starts."""
+    about = f"Description=Rekindle writes the briefs of {_specified(service.folder)}\n\n"
+    return f"[Unit]\n{about}{_started(service)}Type=oneshot\n"
+
+
+def systemd_timer(service: Service, at: str, zone: str, every: str = "") -> str:
+    """The timer of such a unit: at a time of day; what was missed is made up for once.
+
+    `every` is how often it looks beside that.
+    """
+    when = f"OnCalendar=*-*-* {at}:00{f' {zone}' if zone else ''}\n"
+    return (
+        f"[Unit]\nDescription=When Rekindle writes the briefs of {_specified(service.folder)}\n\n"
+        f"[Timer]\n{when}{f'OnCalendar={every}' + chr(10) if every else ''}"
+        "Persistent=true\n\n[Install]\nWantedBy=timers.target\n"
+    )
+
+
 def launchd(service: Service) -> bytes:
-    return plistlib.dumps(
-        {
-            "Label": service.name,
-            "ProgramArguments": list(service.argv),
-            "WorkingDirectory": service.folder,
-            "EnvironmentVariables": dict(sorted(service.environment.items())),
-            "RunAtLoad": True,
-            "KeepAlive": True,
-            "ThrottleInterval": 2,
-            "AbandonProcessGroup": True,
-        }
+    always = {"KeepAlive": True, "ThrottleInterval": 2, "AbandonProcessGroup": True}
+    return plistlib.dumps({**_labelled(service), **always})
+
+
+def launchd_timer(service: Service, seconds: int) -> bytes:
+    """Looks again and again whether one is due: launchd knows no zone but the machine's."""
+    return plistlib.dumps({**_labelled(service), "StartInterval": seconds})
+
+
+def _labelled(service: Service) -> dict[str, Any]:
+    return {
+        "Label": service.name,
+        "ProgramArguments": list(service.argv),
+        "WorkingDirectory": service.folder,
+        "EnvironmentVariables": dict(sorted(service.environment.items())),
+        "RunAtLoad": True,
+    }
+
+
+def _started(service: Service) -> str:
+    environment = "".join(
+        f"Environment={_quoted(f'{name}={value}', command=False)}\n"
+        for name, value in sorted(service.environment.items())
+    )
+    start = " ".join(_quoted(word) for word in _startable(service.argv))
+    return (
+        "[Service]\n"
+        f"ExecStart={start}\n"
+        # With a slash: else what a name ends with, a space or a backslash, would not be its own.
+        f"WorkingDirectory={_specified(service.folder.rstrip('/'))}/\n"
+        f"{environment}"
     )
 
 

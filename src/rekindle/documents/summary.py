@@ -37,6 +37,7 @@ _MARKER = re.compile(r"={2,}\s*\w+\s*={2,}")
 """What could be taken for a marker of ours, as ===STATE_JSON===."""
 _BULLET = re.compile(r"\A(?:(?:[-*+•]|\d+[.)])\s+)+")
 _TURNS = re.compile(r" \(turns? [\d, -]+\)\Z")
+_QUOTED = re.compile(r"\A[\w ,-]{1,60}: “([^“”]*)”\Z")
 _EARLIER = re.compile(r"\A((?:the|a) [\w -]{1,30}), turn \d+: “")
 
 
@@ -107,23 +108,23 @@ def parse(text: str, kind: Kind, turns: frozenset[int]) -> Summary:
     Raises:
         DocumentError: It cannot be used; the reason is a `Fault`.
     """
-    found = _decoded(_json_in(text))
+    found = decoded(json_in(text))
     names = asked(kind)
-    _require(Fault.UNKNOWN, holds=set(found) <= set(names))
-    _require(Fault.LACKING, holds=set(found) >= set(names))
-    sections = {name: _items(found[name], turns) for name in names}
+    require(Fault.UNKNOWN, holds=set(found) <= set(names))
+    require(Fault.LACKING, holds=set(found) >= set(names))
+    sections = {name: items_in(found[name], turns) for name in names}
     for name, items in sections.items():
-        _require(Fault.EMPTY, holds=bool(items) or name in MAY_BE_EMPTY)
-        _require(Fault.NOT_ONE, holds=len(items) <= 1 or name not in ONE_ITEM)
+        require(Fault.EMPTY, holds=bool(items) or name in MAY_BE_EMPTY)
+        require(Fault.NOT_ONE, holds=len(items) <= 1 or name not in ONE_ITEM)
     return Summary(kind, sections)
 
 
-def _require(fault: Fault, *, holds: bool) -> None:
+def require(fault: Fault, *, holds: bool) -> None:
     if not holds:
         raise DocumentError("summary", fault)
 
 
-def _json_in(text: str) -> bytes:
+def json_in(text: str) -> bytes:
     """The object, where a model has put a fence around it; nothing else is looked for."""
     bare = text.strip()
     if bare.startswith("```") and bare.endswith("```"):
@@ -131,7 +132,7 @@ def _json_in(text: str) -> bytes:
     return bare.encode("utf-8", "replace")
 
 
-def _decoded(data: bytes) -> dict[str, Any]:
+def decoded(data: bytes) -> dict[str, Any]:
     try:
         found = jsontext.decode(data, "summary")
     except DocumentError as error:
@@ -145,22 +146,28 @@ def _decoded(data: bytes) -> dict[str, Any]:
     return found
 
 
-def _items(found: object, turns: frozenset[int]) -> tuple[Item, ...]:
+def items_in(found: object, turns: frozenset[int]) -> tuple[Item, ...]:
     if not isinstance(found, list):
         raise DocumentError("summary", Fault.NO_LIST)
-    _require(Fault.TOO_MANY, holds=len(found) <= ITEMS)
+    require(Fault.TOO_MANY, holds=len(found) <= ITEMS)
     return tuple(item for one in found if (item := _item(one, turns)).text)
 
 
 def _item(found: object, turns: frozenset[int]) -> Item:
     if not isinstance(found, dict) or set(found) != {"text", "turns"}:
         raise DocumentError("summary", Fault.NO_ITEM)
-    text, named = found["text"], found["turns"]
-    if not isinstance(text, str) or not isinstance(named, list):
+    if not isinstance(found["text"], str):
+        raise DocumentError("summary", Fault.NO_ITEM)
+    return Item(line(found["text"], WHOLE_CHARACTERS), turns_in(found["turns"], turns))
+
+
+def turns_in(named: object, turns: frozenset[int]) -> tuple[int, ...]:
+    """The turns that something is said to be from: one at least, and none that there is not."""
+    if not isinstance(named, list):
         raise DocumentError("summary", Fault.NO_ITEM)
     of = tuple(dict.fromkeys(one for one in named if type(one) is int))
-    _require(Fault.NO_TURN, holds=bool(of) and turns.issuperset(of))
-    return Item(line(text, WHOLE_CHARACTERS), tuple(sorted(of)))
+    require(Fault.NO_TURN, holds=bool(of) and turns.issuperset(of))
+    return tuple(sorted(of))
 
 
 def line(text: str, limit: int = ITEM_CHARACTERS) -> str:
@@ -174,6 +181,12 @@ def quotation(whose: str, text: str, limit: int = ITEM_CHARACTERS) -> str:
     words = line(text, min(limit, ITEM_CHARACTERS - len(whose) - len(": “”")))
     words = words.replace("“", "'").replace("”", "'")
     return f"{whose}: “{words}”"
+
+
+def unquoted(text: str) -> str:
+    """What was said, without whose it is; a text that is no quotation stays as it is."""
+    found = _QUOTED.match(text)
+    return found[1] if found else text
 
 
 def code(path: str) -> str:

@@ -68,10 +68,7 @@ def compose_primer(
 
 def ledger(opened: Sequence[OpenLoop]) -> str:
     """Open loops, a line each."""
-    return "\n".join(
-        f"- {one.id}: {one.text} (since {one.added}{', stale' if one.stale else ''})"
-        for one in opened
-    )
+    return "\n".join(f"- {loops.line(one)}" for one in opened)
 
 
 def _owed(known: Projection, relay: Relay | None) -> str:

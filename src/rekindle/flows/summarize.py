@@ -7,7 +7,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import date
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 
@@ -24,6 +24,8 @@ from rekindle.policy import summarize as policy
 from rekindle.policy.summarize import Request
 from rekindle.summarizers import mechanical
 from rekindle.summarizers.mechanical import Gist, Known
+
+T = TypeVar("T")
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,27 +87,42 @@ class Summarize:
         return Made(summary=summary, how="mechanical", turns=gist.turns)
 
     def _asked(self, ask: Callable[[Request], Answer], request: Request, plain: Made) -> Made:
-        usd, tokens, words, next_request = 0.0, 0, "", request
-        for _ in range(2):
-            try:
-                answer = ask(next_request)
-                usd, tokens = usd + (answer.usd or 0.0), tokens + (answer.tokens or 0)
-                found = summaries.parse(answer.text, request.kind, request.numbers)
-            except SummaryError as error:
-                usd, tokens, words = usd + error.usd, tokens + error.tokens, str(error)
-                break  # it was not the answer that could not be used
-            except DocumentError as error:
-                words = f"the summarizer's answer {error.reason}"
-                next_request = policy.again(request, error.reason, usd)
-                continue
-            return msgspec.structs.replace(
-                plain,
-                summary=policy.attributed(found, request),
-                how="headless",
-                usd=usd,
-                tokens=tokens,
-            )
-        return msgspec.structs.replace(plain, words=words, usd=usd, tokens=tokens)
+        reply = answered(
+            ask, request, lambda text: summaries.parse(text, request.kind, request.numbers)
+        )
+        spent = {"usd": reply.usd, "tokens": reply.tokens}
+        if reply.found is None:
+            return msgspec.structs.replace(plain, words=reply.words, **spent)
+        found = policy.attributed(reply.found, request)
+        return msgspec.structs.replace(plain, summary=found, how="headless", **spent)
+
+
+class Reply(msgspec.Struct, Generic[T]):
+    found: T | None
+    words: str
+    """Why there is none."""
+    usd: float
+    tokens: int
+    """What asking has cost, whether or not the answer could be used."""
+
+
+def answered(
+    ask: Callable[[Request], Answer], request: Request, parse: Callable[[str], T]
+) -> Reply[T]:
+    """Ask, and once more where the answer cannot be used: of that, `parse` raises a `Fault`."""
+    usd, tokens, words, next_request = 0.0, 0, "", request
+    for _ in range(2):
+        try:
+            answer = ask(next_request)
+            usd, tokens = usd + (answer.usd or 0.0), tokens + (answer.tokens or 0)
+            return Reply(parse(answer.text), "", usd, tokens)
+        except SummaryError as error:
+            # It was not the answer that could not be used.
+            return Reply(None, str(error), usd + error.usd, tokens + error.tokens)
+        except DocumentError as error:
+            words = f"the summarizer's answer {error.reason}"
+            next_request = policy.again(request, error.reason, usd)
+    return Reply(None, words, usd, tokens)
 
 
 def document(made: Made, known: Known, *, name: str, day: date) -> str:

@@ -6,14 +6,15 @@ nothing comes is tried more and more seldom, and a person is told.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 
 import msgspec
 
 from rekindle.errors import RekindleError
-from rekindle.policy import watch
+from rekindle.policy import mornings, watch
 from rekindle.policy.fold import Projection
-from rekindle.policy.settings import ARCHIVE_EVERY_SECONDS, Restart
+from rekindle.policy.mornings import Due
+from rekindle.policy.settings import ARCHIVE_EVERY_SECONDS, BRIEF_RETRY_SECONDS, Brief, Restart
 from rekindle.policy.watch import Facts, Tried
 from rekindle.stores.files import FileStore
 
@@ -38,6 +39,16 @@ class Around(msgspec.Struct, frozen=True):
     archive: Callable[[str], None] = lambda _: None
     """Keep what an agent's sessions have told; a supervisor does that itself."""
     limits: Restart = Restart()
+    briefs: "Briefs | None" = None
+
+
+class Briefs(msgspec.Struct, frozen=True):
+    """What a watchdog needs to have briefs written."""
+
+    start: Callable[[], None]
+    """Have those written that are due, by somebody else: asking a model takes its time."""
+    zone: tzinfo
+    limits: Brief = Brief()
 
 
 class WatchAgents:
@@ -47,10 +58,16 @@ class WatchAgents:
         self._known: dict[str, tuple[object, Projection]] = {}
         self._kept: dict[str, datetime] = {}
         """When the transcripts of an agent were last kept."""
+        self._seen: dict[str, Projection] = {}
+        """What was known of an agent in this look."""
+        self._begun: dict[str, tuple[Due, int, datetime]] = {}
+        """The brief of an agent that was begun last, after which event, and when."""
 
     def look(self, agents: Sequence[str]) -> list[Looked]:
         """Look once at each; one that cannot be read must not keep the others waiting."""
-        return [self._look_at(agent) for agent in agents]
+        self._seen.clear()
+        looked = [self._look_at(agent) for agent in agents]
+        return self._briefed(looked) if self._around.briefs else looked
 
     def _look_at(self, agent: str) -> Looked:
         try:
@@ -62,6 +79,49 @@ class WatchAgents:
             return looked if facts.supervised else self._archived(looked)
         except RekindleError as error:
             return Looked(agent, started=False, words=str(error))
+
+    def _briefed(self, looked: list[Looked]) -> list[Looked]:
+        """Have the briefs written that are due: one after the other, whoever's they are."""
+        due = {one.agent for one in looked if self._is_due(one.agent)}
+        if due and self._around.briefs:
+            try:
+                self._around.briefs.start()
+                words = "its brief is being written"
+            except RekindleError as error:
+                words = f"its brief is not written: {error}"
+            add = {one.agent: f"{one.words}; {words}" for one in looked if one.agent in due}
+            looked = [
+                msgspec.structs.replace(one, words=add.get(one.agent, one.words)) for one in looked
+            ]
+        return looked
+
+    def _is_due(self, agent: str) -> bool:
+        """Whether a brief is to be written that was not begun a moment ago."""
+        briefs, now = self._around.briefs, self._around.clock()
+        try:
+            if briefs is None or not self._store.exists(agent):
+                return False
+            # As it was a moment ago, where it was looked at: looking costs more than all else.
+            known = self._seen.pop(agent, None) or self._projection(agent)
+        except RekindleError:
+            return False  # it was told when it was looked at
+        found = mornings.due(
+            now,
+            briefs.zone,
+            briefs.limits,
+            known.briefed,
+            lives=known.lives,
+            attempts=known.attempts,
+            last_active=known.last_active,
+        )
+        if found is None:
+            return False
+        before = self._begun.get(agent)
+        is_begun = before is not None and before[:2] == (found, known.briefed.seq)
+        if is_begun and before and abs((now - before[2]).total_seconds()) < BRIEF_RETRY_SECONDS:
+            return False
+        self._begun[agent] = (found, known.briefed.seq, now)
+        return True
 
     def _archived(self, looked: Looked) -> Looked:
         """Keep what sessions have told that a person has started: nobody else does."""
@@ -121,7 +181,8 @@ class WatchAgents:
         supervised = self._store.is_supervised(agent)
         if supervised:
             return Facts(supervised=True)
-        run = self._projection(agent).run
+        known = self._seen[agent] = self._projection(agent)
+        run = known.run
         return Facts(
             supervised=False,
             desired=run.desired,

@@ -54,7 +54,7 @@ def plan(
 ) -> Plan:
     left: list[str] = []
     is_alone = brief is None and state is None and resolved is None
-    closings, spoiled = _closings(resolved or b"")
+    closings, spoiled = closings_in(resolved or b"")
     if spoiled:
         left.append(f"{spoiled} of the lines of resolved.jsonl: they cannot be read")
     return Plan(
@@ -157,7 +157,7 @@ def _brief(data: bytes, left: list[str]) -> Brief | None:
         return None
 
 
-def _closings(data: bytes) -> tuple[tuple[Closing, ...], int]:
+def closings_in(data: bytes) -> tuple[tuple[Closing, ...], int]:
     """The last word on each loop, and how many lines say nothing."""
     found: dict[str, Closing] = {}
     spoiled = 0

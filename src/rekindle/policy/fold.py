@@ -14,10 +14,11 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent, CycleEnded, Unrecognised
 from rekindle.documents.state import State
-from rekindle.policy import loop, loops, sessions, settings
+from rekindle.policy import loop, loops, mornings, sessions, settings
 from rekindle.policy import run as runs
 from rekindle.policy.loop import Answer, Began
 from rekindle.policy.loops import Loop, Mark
+from rekindle.policy.mornings import Briefed
 from rekindle.policy.run import Run
 from rekindle.policy.sessions import Attempt, Life
 
@@ -102,6 +103,7 @@ class Projection(msgspec.Struct, frozen=True):
     """How large each model's window is, by harness, as its CLI has said last."""
     handoff_asked: int = 0
     """Where in the log somebody has last asked for a handoff."""
+    briefed: Briefed = Briefed()
 
     @property
     def is_cycle_open(self) -> bool:
@@ -228,6 +230,7 @@ class _Working:
         self.answer = before.answer
         self.windows = dict(before.windows)
         self.handoff_asked = before.handoff_asked
+        self.briefed = before.briefed
 
     def projection(self) -> Projection:
         return Projection(
@@ -252,6 +255,7 @@ class _Working:
             self.answer,
             self.windows,
             self.handoff_asked,
+            self.briefed,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
@@ -270,12 +274,12 @@ class _Working:
                 self._stands(event, trimmed=event.trimmed, over_cap=event.over_cap)
             case events.CheckpointCommitted() | events.BriefCommitted():
                 self._stands(event)
-            case events.HandoffTriggered():
-                sessions.handed(self.attempts, event)
-            case events.HandoffAsked():
-                self.handoff_asked = max(self.handoff_asked, event.seq or sessions.NOT_YET)
-            case events.WindowLearnt():
-                self._learnt(event)
+            case events.HandoffTriggered() | events.HandoffAsked() | events.WindowLearnt():
+                self._handoff(event)
+            case events.BriefMade():
+                self.briefed = mornings.made(self.briefed, event)
+                self._active(event.last_active)
+                _latest(self.numbers, event.numbers, event.ts)
             case _:
                 self._run(event)
 
@@ -311,6 +315,17 @@ class _Working:
                 self.run = runs.happened(self.run, event)
             case _:
                 self.run = runs.happened(self.run, event)
+
+    def _handoff(
+        self, event: events.HandoffTriggered | events.HandoffAsked | events.WindowLearnt
+    ) -> None:
+        match event:
+            case events.HandoffTriggered():
+                sessions.handed(self.attempts, event)
+            case events.HandoffAsked():
+                self.handoff_asked = max(self.handoff_asked, event.seq or sessions.NOT_YET)
+            case events.WindowLearnt():
+                self._learnt(event)
 
     def _learnt(self, event: events.WindowLearnt) -> None:
         known = self.windows.get(event.harness, {})

@@ -77,6 +77,16 @@ class Loop(msgspec.Struct, frozen=True):
         return said or first.day
 
     @property
+    def opened_at(self) -> datetime:
+        """When it was opened that it is open since; other words for it came later."""
+        first = self.marks[-1]
+        for mark in reversed(self.marks):
+            if mark.closes:
+                break
+            first = mark
+        return first.ts
+
+    @property
     def times_reopened(self) -> int:
         return sum(
             before.closes and not after.closes
@@ -125,9 +135,14 @@ def add(loops: Loops, identity: str, text: str, now: datetime) -> LoopAdded | No
     if not line:
         raise UsageError("an open loop needs a text", hint="say in a sentence what is open")
     known = loops.get(identity)
-    if known and known.is_open and known.text == line:
+    return opened(known, line, now) if known else LoopAdded(ts=now, id=identity, text=line)
+
+
+def opened(known: Loop, line: str, now: datetime) -> LoopAdded | None:
+    """The event by which a loop that is known is open, in these words; None where it is so."""
+    if known.is_open and known.text == line:
         return None
-    return LoopAdded(ts=_after(now, known), id=identity, text=line)
+    return LoopAdded(ts=_after(now, known), id=known.id, text=line)
 
 
 def resolve(loops: Loops, identity: str, reason: str, now: datetime) -> LoopResolved | None:
@@ -180,6 +195,12 @@ def open_now(loops: Loops, now: datetime, limits: settings.Loops) -> tuple[OpenL
         loop.as_open(today, limits.stale_after_days) for loop in loops.values() if loop.is_open
     ]
     return tuple(sorted(found, key=lambda loop: (loop.added, loop.id)))
+
+
+def line(one: OpenLoop, *more: str) -> str:
+    """An open loop on a line, for whoever has to know of it."""
+    said = (f"since {one.added}", "stale" if one.stale else "", *more)
+    return f"{one.id}: {one.text} ({', '.join(filter(None, said))})"
 
 
 def resolved_lately(loops: Loops, now: datetime, limits: settings.Loops) -> tuple[Resolution, ...]:

@@ -95,7 +95,11 @@ class Loops(msgspec.Struct, frozen=True):
 
 class Brief(msgspec.Struct, frozen=True):
     at: Annotated[
-        str, _doc("When the daily brief is written.", pattern=r"^([01]\d|2[0-3]):[0-5]\d$")
+        str,
+        _doc(
+            "When the daily brief is written; never: only when you ask for it.",
+            pattern=r"^(([01]\d|2[0-3]):[0-5]\d|never)$",
+        ),
     ] = "06:00"
     zone: Annotated[str, _doc("The time zone of `at`; empty: the machine's.")] = ""
     on_session_end: Annotated[bool, _doc("Write a brief after every session too.")] = False
@@ -218,6 +222,30 @@ SUMMARY_SHOWN_CHARACTERS = (2_000, 500, 120, 0)
 """How much of what each tool gave a summarizer is shown: the first that fits its cap."""
 QUOTED_WORDS = 5
 """So many words in a row that a summary shares with the transcript are a quotation."""
+BRIEF_PIECES = 8
+"""A day that does not fit one request is asked about in so many at most; the oldest is left out."""
+BRIEF_RECORDS_SHARE = 0.4
+"""The share of a request that what was known before may take: the rest is for the day."""
+BRIEF_TURN_TOKENS = 100
+"""With less room than this for its turns, a day cannot be asked about."""
+BRIEF_RETRY_SECONDS = 900.0
+"""How long after a brief was begun of which nothing came the watchdog has it begun again."""
+BRIEF_TURN_CHARACTERS = 8
+"""Of turns with more characters for each token that a day may take, the oldest go unread."""
+BRIEF_TOLD_KEPT = 1_000
+"""Of so many transcripts it is remembered how far they were told."""
+BRIEF_TOLD_DAYS = 14
+"""And for so many days; one that goes on after that is told from its beginning."""
+BRIEF_NUMBERS = 100
+"""The most numbers that briefs add to the state; what you add yourself is not counted out."""
+BRIEF_FEW_LINES = 3
+"""So many changes and open loops stay in a brief that is too long, before anything else goes."""
+LOOP_SAME = 0.75
+"""Two loops whose texts are this much alike, from 0 to 1, are one that was put differently."""
+LOOP_NAMED = 0.75
+"""A sentence with this share of a loop's words, from 0 to 1, speaks of it; so does its id."""
+CLAIM_NAMED = 0.5
+"""A commit that has this share of its words in what is said to have changed bears it out."""
 UNTIL_SECONDS = 1800.0
 """How long the command of `until:` may take."""
 SHORT_CYCLE_SECONDS = 60.0
@@ -474,6 +502,51 @@ FIXED: dict[str, tuple[Any, str]] = {
     "summary.quoted_words": (
         QUOTED_WORDS,
         "So many words in a row that a summary shares with the transcript are a quotation.",
+    ),
+    "brief.pieces": (
+        BRIEF_PIECES,
+        "A day that does not fit one request is asked about in so many at most.",
+    ),
+    "brief.records_share": (
+        BRIEF_RECORDS_SHARE,
+        "The share of a request that what was known before may take.",
+    ),
+    "brief.turn_tokens": (
+        BRIEF_TURN_TOKENS,
+        "With less room than this for its turns, a day cannot be asked about.",
+    ),
+    "brief.retry_seconds": (
+        BRIEF_RETRY_SECONDS,
+        "How long after a brief was begun of which nothing came it is begun again.",
+    ),
+    "brief.turn_characters": (
+        BRIEF_TURN_CHARACTERS,
+        "Of turns with more characters for each token that a day may take, the oldest go unread.",
+    ),
+    "brief.told_kept": (
+        BRIEF_TOLD_KEPT,
+        "Of so many transcripts it is remembered how far they were told.",
+    ),
+    "brief.told_days": (
+        BRIEF_TOLD_DAYS,
+        "And for so many days; one that goes on after that is told from its beginning.",
+    ),
+    "brief.numbers": (BRIEF_NUMBERS, "The most numbers that briefs add to the state."),
+    "brief.few_lines": (
+        BRIEF_FEW_LINES,
+        "So many changes and open loops stay longest in a brief that is too long.",
+    ),
+    "loops.same": (
+        LOOP_SAME,
+        "Two loops that are this much alike, from 0 to 1, are one that was put differently.",
+    ),
+    "loops.named": (
+        LOOP_NAMED,
+        "A sentence with this share of a loop's words, from 0 to 1, speaks of it.",
+    ),
+    "brief.claim_named": (
+        CLAIM_NAMED,
+        "A commit with this share of its words in what is said to have changed bears it out.",
     ),
     "redact.guessable_characters": (
         REDACT_GUESSABLE_CHARACTERS,

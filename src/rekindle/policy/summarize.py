@@ -68,6 +68,9 @@ class Request(msgspec.Struct, frozen=True):
     carried: tuple[str, ...] = ()
     spent: float = 0.0
     """What asking has cost so far, in dollars."""
+    instructions: str = INSTRUCTIONS
+    schema: str = ""
+    """The form of the answer; empty: that of its kind."""
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -92,21 +95,21 @@ def request(
         OverBudgetError: They do not fit, with nothing shown of what tools gave.
     """
     around = _prompt(kind, (), nonce, carried)
-    told = sum(map(tokens.weigh, (words, INSTRUCTIONS, summaries.schema(kind), around, _LONGEST)))
+    told = sum(map(tokens.weigh, (words, INSTRUCTIONS, summaries.schema(kind), around, LONGEST)))
     shows = iter(SUMMARY_SHOWN_CHARACTERS)
     shown = next(shows)
     kept: list[Turn] = []
     size = told
     for turn in turns:
         kept.append(showing(turn, shown))
-        size += _weight(kept[-1])
+        size += weight(kept[-1])
         while size > cap:
             less = next(shows, None)
             if less is None:
                 raise OverBudgetError(int(size), cap)
             shown = less
             kept = [showing(one, shown) for one in kept]
-            size = told + sum(map(_weight, kept))
+            size = told + sum(map(weight, kept))
     return Request(kind, _prompt(kind, kept, nonce, carried), tuple(kept), tuple(carried))
 
 
@@ -117,10 +120,11 @@ def again(request: Request, fault: str, spent: float = 0.0) -> Request:
 
 
 _AGAIN = "\nYour last answer could not be used: it {fault}. Answer again, as asked above.\n"
-_LONGEST = _AGAIN.format(fault=max(summaries.Fault, key=len))
+LONGEST = _AGAIN.format(fault=max(summaries.Fault, key=len))
 
 
-def _weight(turn: Turn) -> float:
+def weight(turn: Turn) -> float:
+    """What a turn takes of a prompt, in tokens."""
     # A line more than it has: the one between two turns.
     return tokens.weigh(_barred(render(turn) + "\n|"))
 
@@ -130,17 +134,18 @@ def _prompt(kind: Kind, turns: Iterable[Turn], nonce: str, carried: Sequence[str
     parts = [f"The sections of the {kind}:", *names, ""]
     if carried:
         left = "\n".join(f"- {each}" for each in carried)
-        parts += ["Left over from before this session:", _fenced("left-over", nonce, left), ""]
+        parts += ["Left over from before this session:", fenced("left-over", nonce, left), ""]
     parts += [
         "The session:",
-        _fenced("session", nonce, "\n".join(map(render, turns))),
+        fenced("session", nonce, "\n".join(map(render, turns))),
         "",
         "The JSON object, and only that:",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _fenced(name: str, nonce: str, data: str) -> str:
+def fenced(name: str, nonce: str, data: str) -> str:
+    """What was read, between two marks that nobody could have known, every line behind a bar."""
     return f"<{name}-{nonce}>\n{_barred(data)}\n</{name}-{nonce}>"
 
 
@@ -150,32 +155,57 @@ def _barred(data: str) -> str:
 
 def attributed(summary: Summary, request: Request) -> Summary:
     """The summary with every line that repeats what was read shown as a quotation."""
-    sources = [(whose, _plain(text)) for whose, text in _sources(request)]
-    carried = {_plain(each): each for each in request.carried}
-    known: dict[str, str] = {}
-    """Sections may say the same."""
-
-    def judged(item: Item) -> Item:
-        if item.text not in known:
-            known[item.text] = _attributed(item.text, sources, carried)
-        text = known[item.text]
-        return Item(text, item.turns if text == summaries.line(item.text) else ())
-
+    heard = Heard(request.turns, request.carried)
     return msgspec.structs.replace(
         summary,
-        sections={name: tuple(map(judged, items)) for name, items in summary.sections.items()},
+        sections={name: heard.items(items) for name, items in summary.sections.items()},
     )
+
+
+class Heard:
+    """What was read for a summary, with who said it."""
+
+    def __init__(self, turns: Iterable[Turn], carried: Sequence[str] = ()) -> None:
+        self._sources = [(whose, _plain(text)) for whose, text in _sources(turns, carried)]
+        self._carried = {_plain(each): each for each in carried}
+        self._known: dict[str, str] = {}
+        """Sections may say the same."""
+
+    def items(self, items: Iterable[Item]) -> tuple[Item, ...]:
+        return tuple(map(self._judged, items))
+
+    def shown(self, text: str) -> str:
+        """A line as it may be shown: a quotation, where it repeats what was read."""
+        if text not in self._known:
+            self._known[text] = _attributed(text, self._sources, self._carried)
+        return self._known[text]
+
+    def is_hearsay(self, text: str) -> bool:
+        """Whether it repeats what neither the person nor the agent themselves have said."""
+        words = _plain(text).split()
+        row = " ".join(words) if len(words) <= QUOTED_WORDS else ""
+        for whose, said in self._sources:
+            if whose.partition(",")[0] not in _NOT_THEIRS:
+                return False
+            if f" {row} " in said if row else _repeats(words, said):
+                return True
+        return False
+
+    def _judged(self, item: Item) -> Item:
+        text = self.shown(item.text)
+        return Item(text, item.turns if text == summaries.line(item.text) else ())
 
 
 _PERSON = "the person"
 _TRUSTED = ("a tool", "the CLI", "a sub-agent", "the agent", "the notes", _PERSON)
 """Who may have said something, those to be trusted least first."""
+_NOT_THEIRS = frozenset(_TRUSTED[:3])
 
 
-def _sources(request: Request) -> list[tuple[str, str]]:
+def _sources(turns: Iterable[Turn], carried: Sequence[str]) -> list[tuple[str, str]]:
     """Everything that was read, with who said it; those to be trusted least come first."""
-    found = [said for turn in request.turns for said in _said(turn)]
-    found += [("the notes", "before", each) for each in request.carried]
+    found = [said for turn in turns for said in _said(turn)]
+    found += [("the notes", "before", each) for each in carried]
     found.sort(key=lambda said: _TRUSTED.index(said[0]))
     return [(f"{whose}, {where}", text) for whose, where, text in found]
 

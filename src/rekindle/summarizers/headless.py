@@ -15,7 +15,7 @@ from rekindle.documents.manifest import Persona
 from rekindle.documents.question import Answer, Question
 from rekindle.errors import RekindleError, SummaryError, storing
 from rekindle.policy.settings import SUMMARY_SECONDS
-from rekindle.policy.summarize import INSTRUCTIONS, Request
+from rekindle.policy.summarize import Request
 from rekindle.ports import Child, Harness, Processes
 from rekindle.system import disk
 
@@ -65,8 +65,8 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
             program=self.program,
             scratch=str(folder),
             persona=self.persona,
-            instructions=f"{self.words.strip()}\n\n{INSTRUCTIONS}".lstrip(),
-            schema=summary.schema(request.kind),
+            instructions=f"{self.words.strip()}\n\n{request.instructions}".lstrip(),
+            schema=request.schema or summary.schema(request.kind),
             usd_left=left,
         )
         try:

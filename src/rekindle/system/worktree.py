@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rekindle.documents.identity import one_line
@@ -55,6 +56,18 @@ class WorkTree:
             *("--end-of-options", wanted, "--", _OURS, "."),
         )
         return _files(said.split("\0"))
+
+    def after(self, then: datetime) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What the commits after a moment say, newest first, and the files that they changed."""
+        if not self.head():
+            return (), ()
+        when = f"--since={then.astimezone(UTC).isoformat()}"
+        plain = ("-z", "-n", str(_FILES_KEPT), "--no-show-signature", when)
+        said = self._look("log", "--format=%s", *plain, "HEAD", "--", _OURS, ".")
+        names = ("--format=", "--name-only", "--no-renames")
+        changed = self._look("log", *names, *plain, "HEAD", "--", _OURS, ".")
+        subjects = tuple(one_line(subject, 200) for subject in said.split("\0") if subject)
+        return subjects, _files(changed.split("\0"))
 
     def commits(self, since: str) -> tuple[str, ...]:
         """What the commits after one say, newest first."""

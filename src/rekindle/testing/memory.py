@@ -16,7 +16,7 @@ import msgspec
 
 from rekindle.documents.event import AgentCreated, AnyEvent
 from rekindle.errors import BusyError, SupervisedError
-from rekindle.policy import sessions
+from rekindle.policy import mornings, sessions
 from rekindle.policy.fold import Projection, fold, key_of, lately
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
@@ -231,6 +231,7 @@ class MemoryStore:
                 seen=lately(known.seen),
                 lives=sessions.newest_lives(known.lives),
                 attempts=sessions.newest_attempts(known.attempts),
+                briefed=mornings.newest(known.briefed),
             )
         self._known[agent] = known
         self.folder(agent).writes += 1

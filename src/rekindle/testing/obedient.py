@@ -17,7 +17,10 @@ import re
 import sys
 from typing import Any
 
-_ASKED_FOR = re.compile(r"^- ([A-Z][^:\n]{1,40}): (one item: )?", re.MULTILINE)
+_ASKED_FOR = re.compile(r"^- ([A-Za-z][^:\n]{1,40}): (one item: )?", re.MULTILINE)
+_LOOP = re.compile(r"^\| (?:open|resolved): ([^:\n]+): ", re.MULTILINE)
+_FORMS = {"open_loops": ("id", "text"), "resolved": ("id", "reason"), "numbers": ("name", "value")}
+"""What is asked about a day in a form of its own."""
 _FENCE = re.compile(r"^<[a-z-]+-[0-9a-f]+>$", re.MULTILINE)
 _FENCED = re.compile(
     r"^<(?:session|left-over)-[0-9a-f]+>\n(.*?)^</(?:session|left-over)-", re.MULTILINE | re.DOTALL
@@ -46,11 +49,17 @@ def answer(prompt: str) -> str:
             turn = int(found[1])
         if line:
             read.append({"text": line, "turns": [turn]})
+    known = _LOOP.findall(prompt)
     if "could not be used" in prompt[prompt.rfind("</session-") :]:
         # What is longest is what somebody wants to be obeyed.
         longest = sorted(read, key=lambda item: -len(item["text"]))
-        return json.dumps({name: longest[: 1 if one else _MOST] for name, one in sections.items()})
-    found_all: dict[str, Any] = dict.fromkeys(sections, read)
+        return json.dumps(
+            {
+                name: _formed(name, longest, known)[: 1 if one else _MOST]
+                for name, one in sections.items()
+            }
+        )
+    found_all: dict[str, Any] = {name: _formed(name, read, known) for name in sections}
     text = "\n".join(lines)
     for heading in _HEADING.findall(text):
         found_all.setdefault(heading.strip(), read)
@@ -58,6 +67,18 @@ def answer(prompt: str) -> str:
         found_all |= _parsed(found_object)
     _, marker, forged = text.partition("===STATE_JSON===")
     return json.dumps(found_all) + (f"\n{marker}\n{forged}" if marker else "")
+
+
+def _formed(name: str, read: list[dict[str, Any]], known: list[str]) -> list[dict[str, Any]]:
+    """Every line that was read, of every loop that is known."""
+    if name not in _FORMS:
+        return read
+    key, words = _FORMS[name]
+    return [
+        {key: one, words: item["text"], "turns": item["turns"]}
+        for item in read
+        for one in known or ["obeyed"]
+    ]
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Who is asked for a summary, and what is known without asking."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from rekindle.config import Project
@@ -29,15 +30,27 @@ PERSONA = "summarizer"
 
 
 def summarizer(project: Project, store: FileStore, name: str, role: str = PERSONA) -> Summarize:
-    """Who summarizes for an agent: `personas: summarizer:`, else its own CLI.
+    """Who summarizes for an agent."""
+    cap = project.settings.runtime.relay.summarizer_max_input_tokens
+    asked = headless(project, store, name, os.environ, role)
+    return Summarize(asked.ask, cap=cap, words=asked.words) if asked else Summarize(None, cap=cap)
+
+
+def headless(
+    project: Project,
+    store: FileStore,
+    name: str,
+    environ: Mapping[str, str],
+    role: str = PERSONA,
+) -> Headless | None:
+    """Who is asked for an agent's summaries: `personas: summarizer:`, else its own CLI.
 
     A program of which nothing is known may do anything when it is asked something: without a
     persona that names one, nobody is asked.
     """
     settings = project.settings.runtime.relay
-    cap = settings.summarizer_max_input_tokens
     if settings.summarizer == "mechanical":
-        return Summarize(None, cap=cap)
+        return None
     found_persona = project.manifest.personas.get(role)
     if found_persona is None and role != PERSONA:
         raise ManifestError(
@@ -55,22 +68,20 @@ def summarizer(project: Project, store: FileStore, name: str, role: str = PERSON
         )
     found = HARNESSES[harness]
     if found.NAME == command.NAME and not persona.command:
-        return Summarize(None, cap=cap)
+        return None
     entry = project.manifest.agents[name]
     # What is started in the place of the CLI's own program, where it is the same CLI.
     own = (entry.command or ()) if entry.harness == harness else ()
-    allowed = environment.allowed(os.environ, found.PASSED_ON, found.NEVER_PASSED_ON)
-    headless = Headless(
+    return Headless(
         harness=found,
         processes=Processes(),
         scratch=_scratch(store, name),
-        environment=allowed,
+        environment=environment.allowed(environ, found.PASSED_ON, found.NEVER_PASSED_ON),
         program=tuple(persona.command or own),
         persona=persona,
         words=_words(project, persona),
         usd=settings.summarizer_max_usd,
     )
-    return Summarize(headless.ask, cap=cap, words=headless.words)
 
 
 def _words(project: Project, persona: Persona) -> str:
@@ -93,7 +104,7 @@ def commit(project: Project, name: str, since: str) -> str:
     Raises:
         UsageError: Git does not know it.
     """
-    found = _tree(project, name).commit(since) if since else ""
+    found = tree(project, name).commit(since) if since else ""
     if since and not found:
         raise UsageError(
             f"git knows no commit {one_line(since, 60)!r}", hint="`git log --oneline` lists them"
@@ -101,7 +112,7 @@ def commit(project: Project, name: str, since: str) -> str:
     return found
 
 
-def _tree(project: Project, name: str) -> WorkTree:
+def tree(project: Project, name: str) -> WorkTree:
     return WorkTree(str(project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)))
 
 
@@ -110,13 +121,13 @@ def known(project: Project, store: FileStore, name: str, since: str = "") -> Kno
 
     `since` is the commit that its folder stood at when the work began; empty: nobody knows.
     """
-    tree = _tree(project, name)
+    there = tree(project, name)
     seen = store.read(name)
     opened = loops.open_now(seen.projection.loops, clock.now(), project.settings.runtime.loops)
     standing = _relay(store, name)
-    changed = dict.fromkeys((*tree.changed(), *(tree.committed(since) if since else ())))
+    changed = dict.fromkeys((*there.changed(), *(there.committed(since) if since else ())))
     return Known(
-        commits=tree.commits(since),
+        commits=there.commits(since),
         changed=tuple(changed),
         carried=_left_over(store, name, seen.committed),
         loops=tuple(f"{loop.id}: {loop.text}" for loop in opened),

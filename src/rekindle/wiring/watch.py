@@ -12,7 +12,7 @@ from rekindle import config
 from rekindle.config import Project
 from rekindle.documents import manifest
 from rekindle.errors import RekindleError, UsageError
-from rekindle.flows.watch_agents import Around, Looked, WatchAgents
+from rekindle.flows.watch_agents import Around, Briefs, Looked, WatchAgents
 from rekindle.policy import environment
 from rekindle.policy.watch import Tried
 from rekindle.ports import Harness
@@ -60,6 +60,17 @@ def _start(
         environment={**os.environ, **more},
         folder=str(project.path),
         output=folder.output,
+    )
+
+
+def start_briefs(project: Project, store: FileStore) -> None:
+    """Have the briefs written that are due, by a process that goes on without us."""
+    store.root.make()
+    Processes().start_detached(
+        [sys.executable, "-P", "-m", "rekindle", "brief", "--due"],
+        environment=os.environ,
+        folder=str(project.path),
+        output=store.root.path / "briefs.log",
     )
 
 
@@ -113,6 +124,11 @@ def _watching(project: Project, store: FileStore) -> WatchAgents:
         clock=clock.now,
         archive=lambda name: transcripts.archive(project, store, name),
         limits=project.settings.runtime.restart,
+        briefs=Briefs(
+            start=lambda: start_briefs(project, store),
+            zone=clock.zone(project.settings.runtime.brief.zone),
+            limits=project.settings.runtime.brief,
+        ),
     )
     return WatchAgents(store, around, staying)
 

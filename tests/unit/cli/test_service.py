@@ -145,3 +145,46 @@ def test_a_folder_that_no_unit_can_hold_is_refused(rekindle, tmp_path, monkeypat
     code, _, err = rekindle("install", "--kind", "systemd")
     assert (code, "rename the folder" in err) == (2, True)
     assert units(tmp_path) == []
+
+
+def test_a_timer_for_briefs_is_written_and_removed(rekindle, tmp_path):
+    """Beside the daemon's unit, at the time and in the zone that the manifest says."""
+    with open("rekindle.yaml", "a") as file:  # noqa: PTH123 - the folder is the current one
+        file.write('runtime: {brief: {at: "06:30", zone: Europe/Berlin, on_session_end: true}}\n')
+    code, out, err = rekindle("install", "--briefs", "--kind", "systemd")
+    assert code == 0, err
+    service, timer = units(tmp_path)
+    assert timer.suffix == ".timer"
+    assert service.stem == timer.stem
+    assert service.stem.endswith("-briefs")
+    text = service.read_text()
+    assert '"-m" "rekindle" "brief" "--due"' in text
+    assert "Type=oneshot" in text
+    assert "Restart=" not in text
+    lines = timer.read_text().splitlines()
+    assert "OnCalendar=*-*-* 06:30:00 Europe/Berlin" in lines
+    assert "OnCalendar=*:0/15" in lines
+    assert "Persistent=true" in lines
+    assert f"Next: systemctl --user enable --now {timer.name}\n" in out
+    code, out, _ = rekindle("uninstall", "--briefs", "--kind", "systemd")
+    assert code == 0
+    assert f"systemctl --user stop {timer.name}" in out
+    assert units(tmp_path) == []
+    assert rekindle("uninstall", "--briefs", "--kind", "systemd")[0] == 2
+
+
+def test_launchd_looks_again_and_again_whether_one_is_due(rekindle):
+    code, out, err = rekindle("install", "--briefs", "--kind", "launchd", "--print")
+    assert code == 0, err
+    found = plistlib.loads(out.encode())
+    assert found["ProgramArguments"][-2:] == ["brief", "--due"]
+    assert found["StartInterval"] == 900
+    assert "KeepAlive" not in found
+
+
+def test_a_timer_for_never_is_refused(rekindle):
+    with open("rekindle.yaml", "a") as file:  # noqa: PTH123 - as above
+        file.write("runtime: {brief: {at: never}}\n")
+    code, _, err = rekindle("install", "--briefs", "--kind", "systemd")
+    assert code == 2
+    assert "says never" in err

@@ -19,6 +19,7 @@ from rekindle.documents.event import (
     Heartbeat,
     LoopAdded,
     StateAdopted,
+    Told,
     Unrecognised,
 )
 from rekindle.documents.state import OpenLoop, Resolution
@@ -42,6 +43,9 @@ VALUES = {
     datetime: MOMENTS,
     datetime | None: st.none() | MOMENTS,
     dict[str, str]: st.dictionaries(TEXT, TEXT, max_size=2),
+    dict[str, Told]: st.dictionaries(
+        TEXT, st.builds(Told, st.integers(0, 9), st.integers(0, 9), TEXT), max_size=2
+    ),
     tuple[OpenLoop, ...]: st.lists(
         st.builds(OpenLoop, TEXT, TEXT, TEXT, st.booleans(), EXTRA), max_size=2
     ).map(tuple),

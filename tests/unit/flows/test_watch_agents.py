@@ -1,12 +1,15 @@
 """The watchdog: what it starts, what it leaves alone, and when it tells a person."""
 
+from datetime import UTC, timedelta
+
+import msgspec
 import pytest
 
 from rekindle.documents import event as events
 from rekindle.errors import StoreError
-from rekindle.flows.watch_agents import Around, Looked, WatchAgents
+from rekindle.flows.watch_agents import Around, Briefs, Looked, WatchAgents
 from rekindle.policy import run as policy
-from rekindle.policy.settings import ARCHIVE_EVERY_SECONDS
+from rekindle.policy.settings import ARCHIVE_EVERY_SECONDS, BRIEF_RETRY_SECONDS, Brief
 from rekindle.testing.memory import MemoryStore
 
 EVERY = 15
@@ -138,3 +141,76 @@ def test_what_a_persons_sessions_told_is_kept_now_and_every_few_hours(clock):
     (looked,) = watching.look(["a"])
     assert "not kept" not in looked.words
     assert len(kept) == 3
+
+
+class Briefed:
+    """Two agents that have worked, and a watchdog that has their briefs written."""
+
+    def __init__(self, clock, limits):
+        self.clock, self.store, self.begun = clock, MemoryStore(clock=clock), []
+        for agent in ("a", "b"):
+            self.store.submit(
+                agent, policy.say(self.store.read(agent).projection.run, "stopped", clock())
+            )
+            self.work(agent)
+        around = Around(
+            start=lambda agent: 7,
+            last_words=lambda agent: "",
+            notify=lambda agent, words: [],
+            clock=clock,
+            briefs=Briefs(lambda: self.begun.append(clock()), UTC, limits),
+        )
+        self.watching = WatchAgents(self.store, around)
+
+    def work(self, agent):
+        started = events.SessionStarted(ts=self.clock(), session="s", harness="claude-code")
+        self.store.submit(agent, started)
+
+    def write(self, agent, **more):
+        with self.store.writer(agent) as writer:
+            now = self.clock()
+            writer.append(events.BriefMade(ts=now, morning=now.date().isoformat(), **more))
+
+    def look(self, **later):
+        self.clock.forward(**later)
+        return [one.words for one in self.watching.look(["a", "b", "gone"])]
+
+
+def test_briefs_that_are_due_are_begun_together_and_once(clock):
+    world = Briefed(clock, Brief(at="06:30"))
+    assert not any("brief" in words for words in world.look())
+    words = world.look(hours=19)
+    assert [one.endswith("; its brief is being written") for one in words] == [True, True, False]
+    assert len(world.begun) == 1
+    world.look(seconds=EVERY)
+    assert len(world.begun) == 1, "it is being written"
+    world.write("a", closes=True)
+    world.look(seconds=BRIEF_RETRY_SECONDS)
+    assert len(world.begun) == 2, "nothing came of that of b"
+    world.write("b", closes=True)
+    world.look(hours=5)
+    assert len(world.begun) == 2
+
+
+def test_one_is_begun_at_the_end_of_each_session_where_that_is_wanted(clock):
+    world = Briefed(clock, Brief(at="never", on_session_end=True))
+    for count in (1, 2):
+        clock.forward(minutes=1)
+        world.work("a")
+        world.store.submit("a", events.SessionEnded(ts=clock() + timedelta(seconds=1), session="s"))
+        world.look(seconds=EVERY)
+        assert len(world.begun) == count
+        world.write("a")
+        world.look(seconds=EVERY)
+        assert len(world.begun) == count
+
+
+def test_a_watchdog_that_cannot_have_them_written_says_so_and_goes_on(clock):
+    world = Briefed(clock, Brief(at="06:30"))
+
+    def fails():
+        raise StoreError("briefs.log", "the disk is full")
+
+    around = msgspec.structs.replace(world.watching._around, briefs=Briefs(fails, UTC))
+    world.watching = WatchAgents(world.store, around)
+    assert "its brief is not written: briefs.log: the disk is full" in world.look(hours=19)[0]

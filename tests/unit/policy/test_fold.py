@@ -57,6 +57,20 @@ facts = st.one_of(
     ),
     st.builds(events.SessionEnded, ts=moments, session=words, visitor=st.booleans()),
     st.builds(events.SessionLost, ts=moments, session=words),
+    st.builds(
+        events.BriefMade,
+        ts=moments,
+        morning=st.sampled_from(["2026-03-01", "2026-03-02"]),
+        closes=st.booleans(),
+        told=st.dictionaries(
+            words, st.builds(events.Told, st.integers(0, 2), st.integers(0, 2), words), max_size=2
+        ),
+        failed=st.integers(0, 2),
+        claimed=st.dictionaries(identities, words, max_size=1),
+        numbers=st.dictionaries(words, words, max_size=1),
+        last_active=st.none() | moments,
+        resolved=st.integers(0, 2),
+    ),
     st.builds(events.PromptSubmitted, ts=moments, session=words, text=words),
     st.builds(events.PrimerGiven, ts=moments, session=words, source=words, characters=st.just(1)),
     st.builds(events.CycleStarted, ts=moments, cycle=st.integers(1, 3)),
@@ -198,7 +212,7 @@ def test_the_last_sign_of_life_is_the_latest_one(history):
     signs += [
         one.last_active
         for one in history
-        if isinstance(one, events.StateAdopted) and one.last_active
+        if isinstance(one, events.StateAdopted | events.BriefMade) and one.last_active
     ]
     assert fold(EMPTY, history).last_active == max(signs, default=None)
 

@@ -1,10 +1,12 @@
 """What has been done in a folder, as the real git knows it."""
 
 import subprocess
+from datetime import UTC, datetime
 
 import pytest
 
 from rekindle.system.worktree import WorkTree
+from throwaway import Repository, isolate
 
 
 @pytest.fixture
@@ -93,3 +95,17 @@ def test_no_program_of_the_repository_is_run(project):
     assert "a.txt" in tree.changed()
     assert tree.committed("") == ("a.txt",)
     assert not ran.exists()
+
+
+def test_what_was_committed_after_a_moment(tmp_path, monkeypatch):
+    isolate(monkeypatch, tmp_path / "home")
+    repository = Repository(tmp_path / "project").init()
+    tree = WorkTree(str(repository.path))
+    then = datetime(2026, 1, 2, tzinfo=UTC)
+    assert tree.after(then) == ((), ())
+    for day, name in ((1, "old.txt"), (3, "new.txt")):
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2026-01-0{day}T12:00:00Z")
+        repository.commit(name)
+    monkeypatch.delenv("GIT_COMMITTER_DATE")
+    assert tree.after(then) == (("Write new.txt",), ("new.txt",))
+    assert WorkTree(str(tmp_path)).after(then) == ((), ())

@@ -7,7 +7,7 @@ snapshot   where the log had got to, so that a start costs the tail and not the 
 view       what readers see, without a lock: snapshot, log, and the inbox laid over
 ownership  one writer: a lock on this host, a generation between hosts
 writer     the only code that changes anything but the inbox
-resolutions  resolved.jsonl, made from the log
+resolutions  resolved.jsonl, made from the log; what other tools wrote into it
 recovery   files held against the log: roll forward, adopt, set aside
 inspection what is wrong, and the command that mends it
 store      the front door

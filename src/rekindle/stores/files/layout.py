@@ -63,6 +63,16 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return self.memories / "archive"
 
     @property
+    def resolutions(self) -> Path:
+        """What resolved.jsonl was, up to an event each."""
+        return self.memories / "resolved"
+
+    @property
+    def briefing(self) -> Path:
+        """Locked while a brief is written."""
+        return self.run / "briefing"
+
+    @property
     def transcripts(self) -> Path:
         """What was said and done in each session, in our words, compressed."""
         return self.path / "transcripts"

@@ -1,20 +1,25 @@
 """resolved.jsonl: every resolution, a line each, for tools that know no log.
 
 It is made from the log. Its lines carry the number of their event, so that whoever comes after a
-crash can tell how far it is.
+crash can tell how far it is. When a brief is written it is put away, by a rename, under the number
+of the event up to which it tells; lines of other tools in it have no number, and are told then.
 """
 
+import os
+import re
 from collections.abc import Iterable
 
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
 from rekindle.documents.event import AnyEvent, Unrecognised
 from rekindle.documents.state import Resolution
-from rekindle.errors import DocumentError
+from rekindle.errors import DocumentError, storing
+from rekindle.policy.adoption import Closing, closings_in
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.system import disk
 
 SCHEMA = 1
+_PUT_AWAY = re.compile(r"(\d{8,18})\.jsonl\Z")
 
 
 def among(happened: Iterable[AnyEvent | Unrecognised]) -> list[AnyEvent]:
@@ -31,7 +36,8 @@ def append(folder: AgentFolder, resolving: list[AnyEvent], newest: int) -> None:
     """Append what these events resolve, as far as the file does not hold it yet."""
     if not resolving:
         return
-    done = _last_seq(disk.read(folder.resolved) or b"", newest)
+    here = _last_seq(disk.read(folder.resolved) or b"", newest)
+    done = max(here, *(number for number in _put_away(folder) if number <= newest), 0)
     lines = [
         jsontext.encode(
             {
@@ -50,6 +56,57 @@ def append(folder: AgentFolder, resolving: list[AnyEvent], newest: int) -> None:
     ]
     if lines:
         disk.append(folder.resolved, b"\n".join(lines) + b"\n")
+
+
+def put_away(folder: AgentFolder, seq: int) -> None:
+    """Rename the file, which tells of all that is resolved up to an event; an empty one stays."""
+    if not disk.read(folder.resolved, 1):
+        return
+    disk.refuse_link(folder.resolutions)
+    disk.make_folder(folder.resolutions)
+    to = folder.resolutions / f"{seq:08d}.jsonl"
+    if disk.exists(to):
+        return  # of a brief that was killed: the lines since then go with the next one
+    with storing(to):
+        folder.resolved.replace(to)
+    disk.sync_folder(folder.resolutions)
+    disk.sync_folder(folder.path)
+
+
+def of_others(folder: AgentFolder, told: int) -> list[Closing]:
+    """What lines of other tools resolve, in the files that were put away since an event.
+
+    The last one before it is read again: a tool that had it open may have written to it since.
+    """
+    numbers = _put_away(folder)
+    before = [number for number in numbers if number <= told]
+    found: list[Closing] = []
+    for number in [*before[-1:], *(number for number in numbers if number > told)]:
+        path = folder.resolutions / f"{number:08d}.jsonl"
+        lines = [
+            line for line in (disk.read(path) or b"").splitlines() if not _is_ours(line, number)
+        ]
+        said, _ = closings_in(b"\n".join(lines))
+        found += [Closing(one.id, one.reason, one.when or disk.modified(path)) for one in said]
+    return found
+
+
+def _put_away(folder: AgentFolder) -> list[int]:
+    """The numbers of the files that were put away, lowest first."""
+    with storing(folder.resolutions):
+        try:
+            names = [entry.name for entry in os.scandir(folder.resolutions)]
+        except FileNotFoundError:
+            return []
+    return sorted(int(found[1]) for name in names if (found := _PUT_AWAY.match(name)))
+
+
+def _is_ours(line: bytes, newest: int) -> bool:
+    try:
+        seq = jsontext.decode_object(line, "resolved.jsonl", schema=SCHEMA).get("seq")
+    except DocumentError:
+        return False
+    return isinstance(seq, int) and 0 < seq <= newest
 
 
 def _resolved_by(event: AnyEvent) -> tuple[Resolution, ...]:

@@ -11,7 +11,7 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
 from rekindle.errors import storing
-from rekindle.policy import sessions
+from rekindle.policy import mornings, sessions
 from rekindle.policy.fold import Projection, lately
 from rekindle.stores.files import inbox, log
 from rekindle.stores.files.layout import AgentFolder
@@ -69,6 +69,7 @@ def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
         seen=lately(projection.seen),
         lives=sessions.newest_lives(projection.lives),
         attempts=sessions.newest_attempts(projection.attempts),
+        briefed=mornings.newest(projection.briefed),
     )
     snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), pruned, KINDS)
     disk.replace(folder.snapshot, jsontext.encode(snapshot, "snapshot.json"))

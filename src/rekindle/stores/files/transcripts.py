@@ -57,6 +57,12 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     rest: tuple[Turn, ...] = ()
     """The turns to which something may still be added, as they stand."""
 
+    @property
+    def name(self) -> str:
+        thread = f"~{self.thread}" if self.thread else ""
+        part = f"+{self.part}" if self.part else ""
+        return f"{self.session}{thread}{part}"
+
 
 class TranscriptArchive:
     def __init__(self, folder: Path) -> None:
@@ -72,15 +78,29 @@ class TranscriptArchive:
 
     def all(self) -> list[Kept]:
         """What there is, in the order in which it was begun."""
-        names = {
-            path.name.removesuffix(ending)
-            for ending in (_LINES, _NOTE)
-            for path in self._folder.glob(f"*{ending}")
-        }
-        named = [found for found in map(_NAME.match, names) if found]
-        found = (self._part(one[1], one[2] or "", int(one[3] or 0)) for one in named)
+        found = (self._part(*name) for name in self._written())
         known = [kept for kept in found if kept is not None]
         return sorted(known, key=lambda kept: (kept.began, kept.session, kept.thread, kept.part))
+
+    def written_since(self, then: float) -> list[Kept]:
+        """What sessions have told, the last written last; only what was written to since then."""
+        order = sorted((at, name) for name, at in self._written().items() if at >= then)
+        found = (self._part(*name) for _, name in order if not name[1])
+        return [kept for kept in found if kept is not None]
+
+    def _written(self) -> dict[tuple[str, str, int], float]:
+        """Session, thread and part of all that there is, and when it was last written."""
+        written: dict[tuple[str, str, int], float] = {}
+        for ending in (_LINES, _NOTE):
+            for path in self._folder.glob(f"*{ending}"):
+                found = _NAME.match(path.name.removesuffix(ending))
+                # Whoever is killed may leave a file of another name behind.
+                if not found or not all(map(STABLE_ID.match, filter(None, found.groups()[:2]))):
+                    continue
+                name = (found[1], found[2] or "", int(found[3] or 0))
+                with suppress(FileNotFoundError):
+                    written[name] = max(written.get(name, 0.0), path.stat().st_mtime)
+        return written
 
     def find(self, session: str, thread: str = "") -> Kept | None:
         """The last part of it."""
@@ -114,8 +134,8 @@ class TranscriptArchive:
         with storing(path):
             return disk.exists(path) and path.stat().st_size >= kept.size
 
-    def turns(self, kept: Kept) -> Iterator[Turn]:
-        """Its turns.
+    def turns(self, kept: Kept, start: int = 0) -> Iterator[Turn]:
+        """Its turns, or those behind a place that it once ended at.
 
         Raises:
             StoreError: It is damaged; what stands before the damage was told by then.
@@ -123,7 +143,7 @@ class TranscriptArchive:
         path = self._path(kept, _LINES)
         decode = msgspec.json.Decoder(Turn).decode
         try:
-            for line, _ in _lines(path, kept.size) if kept.size else ():
+            for line, _ in _lines(path, kept.size, start) if kept.size > start else ():
                 yield decode(line)
         except (zlib.error, msgspec.MsgspecError, EOFError) as error:
             raise StoreError(str(path), f"is damaged ({error})", hint=_HINT) from error
@@ -156,9 +176,7 @@ class TranscriptArchive:
         for name in (kept.session, kept.thread):
             if name and not STABLE_ID.match(name):
                 raise UsageError(f"{name[:80]!r} cannot be a session's name")
-        thread = f"~{kept.thread}" if kept.thread else ""
-        part = f"+{kept.part}" if kept.part else ""
-        return self._folder / f"{kept.session}{thread}{part}{ending}"
+        return self._folder / f"{kept.name}{ending}"
 
 
 def _compressed(turns: Iterable[Turn]) -> Iterator[bytes]:
@@ -172,15 +190,18 @@ def _compressed(turns: Iterable[Turn]) -> Iterator[bytes]:
         yield packer.flush()
 
 
-def _lines(path: Path, size: int) -> Iterator[tuple[bytes, int]]:
+def _lines(path: Path, size: int, start: int = 0) -> Iterator[tuple[bytes, int]]:
     """The lines of the gzip members in the first bytes of a file, each with how far they go.
+
+    `start` is where a member begins.
 
     Raises:
         EOFError: The file is shorter.
     """
     with storing(path), path.open("rb") as file:
-        rest, packed, unpacker, left = b"", b"", zlib.decompressobj(_GZIP), size
-        whole = 0
+        file.seek(start)
+        rest, packed, unpacker, left = b"", b"", zlib.decompressobj(_GZIP), size - start
+        whole = start
         while packed or left:
             if not packed:
                 packed = file.read(min(left, _PIECE_BYTES))

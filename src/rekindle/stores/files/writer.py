@@ -11,7 +11,7 @@ next writer.
 """
 
 from codecs import BOM_UTF8
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +26,7 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Relay
 from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError, OwnershipError
 from rekindle.policy import check, trim
+from rekindle.policy.adoption import Closing
 from rekindle.policy.fold import Projection, Standing, adopt, fold, key_of, state_of
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
@@ -158,12 +159,25 @@ class Writer:
         event = self._committed(events.CheckpointCommitted, data, by, headline)
         return self._commit(data, event, written)
 
-    def commit_brief(self, document: brief.Brief, *, by: str) -> Standing:
+    def commit_brief(
+        self, document: brief.Brief, *, by: str, also: Sequence[AnyEvent] = ()
+    ) -> None:
+        """Make a brief the current one; `also` is what follows from it, and counts with it."""
         written = brief.render(document)
         data = self._redaction.text(written).encode()
         headline = brief.parse(data).content(brief.Label.NEXT) or ""
         event = self._committed(events.BriefCommitted, data, by, headline)
-        return self._commit(data, event, written)
+        self._commit(data, event, written, also)
+
+    def put_resolutions_away(self) -> list[Closing]:
+        """Begin resolved.jsonl anew, and tell what other tools have resolved in it, and when.
+
+        It is renamed first: what is appended meanwhile is in the new file, or is told the next
+        time.
+        """
+        self.project()
+        resolutions.put_away(self.folder, self.projection.seq)
+        return resolutions.of_others(self.folder, self.projection.briefed.resolved)
 
     def project(self) -> None:
         """Bring the files that are made from the log up to date with it."""
@@ -257,7 +271,9 @@ class Writer:
             headline=one_line(headline, HEADLINE_CHARACTERS),
         )
 
-    def _commit(self, data: bytes, event: AnyCommitted, written: str) -> Standing:
+    def _commit(
+        self, data: bytes, event: AnyCommitted, written: str, also: Sequence[AnyEvent] = ()
+    ) -> Standing:
         """Append the event, then replace the readers' file.
 
         Somebody may have saved an edit since we looked. It is set aside rather than overwritten,
@@ -266,7 +282,7 @@ class Writer:
         """
         document = event.document
         path = self.folder.document(document)
-        self.append(event)
+        self.append(*also, event)
         found = disk.read(path)
         if found is not None:
             is_known = jsontext.fingerprint(found) in {event.previous, event.sha256}

@@ -1,0 +1,131 @@
+"""`rekindle brief`."""
+
+from pathlib import Path
+
+import click
+
+from rekindle.cli.options import as_json, open_agent, open_project, print_json
+from rekindle.config import Project
+from rekindle.documents import morning
+from rekindle.errors import BusyError, RekindleError, UsageError
+from rekindle.flows.write_brief import Written
+from rekindle.stores.files import FileStore
+from rekindle.system import disk
+from rekindle.wiring import brief as wiring
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option("--due", is_flag=True, help="Write only what is due by the clock; for cron.")
+@click.option("--all", "every", is_flag=True, help="The morning page: every agent, none asked.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False), help="Write that page to a file; - prints."
+)
+@click.option("--mechanical", is_flag=True, help="Ask no model.")
+@as_json
+def brief(  # noqa: PLR0917 - one for each option
+    agent: str | None, due: bool, every: bool, html: str | None, mechanical: bool, as_json: bool
+) -> None:
+    """Write a brief of what an agent has said and done since the last one, and show it.
+
+    A model is asked as for `rekindle summarize`. What it says is held against git, the tests and
+    the turns before it changes a loop. With --due, for all agents or AGENT: what `runtime: brief:`
+    says; it needs nothing of your environment:
+
+    \b
+        */15 * * * * cd /your/project && /path/to/rekindle brief --due
+
+    With --all it writes nothing, and shows on one page what each agent has done, why it stopped,
+    what comes next, what waits for you and what it cost.
+    """  # noqa: D301 - what keeps the lines as they are is that very character
+    if sum((due, every or html is not None, mechanical)) > 1 and (every or html):
+        raise UsageError("--all and --html only show", hint="leave --due and --mechanical out")
+    if every or html is not None:
+        _show_all(agent, html, as_json=as_json)
+        return
+    if due:
+        _write_due(agent, mechanical=mechanical, as_json=as_json)
+        return
+    project, store, name = open_agent(agent)
+    written = wiring.writing(project, store, name, by_hand=True, mechanical=mechanical).write()
+    wiring.remember(project, store, name)
+    if as_json:
+        print_json({"agent": name, "brief": written})
+        return
+    click.echo(written.text, nl=False)
+    click.echo(f"Note: {_told(name, written)}.", err=True)
+
+
+def _show_all(agent: str | None, html: str | None, *, as_json: bool) -> None:
+    project, store = open_project()
+    names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
+    page = wiring.morning(project, store).page(project.path.name, names)
+    if as_json:
+        print_json(page)
+    elif html is None:
+        click.echo(morning.render(page), nl=False)
+    elif html == "-":
+        click.echo(morning.render_html(page), nl=False)
+    else:
+        disk.replace(Path(html).absolute(), morning.render_html(page).encode())
+        click.echo(f"✓ wrote {html}: {morning.headline(page)}")
+
+
+def _write_due(agent: str | None, *, mechanical: bool, as_json: bool) -> None:
+    """Each of them; one that fails must not keep the others waiting."""
+    project, store = open_project()
+    names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
+    failed: RekindleError | None = None
+    rows = []
+    for name in names:
+        try:
+            row = _one_due(project, store, name, mechanical=mechanical)
+        except RekindleError as error:
+            failed = failed or error
+            row = {"agent": name, "written": False, "words": str(error)}
+        rows.append(row)
+        if not as_json:
+            click.echo(f"{'✓' if row['written'] else '·'} {name}: {row['words']}")
+    if as_json:
+        print_json({"agents": rows})
+    if failed is not None:
+        raise failed
+
+
+def _one_due(
+    project: Project, store: FileStore, name: str, *, mechanical: bool
+) -> dict[str, object]:
+    nothing: dict[str, object] = {"agent": name, "written": False, "words": "nothing is due"}
+    if not store.exists(name):
+        return nothing
+    writing = wiring.writing(project, store, name, by_hand=False, mechanical=mechanical)
+    found = writing.due()
+    if found is None:
+        return nothing
+    try:
+        written = writing.write(found)
+    except BusyError:
+        return nothing | {"words": "somebody else is writing it, or keeps the agent busy"}
+    return {"agent": name, "written": True, "words": _told(name, written), "brief": written}
+
+
+def _told(name: str, written: Written) -> str:
+    """What was done, in a sentence."""
+    if not written.turns:
+        stands = "" if written.is_new else ": the last one stands"
+        return f"nothing was said or done that no brief has told{stands}"
+    costs = (
+        f"${written.usd:.2f}" * bool(written.usd),
+        f"{written.tokens:,} tokens" * bool(written.tokens),
+    )
+    spent = ", ".join(filter(None, costs))
+    by = "a model has read" if written.how == "headless" else "without a model, of"
+    turns = f"{written.turns:,} turn{'' if written.turns == 1 else 's'}"
+    parts = [f"{by} {turns}{f' ({spent})' if spent else ''}"]
+    if written.words:
+        parts.append(f"no model has looked at all of it: {written.words}")
+    for ids, did in ((written.opened, "opened or reworded"), (written.resolved, "resolved")):
+        parts += [f"{did}: {', '.join(ids)}"] if ids else []
+    for identity in written.claimed:
+        parts.append(f"`rekindle resolve {identity} REASON -a {name}` if it is done, as is said")
+    return "; ".join(parts)

@@ -1,0 +1,218 @@
+"""The morning page: every agent on one page, for people, as text or as one file of HTML.
+
+What an agent, a model or a file has said stands in it as text and nothing else: all of it is
+escaped, and the file asks for nothing from anywhere.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Literal
+
+import msgspec
+
+Mood = Literal["running", "waiting", "person", "done", "stopped", "new"]
+"""How an agent is, as far as a glance should tell."""
+_CODE = re.compile(r"`([^`]+)`")
+_WORDS: dict[Mood, str] = {
+    "running": "running",
+    "waiting": "waiting",
+    "person": "needs you",
+    "done": "done",
+    "stopped": "stopped",
+    "new": "new",
+}
+
+
+class Asks(msgspec.Struct, frozen=True):
+    """Something that waits for a person, and the command that answers it."""
+
+    text: str
+    command: str = ""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent."""
+
+    agent: str
+    mood: Mood
+    why: str
+    """Why it stopped, or what it does."""
+    done: tuple[str, ...] = ()
+    next: str = ""
+    asks: tuple[Asks, ...] = ()
+    loops: str = ""
+    """How many are open."""
+    cost: str = ""
+    brief: str = ""
+    """Of when its brief is; empty: it has none."""
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    project: str
+    written: str
+    entries: tuple[Entry, ...]
+    cost: str = ""
+    """Of all of them together."""
+
+
+def headline(page: Page) -> str:
+    """The page in a line."""
+    asking = sum(bool(one.asks) for one in page.entries)
+    agents = f"{len(page.entries)} agent{'' if len(page.entries) == 1 else 's'}"
+    waits = (
+        f"{asking} {'waits' if asking == 1 else 'wait'} for you"
+        if asking
+        else "nothing waits for you"
+    )
+    return ", ".join(filter(None, (agents, waits, page.cost)))
+
+
+def render(page: Page) -> str:
+    """As text for a terminal."""
+    parts = [f"{page.project} — {page.written}\n{headline(page)}\n"]
+    parts += ["\n".join(_lines(one)) + "\n" for one in page.entries]
+    return "\n".join(parts)
+
+
+def _lines(one: Entry) -> Iterator[str]:
+    yield f"{one.agent}: {_WORDS[one.mood]}{f' ({one.why})' if one.why else ''}"
+    yield from _listed("done", one.done)
+    if one.next:
+        yield f"  next:     {one.next}"
+    yield from _listed("for you", (_asked(ask) for ask in one.asks))
+    if one.loops:
+        yield f"  loops:    {one.loops}"
+    if one.cost:
+        yield f"  cost:     {one.cost}"
+    if one.brief:
+        yield f"  brief:    {one.brief}"
+
+
+def _listed(label: str, lines: Iterable[str]) -> Iterator[str]:
+    for place, line in enumerate(lines):
+        yield f"  {f'{label}:' if not place else '':9} {line}"
+
+
+def _asked(ask: Asks) -> str:
+    return f"{ask.text} → {ask.command}" if ask.command else ask.text
+
+
+def render_html(page: Page) -> str:
+    """As one file: no script, nothing that is loaded, light or dark as the reader has it."""
+    articles = "\n".join(map(_article, page.entries)) or "<p>No agents yet.</p>"
+    title = f"{page.project} — {page.written}"
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{escape(title)}</title>
+<style>
+{_STYLE}</style>
+</head>
+<body>
+<header>
+<h1>{escape(page.project)}</h1>
+<p class="when">{escape(page.written)}</p>
+<p class="headline">{escape(headline(page))}</p>
+</header>
+<main>
+{articles}
+</main>
+</body>
+</html>
+"""
+
+
+def _article(one: Entry) -> str:
+    is_asked = one.why in {ask.text for ask in one.asks}
+    parts = [
+        f'<h2>{escape(one.agent)} <span class="mood">{escape(_WORDS[one.mood])}</span></h2>',
+        f'<p class="why">{_words(one.why)}</p>' if one.why and not is_asked else "",
+        _section("Waits for you", map(_ask, one.asks), "asks"),
+        _section("Done", map(_words, one.done), "done"),
+        f"<section><h3>Next</h3><p>{_words(one.next)}</p></section>" if one.next else "",
+        _facts(one),
+    ]
+    return f'<article class="{one.mood}">\n' + "\n".join(filter(None, parts)) + "\n</article>"
+
+
+def _section(title: str, items: Iterable[str], name: str) -> str:
+    lines = "".join(f"<li>{item}</li>\n" for item in items)
+    return (
+        f'<section class="{name}"><h3>{title}</h3>\n<ul>\n{lines}</ul></section>' if lines else ""
+    )
+
+
+def _ask(ask: Asks) -> str:
+    command = f"<br><code>{escape(ask.command)}</code>" if ask.command else ""
+    return f"{_words(ask.text)}{command}"
+
+
+def _words(text: str) -> str:
+    """What somebody said: in its own direction, names of files and commands as such."""
+    marked = _CODE.sub(r"<code>\1</code>", escape(text))
+    return f"<bdi>{marked}</bdi>"
+
+
+def _facts(one: Entry) -> str:
+    known = (("Loops", one.loops), ("Cost", one.cost), ("Brief", one.brief))
+    rows = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>\n" for name, text in known if text)
+    return f"<dl>\n{rows}</dl>" if rows else ""
+
+
+_STYLE = """\
+:root {
+  --page: #f6f6f4; --card: #fff; --ink: #1c1c1a; --faint: #63635c; --line: #dcdcd5;
+  --running: #1a6b3c; --waiting: #7a5600; --person: #a5231b; --done: #1a6b3c;
+  --stopped: #55554f; --new: #55554f;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #161615; --card: #20201e; --ink: #ecece6; --faint: #a3a39a; --line: #3a3a36;
+    --running: #6fd49a; --waiting: #e5bd5c; --person: #ff8f85; --done: #6fd49a;
+    --stopped: #b4b4aa; --new: #b4b4aa;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0; padding: 1.5rem clamp(0.75rem, 4vw, 3rem) 3rem; background: var(--page);
+  color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere;
+}
+header, main { max-width: 76rem; margin: 0 auto; }
+h1 { margin: 0; font-size: 1.6rem; line-height: 1.25; }
+.when { margin: 0; color: var(--faint); }
+.headline { margin: 0.5rem 0 1.5rem; font-weight: 600; }
+main { columns: 2 26rem; column-gap: 1rem; }
+article {
+  margin-bottom: 1rem; padding: 1rem 1.25rem 1.25rem; break-inside: avoid; background: var(--card);
+  border: 1px solid var(--line); border-left: 0.3rem solid var(--mood); border-radius: 0.4rem;
+}
+.running { --mood: var(--running); } .waiting { --mood: var(--waiting); }
+.person { --mood: var(--person); } .done { --mood: var(--done); }
+.stopped { --mood: var(--stopped); } .new { --mood: var(--new); }
+h2 { margin: 0; font-size: 1.2rem; }
+.mood { color: var(--mood); font-size: 0.85rem; font-weight: 600; white-space: nowrap; }
+.why { margin: 0.1rem 0 0; color: var(--faint); }
+h3 {
+  margin: 1rem 0 0.25rem; color: var(--faint); font-size: 0.8rem; letter-spacing: 0.04em;
+  text-transform: uppercase;
+}
+ul { margin: 0; padding-left: 1.2rem; }
+li + li { margin-top: 0.25rem; }
+section p { margin: 0; }
+.asks h3 { color: var(--person); }
+code { font: 0.875em/1.4 ui-monospace, monospace; }
+li > code { color: var(--faint); }
+dl {
+  display: grid; grid-template-columns: auto 1fr; gap: 0.15rem 0.9rem; margin: 1rem 0 0;
+  padding-top: 0.75rem; border-top: 1px solid var(--line); font-size: 0.9rem;
+}
+dt { color: var(--faint); }
+dd { margin: 0; min-width: 0; }
+@media print { body { background: none; } }
+"""

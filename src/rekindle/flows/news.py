@@ -1,0 +1,93 @@
+"""What the kept transcripts hold that no brief has told yet.
+
+How far each was told is in the log, with the brief that told it: of a transcript only what comes
+behind that place is read, and of those that nobody has written to since, nothing.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents.event import Told
+from rekindle.documents.jsontext import fingerprint
+from rekindle.documents.transcript import Turn, instant
+from rekindle.errors import StoreError
+from rekindle.policy.mornings import Briefed
+from rekindle.stores.files.transcripts import Kept, TranscriptArchive
+
+_DAY_SECONDS = 86_400.0
+
+
+class News:
+    """Turns, oldest first, numbered through; at most so many characters, the newest."""
+
+    def __init__(
+        self, archive: TranscriptArchive, briefed: Briefed, now: datetime, room: int
+    ) -> None:
+        self._archive = archive
+        self.told: dict[str, Told] = {}
+        self.read_bytes = 0
+        self.left_out = 0
+        found: list[deque[Turn]] = []
+        for kept in reversed(archive.written_since(_horizon(briefed, now))):
+            place = briefed.told.get(kept.name)
+            before = place.told if place else Told()
+            told = Told(kept.size, kept.cursor.number - 1, _mark(kept))
+            if (before.at, before.rest) == (told.at, told.rest):
+                continue
+            self.told[kept.name] = told
+            if room <= 0:
+                self.left_out += max(0, told.turn - before.turn) + len(kept.rest)
+                continue
+            turns, room = self._newest(kept, before, room)
+            found.append(turns)
+        self.turns = tuple(
+            msgspec.structs.replace(turn, number=number)
+            for number, turn in enumerate(_in_order(found), 1)
+        )
+
+    def _newest(self, kept: Kept, before: Told, room: int) -> tuple[deque[Turn], int]:
+        """The newest of its turns that there is room for, and how much room is left."""
+        start = before.at if before.at <= kept.size else 0
+        self.read_bytes += kept.size - start
+        turns: deque[Turn] = deque()
+        with suppress(StoreError):  # damaged: what stands before the damage is told
+            for turn in self._archive.turns(kept, start):
+                if turn.thread or turn.number <= before.turn:
+                    continue
+                turns.append(turn)
+                room -= _size(turn)
+                while room < 0 and len(turns) > 1:
+                    room += _size(turns.popleft())
+                    self.left_out += 1
+        return turns, room
+
+
+def _horizon(briefed: Briefed, now: datetime) -> float:
+    """What was last written to before this was told long ago; a clock set back tells nothing."""
+    if briefed.ts is None or briefed.ts > now:
+        return 0.0
+    return briefed.ts.timestamp() - _DAY_SECONDS
+
+
+def _mark(kept: Kept) -> str:
+    return fingerprint(msgspec.json.encode(kept.rest))[:16] if kept.rest else ""
+
+
+def _size(turn: Turn) -> int:
+    return len(turn.text) + sum(len(call.about) + len(call.shown) for call in turn.calls)
+
+
+def _in_order(parts: Iterable[Iterable[Turn]]) -> list[Turn]:
+    """By time; what tells none stays behind what it follows."""
+    placed: list[tuple[str, int, Turn]] = []
+    for turns in parts:
+        at = ""
+        for turn in turns:
+            at = max(at, instant(turn.at))
+            placed.append((at, len(placed), turn))
+    placed.sort(key=lambda one: one[:2])
+    return [turn for _, _, turn in placed]

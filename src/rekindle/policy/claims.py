@@ -1,0 +1,78 @@
+"""Claims: what is said to have changed, held against git and the last run of the tests."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from rekindle.documents.transcript import Call, Turn
+from rekindle.policy.settings import CLAIM_NAMED
+from rekindle.policy.stall.likeness import significant
+
+UNVERIFIED = "(unverified)"
+_TESTS = re.compile(
+    r"(?<![\w-])(?:pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|unittest"
+    r"|(?:npm|pnpm|yarn|bun|cargo|go|just|make|mvn|gradle|gradlew|dotnet|mix|swift|bundle exec)"
+    r"(?: run)?(?: -\S+)* (?:tests?|check|verify|rspec))(?![\w-])",
+    re.IGNORECASE,
+)
+_ABOUT_TESTS = re.compile(r"(?<![a-z])(?:tests?|suite|CI)(?![a-z])|测试", re.IGNORECASE)
+_PASS = re.compile(
+    r"(?<![a-z])(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?)(?![a-z])|通过", re.IGNORECASE
+)
+_FAIL = re.compile(
+    r"(?<![a-z])(?:fail(?:s|ed|ing|ures?)?|red|broken|break(?:s)?)(?![a-z])|失败", re.IGNORECASE
+)
+_FAILED = re.compile(
+    r"(?<![\w.])[1-9]\d* (?:failed|failures?|errors?)(?![a-z])|^FAIL(?:ED)?\b", re.MULTILINE
+)
+_FILE = re.compile(r"`([^`\s]{1,200})`|(?<![\w/.-])((?:[\w.-]+/)*[\w-]+(?:\.[A-Za-z0-9]{1,6})+)\b")
+_PATHLIKE = re.compile(r"[\w.-]+/|\.[A-Za-z0-9]{1,6}$")
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What git knows of the day."""
+
+    changed: tuple[str, ...] = ()
+    """The files, committed or not."""
+    commits: tuple[str, ...] = ()
+    """What the commits say."""
+
+
+def is_borne_out(claim: str, turns: Sequence[Turn], work: Work) -> bool:
+    """Whether git, or the last run of the tests, shows what is said to have changed."""
+    if _ABOUT_TESTS.search(claim) and (_PASS.search(claim) or _FAIL.search(claim)):
+        return _tests_agree(claim, turns)
+    files = _files(claim)
+    if files:
+        return all(any(_is(named, changed) for changed in work.changed) for named in files)
+    words = significant(claim.casefold())
+    return any(_covers(words, significant(subject.casefold())) for subject in work.commits)
+
+
+def _covers(words: frozenset[str], subject: frozenset[str]) -> bool:
+    return len(subject) > 1 and len(subject & words) / len(subject) >= CLAIM_NAMED
+
+
+def _tests_agree(claim: str, turns: Sequence[Turn]) -> bool:
+    last = next(reversed(list(_runs_of_tests(turns))), None)
+    if last is None:
+        return False
+    passed = last.result == "ok" and not _FAILED.search(last.shown)
+    says_fail = _FAIL.search(claim) and not _PASS.search(claim)
+    return passed is not bool(says_fail) if last.result in {"ok", "failed"} else False
+
+
+def _runs_of_tests(turns: Iterable[Turn]) -> Iterator[Call]:
+    for turn in turns:
+        yield from (call for call in turn.calls if _TESTS.search(call.about))
+
+
+def _files(claim: str) -> list[str]:
+    found = (one[1] or one[2] for one in _FILE.finditer(claim))
+    return [name for name in found if _PATHLIKE.search(name)]
+
+
+def _is(named: str, changed: str) -> bool:
+    bare = named.removeprefix("./").rstrip("/")
+    return changed == bare or changed.endswith(f"/{bare}") or changed.startswith(f"{bare}/")

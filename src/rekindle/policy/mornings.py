@@ -1,0 +1,158 @@
+"""When a brief is due, and which morning it is for.
+
+There is one moment of a day at which the brief of that morning is written, in the operator's zone:
+one also on the days on which the clocks are set. Whatever is written since the last such moment is
+for the next morning, and says what the earlier ones of it said; the one that is written when it is
+due closes it. A host that was off at that moment, or for a week, writes one when it is back.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+
+import msgspec
+
+from rekindle.documents.event import BriefMade, Told
+from rekindle.policy.sessions import NOT_YET, Attempts, Lives
+from rekindle.policy.settings import BRIEF_TOLD_DAYS, BRIEF_TOLD_KEPT, Brief
+
+NEVER = "never"
+_DAY = timedelta(days=1)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """How far a transcript was told, and by which event."""
+
+    seq: int
+    ts: datetime
+    told: Told
+
+
+class Closed(msgspec.Struct, frozen=True, order=True):
+    """The last morning whose brief was written when it was due, and where in the log."""
+
+    seq: int = 0
+    morning: str = ""
+
+
+class Briefed(msgspec.Struct, frozen=True):
+    """What the last brief was about."""
+
+    seq: int = 0
+    ts: datetime | None = None
+    """Up to when it tells."""
+    morning: str = ""
+    closed: Closed = Closed()
+    failed: int = 0
+    """How often in a row no model could be had for it."""
+    resolved: int = 0
+    """How far resolved.jsonl was put away."""
+    claimed: dict[str, str] = {}
+    told: dict[str, Place] = {}
+
+
+def made(before: Briefed, event: BriefMade) -> Briefed:
+    told, at = dict(before.told), event.seq or NOT_YET
+    for name, place in event.told.items():
+        found = Place(at, event.ts, place)
+        known = told.get(name)
+        if known is None or _order(found) > _order(known):
+            told[name] = found
+    merged = msgspec.structs.replace(
+        before,
+        told=told,
+        closed=max(before.closed, Closed(at, event.morning) if event.closes else Closed()),
+        resolved=max(before.resolved, event.resolved),
+    )
+    if (at, event.ts) <= (before.seq, before.ts or datetime.min.replace(tzinfo=UTC)):
+        return merged
+    return msgspec.structs.replace(
+        merged,
+        seq=at,
+        ts=event.ts,
+        morning=event.morning,
+        failed=event.failed,
+        claimed=event.claimed,
+    )
+
+
+def _order(place: Place) -> tuple[int, datetime, int, int, str]:
+    return place.seq, place.ts, place.told.at, place.told.turn, place.told.rest
+
+
+def newest(briefed: Briefed) -> Briefed:
+    """What a snapshot keeps: of transcripts that have long been told nothing more will come."""
+    if briefed.ts is None:
+        return briefed
+    since = briefed.ts - _DAY * BRIEF_TOLD_DAYS
+    young = [item for item in briefed.told.items() if item[1].ts >= since]
+    order = sorted(young, key=lambda item: (item[1].seq, item[0]))
+    return msgspec.structs.replace(briefed, told=dict(order[-BRIEF_TOLD_KEPT:]))
+
+
+class Due(msgspec.Struct, frozen=True):
+    morning: str
+    closes: bool
+    """It is the brief of that morning; else one before it."""
+
+
+def morning_of(now: datetime, at: str, zone: tzinfo) -> str:
+    """The next morning: the day of the first moment after now at which a brief is due."""
+    today = now.astimezone(zone).date()
+    days = (today + _DAY * ahead for ahead in (-1, 0, 1, 2))
+    return next((day for day in days if moment(day, at, zone) > now), today).isoformat()
+
+
+def due(
+    now: datetime,
+    zone: tzinfo,
+    limits: Brief,
+    briefed: Briefed,
+    *,
+    lives: Lives,
+    attempts: Attempts,
+    last_active: datetime | None,
+) -> Due | None:
+    """The brief that is to be written now, if any is.
+
+    None without work: a session that was there before the moment, and a sign of life since the last
+    brief.
+    """
+    # One from the future was written before the clock was set back: it says nothing of now.
+    told = briefed.ts if briefed.ts is not None and briefed.ts <= now else None
+    # A program that reports nothing is known to work by its launches alone.
+    signs = [*filter(None, [last_active]), *_began({}, attempts), *_ended({}, attempts)]
+    if not signs or (told is not None and max(signs) <= told):
+        return None
+    coming = morning_of(now, limits.at, zone)
+    latest = None if limits.at == NEVER else _latest(now, limits.at, zone)
+    if latest is not None:
+        is_closed = latest.isoformat() <= briefed.closed.morning <= coming
+        began = _began(lives, attempts)
+        if not is_closed and any(one <= moment(latest, limits.at, zone) for one in began):
+            return Due(latest.isoformat(), closes=True)
+    ended = _ended(lives, attempts)
+    if limits.on_session_end and any(told is None or one > told for one in ended):
+        return Due(coming, closes=False)
+    return None
+
+
+def moment(day: date, at: str, zone: tzinfo) -> datetime:
+    """The moment of a day, once: one that the clocks skip is as long after the midnight before."""
+    hour = time.fromisoformat("06:00" if at == NEVER else at)
+    return datetime.combine(day, hour, zone).astimezone(UTC)
+
+
+def _latest(now: datetime, at: str, zone: tzinfo) -> date | None:
+    today = now.astimezone(zone).date()
+    days = (today + _DAY * back for back in (1, 0, -1, -2))
+    return next((day for day in days if moment(day, at, zone) <= now), None)
+
+
+def _began(lives: Lives, attempts: Attempts) -> Iterable[datetime]:
+    yield from (life.started for life in lives.values() if life.started)
+    yield from (one.began for one in attempts.values() if one.began)
+
+
+def _ended(lives: Lives, attempts: Attempts) -> Iterable[datetime]:
+    yield from (life.ended for life in lives.values() if life.ended and not life.is_open)
+    yield from (one.ended for one in attempts.values() if one.ended)

@@ -1,0 +1,158 @@
+"""Days of an agent for tests: sessions as Claude Code writes them down, and who summarizes them."""
+
+import json
+import re
+from zoneinfo import ZoneInfo
+
+from rekindle.documents import event as events
+from rekindle.documents.question import Answer
+from rekindle.flows.archive_transcripts import ArchiveTranscripts
+from rekindle.flows.write_brief import Around, WriteBrief
+from rekindle.harnesses import claude_code
+from rekindle.policy.claims import Work
+from rekindle.policy.settings import Runtime
+
+NOTHING = {
+    "Changed": [],
+    "Next": [],
+    "Risk": [],
+    "open_loops": [],
+    "resolved": [],
+    "numbers": [],
+}
+
+
+class Model:
+    """Answers one after the other; a function is asked, an exception raised."""
+
+    def __init__(self, *answers):
+        self.answers, self.prompts = list(answers), []
+
+    def __call__(self, request):
+        self.prompts.append(request.prompt)
+        found = self.answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        if callable(found):
+            found = found(request)
+        text = found if isinstance(found, str) else json.dumps({**NOTHING, **found})
+        return Answer(text, 0.25, 100)
+
+
+def turn_of(prompt, words):
+    """The number of the turn in which something was said."""
+    before = prompt[: prompt.index(words)]
+    return int(re.findall(r"^\| \[(\d+)\] ", before, re.MULTILINE)[-1])
+
+
+class Shop:
+    """An agent whose sessions are written by the test, and whose briefs are asked for."""
+
+    def __init__(self, store, clock, folder, *, work=Work(), runtime=None):  # noqa: B008 - it is frozen
+        self.store, self.clock, self.folder = store, clock, folder
+        self.runtime, self.work = runtime or Runtime(), work
+        self.zone = ZoneInfo("Europe/Berlin")
+        self.asked_since = []
+        self.sessions = 0
+
+    def session(self, name=""):
+        self.sessions += 1
+        name = name or f"s-{self.sessions}"
+        path = self.folder / f"{name}.jsonl"
+        path.touch()
+        with self.store.writer("trades") as writer:
+            started = events.SessionStarted(
+                ts=self.clock(), session=name, harness="claude-code", transcript=str(path)
+            )
+            writer.append(started)
+        return Session(self, name, path)
+
+    def writing(self, model):
+        def work(since):
+            self.asked_since.append(since)
+            return self.work
+
+        around = Around(
+            ask=model,
+            archive=ArchiveTranscripts(self.store, "trades", [claude_code]).all,
+            work=work,
+            clock=self.clock,
+            zone=self.zone,
+            runtime=self.runtime,
+        )
+        return WriteBrief(self.store, "trades", around)
+
+    def brief(self, *answers, due=None):
+        """Write one; what the model was asked is kept."""
+        self.model = Model(*answers)
+        return self.writing(self.model if answers else _nobody).write(due)
+
+    @property
+    def state(self):
+        return self.store.read("trades").projection
+
+    @property
+    def open(self):
+        return {one.id: one.text for one in self.state.loops.values() if one.is_open}
+
+    def text(self):
+        return self.store.folder("trades").document("brief").read_text()
+
+    def log(self, kind=None):
+        found = self.store.events_since("trades", 0).events
+        return [one for one in found if kind is None or isinstance(one, kind)]
+
+
+def _nobody(request):
+    raise AssertionError("nobody is to be asked")
+
+
+class Session:
+    def __init__(self, shop, name, path):
+        self.shop, self.name, self.path = shop, name, path
+        self.count = 0
+
+    def _write(self, kind, content, **more):
+        self.count += 1
+        self.shop.clock.forward(minutes=1)
+        message = {"role": kind, "content": content, **more}
+        line = {"type": kind, "timestamp": self.shop.clock().isoformat(), "message": message}
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def asks(self, text):
+        self._write("user", text)
+
+    def says(self, text):
+        content = [{"type": "text", "text": text}]
+        self._write("assistant", content, id=f"{self.name}-{self.count}", model="m")
+
+    def runs(self, command, shown, *, ok=True):
+        call = f"{self.name}-c{self.count}"
+        use = {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": command}}
+        self._write("assistant", [use], id=f"{self.name}-{self.count}", model="m")
+        result = {
+            "type": "tool_result",
+            "tool_use_id": call,
+            "content": shown,
+            "is_error": not ok,
+        }
+        self._write("user", [result])
+
+    def beats(self):
+        with self.shop.store.writer("trades") as writer:
+            writer.append(events.Heartbeat(ts=self.shop.clock(), session=self.name))
+
+    def ends(self):
+        with self.shop.store.writer("trades") as writer:
+            writer.append(events.SessionEnded(ts=self.shop.clock(), session=self.name))
+
+
+def without_times(text):
+    return re.sub(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|\+00:00))?", "TIME", text)
+
+
+def plain_state(shop):
+    """state.json but for what tells when."""
+    raw = json.loads((shop.store.folder("trades").state).read_bytes())
+    return {key: value for key, value in raw.items() if key not in {"seq", "check"}}

@@ -1,0 +1,122 @@
+"""Resolutions, heartbeats and briefs at once, in one process: ten thousand operations, none lost.
+
+The model behind the briefs is the most careless there is: it lists every loop that it was ever
+shown as open, and calls all of them resolved, naming turns that say nothing of the kind.
+"""
+
+import json
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from days import NOTHING, Shop
+from rekindle.documents import event as events
+from rekindle.documents.question import Answer
+from rekindle.errors import BusyError
+from rekindle.policy import loops
+from rekindle.policy.settings import Settings
+from rekindle.stores.files import FileStore, inbox
+from rekindle.system import clock
+
+pytestmark = pytest.mark.torture
+
+BEATERS, BEATS = 8, 1_150
+LOOPS = 390
+"""Opened and resolved, one by one: two operations each."""
+BRIEFS = 40
+
+
+class Clock:
+    """The real one; a test's session moves it and nothing happens."""
+
+    def __call__(self):
+        return clock.now()
+
+    def forward(self, **_amount):
+        pass
+
+
+class Careless:
+    def __init__(self):
+        self.shown = {}
+
+    def __call__(self, request):
+        found = re.findall(r"^\| open: ([\w-]+): (.*) \(since", request.prompt, re.MULTILINE)
+        self.shown |= dict(found)
+        turns = [request.turns[-1].number]
+        items = [{"id": one, "text": text, "turns": turns} for one, text in self.shown.items()]
+        done = [{"id": one, "reason": "done", "turns": turns} for one in self.shown]
+        return Answer(json.dumps({**NOTHING, "open_loops": items[-40:], "resolved": done[-40:]}))
+
+
+class Race:
+    def __init__(self, folder):
+        self.store = FileStore(folder, host="here", settings=Settings(), clock=clock.now)
+        self.store.create("trades")
+        self.shop, self.model = Shop(self.store, Clock(), folder), Careless()
+        self.session = self.shop.session()
+        self.folder = self.store.folder("trades")
+        self.over = threading.Event()
+
+    def run(self):
+        with ThreadPoolExecutor(BEATERS + 2) as pool:
+            running = [pool.submit(self.beat, who) for who in range(BEATERS)]
+            running += [pool.submit(self.resolve), pool.submit(self.write)]
+            return sum(one.result() for one in running)
+
+    def beat(self, who):
+        for number in range(BEATS):
+            one = events.Heartbeat(ts=clock.now(), session=f"b{who}", call=f"c{number}", tool="t")
+            inbox.append(self.folder.inbox, [one], durable=False)
+        return BEATS
+
+    def resolve(self):
+        for number in range(LOOPS):
+            name = f"loop-{number}"
+            self.hand_in(events.LoopAdded(ts=clock.now(), id=name, text=f"item {number} of these"))
+            # What was acknowledged is there at once.
+            known = self.store.read("trades").projection.loops
+            assert known[name].is_open
+            if number % 3:
+                self.hand_in(loops.resolve(known, name, f"reason {number}", clock.now()))
+            else:
+                self.hand_in(events.Heartbeat(ts=clock.now(), session="r", call=f"r{number}"))
+        self.over.set()
+        return LOOPS * 2
+
+    def hand_in(self, event):
+        """As a command does; whoever writes next folds it."""
+        inbox.append(self.folder.inbox, [event], durable=True)
+
+    def write(self):
+        made = 0
+        while made < BRIEFS or not self.over.is_set():
+            self.session.says(f"I looked around, for the {made}th time.")
+            try:
+                self.shop.writing(self.model).write()
+            except BusyError:
+                continue
+            made += 1
+        return made
+
+
+def test_ten_thousand_operations_lose_nothing(tmp_path):
+    race = Race(tmp_path)
+    operations = race.run()
+    with race.store.writer("trades") as writer:
+        writer.fold()
+    log = race.shop.log()
+    beats = [(one.session, one.call) for one in log if isinstance(one, events.Heartbeat)]
+    assert len(beats) == len(set(beats)) == BEATERS * BEATS + LOOPS // 3
+    final = race.store.read("trades").committed.loops
+    is_open = {name: loop.is_open for name, loop in final.items()}
+    assert is_open == {f"loop-{number}": number % 3 == 0 for number in range(LOOPS)}
+    kept = [*race.folder.resolutions.iterdir(), *race.folder.path.glob("resolved.jsonl")]
+    lines = [json.loads(line)["id"] for path in kept for line in path.read_text().splitlines()]
+    assert sorted(lines) == sorted(name for name, opened in is_open.items() if not opened)
+    assert race.store.inspect("trades") == []
+    briefs = race.shop.log(events.BriefMade)
+    print(f"\n{operations} operations, {len(briefs)} briefs among them: nothing lost")
+    assert operations >= 10_000

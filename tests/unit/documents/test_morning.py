@@ -1,0 +1,102 @@
+"""The morning page: all that was said is text in it, and nothing is loaded."""
+
+import re
+from html.parser import HTMLParser
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.documents import morning
+from rekindle.documents.morning import Asks, Entry, Page
+
+HOSTILE = '<img src=//evil.example onerror="x()"></style><script>alert(1)</script>&amp; javascript:'
+
+
+def page(text=HOSTILE):
+    entry = Entry(
+        agent="trades",
+        mood="person",
+        why=text,
+        done=(text, "two"),
+        next=text,
+        asks=(Asks(text, text), Asks("and?")),
+        loops=text,
+        cost=text,
+        brief=text,
+    )
+    return Page(project=text, written=text, entries=(entry,), cost=text)
+
+
+class Reader(HTMLParser):
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.attributes, self.text = [], [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_what_was_said_is_text_and_nothing_else():
+    plain = Reader(morning.render_html(page("words")))
+    hostile = Reader(morning.render_html(page()))
+    assert hostile.tags == plain.tags
+    assert hostile.attributes == plain.attributes
+    assert HOSTILE in hostile.text
+
+
+@given(st.text(st.characters(exclude_characters="`"), min_size=1, max_size=40))
+def test_no_text_makes_a_tag(text):
+    plain = Reader(morning.render_html(page("words")))
+    assert Reader(morning.render_html(page(text))).tags == plain.tags
+
+
+def test_names_between_backticks_are_shown_as_code_and_stay_text():
+    found = Reader(morning.render_html(page("`<b>` and `x`")))
+    assert "b" not in found.tags
+    assert "<b> and x" in found.text
+
+
+def test_nothing_is_loaded_from_anywhere():
+    text = morning.render_html(page("words"))
+    assert not re.search(r"""(?:src=|href|url\(|@import|<script|<link|<iframe)""", text)
+    assert "default-src 'none'" in text
+    assert 'content="width=device-width' in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_a_terminal_shows_the_same():
+    found = Page(
+        project="books",
+        written="Monday, 2026-02-16 06:30",
+        cost="$1.20",
+        entries=(
+            Entry(agent="a", mood="done", why="until passed", done=("one", "two"), next="rest"),
+            Entry(agent="b", mood="new", why=""),
+            Entry(
+                agent="c", mood="person", why="?", asks=(Asks("Which?", "rekindle answer c TEXT"),)
+            ),
+        ),
+    )
+    assert (
+        morning.render(found)
+        == """\
+books — Monday, 2026-02-16 06:30
+3 agents, 1 waits for you, $1.20
+
+a: done (until passed)
+  done:     one
+            two
+  next:     rest
+
+b: new
+
+c: needs you (?)
+  for you:  Which? → rekindle answer c TEXT
+"""
+    )
+    assert "nothing waits for you" in morning.headline(Page(project="p", written="w", entries=()))

@@ -1,0 +1,118 @@
+"""The page: what was claimed and what bears it out, what fits, what an earlier one said."""
+
+from datetime import date
+
+import pytest
+
+from rekindle.documents import brief as briefs
+from rekindle.documents.brief import Label
+from rekindle.documents.state import OpenLoop
+from rekindle.documents.summary import Item
+from rekindle.documents.transcript import Call, Turn
+from rekindle.policy import brief as policy
+from rekindle.policy import tokens
+from rekindle.policy.brief import Told
+from rekindle.policy.claims import UNVERIFIED, Work
+from rekindle.policy.summarize import Heard
+
+DAY = date(2026, 2, 16)
+WORK = Work(changed=("src/parser.py", "docs/guide.md"), commits=("Restore the snapshot cron",))
+
+
+def ran(about, result, shown=""):
+    return Turn(number=1, who="agent", text="x", calls=(Call("Bash", about, result, shown),))
+
+
+CLAIMS = [
+    ("`src/parser.py` takes empty files", [], True),
+    ("parser.py takes empty files", [], True),
+    ("parser.py and lexer.py take empty files", [], False),
+    ("lexer.py takes empty files", [], False),
+    ("IBKR snapshot cron restored", [], True),
+    ("a multi-asset analysis was built", [], False),
+    ("all tests pass", [ran("just test", "ok", "3 passed")], True),
+    ("all tests pass", [ran("uv run pytest -q", "ok", "1 failed, 3 passed")], False),
+    ("all tests pass", [ran("just test", "failed", "2 failed"), ran("cat x", "ok")], False),
+    ("all tests pass", [], False),
+    ("all tests pass", [ran("just test", "unknown")], False),
+    ("two tests of parser.py fail", [ran("npm test", "failed", "2 failed")], True),
+    ("two tests fail", [ran("cargo test", "ok")], False),
+]
+
+
+@pytest.mark.parametrize(("claim", "turns", "holds"), CLAIMS)
+def test_what_nothing_bears_out_is_marked(claim, turns, holds):
+    (line,) = policy.claims([Item(claim, (1,))], turns, WORK, Heard(turns))
+    assert line == (claim if holds else f"{claim} {UNVERIFIED}")
+
+
+def test_a_quotation_is_marked_as_one():
+    turns = [ran("cat notes", "ok", "every server is patched and runs the new kernel")]
+    (line,) = policy.claims(
+        [Item("every server is patched and runs the new kernel")], turns, WORK, Heard(turns)
+    )
+    assert line == "a tool, turn 1: “every server is patched and runs the new kernel”"
+
+
+LOOPS = tuple(
+    OpenLoop(f"loop-{number}", f"the {number}th thing that nobody has looked at yet", "2026-02-01")
+    for number in range(30)
+)
+LONG = Told(
+    changed=tuple(
+        f"changed the {number}th file of the parser and its tests" for number in range(30)
+    ),
+    next="process the snapshot, then update the numbers of the month",
+    risk=tuple(f"risk number {number} of a long list" for number in range(9)),
+    open=LOOPS,
+    numbers={f"number {number}": "$266,691" for number in range(20)},
+)
+
+
+@pytest.mark.parametrize("cap", [600, 300, 150, 100])
+def test_a_long_one_fits_by_whole_lines(cap):
+    made = policy.write("trades", DAY, LONG, cap)
+    text = briefs.render(made)
+    assert tokens.estimate(text) <= cap
+    assert made.content(Label.NEXT) == LONG.next
+    known = {f"- {line}" for line in (*LONG.changed, *LONG.risk)}
+    for line in text.splitlines():
+        if line.startswith("- "):
+            assert line in known or line.startswith(("- loop-", "- and "))
+    assert briefs.parse(text) == made
+
+
+def test_the_newest_changes_and_the_oldest_loops_stay():
+    made = policy.write("trades", DAY, LONG, 300)
+    changed = made.content(Label.CHANGED).splitlines()
+    assert changed[-2] == "- changed the 29th file of the parser and its tests"
+    assert changed[-1].startswith("- and ")
+    assert made.content(Label.OPEN_LOOPS).startswith("- loop-0: ")
+
+
+def test_a_next_step_without_end_is_cut():
+    told = Told(next="and on " * 500)
+    assert tokens.estimate(briefs.render(policy.write("trades", DAY, told, 100))) <= 100
+
+
+def test_stale_loops_and_claims_are_seen():
+    stale = OpenLoop("schwab-oauth", "not set up", "2026-02-01", stale=True)
+    told = Told(
+        open=(stale,), claimed={"schwab-oauth": "it works"}, numbers={"NAV": "$1", "PnL": "-3"}
+    )
+    made = policy.write("trades", DAY, told, 600)
+    assert made.content(Label.OPEN_LOOPS) == (
+        "- schwab-oauth: not set up (since 2026-02-01, stale, said to be done: it works)"
+    )
+    assert made.content(Label.NUMBERS) == "NAV $1 | PnL -3"
+
+
+def test_a_page_says_once_what_its_briefs_said():
+    before = policy.write(
+        "trades", DAY, Told(changed=("the parser was rewritten", "docs (unverified)")), 600
+    )
+    found = policy.page(before, ["The parser was rewritten.", "a cron runs"])
+    assert found == ("the parser was rewritten", "docs (unverified)", "a cron runs")
+    assert policy.page(None, []) == (policy.NOTHING,)
+    nothing = policy.write("trades", DAY, Told(changed=(policy.NOTHING,)), 600)
+    assert policy.page(nothing, ["a cron runs"]) == ("a cron runs",)

@@ -1,0 +1,108 @@
+"""What is asked about a day, and in how many pieces."""
+
+import pytest
+
+from rekindle.documents.day import Day, Said
+from rekindle.documents.state import OpenLoop, Resolution
+from rekindle.documents.summary import Item
+from rekindle.documents.transcript import Call, Turn
+from rekindle.errors import OverBudgetError
+from rekindle.policy import day as policy
+from rekindle.policy import tokens
+from rekindle.policy.day import Before
+
+NONCE = "0" * 32
+BEFORE = Before(
+    open=(OpenLoop("rate-limit", "How many an hour?", "2026-02-01"),),
+    resolved=(Resolution("empty-files", "the tests pass", "2026-02-02"),),
+    numbers={"nav": "$1"},
+)
+
+
+def turns(count, words=60, shown=0):
+    calls = (Call("Bash", "cat", "ok", "what it gave\n" * shown),) if shown else ()
+    return [
+        Turn(number=number, who="agent", text=f"word{number} " * words, calls=calls)
+        for number in range(1, count + 1)
+    ]
+
+
+def size(request):
+    sent = (request.prompt, request.instructions, request.schema)
+    return sum(map(tokens.estimate, sent))
+
+
+def asked(found, cap, before=BEFORE, **more):
+    return policy.requests(found, before, nonce=NONCE, cap=cap, **more)
+
+
+def test_a_day_that_fits_is_asked_about_at_once():
+    found = asked(turns(20, shown=30), 150_000)
+    (request,) = found.requests
+    assert found.left_out == 0
+    for line in (
+        "| open: rate-limit: How many an hour? (since 2026-02-01)",
+        "| resolved: empty-files: the tests pass",
+        "| number: nav: $1",
+    ):
+        assert line in request.prompt.splitlines()
+    assert request.numbers == frozenset(range(1, 21))
+    assert "what it gave" in request.prompt
+
+
+@pytest.mark.parametrize("cap", [2_000, 3_000, 5_000, 20_000])
+def test_what_does_not_fit_is_asked_about_in_pieces_each_below_the_cap(cap):
+    whole = turns(40, shown=40)
+    found = asked(whole, cap, most=100)
+    assert all(size(request) <= cap for request in found.requests)
+    told = [turn.number for request in found.requests for turn in request.turns]
+    assert told == [turn.number for turn in whole]
+    assert found.left_out == 0
+
+
+def test_there_are_never_more_pieces_than_so_many_and_the_newest_are_asked_about():
+    found = asked(turns(2_000), 2_000)
+    assert len(found.requests) == 8
+    told = [turn.number for request in found.requests for turn in request.turns]
+    assert told == list(range(found.left_out + 1, 2_001))
+    assert all(size(request) <= 2_000 for request in found.requests)
+
+
+def test_one_turn_that_is_larger_than_a_request_is_cut():
+    calls = tuple(Call("Bash", "a long command " * 12, "ok") for _ in range(300))
+    huge = Turn(number=1, who="agent", text="words " * 4_000, calls=calls)
+    found = asked([huge, *turns(3)[1:]], 2_500, most=5)
+    assert all(size(request) <= 2_500 for request in found.requests)
+    assert [turn.number for request in found.requests for turn in request.turns] == [1, 2, 3]
+
+
+def test_thousands_of_loops_leave_room_for_the_day():
+    many = tuple(
+        OpenLoop(f"loop-{n}", "something to be done " * 5, "2026-02-01") for n in range(3_000)
+    )
+    found = asked(turns(5), 20_000, Before(open=many))
+    (request,) = found.requests
+    assert size(request) <= 20_000
+    assert "loop-0:" in request.prompt
+
+
+def test_where_nothing_fits_nobody_is_asked():
+    with pytest.raises(OverBudgetError):
+        asked(turns(1), 1_000, words="a rule that holds " * 400)
+
+
+def test_the_answers_about_pieces_add_up():
+    first = Day(
+        changed=(Item("a", (1,)), Item("b", (2,))),
+        next=(Item("do c", (2,)),),
+        open=(Said("c", "c is open", (2,)),),
+        numbers={"n": "1", "m": "2"},
+    )
+    second = Day(
+        changed=(Item("B", (3,)),), resolved=(Said("c", "done", (4,)),), numbers={"n": "3"}
+    )
+    found = policy.merged([first, second])
+    assert [item.text for item in found.changed] == ["a", "b"]
+    assert found.next == first.next
+    assert (found.open, found.resolved) == (first.open, second.resolved)
+    assert found.numbers == {"n": "3", "m": "2"}
