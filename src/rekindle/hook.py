@@ -43,6 +43,8 @@ TOLD_AT = frozenset(
 
 GATES = frozenset(("PostToolBatch", "PreToolUse", "BeforeModel"))
 """Where a session can be stopped, and nothing else is of interest."""
+BOUNDARIES = frozenset((*GATES, "PostToolBatch"))
+"""Where a session can be stopped."""
 
 RULE_BYTES = 10_000
 STEP_BYTES = 128 * 1024
@@ -72,7 +74,9 @@ def main(arguments: list[str]) -> None:
     launch = os.environ.get("REKINDLE_LAUNCH", "")
     if event in GATES and not launch:
         return
-    after(PATIENCE_SECONDS, end)
+    # Where a session may be stopped, a busy host must not make it go on instead.
+    patience = BRAKING_SECONDS if launch and event in BOUNDARIES else PATIENCE_SECONDS
+    after(patience, end)
     folder = find_folder(arguments[3] if len(arguments) > 3 else "")  # noqa: PLR2004 - argv
     if not folder:
         return
@@ -86,7 +90,7 @@ def main(arguments: list[str]) -> None:
     # A disk that hangs counts as one that refuses: the record goes elsewhere.
     after(PATIENCE_SECONDS, refuse)
     is_kept = append(f"{folder}/run/inbox", record)
-    after(PATIENCE_SECONDS, end)
+    after(patience, end)
     if not is_kept:
         spool(folder, record)
     brake(folder, event, launch, payload)

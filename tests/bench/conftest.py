@@ -1,5 +1,29 @@
-"""A place of its own for timings that start agents."""
+"""A place of its own for timings that start agents, and the real CLIs."""
 
-from loopback.fixtures import network, place
+from loopback.fixtures import (
+    claude,
+    claude_program,
+    codex,
+    codex_program,
+    gemini,
+    gemini_model,
+    gemini_program,
+    model,
+    network,
+    openai_model,
+    place,
+)
 
-__all__ = ["network", "place"]
+__all__ = [
+    "claude",
+    "claude_program",
+    "codex",
+    "codex_program",
+    "gemini",
+    "gemini_model",
+    "gemini_program",
+    "model",
+    "network",
+    "openai_model",
+    "place",
+]

@@ -1,6 +1,7 @@
 """The real CLIs, whose windows fill up: a fresh session goes on with a checkpoint."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from e2e.handing import KINDS, MARK
 from loopback.script import Parallel, Text, ToolCall
 from rekindle.documents import checkpoint
 from rekindle.documents.checkpoint import Part
+from rekindle.harnesses import claude_code
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -64,7 +66,11 @@ def test_the_first_boundary_past_the_threshold(handing, kind, at, named, window)
     assert told["known"] == ("estimated" if kind == "gemini" else "reported")
     (resumed,) = found.rekindle.events("handoff.resumed")
     assert resumed["count"] == 1
-    assert [one["exit"] for one in found.rekindle.events("launch.ended")] == ["handoff", "clean"]
+    handed, finished = found.rekindle.events("launch.ended")
+    assert (handed["exit"], finished["exit"]) == ("handoff", "clean")
+    # Whether or not it has given an account: what was spent stays spent.
+    used = [-int(-share * window // 100) for share in (at - 20, at - 0.1, at)]
+    assert sum(used) < handed["run_tokens"] < finished["run_tokens"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -109,6 +115,7 @@ def test_three_handoffs_in_one_cycle(handing, kind):
     found.model.play(*turns, found.call(4, 10), Text("all done", found.filled(11)))
     found.run("--once")
     found.assert_nothing_cut(1, "1x", 2, "2x", 3, "3x", 4)
+    assert len(found.checkpoints) == 3
     kept = [checkpoint.parse(text) for text in found.checkpoints]
     left = [one.content(Part.REMAINING_WORK) for one in kept]
     for number, text in enumerate(left, 1):
@@ -125,3 +132,37 @@ def test_three_handoffs_in_one_cycle(handing, kind):
     assert counted == [1, 2, 3]
     made = [one for one in found.rekindle.events("summary.made") if one["document"] == "checkpoint"]
     assert [one["how"] for one in made] == ["headless"] * 3
+
+
+def test_the_percentage_is_the_cli_s_own(handing, claude):
+    """As Claude Code tells it of a session that goes on; of the others, none tells any."""
+    found = handing("claude").begin(80)
+    shares = (13.3, 50, 79.6, 92)  # less than its own prompt takes it does not believe
+    found.model.play(*(Text("well", found.filled(share)) for share in shares))
+    asked = claude_code.measure((str(claude.program),))
+    with subprocess.Popen(
+        claude.network.argv([one for one in asked.argv if one != "--no-session-persistence"]),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=claude.environment(),
+        cwd=found.project,
+    ) as running:
+
+        def told(line, kind):
+            running.stdin.write(line)
+            running.stdin.flush()
+            lines = (json.loads(one) for one in running.stdout)
+            return next(one for one in lines if one["type"] == kind)
+
+        for share in shares:
+            content = [{"type": "text", "text": "hello"}]
+            prompt = {"type": "user", "message": {"role": "user", "content": content}}
+            session = told(json.dumps(prompt) + "\n", "result")["session_id"]
+            answer = told(asked.asked, "control_response")
+            windows = claude_code.measured([json.dumps(answer).encode()])
+            ours = claude_code.usage(claude.transcript(session).read_bytes(), windows)
+            theirs = answer["response"]["response"]["percentage"]
+            assert abs(ours.percent - theirs) <= 1
+            assert abs(ours.percent - share) < 0.1, "the fault would show"
+        running.stdin.close()

@@ -214,6 +214,9 @@ def require_whole(project):
     store = opened(project)
     if not store.read("trades").projection.run.is_over:
         supervise(project)
+    with store.writer("trades") as writer:  # as whoever comes next does
+        writer.fold()
+        writer.project()
     triggered = events_of(store, events.HandoffTriggered)
     assert len({one.session for one in triggered}) == len(triggered) == HANDOFFS
     assert [one.tokens for one in triggered] == [85, 85]

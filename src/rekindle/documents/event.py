@@ -317,6 +317,8 @@ class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     usd: float = 0.0
     tokens: int = 0
     """What asking has cost."""
+    seconds: float = 0.0
+    """What it took, with what was gathered for it, where an agent waited for it."""
     run_usd: float | None = None
     run_tokens: int | None = None
     """What the run has spent with it; nothing, where somebody has asked for it by hand."""

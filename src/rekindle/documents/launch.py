@@ -134,6 +134,9 @@ class Brake(msgspec.Struct, frozen=True, kw_only=True):
     """What stands behind the counts once the turn's calls are over; empty: the event says that."""
     void: str = ""
     """How a line begins behind which nothing that stands before it counts any more."""
+    is_kept: bool = False
+    """The transcript has all of it when the hook is asked: what it would do to end is not missed.
+    """
     beside: tuple[str, ...] = ()
     """What a sub-agent's transcript has where a turn of it begins, then where one is over.
 

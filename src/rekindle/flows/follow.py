@@ -41,6 +41,10 @@ from rekindle.policy.settings import BUSY_SHARE, FOLD_EVERY_SECONDS, STOP_SECOND
 from rekindle.ports import Child
 
 _TICK_SECONDS = 0.25
+_LEAVING_SECONDS = 0.5
+"""How long one that was stopped may take to end, after its account."""
+_HELD_TICK_SECONDS = 0.05
+"""Where a call may be held until we look, and nothing else tells that it is."""
 
 
 class Watched:
@@ -141,9 +145,13 @@ class Follow:
 
     def to_the_end(self) -> None:
         # Closed whatever happens: a traceback would keep it, and with it the person's terminal.
-        with closing(self._child.follow(_TICK_SECONDS)) as lines:
+        waits = self._gauge.can_stop and not self._gauge.stops_itself
+        tick = _HELD_TICK_SECONDS if waits and not self._agent.stays else _TICK_SECONDS
+        with closing(self._child.follow(tick)) as lines:
             self._follow(lines)
-        self._heed_brake()  # it may have ended before we looked
+        # It may have ended before we looked.
+        self._heed_brake()
+        self._count_turns()
 
     def _follow(self, lines: Iterator[bytes | None]) -> None:
         watch = self._world.settings.runtime.watch
@@ -166,7 +174,7 @@ class Follow:
     def _heed_brake(self) -> None:
         """Its hook has stopped it: let it end by itself, or end it where it only waits for that.
 
-        Where something runs in its background it would begin another turn after its account.
+        Where something runs in its background it would wait for that, and begin another turn.
         """
         if self.ending is None and self._gauge.has_stopped():
             if self._gauge.is_accompanied(self._origin.session or self._watched.opened):
@@ -174,7 +182,12 @@ class Follow:
                 return
             self.was_stopped = True
             self._end(Exit("handoff", self._gauge.words()), gently=self._gauge.stops_itself)
-        if self.was_stopped and self._watched.finished and not self._is_told_to_end:
+        if self.was_stopped and self._watched.finished and self._gauge.is_kept:
+            self._child.kill()
+            return
+        # Told to end at once, it would take longer than it does by itself.
+        is_late = self._world.elapsed() - self._asked_at > _LEAVING_SECONDS
+        if self.was_stopped and self._watched.finished and is_late and not self._is_told_to_end:
             self._tell_to_end()
 
     def _take(self, line: bytes, now: float) -> None:
@@ -308,7 +321,7 @@ class Follow:
 
     def _find_transcript(self) -> None:
         """Of a session that goes on: what stands in it by now, earlier launches have counted."""
-        if self._origin.resumes and self._agent.budget is not None:
+        if self._origin.resumes:
             lives = self._world.store.read(self._agent.name).projection.lives
             life = lives.get(self._origin.session)
             self._transcript = life.transcript if life is not None else ""
@@ -316,7 +329,7 @@ class Follow:
 
     def _count_turns(self) -> None:
         """Of a CLI whose stream tells no turns, from its transcript; every one of them counts."""
-        if self._watched.usage is not None or self._agent.budget is None or not self._transcript:
+        if self._watched.usage is not None or not self._transcript:
             return
         if transcripts.size(self._transcript) <= self._counted_to:
             return

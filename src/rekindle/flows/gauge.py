@@ -39,6 +39,11 @@ class Gauge:
         return bool(self._brake and self._brake.answer) and not self._agent.stays
 
     @property
+    def is_kept(self) -> bool:
+        """Where it has stopped, everything that it did is written down."""
+        return bool(self._brake and self._brake.is_kept)
+
+    @property
     def needs_transcript(self) -> bool:
         """Whether only a hook can still tell which transcript it is to be held to."""
         is_wanted = self._brake is not None and self._agent.threshold is not None

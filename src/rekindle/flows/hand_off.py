@@ -30,10 +30,11 @@ class HandOff:
         Raises:
             OverBudgetError: They are more than a summarizer may be given.
         """
-        store, name = self._world.store, self._agent.name
+        store, name, began = self._world.store, self._agent.name, self._world.elapsed()
         turns = self._without_primer(session_turns(self._agent, self._world, [last.session]))
         known = self._ending.known(store.read(name).committed.began.head)
         made = self._ending.checkpointer().make("checkpoint", turns, known)
+        seconds = self._world.elapsed() - began
         day = self._world.clock().date()
         found = checkpoint.parse(document(made, known, name=name, day=day))
         by = "summarizer" if made.how == "headless" else "machine"
@@ -49,6 +50,7 @@ class HandOff:
                     turns=len(turns),
                     usd=made.usd,
                     tokens=made.tokens,
+                    seconds=seconds,
                     run_usd=spent.usd + made.usd,
                     run_tokens=spent.tokens + made.tokens,
                 )

@@ -348,6 +348,7 @@ def brake(*, interactive: bool) -> Brake | None:
         answer=jsontext.encode(_STOP, "what a hook says").decode(),
         settled='"toolCalls":[',
         void='{"$set":{"messages":',
+        is_kept=True,
     )
 
 
