@@ -43,8 +43,7 @@ TOLD_AT = frozenset(
 
 GATES = frozenset(("PostToolBatch", "PreToolUse", "BeforeModel"))
 """Where a session can be stopped, and nothing else is of interest."""
-BOUNDARIES = frozenset((*GATES, "PostToolBatch"))
-"""Where a session can be stopped."""
+
 
 RULE_BYTES = 10_000
 STEP_BYTES = 128 * 1024
@@ -75,7 +74,7 @@ def main(arguments: list[str]) -> None:
     if event in GATES and not launch:
         return
     # Where a session may be stopped, a busy host must not make it go on instead.
-    patience = BRAKING_SECONDS if launch and event in BOUNDARIES else PATIENCE_SECONDS
+    patience = BRAKING_SECONDS if launch and event in GATES else PATIENCE_SECONDS
     after(patience, end)
     folder = find_folder(arguments[3] if len(arguments) > 3 else "")  # noqa: PLR2004 - argv
     if not folder:
@@ -323,45 +322,124 @@ def brake(folder: str, event: str, launch: str, payload: bytes) -> None:
     full by now is looked up here: nothing else can happen meanwhile. A sub-agent's boundary is
     none: the main thread waits for it, with a call under way.
     """
-    if not is_name(launch) or b'"agent_id"' in payload[:TOOL_TAIL_BYTES]:
+    if not is_name(launch):
         return
+    rule: dict[bytes, list[bytes]] = {}
     try:
-        rule = read_file(f"{folder}/run/brake-{launch}", RULE_BYTES).split(b"\n", 9)
+        for line in read_file(f"{folder}/run/brake-{launch}", RULE_BYTES).split(b"\n"):
+            word, _, value = line.partition(b" ")
+            rule.setdefault(word, []).append(value)
     except OSError:
         return
-    if len(rule) != 10 or rule[0] != event.encode():  # noqa: PLR2004 - the lines of a rule
+    if rule.get(b"event") != [event.encode()]:
         return
     after(BRAKING_SECONDS, end)
-    path = said_in(payload, b'"transcript_path"')
-    if event == "PostToolBatch":
-        wait_for(path, payload)
-    found = measure(rule, path)
+    found = measure(rule, payload)
     if found is None:
         return
-    mark, answer = f"{folder}/run/braked-{launch}", rule[-1]
+    mark = f"{folder}/run/braked-{launch}"
     with open(mark, "wb") as file:  # noqa: PTH123 - pathlib costs a start
-        file.write(b"%d %d" % found)
-    if answer:
+        file.write(b"%d %d\n" % found + payload)
+    if answer := one(rule, b"answer"):
         os.write(1, answer)
-        return
-    after(HOLD_SECONDS, end)
-    while os.access(mark, os.F_OK):
+    else:
+        hold(mark, f"{folder}/run/taken-{launch}")
+
+
+def hold(mark: str, taken: str) -> None:
+    """Keep a call from beginning, until who is to end the session has done so.
+
+    Whoever comes too late must not end it while the call runs: given up, the mark goes, unless it
+    was taken just then.
+    """
+
+    def give_up(*_: object) -> None:
+        try:
+            os.unlink(mark)  # noqa: PTH108 - pathlib costs a start
+        except OSError:
+            after(HOLD_SECONDS, end)  # it is about to be ended
+        else:
+            os._exit(0)
+
+    after(HOLD_SECONDS, give_up)
+    while os.access(mark, os.F_OK) or os.access(taken, os.F_OK):
         time.sleep(0.02)
 
 
-def measure(rule: list[bytes], path: bytes) -> tuple[int, int] | None:
+def measure(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int, int] | None:
     """What is used of a window, and how large it is, where that is enough to be stopped for."""
-    limit, own, signs, start, counts, window, settled, void = rule[1:-1]
-    if own and path != own:
+    path, own, limit = said_in(payload, b"transcript_path"), one(rule, b"own"), one(rule, b"limit")
+    below = one(rule, b"below")
+    if (own and path != own) or (below and b'"' + below + b'":' in payload[:TOOL_TAIL_BYTES]):
         return None
+    if call := one(rule, b"call"):
+        wait_for(path, payload, call)
+    if is_at_work(rule, path):
+        return None
+    settled, window = one(rule, b"settled"), one(rule, b"window")
     if limit == b"0" and not settled:
         return 0, 0
-    line = telling(path, signs.split(b"\t"), start, void)
-    used, size = fullness(line, start, counts.split(b"\t"), window, settled)
-    most = int(limit.rstrip(b"%"))
+    start = one(rule, b"after")
+    line = telling(path, rule.get(b"sign", []), start, one(rule, b"void"))
+    used, size = fullness(line, start, rule.get(b"count", []), window, settled)
+    limit = limit or limit_of(rule, line)
+    most = int(limit.rstrip(b"%") or b"0")
     is_full = used * 100 >= most * size > 0 if window else used >= most
     # Nothing: nobody knows, or a call is under way, of a sub-agent whose turn looks like ours.
-    return (used, size) if used and is_full else None
+    return (used, size) if used and limit and is_full else None
+
+
+def one(rule: dict[bytes, list[bytes]], word: bytes) -> bytes:
+    return rule.get(word, [b""])[0]
+
+
+def limit_of(rule: dict[bytes, list[bytes]], line: bytes) -> bytes:
+    """The limit of the model that a line names; empty: nobody knows how large its window is."""
+    for key in rule.get(b"model", []):
+        if model := said_in(line, key):
+            for known in rule.get(b"limits", []):
+                tokens, _, name = known.partition(b" ")
+                if name == model:
+                    return tokens
+            return b""
+    return b""
+
+
+def is_at_work(rule: dict[bytes, list[bytes]], path: bytes) -> bool:
+    """Whether something would be cut: a call of the session's own, or a sub-agent beside it."""
+    if calls := rule.get(b"calls"):
+        begins, over = calls
+        tail = tail_of(path)
+        place = tail.find(begins)
+        while place >= 0:
+            name = tail[place + len(begins) :].partition(b'"')[0]
+            if over + name + b'"' not in tail:
+                return True
+            place = tail.find(begins, place + 1)
+    asides = one(rule, b"asides")
+    folder = path.rpartition(b".")[0] + b"/" + asides
+    if not asides or not os.path.isdir(folder):  # noqa: PTH112 - pathlib costs a start
+        return False
+    for place_of, _, names in os.walk(folder):
+        for name in names:
+            last = tail_of(place_of + b"/" + name).rstrip().rpartition(b"\n")[2]
+            # Its last line is what it said in the end, and calls nothing.
+            is_over = b'"type":"assistant"' in last and b'"type":"tool_use"' not in last
+            if name.endswith(b".jsonl") and not is_over:
+                return True
+    return False
+
+
+def tail_of(path: bytes) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        size = os.fstat(fd).st_size
+        return os.pread(fd, STEP_BYTES, max(0, size - STEP_BYTES))
+    finally:
+        os.close(fd)
 
 
 def telling(path: bytes, signs: list[bytes], start: bytes, void: bytes) -> bytes:
@@ -411,31 +489,24 @@ def number_in(line: bytes, key: bytes, place: int) -> int:
     return int(digits[:length] or b"0")
 
 
-def said_in(payload: bytes, key: bytes) -> bytes:
+def said_in(text: bytes, key: bytes) -> bytes:
     """The text behind a key of JSON; empty where there is none that stands there plainly."""
-    found = payload.find(key)
-    value = payload[found + len(key) :].lstrip(b": ") if found >= 0 else b""
-    text = value[1:].partition(b'"')[0] if value.startswith(b'"') else b""
-    return b"" if b"\\" in text else text
+    sign = b'"' + key + b'"'
+    found = text.find(sign)
+    value = text[found + len(sign) :].lstrip(b": ") if found >= 0 else b""
+    said = value[1:].partition(b'"')[0] if value.startswith(b'"') else b""
+    return b"" if b"\\" in said else said
 
 
-def wait_for(path: bytes, payload: bytes) -> None:
+def wait_for(path: bytes, payload: bytes, key: bytes) -> None:
     """Until a transcript has the calls that are over: the CLI writes it a moment later."""
-    key = b'"tool_use_id":"'
-    found = payload.rfind(key)
-    call = payload[found + len(key) :].partition(b'"')[0] if found >= 0 else b""
+    sign = b'"' + key + b'":"'
+    found = payload.rfind(sign)
+    call = payload[found + len(sign) :].partition(b'"')[0] if found >= 0 else b""
     deadline = time.monotonic() + WRITTEN_SECONDS
     while call and time.monotonic() < deadline:
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            return
-        try:
-            size = os.fstat(fd).st_size
-            tail = os.pread(fd, STEP_BYTES, max(0, size - STEP_BYTES))
-        finally:
-            os.close(fd)
-        if b'"id":"' + call + b'"' in tail:
+        # The results behind it may be megabytes, as pictures are.
+        if telling(path, [b'"' + call + b'"'], b'"', b""):
             return
         time.sleep(0.01)
 

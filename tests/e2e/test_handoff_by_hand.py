@@ -2,13 +2,14 @@
 
 import contextlib
 import json
+import signal
 import sys
 
 import pytest
 
 from desk import Desk
-from e2e.handing import MARK, HandingClaude
-from e2e.sandbox import TASK, bash
+from e2e.handing import MARK, HandingClaude, HandingCodex
+from e2e.sandbox import bash
 from e2e.test_terminal import ALONE
 from loopback.anthropic import COMPACTION, too_long
 from loopback.sandbox import KEY
@@ -51,7 +52,7 @@ def wait_for_rule(handing):
     run = handing.project / ".rekindle/agents/trades/run"
 
     def is_asked():
-        return any(path.read_bytes().split(b"\n")[1] == b"0" for path in run.glob("brake-*"))
+        return any(b"\nlimit 0\n" in path.read_bytes() for path in run.glob("brake-*"))
 
     handing.rekindle.place.wait_for(lambda: is_asked() or None)
 
@@ -94,8 +95,9 @@ def sit(network):
         yield begin
 
 
-def test_a_session_in_a_terminal_is_handed_off_at_its_person_s_next_prompt(handing, sit, claude):
-    """What they have asked goes along; nothing that they were looking at is cut."""
+@pytest.fixture
+def staying(handing, sit, claude):
+    """The agent in a person's terminal, who has used its CLI before."""
     known = {
         "hasCompletedOnboarding": True,
         "customApiKeyResponses": {"approved": [KEY[-20:]]},
@@ -106,25 +108,98 @@ def test_a_session_in_a_terminal_is_handed_off_at_its_person_s_next_prompt(handi
     (handing.project / "rekindle.yaml").write_text(
         text.replace("    cycles: 1\n", "    mode: stay\n")
     )
-    (handing.project / "PROMPT.md").write_text(TASK)
+    kept = claude.home / ".claude/projects"
+
+    def is_written(word):
+        return any(word in path.read_text() for path in kept.glob("*/*.jsonl")) or None
+
+    def sits():
+        return sit(handing.rekindle), lambda word: handing.rekindle.place.wait_for(
+            lambda: is_written(word)
+        )
+
+    return sits
+
+
+LONG = "count the stars, " + "and the sand, " * 1_000 + "and tell me"
+
+
+def test_a_session_in_a_terminal_is_handed_off_at_its_person_s_next_prompt(handing, staying):
+    """What they have asked goes along, however long; nothing that they were looking at is cut."""
     handing.model.play(
         ToolCall("Bash", {"command": "touch made"}, handing.filled(70)),
         Text("zebras", handing.filled(85)),
         Forever(Text("yaks", handing.filled(5))),
     )
-    desk = sit(handing.rekindle)
+    desk, wait_until_written = staying()
     desk.wait_for("zebras")
     # It writes its transcript a moment later; no person is as fast as that.
-    kept = claude.home / ".claude/projects"
-    handing.rekindle.place.wait_for(
-        lambda: any("zebras" in path.read_text() for path in kept.glob("*/*.jsonl")) or None
-    )
-    desk.type("now count the stars")
-    desk.wait_for("stars")
+    wait_until_written("zebras")
+    desk.type(f"\x1b[200~{LONG}\x1b[201~")
+    desk.wait_for("Pasted")
     desk.type("\r")
     desk.wait_for("its window is 85 % full: stopped, for a fresh session to go on")
     desk.wait_for("a checkpoint was written")
     desk.wait_for("yaks")
     last = handing.model.log.main[-1].text
-    assert "now count the stars" in last
+    assert LONG in last
     assert MARK in last
+
+
+def test_what_a_person_asks_for_meanwhile_cuts_nothing(handing, staying):
+    """The session that works on it is left to it, full as it is; the next prompt will do."""
+    handing.model.play(
+        handing.call("a", 20),
+        handing.call("long", 86, 3.0),
+        Text("zebras", handing.filled(87)),
+        Forever(Text("yaks", handing.filled(88))),
+    )
+    desk, wait_until_written = staying()
+    handing.rekindle.place.wait_for(lambda: (handing.project / "began-long").exists() or None)
+    desk.type("now count the stars")
+    desk.type("\r")
+    desk.wait_for("zebras")
+    handing.assert_nothing_cut("a", "long")
+    assert handing.rekindle.events("handoff.triggered") == []
+    wait_until_written("zebras")
+    asked = handing.model.log.main[-1].text
+    assert "now count the stars" in asked
+
+
+def test_a_sub_agent_in_the_background_is_not_cut(handing):
+    """The session is stopped at a boundary where none is at work, or not at all."""
+    asked = {"description": "d", "prompt": "first", "subagent_type": "general-purpose"}
+    handing.model.play(
+        ToolCall("Agent", {**asked, "run_in_background": True}, handing.filled(30)),
+        handing.call(1, 85, 1.0),
+        handing.call(2, 86),
+        Text("all done", handing.filled(87)),
+        Text("it is told of it", handing.filled(88)),
+    )
+    handing.model.play(handing.call("s", 10, 4.0), Text("nothing"), to=handing.SUBAGENT)
+    handing.run()
+    handing.assert_nothing_cut(1, 2, "s")
+    assert handing.rekindle.events("handoff.triggered") == []
+
+
+def test_a_hold_that_is_given_up_cuts_nothing(codex, place, openai_model):
+    """A supervisor that comes too late finds no mark: the call runs, and the next one is held."""
+    found = HandingCodex(codex, place, openai_model).begin(80)
+    waits = Hang(found.call("late", 86, 2.0))
+    found.model.play(
+        found.call(1, 20),
+        found.call(2, 85),
+        waits,
+        found.call("never", 87),
+        found.call(3, 10),
+        Text("all done", found.filled(11)),
+    )
+    running = found.rekindle.start("run", "trades")
+    found.model.log.wait_for(lambda request: request.step is waits, timeout=60)
+    running.signal(signal.SIGSTOP)
+    waits.release.set()
+    place.wait_for(lambda: (found.project / "began-late").exists() or None, 30)
+    running.signal(signal.SIGCONT)
+    assert running.wait() == 0, running.out + running.err
+    found.assert_nothing_cut(1, 2, "late", 3)
+    assert len(found.rekindle.events("handoff.triggered")) == 1

@@ -216,6 +216,7 @@ def session(agent, tmp_path):
         brake = brake or claude_code.brake(interactive=False)
         brake = msgspec.structs.replace(brake, answer=ANSWER.decode())
         folder.brake("launch-1").write_bytes(Rule(brake, limit, own).render())
+        folder.taken("launch-1").unlink(missing_ok=True)
         folder.braked("launch-1").unlink(missing_ok=True)
         return json.dumps({"session_id": "s", "transcript_path": str(path)}).encode()
 
@@ -229,7 +230,7 @@ def test_a_launch_is_stopped_where_its_window_is_so_full(agent, run, session):
         told = session(SAID % 5, SAID % used, NOISE % "x")
         answer = run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1")
         assert (answer == ANSWER, mark.exists()) == (stops, stops), used
-    assert mark.read_bytes() == b"100 0"
+    assert mark.read_bytes().startswith(b"100 0\n")
     told = session(SAID % 500)
     assert run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-2") == b""
     assert run(told, "PostToolBatch") == b""
@@ -298,7 +299,7 @@ def test_a_line_may_tell_the_window_too(agent, run, session):
     for used, stops in ((799, b""), (800, ANSWER)):
         told = session(COUNT % 5, COUNT % used, limit="80%", brake=brake)
         assert run(told, "PreToolUse", REKINDLE_LAUNCH="launch-1") == stops
-    assert agent.folder("trades").braked("launch-1").read_bytes() == b"800 1000"
+    assert agent.folder("trades").braked("launch-1").read_bytes().startswith(b"800 1000\n")
     assert list((agent.folder("trades").run / "inbox").glob("*")) == [], "it is no record of ours"
 
 

@@ -5,6 +5,7 @@ import click
 from rekindle.cli.options import as_json, open_agent, print_json
 from rekindle.documents.event import HandoffAsked
 from rekindle.errors import AgentError
+from rekindle.policy import sessions
 from rekindle.system import clock
 from rekindle.wiring.store import HARNESSES
 
@@ -19,17 +20,23 @@ def handoff(agent: str | None, as_json: bool) -> None:
     terminal at its person's next prompt.
     """
     project, store, name = open_agent(agent)
-    if not store.is_supervised(name):
+    found = store.read(name).projection
+    tried = sessions.newest(found.attempts)
+    if not store.is_supervised(name) or tried is None or tried.exit:
         raise AgentError(
             f"{name} does not run: there is nothing to hand off",
-            hint=f"`rekindle run {name}` starts it, and tells it where the work stands",
+            hint=f"`rekindle status {name}` says why, and what goes on with it",
         )
     entry = project.manifest.agents[name]
     stays = entry.mode == "stay"
-    if HARNESSES[entry.harness].brake(interactive=stays) is None:
+    harness = HARNESSES.get(entry.harness)
+    launch = next(mark for mark, one in found.attempts.items() if one is tried)
+    is_heard = bool(sessions.of_launch(found.lives, launch))
+    if harness is None or harness.brake(interactive=stays) is None or not is_heard:
         where = " in a terminal" if stays else ""
+        why = "" if is_heard else ": no hook of it was heard (`rekindle hooks install`)"
         raise AgentError(
-            f"{entry.harness} cannot be stopped between two turns{where}",
+            f"{entry.harness} cannot be stopped between two turns{where}{why}",
             hint=f"`rekindle restart --fresh {name}` ends it where it is and begins anew",
         )
     store.submit(name, HandoffAsked(ts=clock.now()))

@@ -128,8 +128,21 @@ class Brake(msgspec.Struct, frozen=True, kw_only=True):
     """The keys whose numbers add up to what is used."""
     window: str = ""
     """The key of the window's size, where the same line has it; empty: it must be known before."""
+    models: tuple[str, ...] = ()
+    """The keys of the model that was asked, the first that the line has; empty: there is one."""
     answer: str = ""
     """What the hook says, so that the CLI stops; empty: it holds the next call until that."""
+    below: str = ""
+    """The key that only a sub-agent's payload has; empty: its transcript is another."""
+    call: str = ""
+    """The key, in the payload, of the calls that are over: the transcript may be behind them."""
+    calls: tuple[str, ...] = ()
+    """What stands before the id of a call that begins, and of one that is over.
+
+    Where a boundary may be none, since a person asks for something while it works.
+    """
+    asides: str = ""
+    """The folder beside the transcript where sub-agents have theirs that work in the background."""
     settled: str = ""
     """What stands behind the counts once the turn's calls are over; empty: the event says that."""
     void: str = ""

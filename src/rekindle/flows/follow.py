@@ -180,6 +180,8 @@ class Follow:
             if self._gauge.is_accompanied(self._origin.session or self._watched.opened):
                 self._gauge.let_go_on()
                 return
+            if not self._gauge.take():
+                return
             self.was_stopped = True
             self._end(Exit("handoff", self._gauge.words()), gently=self._gauge.stops_itself)
         if self.was_stopped and self._watched.finished and self._gauge.is_kept:
@@ -196,10 +198,17 @@ class Follow:
             self._meter.take(seen)
             if isinstance(seen, Opened):
                 self._gauge.opened(seen)
+            if isinstance(seen, Called) and self.was_stopped and not self._is_told_to_end:
+                self._work_on()
             self._world.tell(self._without_secrets(seen))
         if not self._agent.harness.CAN.hooks:
             told = Usage(self._watched.read_and_said, None, "estimated")
             self._meter.take(Used(told, turn="all that it was given and said"))
+
+    def _work_on(self) -> None:
+        """It was told to stop, and began another turn: what it then does must not be cut either."""
+        self._gauge.let_go_on()
+        self.ending, self.was_stopped = None, False
 
     def _obey(self) -> None:
         """Whoever wants it to end: a signal to us, or the operator's word in the log."""

@@ -1,6 +1,10 @@
 """How full the window of a launch is, and the rule by which its hook stops it."""
 
 from collections.abc import Mapping
+from threading import Thread
+from typing import Any
+
+import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import Known, Opened, Usage
@@ -17,10 +21,12 @@ class Gauge:
 
     def __init__(self, agent: Agent, world: World, launch: str, windows: Mapping[str, int]) -> None:
         """`windows` is what is known of models, the one that was learnt last at the end."""
-        self._agent, self._world, self._windows = agent, world, windows
+        self._agent, self._world, self.windows = agent, world, dict(windows)
         self._brake = agent.harness.brake(interactive=agent.stays)
         folder = world.store.folder(agent.name)
         self._rule_file, self._mark = folder.brake(launch), folder.braked(launch)
+        self._taken = folder.taken(launch)
+        self._measuring: Thread | None = None
         self._written: Rule | None = None
         # Until it has said which model it has: the one that was asked last, most likely again.
         self._window = [*windows.values()][-1] if windows else None
@@ -58,10 +64,17 @@ class Gauge:
 
     def opened(self, seen: Opened) -> None:
         """It has said which model it has, before that was asked anything."""
-        learnt = self._windows.get(seen.model)
+        learnt = self.windows.get(seen.model)
+        if self._brake and self._brake.models and not learnt and self._agent.threshold is not None:
+            # Another than before: its CLI is asked beside it, which takes a second.
+            self._measuring = Thread(target=self._measure, daemon=True)
+            self._measuring.start()
         self._window = learnt or seen.window
         self._known = "reported" if learnt else "estimated" if seen.window else "unknown"
         self._write()
+
+    def _measure(self) -> None:
+        self.windows |= self._world.windows()
 
     def told_of(self, transcript: str) -> None:
         if transcript != self._transcript:
@@ -74,6 +87,9 @@ class Gauge:
         self._write()
 
     def has_stopped(self) -> bool:
+        if self._measuring is not None and not self._measuring.is_alive():
+            self._measuring = None
+            self._write()
         return self._brake is not None and disk.exists(self._mark)
 
     def words(self) -> str:
@@ -84,9 +100,27 @@ class Gauge:
             return "stopped between two turns, as was asked, for a fresh session to go on"
         return f"its window is {found:.0f} % full: stopped, for a fresh session to go on"
 
+    def take(self) -> bool:
+        """That it is stopped counts from here; False: its hook has just given that up."""
+        try:
+            self._mark.rename(self._taken)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def asked_for(self) -> str:
+        """What its person has asked for where it was stopped, whole; empty: nobody knows."""
+        _, _, payload = (disk.read(self._taken) or b"").partition(b"\n")
+        try:
+            said = msgspec.json.decode(payload, type=dict[str, Any]).get("prompt")
+        except msgspec.DecodeError:
+            return ""  # longer than a hook keeps
+        return said if isinstance(said, str) else ""
+
     def let_go_on(self) -> None:
         """It was stopped too soon: its next boundary will do."""
-        self._mark.unlink(missing_ok=True)
+        for path in (self._mark, self._taken):
+            path.unlink(missing_ok=True)
 
     def is_accompanied(self, session: str) -> bool:
         """Whether a sub-agent works beside it, whose calls would be cut if it were ended now."""
@@ -104,7 +138,7 @@ class Gauge:
         return False
 
     def end(self) -> None:
-        for path in (self._rule_file, self._mark):
+        for path in (self._rule_file, self._mark, self._taken):
             path.unlink(missing_ok=True)
 
     def trigger(self, launch: str, cycle: int, session: str) -> events.HandoffTriggered:
@@ -127,16 +161,20 @@ class Gauge:
         """What its hook went by; None: it was asked for, however full it is."""
         if self._brake is None:
             return None
-        said = (disk.read(self._mark) or b"").decode("ascii", "replace").split()
+        head, _, _ = (disk.read(self._taken) or b"").partition(b"\n")
+        said = head.decode("ascii", "replace").split()
         used, size = (int(word) if word.isdecimal() else 0 for word in (*said, "0", "0")[:2])
         if not used:
             return None
-        return Usage(used, size or self._window, "reported" if size else self._known)
+        # Where lines name their model, its window is in the last reading.
+        last = self._reading() if self._brake.models else None
+        window, known = (last.window, last.known) if last else (self._window, self._known)
+        return Usage(used, size or window, "reported" if size else known)
 
     def _reading(self) -> Usage | None:
         if not self._transcript:
             return None
-        return self._agent.harness.usage(transcripts.tail(self._transcript), self._windows)
+        return self._agent.harness.usage(transcripts.tail(self._transcript), self.windows)
 
     def _first_turn(self) -> Usage | None:
         if not self._transcript:
@@ -147,11 +185,15 @@ class Gauge:
     def _write(self) -> None:
         if self._brake is None:
             return
-        limit = handoff.limit(
-            self._brake, self._agent.threshold, self._window, asked=self._is_asked
+        rule = handoff.rule(
+            self._brake,
+            self._agent.threshold,
+            self.windows,
+            window=self._window,
+            # A sub-agent's own is told from the session's once that is known.
+            transcript=self._transcript,
+            asked=self._is_asked,
         )
-        # A sub-agent's own is told from the session's once that is known.
-        rule = Rule(self._brake, limit, self._transcript) if limit else None
         if rule == self._written:
             return
         self._written = rule

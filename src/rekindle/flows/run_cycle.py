@@ -33,6 +33,8 @@ class RunCycle:
         self._agent = agent
         self._world = world
         self.last: Exit | None = None
+        self._asked_for = ""
+        """What its person asked for last, where the session was stopped for another."""
 
     def known(self) -> Projection:
         """What the log says, with everything in it that others have handed in."""
@@ -289,7 +291,12 @@ class RunCycle:
         )
 
     def _asked(self, known: Projection, tried: list[Attempt]) -> str:
-        """What a person has asked for, and the session that was stopped did not begin with."""
+        """What a person has asked for, and the session that was stopped did not begin with.
+
+        As its hook was told; whoever was killed meanwhile has what the log keeps of it.
+        """
+        if self._asked_for:
+            return primer.asked(self._asked_for)
         life = known.lives.get(tried[-1].session)
         return primer.asked(life.asked.text) if life is not None and life.asked else ""
 
@@ -332,9 +339,10 @@ class RunCycle:
         if found.kind == HANDED_OFF:
             launch.gauge.told_of(launch.transcript())
             ended.append(launch.gauge.trigger(launch.mark, number, session))
+        self._asked_for = launch.gauge.asked_for() if self._agent.stays else ""
         launch.gauge.end()
-        if watched.finished is not None:
-            self._learn(self.known(), watched.finished.windows)
+        found_windows = dict(watched.finished.windows) if watched.finished is not None else {}
+        self._learn(self.known(), launch.gauge.windows | found_windows)
         self.append(
             *ended,
             events.LaunchEnded(

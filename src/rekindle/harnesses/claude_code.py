@@ -342,6 +342,12 @@ def brake(*, interactive: bool) -> Brake | None:
         signs=('"type":"assistant"', '"isSidechain":false'),
         after='"usage":{',
         counts=("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+        # The message names its model without what widens its window, as in `sonnet[1m]`.
+        models=("requestedModel", "model"),
+        below="agent_id",
+        call="" if interactive else "tool_use_id",
+        calls=('"type":"tool_use","id":"', '"tool_use_id":"') if interactive else (),
+        asides="subagents",
         answer=msgspec.json.encode(_WAIT if interactive else _STOP).decode(),
     )
 

@@ -29,21 +29,31 @@ class Rule(msgspec.Struct, frozen=True):
     """Tokens; with a `%`, percent of the window that the same line tells; 0: at once."""
     transcript: str = ""
     """The session's own: what a sub-agent's tells does not count; empty: nobody knows yet."""
+    limits: tuple[tuple[str, int], ...] = ()
+    """Tokens by model, where the line names it; another one's window nobody knows."""
 
     def render(self) -> bytes:
+        """A line for each word; the hook knows these words, and no CLI."""
         brake = self.brake
-        lines = (
-            brake.event,
-            self.limit,
-            self.transcript,
-            "\t".join(brake.signs),
-            brake.after,
-            "\t".join(brake.counts),
-            brake.window,
-            brake.settled,
-            brake.void,
-            brake.answer,
-        )
+        said = {
+            "event": [brake.event],
+            "limit": [self.limit],
+            "limits": [f"{tokens} {model}" for model, tokens in self.limits],
+            "own": [self.transcript],
+            "sign": brake.signs,
+            "after": [brake.after],
+            "count": brake.counts,
+            "window": [brake.window],
+            "model": brake.models,
+            "below": [brake.below],
+            "call": [brake.call],
+            "calls": brake.calls,
+            "asides": [brake.asides],
+            "settled": [brake.settled],
+            "void": [brake.void],
+            "answer": [brake.answer],
+        }
+        lines = (f"{word} {value}" for word, values in said.items() for value in values if value)
         return "\n".join(lines).encode()
 
 
@@ -57,15 +67,35 @@ def threshold(handover: Handover | None, relay: Relay) -> int | None:
     return int(said[1]) if said else relay.token_threshold_percent
 
 
-def limit(brake: Brake, at: int | None, window: int | None, *, asked: bool) -> str:
-    """What the hook of a launch goes by; empty: it is never to stop it."""
+def rule(
+    brake: Brake,
+    at: int | None,
+    windows: Mapping[str, int],
+    *,
+    window: int | None,
+    transcript: str,
+    asked: bool,
+) -> Rule | None:
+    """What the hook of a launch goes by; None: it is never to stop it.
+
+    `windows` are those of the models that are known, `window` that of the one that it has, where
+    no line names it.
+    """
     if asked:
-        return _AT_ONCE
+        return Rule(brake, _AT_ONCE, transcript)
     if at is None:
-        return ""
+        return None
     if brake.window:
-        return f"{at}%"
-    return str(-(-window * at // 100)) if window else ""
+        return Rule(brake, f"{at}%", transcript)
+    if brake.models:
+        limits = tuple((model, _share(size, at)) for model, size in windows.items())
+        return Rule(brake, "", transcript, limits) if limits else None
+    return Rule(brake, str(_share(window, at)), transcript) if window else None
+
+
+def _share(window: int, at: int) -> int:
+    """The first number of tokens that is so much of a window."""
+    return -(-window * at // 100)
 
 
 def is_due(reading: Usage | None, at: int | None) -> bool:

@@ -77,7 +77,7 @@ class MemoryFolder:
     def brake(self, _launch: str) -> Marker:
         return Marker()
 
-    braked = brake
+    braked = taken = brake
 
     def forget_brakes(self) -> None:
         pass

@@ -9,7 +9,7 @@ from rekindle.documents import event as events
 from rekindle.documents import manifest
 from rekindle.documents.launch import Usage
 from rekindle.errors import ManifestError
-from rekindle.harnesses import claude_code, codex
+from rekindle.harnesses import claude_code, codex, gemini
 from rekindle.policy import fold, handoff, sessions
 from rekindle.policy.cycle import Fresh
 from rekindle.policy.fold import Projection
@@ -79,14 +79,23 @@ def test_a_step_of_a_pipeline_is_read_as_strictly():
 
 def test_what_a_launch_is_held_to():
     """Tokens where the window is known before, a share where every line tells it, else nothing."""
-    claude, other = claude_code.brake(interactive=False), codex.brake(interactive=False)
-    assert handoff.limit(claude, 80, 200_000, asked=False) == "160000"
-    assert handoff.limit(claude, 90, 1_000_001, asked=False) == "900001"
-    assert handoff.limit(claude, 80, None, asked=False) == ""
-    assert handoff.limit(claude, None, 200_000, asked=False) == ""
-    assert handoff.limit(other, 80, None, asked=False) == "80%"
-    assert handoff.limit(other, None, None, asked=False) == ""
-    assert handoff.limit(claude, None, None, asked=True) == "0"
+    claude, other, third = (one.brake(interactive=False) for one in (claude_code, codex, gemini))
+
+    def rule(brake, at, windows=None, window=None, *, asked=False):
+        found = handoff.rule(brake, at, windows or {}, window=window, transcript="/t", asked=asked)
+        return found and (found.limit, dict(found.limits))
+
+    assert rule(claude, 80, {"a": 200_000, "b[1m]": 1_000_001}) == (
+        "",
+        {"a": 160_000, "b[1m]": 800_001},
+    )
+    assert rule(claude, 80) is None
+    assert rule(claude, None, {"a": 200_000}) is None
+    assert rule(other, 80) == ("80%", {})
+    assert rule(other, None) is None
+    assert rule(third, 90, window=1_000_001) == ("900001", {})
+    assert rule(third, 90) is None
+    assert rule(claude, None, asked=True) == ("0", {})
 
 
 def test_what_nobody_knows_is_never_due():

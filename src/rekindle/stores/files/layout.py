@@ -163,11 +163,16 @@ class AgentFolder(msgspec.Struct, frozen=True):
         """There once its hook has done so."""
         return self.run / f"braked-{launch}"
 
+    def taken(self, launch: str) -> Path:
+        """The same, once its supervisor has seen it."""
+        return self.run / f"taken-{launch}"
+
     def forget_brakes(self) -> None:
         """Those of launches whose supervisors were killed."""
         with storing(self.run):
-            for path in (*self.run.glob("brake-*"), *self.run.glob("braked-*")):
-                path.unlink(missing_ok=True)
+            for kind in ("brake", "braked", "taken"):
+                for path in self.run.glob(f"{kind}-*"):
+                    path.unlink(missing_ok=True)
 
     def ask_for_fresh(self) -> None:
         disk.replace(self.fresh, b"")
