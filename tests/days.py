@@ -54,15 +54,20 @@ class Shop:
         self.zone = ZoneInfo("Europe/Berlin")
         self.asked_since = []
         self.sessions = 0
+        self.task = ""
 
-    def session(self, name=""):
+    def session(self, name="", launch=""):
         self.sessions += 1
         name = name or f"s-{self.sessions}"
         path = self.folder / f"{name}.jsonl"
         path.touch()
         with self.store.writer("trades") as writer:
             started = events.SessionStarted(
-                ts=self.clock(), session=name, harness="claude-code", transcript=str(path)
+                ts=self.clock(),
+                session=name,
+                harness="claude-code",
+                transcript=str(path),
+                launch=launch,
             )
             writer.append(started)
         return Session(self, name, path)
@@ -79,6 +84,7 @@ class Shop:
             clock=self.clock,
             zone=self.zone,
             runtime=self.runtime,
+            task=self.task,
         )
         return WriteBrief(self.store, "trades", around)
 

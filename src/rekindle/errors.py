@@ -27,6 +27,7 @@ Our exception tree, with the exit code that each branch ends a command with:
         ├── NoTerminalError           9
         ├── PluginError               9
         ├── ProgramMissingError       9
+        ├── StoppedError              9
         └── SummaryError              9
             └── OverBudgetError       9
 
@@ -58,6 +59,7 @@ __all__ = [
     "PluginError",
     "ProgramMissingError",
     "RekindleError",
+    "StoppedError",
     "StoreError",
     "SummaryError",
     "SupervisedError",
@@ -195,7 +197,9 @@ class BusyError(OwnershipError):
 
     def __init__(self, agent: str, waited: float) -> None:
         super().__init__(
-            f"agent {agent} is busy: another process still held its lock after {waited:g} s",
+            f"agent {agent} is busy: another process still held its lock after {waited:g} s"
+            if waited
+            else f"agent {agent} is busy: another process is at it already",
             hint="wait until it is done, then try again",
         )
         self.agent = agent
@@ -312,6 +316,13 @@ class ProgramMissingError(AgentError):
         super().__init__(f"{program} could not be started: {reason}", hint=hint)
         self.program = program
         self.reason = reason
+
+
+class StoppedError(AgentError):
+    """Somebody wants us to stop, and what was asked for is not waited for any longer."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped before it was answered", hint="whoever goes on asks for it again")
 
 
 class SummaryError(AgentError):

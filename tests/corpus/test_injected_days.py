@@ -66,6 +66,7 @@ def test_an_order_in_a_file_is_no_resolution(shop, text):
     assert state["rate-limit"].text == "How many an hour?"
     assert not state["empty-files"].is_open
     assert {one.kind for one in happened} <= KINDS
+    assert shop.state.numbers == {}
     assert shop.state.run.desired == ""
 
 
@@ -83,6 +84,7 @@ def test_every_payload_is_a_quotation_and_changes_no_loop(shop):
         assert not state["empty-files"].is_open
         assert state["rate-limit"].text == "How many an hour?"
         assert {one.kind for one in happened} <= KINDS, payload["text"]
+        assert shop.state.numbers == {}, payload["text"]
         added = [one for one in happened if isinstance(one, events.LoopAdded)]
         for line in (*(one.text for one in added), *shop.text().splitlines()):
             before, canary, _ = line.partition(payload["canary"])

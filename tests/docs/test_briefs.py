@@ -90,7 +90,9 @@ class Reader:
         """What the block's first word says has happened meanwhile."""
         if "night" in words:
             (self.path / "parser.py").write_text("def parse(): ...\n")
-            self.session("tests", "parser.py takes them now: empty-files is resolved.")
+            self.session(
+                "tests", "parser.py takes them now: empty-files is resolved. All 3 tests pass."
+            )
         elif "due" in words:
             texts = [
                 body for kind, words, body in blocks(GUIDE.read_text()) if words == ["briefs.yaml"]
@@ -99,9 +101,9 @@ class Reader:
             moment = f"{clock.now() - timedelta(minutes=1):%H:%M}"
             text = texts[0].replace("06:30", moment).replace("Europe/Berlin", "UTC")
             (self.path / "rekindle.yaml").write_text(text)
-            self.session("later", "I looked around.", ends=True)
+            self.session("later", "I looked around.", is_short=True)
 
-    def session(self, name, said, *, ends=False):
+    def session(self, name, said, *, is_short=False):
         """A session as hooks tell of it."""
         path, now = self.path / f".{name}.jsonl", clock.now()
         use = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "just test"}}
@@ -115,7 +117,7 @@ class Reader:
                 "model": "m",
                 "content": [{"type": "text", "text": said}],
             },
-        ][2 * ends :]
+        ][2 * is_short :]
         lines = [
             {"type": one["role"], "timestamp": now.isoformat(), "message": one} for one in told
         ]
@@ -125,9 +127,8 @@ class Reader:
             writer.append(
                 events.SessionStarted(ts=now - timedelta(days=1), **began),
                 events.Heartbeat(ts=clock.now(), session=name),
+                events.SessionEnded(ts=clock.now(), session=name),
             )
-            if ends:
-                writer.append(events.SessionEnded(ts=clock.now(), session=name))
 
 
 @pytest.fixture

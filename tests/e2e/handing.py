@@ -36,6 +36,8 @@ import pathlib, sys, time
 name, seconds, code = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 pathlib.Path("began-" + name).touch()
 time.sleep(seconds)
+with pathlib.Path("worked").open("a") as file:
+    file.write(name)
 pathlib.Path("ended-" + name).touch()
 sys.exit(code)
 """

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(180)
 PERSONA = '  summarizer: {adapter: command, command: ["false"]}\n'
 BEGUN, WRITTEN, DONE = (
     "begin with the importer of bank statements",
-    "The exporter writes all seven columns.",
+    "The exporter writes all 7 columns.",
     "parser.py reads them: empty-files is resolved.",
 )
 

@@ -166,3 +166,41 @@ def test_the_percentage_is_the_cli_s_own(handing, claude):
             assert abs(ours.percent - theirs) <= 1
             assert abs(ours.percent - share) < 0.1, "the fault would show"
         running.stdin.close()
+
+
+SERVER = """\
+import pathlib
+pathlib.Path({seen!r}).write_text("server")
+"""
+
+
+def test_measuring_runs_nobody_s_hooks_and_servers(handing, claude):
+    """And yet it tells of the model that the person's settings name."""
+    found = handing("claude").begin(80, named="claude-sonnet-4-5[1m]", window=1_000_000)
+    seen = claude.home / "seen"
+    settings = found.project / ".claude/settings.json"
+    said = json.loads(settings.read_text())
+    said["hooks"] = {
+        event: [
+            {"hooks": [{"type": "command", "command": f"echo {event} $REKINDLE_ASKED >> {seen}"}]}
+        ]
+        for event in ("SessionStart", "SessionEnd", "Setup")
+    }
+    said["enableAllProjectMcpServers"] = True
+    settings.write_text(json.dumps(said))
+    (found.project / "server.py").write_text(SERVER.format(seen=str(seen)))
+    servers = {"mine": {"command": sys.executable, "args": [str(found.project / "server.py")]}}
+    (found.project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    asked = claude_code.measure((str(claude.program),))
+    started = subprocess.run(
+        claude.network.argv([*asked.argv]),
+        input=asked.asked.encode(),
+        env={**claude.environment(), **asked.environment},
+        cwd=found.project,
+        stdout=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    windows = claude_code.measured(started.stdout.splitlines())
+    assert windows == {"claude-sonnet-4-5[1m]": 1_000_000}
+    assert not seen.exists(), seen.read_text()

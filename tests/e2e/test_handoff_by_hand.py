@@ -11,6 +11,7 @@ from desk import Desk
 from e2e.handing import MARK, HandingClaude, HandingCodex
 from e2e.sandbox import bash
 from e2e.test_terminal import ALONE
+from fakes import fakes
 from loopback.anthropic import COMPACTION, too_long
 from loopback.sandbox import KEY
 from loopback.script import Forever, Hang, Text, ToolCall
@@ -78,6 +79,28 @@ def test_what_the_cli_compacts_is_written_down_before(handing):
     assert "Before it was compacted:" in after
     assert "`made`" in after.split("Before it was compacted:")[1]
     assert handing.rekindle.events("handoff.triggered") == []
+
+
+def test_a_checkpoint_before_a_compaction_tells_of_the_person_s_words_alone(handing):
+    """Neither our primer nor a secret is in it, nor in those that carry on what it has left."""
+    handing.write(90)
+    secret = next(fakes(20260409, 1))
+    command = f"touch made; : {secret.line}"
+    handing.model.play(
+        ToolCall("Bash", {"command": command, "description": "d"}),
+        too_long(),
+        handing.call(2, 91),
+        handing.call(3, 10),
+        Text("all done"),
+    )
+    handing.model.play(Text("<summary>the gist</summary>"), to=COMPACTION)
+    handing.run("--once")
+    first, second = handing.checkpoints
+    for one in (first, second):
+        assert "Ship the parser" in one
+        assert "relay.draft.md" not in one
+        assert "write the relay for the next one" not in one
+        assert secret.secret not in one
 
 
 @pytest.fixture

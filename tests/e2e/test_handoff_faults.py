@@ -7,6 +7,7 @@ import json
 import shlex
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,37 @@ def test_a_supervisor_that_is_killed_while_it_is_summarized(found, place, asked)
     assert len(found.rekindle.events("handoff.triggered")) == 1
 
 
+@pytest.mark.parametrize("by", ["keys", "stop"])
+@pytest.mark.parametrize("document", ["checkpoint", "relay"])
+def test_who_is_stopped_while_it_is_summarized(found, place, asked, by, document):
+    """It is heard at once; what was not written is written by the next run, and once."""
+    hangs = program(f"echo once >> {asked}", "sleep 613")
+    found.begin(80, runtime="", summarizer=hangs)
+    if document == "checkpoint":
+        one_handoff(found)
+    else:
+        found.model.play(found.call(1, 20), Text("all done", found.filled(21)))
+    run = found.rekindle.start("run", "trades")
+    place.wait_for(asked.exists)
+    began = time.monotonic()
+    if by == "stop":
+        found.rekindle("stop", "trades")
+    else:
+        run.signal(signal.SIGINT)
+        run.signal(signal.SIGINT)
+    run.wait()
+    assert time.monotonic() - began < 15
+    assert [argv for argv in place.processes() if "613" in argv] == []
+    made = found.rekindle.events("summary.made")
+    assert (made, found.checkpoints, found.rekindle.events("cycle.ended")) == ([], [], [])
+    found.write(80, runtime="", summarizer=program(f"exec {shlex.join(SCRIBE)}"))
+    found.run("--once")
+    made = found.rekindle.events("summary.made")
+    assert [one["document"] for one in made if one["document"] == document] == [document]
+    assert len(found.rekindle.events("cycle.ended")) == 1
+    assert len(found.rekindle.events("handoff.triggered")) == (document == "checkpoint")
+
+
 def test_who_keeps_no_transcripts_is_handed_off_as_well(found):
     """The CLI's own is read while it is there."""
     scribe = program(f"exec {shlex.join(SCRIBE)}")
@@ -225,6 +257,24 @@ def test_two_handoffs_that_make_no_room(found):
     found.rekindle("restart", "trades")
     assert run.wait() == 0, run.out + run.err
     assert len(found.checkpoints) == 3
+
+
+def test_sessions_that_do_nothing_that_anybody_sees(found):
+    """However much room each of them has: two in a row are the last, until a person says a word."""
+    found.begin(80)
+    only = found.bash("true")
+    read = [ToolCall(only.name, only.input, found.filled(share)) for share in (10, 81)]
+    found.model.play(found.call(1, 20), found.call(2, 81), *read, *read, Text("all done"))
+    run = found.rekindle.start("run", "trades")
+    halted = _wait_for(found, "handoff.halted")
+    assert "neither a file that git sees nor a commit nor an open loop" in halted["words"]
+    assert "`rekindle restart` goes on" in halted["words"]
+    assert len({one["work"] for one in found.rekindle.events("handoff.triggered")}) == 1
+    status = found.rekindle("status", "trades")
+    assert "handoffs in this cycle: 2" in status, "the third is none"
+    found.rekindle("restart", "trades")
+    assert run.wait() == 0, run.out + run.err
+    assert [one["count"] for one in found.rekindle.events("handoff.resumed")] == [1, 2, 3]
 
 
 def test_who_is_tried_once_is_told_why_it_halts(found):

@@ -145,3 +145,19 @@ def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, mo
     assert "visitor" not in by_session[own]
     asked = {one["text"]: one.get("visitor", False) for one in hooked.events("prompt.submitted")}
     assert asked["what is this?"] is True
+
+
+def test_who_comes_after_a_compacted_session_does_not_go_on_with_it(hooked, model):
+    """The checkpoint is for the session that was compacted; it is told to that one, and ends so."""
+    model.play(bash("touch made"), too_long(), Text("it is all done and pushed"), Text("hi"))
+    model.play(Text("<summary>the gist</summary>"), to=COMPACTION)
+    assert hooked.by_hand("count the stars").wait() == 0
+    assert "Before it was compacted:" in model.log.main[-1].text
+    (made,) = hooked.events("checkpoint.committed")
+    assert made["session"] == hooked.events("session.compacted")[0]["session"]
+    assert hooked.by_hand("quite another thing").wait() == 0
+    last = model.log.main[-1].text
+    assert "quite another thing" in last
+    assert RELAY.strip() in last
+    assert "The work below was begun" not in last
+    assert "stars" not in last

@@ -62,7 +62,7 @@ def prepared(folder):
     session.says("I began with it.")
     shop.brief({"Changed": [{"text": "the work was begun", "turns": [1]}]})
     clock.forward(minutes=1)
-    session.says(f"parser.py takes them now. {SAID}.")
+    session.says(f"parser.py takes them now. {SAID}. It has 3 tests.")
     line = {"id": "rate-limit", "reason": "60", "ts": clock().isoformat()}
     with store.folder("trades").resolved.open("a") as file:
         file.write(json.dumps(line) + "\n")
@@ -70,7 +70,7 @@ def prepared(folder):
 
 
 def seen(shop):
-    """What readers see of it, each file by itself."""
+    """What readers see of it: the log, and brief.md as whoever looks next puts it right."""
     state = shop.store.read("trades").committed
     return {
         "open": tuple(sorted(one.id for one in state.loops.values() if one.is_open)),
@@ -78,6 +78,14 @@ def seen(shop):
         "told": state.briefed.seq,
         "brief": "accepts empty files" in shop.store.document("trades", "brief").decode(),
     }
+
+
+def on_disk(project):
+    """The two files as whoever only reads them finds them: brief.md is never behind state.json."""
+    folder = shop_at(project).store.folder("trades")
+    state = json.loads(folder.state.read_bytes())
+    is_told = "accepts empty files" in folder.document("brief").read_text()
+    return is_told, tuple(sorted(one["id"] for one in state["open_loops"]))
 
 
 def writing(project):
@@ -96,9 +104,11 @@ def test_a_kill_anywhere_leaves_the_old_or_the_new(tmp_path):
     # A path of the same length: the archive notes where a transcript is.
     calls = count(writing(copy))
     new = seen(shop_at(copy))
+    before, after = on_disk(first), on_disk(copy)
     assert old["open"] == ("empty-files", "rate-limit")
     assert new["open"] == ("changelog",)
     assert (old["brief"], new["brief"]) == (False, True)
+    assert "tests" in new["numbers"]
     shutil.rmtree(copy)
     every = range(1, calls + 1)
     points = every if WHOLE else sorted(random.Random(7).sample(every, min(calls, SAMPLE)))
@@ -107,8 +117,10 @@ def test_a_kill_anywhere_leaves_the_old_or_the_new(tmp_path):
         shutil.copytree(first, copy)
         outcome = kill_before(writing(copy), point)
         killed += outcome.killed_at is not None
+        raw = on_disk(copy)
         found = seen(shop_at(copy))
         assert found in (old, new), f"mixed at {point}: {found}"
+        assert raw in (before, after, (after[0], before[1])), f"at {point}: {raw}"
         outcomes["old" if found == old else "new"] += 1
         require_healed(copy, new)
         shutil.rmtree(copy)

@@ -41,6 +41,7 @@ SAMPLES = [
     errors.NoTerminalError(),
     errors.PluginError("a", "b"),
     errors.ProgramMissingError("a", "b", hint="b"),
+    errors.StoppedError(),
     errors.SummaryError("a", hint="b"),
     errors.OverBudgetError(2, 1),
 ]

@@ -1,5 +1,6 @@
 """`rekindle brief`."""
 
+import os
 from pathlib import Path
 
 import click
@@ -7,11 +8,14 @@ import click
 from rekindle.cli.options import as_json, open_agent, open_project, print_json
 from rekindle.config import Project
 from rekindle.documents import morning
-from rekindle.errors import BusyError, RekindleError, UsageError
+from rekindle.errors import BusyError, RekindleError, UsageError, storing
 from rekindle.flows.write_brief import Written
 from rekindle.stores.files import FileStore
 from rekindle.system import disk
 from rekindle.wiring import brief as wiring
+
+_FOR_ALL = 0o644
+"""A web server may show it."""
 
 
 @click.command()
@@ -38,9 +42,14 @@ def brief(  # noqa: PLR0917 - one for each option
     With --all it writes nothing, and shows on one page what each agent has done, why it stopped,
     what comes next, what waits for you and what it cost.
     """  # noqa: D301 - what keeps the lines as they are is that very character
-    if sum((due, every or html is not None, mechanical)) > 1 and (every or html):
+    shows = every or html is not None
+    if shows and (due or mechanical):
         raise UsageError("--all and --html only show", hint="leave --due and --mechanical out")
-    if every or html is not None:
+    if html is not None and as_json:
+        raise UsageError(
+            "--html and --json are two forms of one page", hint="leave one of them out"
+        )
+    if shows:
         _show_all(agent, html, as_json=as_json)
         return
     if due:
@@ -59,7 +68,8 @@ def brief(  # noqa: PLR0917 - one for each option
 def _show_all(agent: str | None, html: str | None, *, as_json: bool) -> None:
     project, store = open_project()
     names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
-    page = wiring.morning(project, store).page(project.path.name, names)
+    called = os.fsencode(project.path.name).decode("utf-8", "replace")
+    page = wiring.morning(project, store).page(called, names)
     if as_json:
         print_json(page)
     elif html is None:
@@ -67,8 +77,20 @@ def _show_all(agent: str | None, html: str | None, *, as_json: bool) -> None:
     elif html == "-":
         click.echo(morning.render_html(page), nl=False)
     else:
-        disk.replace(Path(html).absolute(), morning.render_html(page).encode())
+        _write(Path(html), morning.render_html(page).encode("utf-8", "replace"))
         click.echo(f"✓ wrote {html}: {morning.headline(page)}")
+
+
+def _write(path: Path, data: bytes) -> None:
+    """A page for others to read, where it was asked for: what a link names, or a device takes."""
+    with storing(path):
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+    path = path.resolve()
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}", hint="make it, or name another")
+    disk.replace(path, data, mode=_FOR_ALL)
 
 
 def _write_due(agent: str | None, *, mechanical: bool, as_json: bool) -> None:
@@ -111,9 +133,11 @@ def _one_due(
 
 def _told(name: str, written: Written) -> str:
     """What was done, in a sentence."""
+    unknown = [f"resolved.jsonl names what nobody knows: {', '.join(written.unknown)}"]
+    also = unknown if written.unknown else []
     if not written.turns:
         stands = "" if written.is_new else ": the last one stands"
-        return f"nothing was said or done that no brief has told{stands}"
+        return "; ".join((f"nothing was said or done that no brief has told{stands}", *also))
     costs = (
         f"${written.usd:.2f}" * bool(written.usd),
         f"{written.tokens:,} tokens" * bool(written.tokens),
@@ -122,10 +146,12 @@ def _told(name: str, written: Written) -> str:
     by = "a model has read" if written.how == "headless" else "without a model, of"
     turns = f"{written.turns:,} turn{'' if written.turns == 1 else 's'}"
     parts = [f"{by} {turns}{f' ({spent})' if spent else ''}"]
+    if written.how == "mechanical" and not written.words:
+        parts.append("loops stay as they are, and no model reads these turns later")
     if written.words:
         parts.append(f"no model has looked at all of it: {written.words}")
     for ids, did in ((written.opened, "opened or reworded"), (written.resolved, "resolved")):
         parts += [f"{did}: {', '.join(ids)}"] if ids else []
     for identity in written.claimed:
         parts.append(f"`rekindle resolve {identity} REASON -a {name}` if it is done, as is said")
-    return "; ".join(parts)
+    return "; ".join([*parts, *also])

@@ -7,7 +7,7 @@ from rekindle.documents.event import HandoffAsked
 from rekindle.errors import AgentError
 from rekindle.policy import sessions
 from rekindle.system import clock
-from rekindle.wiring.store import HARNESSES
+from rekindle.wiring.store import harness_of
 
 
 @click.command()
@@ -29,10 +29,9 @@ def handoff(agent: str | None, as_json: bool) -> None:
         )
     entry = project.manifest.agents[name]
     stays = entry.mode == "stay"
-    harness = HARNESSES.get(entry.harness)
     launch = next(mark for mark, one in found.attempts.items() if one is tried)
     is_heard = bool(sessions.of_launch(found.lives, launch))
-    if harness is None or harness.brake(interactive=stays) is None or not is_heard:
+    if harness_of(project, name).brake(interactive=stays) is None or not is_heard:
         where = " in a terminal" if stays else ""
         why = "" if is_heard else ": no hook of it was heard (`rekindle hooks install`)"
         raise AgentError(

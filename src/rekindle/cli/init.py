@@ -1,7 +1,6 @@
 """`rekindle init`."""
 
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -133,10 +132,9 @@ def write_summarizer(folder: Path) -> None:
     root = Root(folder)
     root.make()
     path = root.summarizer
-    with storing(path):
-        disk.make_folder(path.parent)
-        with suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
-            file.write(manifest.SUMMARIZER)
+    disk.make_folder(path.parent)
+    if not disk.exists(path):
+        disk.replace(path, manifest.SUMMARIZER.encode())
 
 
 def default_name(folder: Path) -> str:

@@ -44,7 +44,10 @@ def install(kind: str | None, briefs: bool, only_print: bool) -> None:
     kind = kind or _KINDS.get(sys.platform, "systemd")
     project, _store = open_project()
     found = _service(project.path, briefs=briefs)
-    files = _units(kind, found, project.settings.runtime.brief if briefs else None)
+    brief = project.settings.runtime.brief if briefs else None
+    if brief and brief.at == NEVER and not brief.on_session_end:
+        raise UsageError("`runtime: brief: at:` says never", hint='say when, as in `at: "06:30"`')
+    files = _units(kind, found, brief)
     if only_print:
         click.echo("\n".join(data.decode() for data in files.values()), nl=False)
         return
@@ -95,10 +98,8 @@ def _units(kind: str, found: units.Service, brief: Brief | None) -> dict[Path, b
         return {path: made}
     if brief is None:
         return {path: units.systemd(found).encode()}
-    if brief.at == NEVER:
-        raise UsageError("`runtime: brief: at:` says never", hint='say when, as in `at: "06:30"`')
     every = f"*:0/{BRIEF_RETRY_SECONDS / 60:.0f}" if brief.on_session_end else ""
-    timer = units.systemd_timer(found, brief.at, brief.zone, every)
+    timer = units.systemd_timer(found, "" if brief.at == NEVER else brief.at, brief.zone, every)
     return {path: units.systemd_once(found).encode(), path.with_suffix(".timer"): timer.encode()}
 
 

@@ -84,7 +84,7 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
 
 def _window(project: Project, name: str, found: Projection) -> dict[str, Any]:
     """How full the window of the last session is, and how often its cycle was handed off."""
-    handed = handoff.count(sessions.of_cycle(found.attempts, found.cycle))
+    handed = handoff.count(sessions.of_cycle(found.attempts, found.cycle).values())
     tried = sessions.newest(found.attempts)
     life = found.lives.get(tried.session) if tried else None
     entry = project.manifest.agents[name]

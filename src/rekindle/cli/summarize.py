@@ -6,11 +6,11 @@ import click
 import msgspec
 
 from rekindle.cli.options import as_json, open_agent, print_json, which_agent
-from rekindle.documents import event as events
 from rekindle.documents.summary import Kind
 from rekindle.errors import DocumentError, UsageError
 from rekindle.flows.read_transcript import ReadTranscript, told_by
-from rekindle.flows.summarize import Made, Summarize, document
+from rekindle.flows.session_turns import without_primer
+from rekindle.flows.summarize import Made, Summarize, document, noted
 from rekindle.system import clock
 from rekindle.wiring import summarize as wiring
 from rekindle.wiring.store import HARNESSES
@@ -45,7 +45,9 @@ def summarize(  # noqa: PLR0917 - one for each option
             file, "is no transcript of a CLI that is known", hint=f"known: {', '.join(HARNESSES)}"
         )
     redacted = store.redaction.text
-    turns = (turn.without_secrets(redacted) for turn in ReadTranscript(file, harness).all())
+    told = (turn.without_secrets(redacted) for turn in ReadTranscript(file, harness).all())
+    task = redacted(wiring.task(project, name))
+    turns = without_primer(told, task, is_supervised=False)
     known = wiring.known(project, store, name, wiring.commit(project, name, since))
     cap = project.settings.runtime.relay.summarizer_max_input_tokens
     who = Summarize(None, cap=cap) if mechanical else wiring.summarizer(project, store, name)
@@ -56,25 +58,13 @@ def summarize(  # noqa: PLR0917 - one for each option
     text = redacted(document(made, known, name=name, day=clock.now().date()))
     if not mechanical:
         with store.writer(name) as writer:
-            writer.append(_noted(made))
+            writer.append(noted(made, ts=clock.now()))
     if as_json:
         facts = {"kind": kind, "how": made.how, "words": made.words}
         print_json({**facts, "usd": made.usd, "tokens": made.tokens, "text": text})
         return
     click.echo(text, nl=False)
     _tell(made)
-
-
-def _noted(made: Made) -> events.SummaryMade:
-    return events.SummaryMade(
-        ts=clock.now(),
-        document=made.summary.kind,
-        how=made.how,
-        words=made.words,
-        turns=made.turns,
-        usd=made.usd,
-        tokens=made.tokens,
-    )
 
 
 def _tell(made: Made) -> None:

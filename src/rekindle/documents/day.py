@@ -14,7 +14,6 @@ import msgspec
 from rekindle.documents import brief as briefs
 from rekindle.documents import jsontext, outline
 from rekindle.documents.brief import Label
-from rekindle.documents.identity import one_line
 from rekindle.documents.summary import (
     ITEMS,
     WHOLE_CHARACTERS,
@@ -115,7 +114,7 @@ def _one(found: object, name: str, turns: frozenset[int]) -> Said:
     if not isinstance(found[key], str) or not isinstance(found[words], str):
         raise DocumentError("summary", Fault.NO_ITEM)
     of = turns_in(found["turns"], turns)
-    return Said(one_line(found[key], _ID_CHARACTERS), line(found[words], WHOLE_CHARACTERS), of)
+    return Said(line(found[key], _ID_CHARACTERS), line(found[words], WHOLE_CHARACTERS), of)
 
 
 def _numbers(said: tuple[Said, ...]) -> dict[str, str]:
@@ -171,7 +170,7 @@ def _loosely(found: object, words: str, turns: frozenset[int]) -> Said:
     said = found.get(words)
     text = line(said, WHOLE_CHARACTERS) if isinstance(said, str) else ""
     identity = found.get("id")
-    known = one_line(identity, _ID_CHARACTERS) if isinstance(identity, str) else ""
+    known = line(identity, _ID_CHARACTERS) if isinstance(identity, str) else ""
     return Said(known, text, tuple(sorted(of)))
 
 

@@ -281,6 +281,8 @@ class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"
     """In percent of the window."""
     first: int | None = None
     """What the session's first turn had used already."""
+    work: str = ""
+    """A fingerprint of what git and the loops know of the work; empty: nobody knows."""
 
 
 class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
@@ -294,7 +296,7 @@ class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
 
 
 class HandoffFailed(Event, frozen=True, kw_only=True, tag="handoff.failed"):
-    summary = "A handoff could not be made, and everything goes on as it was."
+    summary = "A handoff could not be made, or no model be asked for it, and everything goes on."
     launch: str
     words: str
 
@@ -413,6 +415,8 @@ class RelayCommitted(Committed, frozen=True, kw_only=True, tag="relay.committed"
 class CheckpointCommitted(Committed, frozen=True, kw_only=True, tag="checkpoint.committed"):
     summary = "A checkpoint became the current one."
     document = "checkpoint"
+    session: str = ""
+    """A person's own session, which goes on with it itself; empty: whoever comes next does."""
 
 
 class BriefCommitted(Committed, frozen=True, kw_only=True, tag="brief.committed"):
@@ -446,6 +450,8 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
     """How many turns were too many for the summarizer, the oldest."""
     failed: int = 0
     """How often in a row no model could be had: what it was to read is read again."""
+    unusable: int = 0
+    """How often in a row it had answered, and the answer could not be used."""
     claimed: dict[str, str] = {}
     """Loops that were called resolved, with the reason, and stay open: no turn bears it out."""
     numbers: dict[str, str] = {}

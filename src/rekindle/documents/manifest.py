@@ -155,6 +155,7 @@ def read(text: str, file: str = FILE) -> tuple[Manifest, Marked]:
         raise ManifestError("does not hold `key: value` lines", file=file, line=1)
     if isinstance(marked.data.get("version"), int):  # anything else is named with its line below
         refuse_newer(int(marked.data["version"]), file, SCHEMA)
+    _refuse_unreadable_triggers(marked, file)
     found = shape.conform(marked, Manifest)
     for name in found.agents:
         if not AGENT_NAME.match(name):
@@ -164,31 +165,44 @@ def read(text: str, file: str = FILE) -> tuple[Manifest, Marked]:
                 line=marked.line(("agents", name)),
                 hint="use up to 63 of a-z, 0-9, - and _, beginning with a letter or a digit",
             )
-    _refuse_unreadable_triggers(found, marked, file)
     return found, marked
 
 
-def _refuse_unreadable_triggers(found: Manifest, marked: Marked, file: str) -> None:
-    """A threshold that nobody can read would never fire, and nobody would notice."""
-    places: list[tuple[Path, Handover | None]] = [
-        (("agents", name), agent.handover) for name, agent in found.agents.items()
+def _refuse_unreadable_triggers(marked: Marked, file: str) -> None:
+    """A threshold that nobody can read would never fire, and nobody would notice.
+
+    Looked for in what was written: what is of another kind there deserves an answer of its own.
+    """
+    data: dict[str, Any] = marked.data
+    places: list[tuple[Path, Any]] = [
+        (("agents", name), agent) for name, agent in _mapping(data.get("agents")).items()
     ]
-    places += [
-        (("pipelines", name, "steps", number), step.handover)
-        for name, pipeline in found.pipelines.items()
-        for number, step in enumerate(pipeline.steps)
-    ]
-    for path, handover in places:
-        compaction = handover.compaction if handover else None
-        if not isinstance(compaction, Compaction) or compaction.trigger is None:
-            continue
-        if not TRIGGER.fullmatch(compaction.trigger):
+    for name, pipeline in _mapping(data.get("pipelines")).items():
+        steps = _mapping(pipeline).get("steps")
+        for number, step in enumerate(steps if isinstance(steps, list) else ()):
+            places.append((("pipelines", name, "steps", number), step))
+    for path, entry in places:
+        compaction = _mapping(_mapping(entry).get("handover")).get("compaction")
+        trigger = _mapping(compaction).get("trigger")
+        place = (*path, "handover", "compaction")
+        if isinstance(compaction, str | int) and not isinstance(compaction, bool):
             raise ManifestError(
-                f"{compaction.trigger!r} is no trigger",
+                f"{compaction!r} says nothing of a compaction",
                 file=file,
-                line=marked.line((*path, "handover", "compaction", "trigger")),
+                line=marked.line(place),
+                hint='write `off`, without quotes, or `{trigger: "token_limit_80%"}`',
+            )
+        if trigger is not None and not TRIGGER.fullmatch(str(trigger)):
+            raise ManifestError(
+                f"{trigger!r} is no trigger",
+                file=file,
+                line=marked.line((*place, "trigger")),
                 hint='write "token_limit_80%", with 1 to 100; never: `compaction: off`',
             )
+
+
+def _mapping(found: Any) -> dict[Any, Any]:
+    return found if isinstance(found, dict) else {}
 
 
 def parse(text: str, file: str = FILE) -> Manifest:

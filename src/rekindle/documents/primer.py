@@ -19,6 +19,7 @@ RULES_CHARACTERS = 4_000
 REQUEST_CHARACTERS = 3_000
 """What a hook says again of a request, where it was longer."""
 _BANNER = "=== RECOVERY DETECTED ==="
+_JUST_NOW = "This was asked for just now, and nothing of it is done yet:"
 
 
 class Recovery(msgspec.Struct, frozen=True):
@@ -117,7 +118,12 @@ def answered(asked: str, text: str) -> str:
 
 def asked(text: str) -> str:
     """What a person has asked for in a session that had no room left for it."""
-    return f"This was asked for just now, and nothing of it is done yet:\n{text.strip()}"
+    return f"{_JUST_NOW}\n{text.strip()}"
+
+
+def asked_in(prompt: str) -> str:
+    """What a person has asked for, where a primer ends with it."""
+    return prompt.rpartition(_JUST_NOW)[2].strip() if _JUST_NOW in prompt else ""
 
 
 GOES_ON = """\
@@ -132,6 +138,15 @@ left running was ended: a tool call that was under way may have done a part of i
 what is there, then go on with the task from where you were.
 """
 """What a session that goes on after a crash is asked."""
+
+
+def is_one(text: str) -> bool:
+    """Whether a session was asked this by us: what nobody else would begin with, or say."""
+    return text.lstrip().startswith(_BANNER) or SOURCE_OF_TRUTH in text or GOES_ON.strip() in text
+
+
+def is_resumption(text: str) -> bool:
+    return " ".join(text.split()) == " ".join(RESUMED.split())
 
 
 def units(text: str) -> int:

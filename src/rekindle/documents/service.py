@@ -41,9 +41,9 @@ def systemd_once(service: Service) -> str:
 def systemd_timer(service: Service, at: str, zone: str, every: str = "") -> str:
     """The timer of such a unit: at a time of day; what was missed is made up for once.
 
-    `every` is how often it looks beside that.
+    `every` is how often it looks beside that; without a time, all there is.
     """
-    when = f"OnCalendar=*-*-* {at}:00{f' {zone}' if zone else ''}\n"
+    when = f"OnCalendar=*-*-* {at}:00{f' {zone}' if zone else ''}\n" if at else ""
     return (
         f"[Unit]\nDescription=When Rekindle writes the briefs of {_specified(service.folder)}\n\n"
         f"[Timer]\n{when}{f'OnCalendar={every}' + chr(10) if every else ''}"

@@ -29,11 +29,13 @@ def compose_primer(
     asked: str = "",
     draft: str = "",
     converges: bool = False,
+    session: str = "",
 ) -> Primer:
     """Everything a fresh session needs; with a recovery notice where one was interrupted.
 
     The task of the notice is the relay's Next Action, else the last thing that was asked for. With
-    a `draft` it is told to write the next relay there.
+    a `draft` it is told to write the next relay there. A checkpoint that is one session's alone is
+    told to that `session` only.
     """
     whole = str(store.folder(agent).document("relay"))
     relay = _relay(store, agent)
@@ -59,7 +61,7 @@ def compose_primer(
         rules=rules,
         relay=trim.head(relay, cap, whole) if relay else None,
         relay_path=whole,
-        checkpoint=_checkpoint(store, agent, seen),
+        checkpoint=_checkpoint(store, agent, seen, session),
         brief=_text(store.document(agent, "brief")),
         ledger=ledger(opened),
         task=task,
@@ -88,15 +90,18 @@ def _relay(store: FileStore, agent: str) -> Relay | None:
         return None  # edited into something unusable: the next writer sets it aside and says so
 
 
-def _checkpoint(store: FileStore, agent: str, seen: View) -> str:
+def _checkpoint(store: FileStore, agent: str, seen: View, session: str) -> str:
     """The checkpoint, unless a relay was written after it, which then knows more.
 
-    Or a cycle has begun since, which is none of what it was written for.
+    Or a cycle has begun since, which is none of what it was written for, or it is for one session
+    alone.
     """
     standing = seen.committed.documents
     found, relay = standing.get("checkpoint"), standing.get("relay")
     is_told = relay is not None and found is not None and relay.seq > found.seq
     if found is None or is_told or found.seq < seen.committed.began.seq:
+        return ""
+    if found.session not in ("", session):
         return ""
     return _text(store.document(agent, "checkpoint"))
 

@@ -19,11 +19,12 @@ from rekindle.documents.transcript import Turn
 from rekindle.errors import (
     CheckFailedError,
     DocumentError,
+    ManifestError,
     SummaryError,
 )
 from rekindle.flows.judge_cycle import JudgeCycle
 from rekindle.flows.session_turns import session_turns
-from rekindle.flows.summarize import Made, Summarize, document
+from rekindle.flows.summarize import Made, Summarize, document, noted
 from rekindle.flows.world import Agent, Trouble, World
 from rekindle.policy import sessions
 from rekindle.policy.fold import Projection
@@ -121,7 +122,8 @@ class EndCycle:
         with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
             if made is not None and made.was_asked:
-                writer.append(self._noted(made, len(turns), writer.projection))
+                spent = writer.projection.run.spent_of_run()
+                writer.append(noted(made, ts=self._world.clock(), spent=spent))
             try:
                 writer.commit_relay(found, by=by)
             except CheckFailedError as error:
@@ -134,24 +136,9 @@ class EndCycle:
             return None
         try:
             return self._ending.summarizer().make("relay", turns, known)
-        except SummaryError as error:
+        except (SummaryError, ManifestError) as error:
             self._world.tell(Trouble(str(error)))
         return None
-
-    def _noted(self, made: Made, turns: int, now: Projection) -> events.SummaryMade:
-        spent = now.run.spent_of_run()
-        return events.SummaryMade(
-            ts=self._world.clock(),
-            document="relay",
-            how=made.how,
-            words=made.words,
-            turns=turns,
-            usd=made.usd,
-            tokens=made.tokens,
-            run_usd=spent.usd + made.usd,
-            run_tokens=spent.tokens + made.tokens,
-            unpriced=spent.unpriced,
-        )
 
     def _carried(self, before: Projection, turns: list[Turn], known: Known) -> Relay:
         standing = before.documents.get("relay")

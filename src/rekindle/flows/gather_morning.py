@@ -1,6 +1,6 @@
 """The morning page, gathered from the store: what was done, why each stopped, what waits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 
 from rekindle.documents import brief as briefs
@@ -19,6 +19,8 @@ from rekindle.policy.settings import HEADLINE_CHARACTERS, Runtime
 from rekindle.stores.files import FileStore
 
 _DAY = timedelta(days=1)
+_AT_THEIR_TIME = (events.LoopAdded, events.LoopResolved, events.StateAdopted)
+"""What may be written down long after it happened."""
 
 
 class Spend:
@@ -38,8 +40,17 @@ class Spend:
 
 
 class GatherMorning:
-    def __init__(self, store: FileStore, now: datetime, zone: tzinfo, runtime: Runtime) -> None:
+    def __init__(
+        self,
+        store: FileStore,
+        now: datetime,
+        zone: tzinfo,
+        runtime: Runtime,
+        is_alive: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`is_alive` says whether a process is there, of a session that has not ended."""
         self._store, self._now, self._zone, self._runtime = store, now, zone, runtime
+        self._is_alive = is_alive
         self._whole = Spend()
 
     def page(self, project: str, agents: Sequence[str]) -> Page:
@@ -73,7 +84,8 @@ class GatherMorning:
         known = self._store.read(agent).projection
         brief = self._brief(agent)
         standing = known.documents.get("relay")
-        how, why = mood(known, self._zone, is_supervised=self._store.is_supervised(agent))
+        is_supervised = self._store.is_supervised(agent)
+        how, why = mood(known, self._zone, self._is_alive, is_supervised=is_supervised)
         written = known.briefed.ts or (known.documents["brief"].ts if brief else None)
         following = (brief.content(Label.NEXT) if brief else "") or (
             standing.headline if standing else ""
@@ -89,7 +101,7 @@ class GatherMorning:
             cost=self._cost(agent, known),
             brief=f"written {written.astimezone(self._zone):%Y-%m-%d %H:%M}"
             if brief and written
-            else f"none yet: rekindle brief {agent}",
+            else f"none yet{f': rekindle brief {agent}' if known.lives or known.attempts else ''}",
         )
 
     def _asks(self, agent: str, known: Projection) -> Iterator[Asks]:
@@ -118,7 +130,7 @@ class GatherMorning:
     def _cost(self, agent: str, known: Projection) -> str:
         since, spend = self._since(), Spend()
         for event in self._store.newest_events(agent):
-            if event.ts < since - _DAY:
+            if event.ts < since - _DAY and not isinstance(event, _AT_THEIR_TIME):
                 break
             if event.ts < since:
                 continue

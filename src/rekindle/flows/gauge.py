@@ -65,7 +65,8 @@ class Gauge:
     def opened(self, seen: Opened) -> None:
         """It has said which model it has, before that was asked anything."""
         learnt = self.windows.get(seen.model)
-        if self._brake and self._brake.models and not learnt and self._agent.threshold is not None:
+        is_held = self._brake and self._brake.models and self._agent.threshold is not None
+        if is_held and seen.model and not learnt:
             # Another than before: its CLI is asked beside it, which takes a second.
             self._measuring = Thread(target=self._measure, daemon=True)
             self._measuring.start()
@@ -110,6 +111,8 @@ class Gauge:
 
     def asked_for(self) -> str:
         """What its person has asked for where it was stopped, whole; empty: nobody knows."""
+        if self._brake is None:
+            return ""
         _, _, payload = (disk.read(self._taken) or b"").partition(b"\n")
         try:
             said = msgspec.json.decode(payload, type=dict[str, Any]).get("prompt")

@@ -4,13 +4,14 @@ Everything that it knows is in the log: one that takes over from another that wa
 that one would have. What it waits for it would wait for again; what was spent stays spent.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import Exit
-from rekindle.errors import AgentError, OverBudgetError, StoreError
+from rekindle.errors import AgentError, OverBudgetError, StoppedError, StoreError
 from rekindle.flows.end_cycle import EndCycle, Ending
 from rekindle.flows.hand_off import HandOff
 from rekindle.flows.run_cycle import RunCycle
@@ -29,6 +30,8 @@ _OUTSIDE = {"limit", "overload", "network", "interrupted"}
 
 _OVER = {"done", "cycles", "waiting", "stalled"}
 """Ends after which the operator's next word begins another run."""
+
+_HALTED = "handoff halted"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -131,7 +134,8 @@ class KeepRunning:
         """Do the next thing; what is returned is the end."""
         known = self._cycle.known()
         number = known.cycle_now
-        tried = list(sessions.of_cycle(known.attempts, number).values())
+        launches = sessions.of_cycle(known.attempts, number)
+        tried = list(launches.values())
         move = policy.next_move(
             known.run,
             tried,
@@ -153,7 +157,7 @@ class KeepRunning:
             case End():
                 return self._end(number)
             case HandOn():
-                return self._hand_on(number, tried[-1])
+                return self._hand_on(number, launches)
             case Safe() if self._once:
                 if move.why == handoff.WHY and not known.run.is_safe:
                     self._halt(number, move)
@@ -173,7 +177,7 @@ class KeepRunning:
         standing = known.documents.get("checkpoint")
         if self._handoff is None:
             return sessions.NOT_YET
-        return standing.seq if standing else 0
+        return standing.seq if standing and not standing.session else 0
 
     def _is_outside(self, tried: list[sessions.Attempt], run: Run) -> bool:
         """Whether the last try ended by what no other try of ours can mend."""
@@ -191,11 +195,15 @@ class KeepRunning:
             if not self._kept and is_first:
                 raise
 
-    def _hand_on(self, number: int, last: sessions.Attempt) -> Outcome | None:
+    def _hand_on(self, number: int, launches: Mapping[str, sessions.Attempt]) -> Outcome | None:
         """Write the checkpoint that a fresh session goes on with; more than may be read halts."""
         try:
             if self._handoff is not None:
-                self._handoff.write(last)
+                self._handoff.write(*[*launches.items()][-1])
+            if words := handoff.too_many(handoff.count(launches.values())):
+                self._world.notify("handoffs", words)
+        except StoppedError:
+            return None  # whoever said so is heard next; the next run writes it
         except OverBudgetError as error:
             move = Safe(handoff.WHY, f"{error}; {error.hint}")
             self._halt(number, move)
@@ -210,7 +218,9 @@ class KeepRunning:
         ]
         if not self._once:  # which ends instead
             halted.append(events.SafeModeEntered(ts=now, why=move.why, words=move.words))
-        return self._cycle.append(*halted).run
+        run = self._cycle.append(*halted).run
+        self._world.notify(_HALTED, move.words)
+        return run
 
     def _end(self, number: int) -> Outcome | None:
         """The cycle is over.
@@ -220,7 +230,10 @@ class KeepRunning:
         """
         ended = events.CycleEnded(ts=self._world.clock(), cycle=number)
         if self._ending is not None:
-            ended = self._ending.end(number)
+            try:
+                ended = self._ending.end(number)
+            except StoppedError:
+                return None
             if ended.until == STOPPED:
                 return None  # whoever said so is heard next; the cycle stays open
         known = self._cycle.known()
@@ -309,7 +322,7 @@ class KeepRunning:
                 run = self._cycle.append(
                     events.SafeModeEntered(ts=self._world.clock(), why=move.why, words=move.words)
                 ).run
-            self._world.notify("safe mode", move.words or move.why)
+                self._world.notify("safe mode", move.words or move.why)
         self._has_come_up()
         self._world.tell(InSafeMode(move.why, move.words))
         while self._is_still_said(run):

@@ -14,7 +14,10 @@ _MOST_LINES = 1_000
 
 
 def measure_windows(
-    agent: Agent, processes: Processes, elapsed: Callable[[], float] = time.monotonic
+    agent: Agent,
+    processes: Processes,
+    stops: Callable[[], bool] = bool,
+    elapsed: Callable[[], float] = time.monotonic,
 ) -> dict[str, int]:
     """The windows by their models; nothing, where it does not say: then nothing is handed off.
 
@@ -38,6 +41,6 @@ def measure_windows(
         for line in said:
             if line is not None and len(lines) < _MOST_LINES:
                 lines.append(line)
-            if elapsed() - began > MEASURE_SECONDS:
-                child.kill()
+            if stops() or elapsed() - began > MEASURE_SECONDS:
+                break  # closed, it is ended with all that it started
     return agent.harness.measured(lines)

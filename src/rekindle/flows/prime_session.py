@@ -93,6 +93,7 @@ class PrimeSession(msgspec.Struct, frozen=True):
             rules=self.rules,
             recovering=bool(lost),
             asked=next((one.text for name in reversed(lost) if (one := lives[name].asked)), ""),
+            session=start.session,
         )
         if start.source == "compact":
             own = lives.get(start.session)

@@ -17,7 +17,7 @@ from rekindle.flows.archive_transcripts import ArchiveTranscripts
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Launch
 from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
-from rekindle.policy import limits, sessions, tokens
+from rekindle.policy import handoff, limits, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.fold import Heard, Projection
 from rekindle.policy.restart import CHECKPOINTED, HANDED_OFF, LOST, REACTIONS
@@ -154,6 +154,8 @@ class RunCycle:
             prompt = self._prompt(recovering=recovery, asked=asked)
         plan = self._plan(step, spent.usd, prompt)
         windows = self._windows(known)
+        if self._world.interrupted() or self.known().run.desired == "stopped":
+            return  # while it was measured
         launch = Launch(
             secrets.token_hex(8), self._agent, self._world, plan, spent, windows=windows
         )
@@ -177,7 +179,7 @@ class RunCycle:
                     ts=origin.ts,
                     launch=origin.launch,
                     cycle=number,
-                    count=sum(one.exit == HANDED_OFF for one in tried),
+                    count=handoff.count(tried) + 1,
                     checkpoint=handed,
                 )
             )
@@ -320,6 +322,12 @@ class RunCycle:
         is_asked = self._agent.drafts and self._agent.persona.writes and not self._agent.stays
         return str(self._world.store.folder(self._agent.name).draft) if is_asked else ""
 
+    def _work(self) -> str:
+        """What there is to be seen of the work; empty: nobody knows."""
+        seen = self._world.work()
+        closed = sum(not one.is_open for one in self.known().loops.values())
+        return f"{seen}-{closed}" if seen else ""
+
     def _ended(
         self, number: int, launch: Launch, found: Exit, *, swept: int, started: bool = True
     ) -> None:
@@ -338,7 +346,8 @@ class RunCycle:
         ended: list[events.AnyEvent] = []
         if found.kind == HANDED_OFF:
             launch.gauge.told_of(launch.transcript())
-            ended.append(launch.gauge.trigger(launch.mark, number, session))
+            trigger = launch.gauge.trigger(launch.mark, number, session)
+            ended.append(msgspec.structs.replace(trigger, work=self._work()))
         self._asked_for = launch.gauge.asked_for() if self._agent.stays else ""
         launch.gauge.end()
         found_windows = dict(watched.finished.windows) if watched.finished is not None else {}

@@ -6,12 +6,13 @@ Nothing of it can say what is to run, or what may be spent: a document is all th
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterable
-from datetime import date
+from datetime import date, datetime
 from typing import Generic, Literal, TypeVar
 
 import msgspec
 
 from rekindle.documents import brief, checkpoint, relay
+from rekindle.documents import event as events
 from rekindle.documents import summary as summaries
 from rekindle.documents.brief import Label
 from rekindle.documents.checkpoint import Part
@@ -21,6 +22,7 @@ from rekindle.documents.summary import Kind, Summary
 from rekindle.documents.transcript import Turn
 from rekindle.errors import DocumentError, SummaryError
 from rekindle.policy import summarize as policy
+from rekindle.policy.budget import Spent
 from rekindle.policy.summarize import Request
 from rekindle.summarizers import mechanical
 from rekindle.summarizers.mechanical import Gist, Known
@@ -104,6 +106,8 @@ class Reply(msgspec.Struct, Generic[T]):
     usd: float
     tokens: int
     """What asking has cost, whether or not the answer could be used."""
+    is_unusable: bool = False
+    """There was an answer, or what there was of it has cost something."""
 
 
 def answered(
@@ -118,11 +122,31 @@ def answered(
             return Reply(parse(answer.text), "", usd, tokens)
         except SummaryError as error:
             # It was not the answer that could not be used.
-            return Reply(None, str(error), usd + error.usd, tokens + error.tokens)
+            usd, tokens = usd + error.usd, tokens + error.tokens
+            return Reply(None, str(error), usd, tokens, is_unusable=bool(usd or tokens))
         except DocumentError as error:
             words = f"the summarizer's answer {error.reason}"
-            next_request = policy.again(request, error.reason, usd)
-    return Reply(None, words, usd, tokens)
+            next_request = policy.again(request, error.reason, request.spent + usd)
+    return Reply(None, words, usd, tokens, is_unusable=True)
+
+
+def noted(
+    made: Made, *, ts: datetime, spent: Spent | None = None, seconds: float = 0.0
+) -> events.SummaryMade:
+    """What the log says of a summary; `spent` is what its run had spent before, if it has one."""
+    return events.SummaryMade(
+        ts=ts,
+        document=made.summary.kind,
+        how=made.how,
+        words=made.words,
+        turns=made.turns,
+        usd=made.usd,
+        tokens=made.tokens,
+        seconds=seconds,
+        run_usd=spent.usd + made.usd if spent else None,
+        run_tokens=spent.tokens + made.tokens if spent else None,
+        unpriced=spent.unpriced if spent else 0,
+    )
 
 
 def document(made: Made, known: Known, *, name: str, day: date) -> str:

@@ -3,8 +3,9 @@
 from contextlib import closing
 
 from rekindle.errors import RekindleError
+from rekindle.flows.stopping import Stopping
 from rekindle.flows.world import Agent, Trouble, World
-from rekindle.policy.settings import POLL_SECONDS, UNTIL_SECONDS
+from rekindle.policy.settings import UNTIL_SECONDS
 
 STOPPED = "stopped"
 """Somebody wants us to stop: the cycle stays open, and it is asked again."""
@@ -31,19 +32,15 @@ class Until:
         except RekindleError as error:
             self._world.tell(Trouble(f"`until:` could not be asked: {error}"))
             return "failed"
-        began = looked = self._world.elapsed()
+        began = self._world.elapsed()
+        world = self._world
+        stops = Stopping(world.store, self._agent.name, world.interrupted, world.elapsed)
         with closing(child.follow(_TICK_SECONDS)) as lines:
             for _ in lines:
-                now = self._world.elapsed()
-                if now - looked >= POLL_SECONDS:
-                    looked = now
-                    run = self._world.store.read(self._agent.name).projection.run
-                    if run.desired == "stopped":
-                        return STOPPED
                 # Closed, it is ended with all that it started.
-                if self._world.interrupted():
+                if stops():
                     return STOPPED
-                if now - began > UNTIL_SECONDS:
+                if self._world.elapsed() - began > UNTIL_SECONDS:
                     self._world.tell(Trouble(f"`until:` took longer than {UNTIL_SECONDS:g} s"))
                     return "failed"
         return "passed" if child.code == 0 else "failed"

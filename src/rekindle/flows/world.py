@@ -130,6 +130,8 @@ class World(msgspec.Struct, frozen=True):
     """Tell a person who is not there: of what, and in which words."""
     windows: Callable[[], Mapping[str, int]] = dict
     """How large its CLI says that its models' windows are."""
+    work: Callable[[], str] = str
+    """A fingerprint of what git knows of the agent's folder; empty: nobody knows."""
     head: Callable[[], str] = str
     """The commit that the agent's folder stands at; empty: nobody knows."""
     renewed: Callable[[], Agent | None] = lambda: None

@@ -6,13 +6,17 @@ loops, the numbers, how far the transcripts were told, what asking has cost. Who
 before that has changed nothing, and whoever comes after it goes on from there.
 
 Where no model can be had, or its answer cannot be used, the loops stay as they are, the brief is
-put together without one and says so, and what was to be read is read once more the next time.
+put together without one and says so, and what was to be read is read again the next time: as long
+as there is no answer, and a few times where there are some that cannot be used.
+
+Nobody is asked before the agent's log is there to write to. What was paid is in it, whatever became
+of the brief, and one of which nothing came is begun again after a pause that grows.
 """
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from typing import Literal
 
@@ -29,8 +33,14 @@ from rekindle.documents.question import Answer
 from rekindle.documents.state import moment
 from rekindle.documents.summary import carried
 from rekindle.documents.transcript import Turn
-from rekindle.errors import BusyError, DocumentError, NotFoundError, OverBudgetError
-from rekindle.flows.news import News
+from rekindle.errors import (
+    BusyError,
+    DocumentError,
+    NotFoundError,
+    OverBudgetError,
+    RekindleError,
+)
+from rekindle.flows.news import News, Ours
 from rekindle.flows.summarize import answered
 from rekindle.policy import brief as policy
 from rekindle.policy import day as asking
@@ -39,7 +49,15 @@ from rekindle.policy.adoption import Closing
 from rekindle.policy.claims import Work
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.mornings import Due
-from rekindle.policy.settings import BRIEF_PIECES, BRIEF_TURN_CHARACTERS, STOP_SECONDS, Runtime
+from rekindle.policy.settings import (
+    BRIEF_PIECES,
+    BRIEF_RETRY_MOST_SECONDS,
+    BRIEF_RETRY_SECONDS,
+    BRIEF_TURN_CHARACTERS,
+    BRIEF_UNUSABLE,
+    STOP_SECONDS,
+    Runtime,
+)
 from rekindle.policy.settle import Settled, Shown, settle
 from rekindle.policy.summarize import Heard, Request
 from rekindle.stores.files import FileStore
@@ -63,6 +81,10 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     clock: Callable[[], datetime]
     zone: tzinfo
     runtime: Runtime
+    task: str = ""
+    """What a supervisor asks every session for."""
+    asks: bool = True
+    """It does so; else a person sits before it."""
     nonce: Callable[[], str] = lambda: secrets.token_hex(16)
 
 
@@ -81,8 +103,25 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     opened: tuple[str, ...] = ()
     resolved: tuple[str, ...] = ()
     claimed: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """What another tool has resolved, and nobody knows."""
     usd: float = 0.0
     tokens: int = 0
+
+
+class Tries(msgspec.Struct, frozen=True):
+    """How often a brief was begun of which nothing has come."""
+
+    seq: int = 0
+    """Of the brief before it."""
+    tries: int = 0
+    at: datetime | None = None
+
+    def is_resting(self, now: datetime) -> bool:
+        if self.at is None:
+            return False
+        pause = min(BRIEF_RETRY_SECONDS * 2.0 ** min(self.tries, 20), BRIEF_RETRY_MOST_SECONDS)
+        return abs((now - self.at).total_seconds()) < pause
 
 
 class _Looked(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +138,8 @@ class _Looked(msgspec.Struct, frozen=True, kw_only=True):
     day: Day = Day()
     asked: bool = False
     words: str = ""
+    is_unusable: bool = False
+    """There was an answer, and it could not be used."""
     left_out: int = 0
     usd: float = 0.0
     tokens: int = 0
@@ -116,9 +157,11 @@ class WriteBrief:
 
     def due(self) -> Due | None:
         """The brief that is to be written now, by the clock or because a session ended."""
-        known = self._store.read(self._agent).projection
+        known, now = self._store.read(self._agent).projection, self._around.clock()
+        if self._tries(known.briefed.seq).is_resting(now):
+            return None
         return mornings.due(
-            self._around.clock(),
+            now,
             self._around.zone,
             self._around.runtime.brief,
             known.briefed,
@@ -139,9 +182,49 @@ class WriteBrief:
             looked = self._look(due)
             if due is None:
                 self._require_something(looked)
-            with self._store.writer(self._agent, wait=STOP_SECONDS) as writer:
-                writer.fold()
-                return self._commit(writer, looked)
+            if looked.turns or due:
+                self._begin()
+            if self._around.ask and looked.turns:
+                looked = self._asked(self._around.ask, looked)
+            try:
+                with self._store.writer(self._agent, wait=STOP_SECONDS) as writer:
+                    writer.fold()
+                    return self._commit(writer, looked)
+            except RekindleError:
+                self._keep_spent(looked)
+                raise
+
+    def _begin(self) -> None:
+        """See that there will be somewhere to write to, and remember that it was tried.
+
+        Raises:
+            RekindleError: There will not: nobody is asked.
+        """
+        with self._store.writer(self._agent, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            seq = writer.projection.briefed.seq
+        before = self._tries(seq)
+        now = Tries(seq, before.tries + 1, self._around.clock())
+        path = self._store.folder(self._agent).brief_tried
+        disk.replace(path, msgspec.json.encode(now))
+
+    def _tries(self, seq: int) -> "Tries":
+        data = disk.read(self._store.folder(self._agent).brief_tried)
+        with suppress(msgspec.MsgspecError):
+            found = msgspec.json.decode(data or b"", type=Tries)
+            return found if found.seq == seq else Tries(seq)
+        return Tries(seq)
+
+    def _keep_spent(self, looked: _Looked) -> None:
+        """What was paid is told, although nothing came of it."""
+        if not looked.usd and not looked.tokens:
+            return
+        with (
+            suppress(RekindleError),
+            self._store.writer(self._agent, wait=STOP_SECONDS) as writer,
+        ):
+            if writer.projection.briefed.ts != looked.now:
+                writer.append(_spent(looked))
 
     def _require_something(self, looked: _Looked) -> None:
         """An agent of which nothing is known has no brief: every session would be told of it."""
@@ -171,10 +254,12 @@ class WriteBrief:
         now = self._around.clock()
         seen = self._store.read(self._agent).projection
         archive = TranscriptArchive(self._store.folder(self._agent).transcripts)
-        news, gist = News(archive, seen.briefed, now, self._room()), Gist()
+        task = self._store.redaction.text(self._around.task)
+        ours = Ours(_supervised(seen) if self._around.asks else frozenset(), task)
+        news, gist = News(archive, seen.briefed, now, self._room(), ours), Gist()
         turns = tuple(gist.of(news.turns))
         began = next((at for turn in turns if (at := moment(turn.at))), None)
-        found = _Looked(
+        return _Looked(
             seen=seen,
             now=now,
             due=due,
@@ -184,29 +269,39 @@ class WriteBrief:
             work=self._around.work(began) if turns else Work(),
             left_out=news.left_out,
         )
-        return self._asked(self._around.ask, found) if self._around.ask and turns else found
 
     def _asked(self, ask: Callable[[Request], Answer], looked: _Looked) -> _Looked:
-        """Ask about each piece; where one has no answer, those after it would have none either."""
+        """Ask about each piece, the newest first; where one has no answer, no other would have one.
+
+        What would be more than a brief may cost is left out, and that is said.
+        """
         try:
             asked = self._requests(looked)
         except OverBudgetError as error:
             return msgspec.structs.replace(looked, asked=True, words=str(error))
         found: list[Day] = []
-        usd, tokens, words = 0.0, 0, ""
-        for request in asked.requests:
-            reply = answered(ask, request, partial(days.parse, turns=request.numbers))
+        usd, tokens, words, left_out, is_unusable = 0.0, 0, "", asked.left_out, False
+        cap, whole = self._around.runtime.relay.summarizer_max_usd, self._around.runtime.brief
+        for request in reversed(asked.requests):
+            if usd >= whole.max_usd:
+                left_out += len(request.turns)
+                continue
+            # An answer may cost what any may, and no more than the brief has left.
+            before = max(0.0, cap - (whole.max_usd - usd))
+            held = msgspec.structs.replace(request, spent=before)
+            reply = answered(ask, held, partial(days.parse, turns=request.numbers))
             usd, tokens, words = usd + reply.usd, tokens + reply.tokens, reply.words
             if reply.found is None:
+                is_unusable = reply.is_unusable
                 break
             found.append(reply.found)
         return msgspec.structs.replace(
             looked,
-            day=asking.merged(found),
-            turns=tuple(turn for request in asked.requests for turn in request.turns),
+            day=asking.merged(found[::-1]),
             asked=True,
             words=self._store.redaction.text(words),
-            left_out=looked.left_out + asked.left_out,
+            is_unusable=is_unusable,
+            left_out=looked.left_out + left_out,
             usd=usd,
             tokens=tokens,
         )
@@ -228,11 +323,13 @@ class WriteBrief:
 
     def _commit(self, writer: Writer, looked: _Looked) -> Written:
         """What follows from it, held against what is known by now, and the brief: in one write."""
-        closed = tuple(_closed(writer.projection, writer.put_resolutions_away(), looked.now))
+        closings, is_news = writer.put_resolutions_away()
+        closed = tuple(_closed(writer.projection, closings, looked.now))
+        nobodys = {one.id for one in closings if one.id not in writer.projection.loops}
         known = fold(writer.projection, closed)
         heard = Heard(looked.turns)
         settled = settle(known.loops, looked.day, _shown(looked, heard), looked.now)
-        made = self._made(known, settled, looked)
+        made = self._made(known, settled, looked, heard)
         after = fold(known, [*settled.events, made])
         old = self._store.document(self._agent, "brief")
         document = self._document(known, after, looked, heard, _parsed(old))
@@ -245,28 +342,33 @@ class WriteBrief:
         if is_new:
             by = "summarizer" if looked.how == "headless" else "machine"
             writer.commit_brief(document, by=by, also=also)
-        elif looked.news.told or closed or closes:
+        elif looked.news.told or closed or closes or is_news:
             writer.append(*also)
         writer.project()
         return Written(
             text=text,
             is_new=is_new,
             how=looked.how,
-            words=looked.words,
+            words="; ".join(_failures(known, looked)),
             turns=len(looked.turns),
             left_out=looked.left_out,
             read_bytes=looked.news.read_bytes,
             opened=_ids(settled.events, events.LoopAdded),
             resolved=_ids((*closed, *settled.events), events.LoopResolved),
             claimed=tuple(made.claimed),
+            unknown=tuple(sorted(nobodys)) if is_news else (),
             usd=looked.usd,
             tokens=looked.tokens,
         )
 
-    def _made(self, known: Projection, settled: Settled, looked: _Looked) -> events.BriefMade:
+    def _made(
+        self, known: Projection, settled: Settled, looked: _Looked, heard: Heard
+    ) -> events.BriefMade:
         due, now, limits = looked.due, looked.now, self._around.runtime.brief
-        # Where no model could be had, it is told once more the next time; but not for ever.
-        fails = bool(looked.words) and known.briefed.failed == 0
+        # Where no model could be had, it is told once more the next time; where it was, and its
+        # answer could not be used, not for ever.
+        unusable = known.briefed.unusable + 1 if looked.is_unusable else 0
+        fails = bool(looked.words) and not _is_given_up(known, looked)
         still = {one.id for one in fold(known, settled.events).loops.values() if one.is_open}
         claimed = {**known.briefed.claimed, **settled.claimed}
         last = max((at for turn in looked.turns if (at := moment(turn.at))), default=None)
@@ -277,9 +379,10 @@ class WriteBrief:
             told={} if fails else looked.news.told,
             turns=len(looked.turns),
             left_out=looked.left_out,
-            failed=int(fails),
+            failed=known.briefed.failed + 1 if fails else 0,
+            unusable=unusable if fails else 0,
             claimed={key: reason for key, reason in claimed.items() if key in still},
-            numbers=policy.numbers(known.numbers, looked.day.numbers),
+            numbers=policy.numbers(known.numbers, looked.day.numbers, looked.turns, heard),
             last_active=min(last, now) if last else None,
             resolved=known.seq,
         )
@@ -294,7 +397,12 @@ class WriteBrief:
     ) -> Brief:
         limits, now = self._around.runtime, looked.now
         page = before if known.briefed.morning == after.briefed.morning else None
+        is_told = known.briefed.until_morning == after.briefed.morning
+        if known.briefed.failed and not is_told:
+            page = None  # what was put together without a model is told by one now, or anew
         changed, following = self._told(looked, heard)
+        if looked.words and page and not looked.day.changed:
+            changed = []  # the page stays as it was, for whoever tells the rest of it
         risk = tuple(heard.shown(one.text) for one in looked.day.risk)
         if not looked.turns and page:
             risk = carried(page.content(Label.RISK) or "")
@@ -302,7 +410,7 @@ class WriteBrief:
             changed=policy.page(page, changed),
             more=policy.more(page),
             next=following or (before and before.content(Label.NEXT)) or "not known",
-            risk=(*_notes(looked), *risk),
+            risk=(*_notes(known, looked), *risk),
             open=loops.open_now(after.loops, now, limits.loops),
             claimed=after.briefed.claimed,
             numbers={key: said.value for key, said in after.numbers.items()},
@@ -334,6 +442,12 @@ class WriteBrief:
         return (found or "").strip().split("\n", 1)[0]
 
 
+def _supervised(known: Projection) -> frozenset[str]:
+    """The sessions that a supervisor has started, as far as they are remembered."""
+    launched = {one.session for one in known.attempts.values()}
+    return frozenset(launched | {name for name, life in known.lives.items() if life.launch})
+
+
 def _parsed(data: bytes | None) -> Brief | None:
     try:
         return briefs.parse(data) if data else None
@@ -358,8 +472,23 @@ def _spent(looked: _Looked) -> events.SummaryMade:
     )
 
 
-def _notes(looked: _Looked) -> list[str]:
-    notes = [f"no model has looked at all of this: {looked.words}"] if looked.words else []
+def _is_given_up(known: Projection, looked: _Looked) -> bool:
+    return looked.is_unusable and known.briefed.unusable + 1 >= BRIEF_UNUSABLE
+
+
+def _failures(known: Projection, looked: _Looked) -> list[str]:
+    """Why no model has made it, and what that means for the next one."""
+    if not looked.words:
+        return []
+    given_up = f"for the {BRIEF_UNUSABLE}. time: these turns are not read again"
+    return [looked.words, given_up] if _is_given_up(known, looked) else [looked.words]
+
+
+def _notes(known: Projection, looked: _Looked) -> list[str]:
+    words = "; ".join(_failures(known, looked))
+    notes = [f"no model has looked at all of this: {words}"] if words else []
+    if looked.news.unread:
+        notes.append(f"{looked.news.unread:,} sessions, long before the first brief, are not told")
     if looked.left_out:
         notes.append(f"{looked.left_out:,} turns, the oldest, were too many to look at")
     return notes
@@ -376,5 +505,10 @@ def _closed(
     for one in closings:
         loop = known.loops.get(one.id)
         when = min(one.when or now, now)
-        if loop is not None and loop.is_open and when > loop.opened_at:
-            yield events.LoopResolved(ts=when, id=one.id, reason=one.reason)
+        if loop is None or not loop.is_open:
+            continue
+        began = loop.opened_at
+        # Tools write whole seconds: what was opened in that very one was opened before.
+        if when > began or when == began.replace(microsecond=0):
+            later = max(when, began + timedelta(microseconds=1))
+            yield events.LoopResolved(ts=later, id=one.id, reason=one.reason)

@@ -353,9 +353,13 @@ def brake(*, interactive: bool) -> Brake | None:
 
 
 def measure(program: Sequence[str]) -> Command | None:
-    """It tells what a session would have, once it is asked by its protocol and by no prompt."""
+    """It tells what a session would have, once it is asked by its protocol and by no prompt.
+
+    The settings that name its model count; no hook of theirs is run for it, and no server started.
+    """
     argv = [*(program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
-    argv += ["--input-format=stream-json", "--no-session-persistence"]
+    argv += ["--input-format=stream-json", "--no-session-persistence", "--strict-mcp-config"]
+    argv.append('--settings={"disableAllHooks":true}')
     asked = msgspec.json.encode(_USAGE).decode() + "\n"
     return Command(tuple(argv), dict(questions.ENVIRONMENT), asked=asked)
 

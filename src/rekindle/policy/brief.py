@@ -18,8 +18,10 @@ from rekindle.documents.summary import Item, carried
 from rekindle.documents.transcript import Turn
 from rekindle.policy import loops, tokens
 from rekindle.policy.claims import UNVERIFIED, Work, is_borne_out
-from rekindle.policy.settings import BRIEF_FEW_LINES, BRIEF_NUMBERS
+from rekindle.policy.evidence import sentences
+from rekindle.policy.settings import BRIEF_FEW_LINES, BRIEF_NUMBER_CHARACTERS, BRIEF_NUMBERS
 from rekindle.policy.settle import is_same, plain_of
+from rekindle.policy.stall.likeness import significant
 from rekindle.policy.summarize import Heard
 
 NOTHING = "nothing that is known of"
@@ -47,17 +49,46 @@ def claims(items: Iterable[Item], turns: Sequence[Turn], work: Work, heard: Hear
     found: list[str] = []
     for item in items:
         line = heard.shown(item.text)
-        is_quoted = line != item.text and line.endswith("”")
-        is_known = is_quoted or is_borne_out(item.text, turns, work)
-        found.append(line if is_known else f"{line} {UNVERIFIED}")
+        found.append(line if is_borne_out(item.text, turns, work) else f"{line} {UNVERIFIED}")
     return found
 
 
-def numbers(known: Collection[str], said: Mapping[str, str]) -> dict[str, str]:
-    """What is said of numbers: of those that are known, and of new ones as long as they are few."""
+def numbers(
+    known: Collection[str], said: Mapping[str, str], turns: Iterable[Turn], heard: Heard
+) -> dict[str, str]:
+    """What is said of numbers: of those that are known, and of new ones as long as they are few.
+
+    One counts where the person or the agent has said it, in words that no tool has said.
+    """
+    theirs = [
+        (significant(sentence.casefold()), frozenset(_DIGITS.findall(sentence)))
+        for turn in turns
+        if not turn.thread and turn.who in {"person", "agent"}
+        for sentence in sentences(turn.text)
+        if _DIGITS.search(sentence) and not heard.is_hearsay(sentence)
+    ]
+    shown = {name: value for name, value in said.items() if _is_said(name, value, theirs)}
     room = max(0, BRIEF_NUMBERS - len(known))
-    new = [name for name in said if name not in known][:room]
-    return {name: value for name, value in said.items() if name in known or name in new}
+    new = [name for name in shown if name not in known][:room]
+    return {name: value for name, value in shown.items() if name in known or name in new}
+
+
+_DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
+
+
+def _is_said(
+    name: str, value: str, theirs: Iterable[tuple[frozenset[str], frozenset[str]]]
+) -> bool:
+    """Whether a sentence has both: a word of its name, and all the digits of its value."""
+    digits, words = frozenset(_DIGITS.findall(value)), significant(name.casefold())
+    if not digits or max(len(name), len(value)) > BRIEF_NUMBER_CHARACTERS:
+        return False
+    if len(value.split()) - len(digits) > _UNIT_WORDS:
+        return False
+    return any(digits <= found and (not words or words & about) for about, found in theirs)
+
+
+_UNIT_WORDS = 2
 
 
 def page(before: Brief | None, changed: Iterable[str]) -> tuple[str, ...]:

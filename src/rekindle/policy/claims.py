@@ -23,11 +23,12 @@ _PASS = re.compile(
 _FAIL = re.compile(
     r"(?<![a-z])(?:fail(?:s|ed|ing|ures?)?|red|broken|break(?:s)?)(?![a-z])|失败", re.IGNORECASE
 )
+_RESULT = re.compile(f"{_PASS.pattern}|{_FAIL.pattern}", re.IGNORECASE)
 _FAILED = re.compile(
     r"(?<![\w.])[1-9]\d* (?:failed|failures?|errors?)(?![a-z])|^FAIL(?:ED)?\b", re.MULTILINE
 )
 _FILE = re.compile(r"`([^`\s]{1,200})`|(?<![\w/.-])((?:[\w.-]+/)*[\w-]+(?:\.[A-Za-z0-9]{1,6})+)\b")
-_PATHLIKE = re.compile(r"[\w.-]+/|\.[A-Za-z0-9]{1,6}$")
+_PATHLIKE = re.compile(r"[\w.-]+/|[A-Za-z_-]\w*\.(?=\w*[A-Za-z])\w{1,6}$")
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -41,11 +42,15 @@ class Work(msgspec.Struct, frozen=True):
 
 def is_borne_out(claim: str, turns: Sequence[Turn], work: Work) -> bool:
     """Whether git, or the last run of the tests, shows what is said to have changed."""
-    if _ABOUT_TESTS.search(claim) and (_PASS.search(claim) or _FAIL.search(claim)):
-        return _tests_agree(claim, turns)
     files = _files(claim)
-    if files:
-        return all(any(_is(named, changed) for changed in work.changed) for named in files)
+    is_changed = bool(files) and all(
+        any(_is(named, changed) for changed in work.changed) for named in files
+    )
+    if _ABOUT_TESTS.search(claim) and _RESULT.search(claim):
+        # What names a file as well may be about that alone, unless it says that all is well.
+        return _tests_agree(claim, turns) or (is_changed and not _PASS.search(claim))
+    if is_changed:
+        return True
     words = significant(claim.casefold())
     return any(_covers(words, significant(subject.casefold())) for subject in work.commits)
 

@@ -5,7 +5,8 @@ a tool, a file or a page has said is data, and so is a sentence that repeats it.
 """
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal
 
@@ -31,20 +32,44 @@ _DONE = re.compile(
 _NOT_DONE = re.compile(
     r"(?<![a-z])(?:not|never|still|cannot|after|when|once|until|unless|if|before|will|would|should"
     r"|must|needs?|going to|to be|todo|almost|nearly|half|part(?:ly|ial|ially)|fail(?:s|ed|ing)?"
-    r"|next|remaining|remains|open|pending|blocked|undone|unresolved|reopen(?:s|ed)?|again)"
-    r"(?![a-z])|n't(?![a-z])|\?|未|没有|尚|待|之后|仍|如果|需要",
+    r"|next|remaining|remains|open|pending|blocked|undone|unresolved|reopen(?:s|ed)?|again"
+    r"|no|none|nobody|nothing|nowhere|no one|nor|neither|without|only|except|apart from|far from"
+    r"|hardly|barely|scarcely|rather|instead|yet|wrong(?:ly)?|supposed|supposedly|allegedly"
+    r"|revert(?:s|ed|ing)?|rolled back|roll(?:s|ing)? back|undid|back(?:ed)? ?out"
+    r"|broke|(?:is|are) broken"
+    r"|\d+ (?:out )?of|of \d+|(?<!\d)[1-9]?\d ?%|some of|most of|parts? of|first (?:part|half|step)"
+    r"|wants?|wanted|hope[sd]?|please|make sure|ensure|let's|let us|try|trying|planned|plans? to"
+    r"|could|can be|may be|might|shall|to have|have (?:it|this|that)|get|getting|remember|remind"
+    r"|expects?|expected to|claims?|claimed|said|says|pretend\w*|think|thought|believe|assume"
+    r"|due(?! to)|tomorrow|tonight|by (?:mon|tue|wed|thu|fri|sat|sun)[a-z]*|by (?:the )?end"
+    r"|soon|later|wait(?:s|ing)?|unclear|unsure|seems?|maybe|perhaps|probably|likely"
+    r"|considered|as soon as)"
+    r"(?![a-z])|n't(?![a-z])|\?|未|没|尚|待|之后|仍|如果|需要|还|不|别|请|一半|部分|回滚|撤销|吗",
     re.IGNORECASE,
 )
+"""In doubt it is not done: a loop that stays open is shown again, one that is lost is not."""
 _MENDED = re.compile(
     r"works again|(?:no longer|never again|does(?:n't| not)) (?:fail|happen|occur|break|crash)s?"
     r"(?: any ?more)?|(?:is|are) (?:now )?(?:working|connected|live)(?! on)",
     re.IGNORECASE,
 )
 """What says that something is done, in words that would say the contrary by themselves."""
+_WITHOUT_FAULT = re.compile(
+    r"(?<![a-z])(?:no|without|zero|0)(?: (?:a|any|more|further|other|new|single))*"
+    r" (?:errors?|failures?|problems?|issues?|regressions?|warnings?|complaints?)(?![a-z])",
+    re.IGNORECASE,
+)
 _NOT_WANTED = re.compile(
-    r"(?<![a-z])(?:(?:no longer|not|n't) (?:need(?:ed)?|want(?:ed)?|relevant)"
+    r"(?:n't|(?<![a-z])(?:no longer|not)) (?:needed|wanted|relevant)(?: any ?more)?(?![a-z])"
+    r"|(?<![a-z])(?:no longer (?:need|want)"
     r"|drop (?:it|this|that)|forget (?:it|about)|cancel(?:led)?|obsolete|won't do|never mind)"
     r"(?![a-z])|不需要|取消|不用了",
+    re.IGNORECASE,
+)
+_STILL_WANTED = re.compile(
+    r"(?:n't|(?<![a-z])(?:not|never|cannot|nobody|without|why|who|if|unless|until|before|should"
+    r"|instead of|rather than)) (?:[a-z']+ ){0,2}(?:drop|forget|cancel|obsolete)|\?"
+    r"|(?:不要|别|没有?|不能)[^。]{0,4}取消",
     re.IGNORECASE,
 )
 
@@ -55,6 +80,17 @@ _FILLER = re.compile(
     "|fail|fails|faile|faili|broke|break|since|until|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 )
 """Stems that stand in any loop."""
+
+
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\u00b4\u0060", "'"))
+"""Any of them may stand for the one of a negation."""
+_WISH = re.compile(
+    r"\W*(?:(?:and|now|then|ok|okay|so|just|also|first)\W+)*(?:have|mark|call|close|see|keep|go|do"
+    r"|finish|fix|resolve|solve|settle|answer|confirm|merge|ship|release|deploy|complete"
+    r"|i'd|i need)(?![a-z])",
+    re.IGNORECASE,
+)
+"""How a person begins what they want to have."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -72,7 +108,7 @@ def spoken(turn: Turn, of: Named, rivals: Iterable[Named], heard: Heard) -> Spok
     if turn.thread or turn.who not in {"person", "agent"}:
         return ""
     told: Spoken = ""
-    for sentence in filter(None, map(str.strip, _SENTENCE.split(turn.text))):
+    for sentence in sentences(turn.text):
         named = share(sentence, of)
         if named < LOOP_NAMED or heard.is_hearsay(sentence):
             continue
@@ -83,6 +119,10 @@ def spoken(turn: Turn, of: Named, rivals: Iterable[Named], heard: Heard) -> Spok
             return "open"
         told = "done"
     return told
+
+
+def sentences(text: str) -> Iterator[str]:
+    return filter(None, map(str.strip, _SENTENCE.split(text)))
 
 
 def share(sentence: str, of: Named) -> float:
@@ -115,7 +155,9 @@ def core(text: str) -> frozenset[str]:
 
 
 def _says_done(sentence: str, *, by_person: bool) -> bool:
-    if by_person and _NOT_WANTED.search(sentence):
+    plain = unicodedata.normalize("NFKC", sentence).translate(_APOSTROPHES)
+    if by_person and _NOT_WANTED.search(plain) and not _STILL_WANTED.search(plain):
         return True
-    rest = _MENDED.sub("works now", sentence)
-    return bool(_DONE.search(rest)) and not _NOT_DONE.search(rest)
+    rest = _WITHOUT_FAULT.sub("", _MENDED.sub("works now", plain))
+    is_wish = by_person and bool(_WISH.match(rest))
+    return bool(_DONE.search(rest)) and not _NOT_DONE.search(rest) and not is_wish

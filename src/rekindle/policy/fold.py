@@ -60,6 +60,8 @@ class Standing(msgspec.Struct, frozen=True):
     over_cap: bool = False
     is_said: bool = False
     """A person has set it, by a command."""
+    session: str = ""
+    """Of a checkpoint: the only session that it is for; empty: whoever comes next."""
 
 
 class Heard(msgspec.Struct, frozen=True, order=True):
@@ -272,9 +274,16 @@ class _Working:
                 self._adopted(event)
             case events.RelayCommitted():
                 self._stands(event, trimmed=event.trimmed, over_cap=event.over_cap)
-            case events.CheckpointCommitted() | events.BriefCommitted():
+            case events.CheckpointCommitted():
+                self._stands(event, session=event.session)
+            case events.BriefCommitted():
                 self._stands(event)
-            case events.HandoffTriggered() | events.HandoffAsked() | events.WindowLearnt():
+            case (
+                events.HandoffTriggered()
+                | events.HandoffResumed()
+                | events.HandoffAsked()
+                | events.WindowLearnt()
+            ):
                 self._handoff(event)
             case events.BriefMade():
                 self.briefed = mornings.made(self.briefed, event)
@@ -317,11 +326,17 @@ class _Working:
                 self.run = runs.happened(self.run, event)
 
     def _handoff(
-        self, event: events.HandoffTriggered | events.HandoffAsked | events.WindowLearnt
+        self,
+        event: events.HandoffTriggered
+        | events.HandoffResumed
+        | events.HandoffAsked
+        | events.WindowLearnt,
     ) -> None:
         match event:
             case events.HandoffTriggered():
                 sessions.handed(self.attempts, event)
+            case events.HandoffResumed():
+                sessions.resumed(self.attempts, event)
             case events.HandoffAsked():
                 self.handoff_asked = max(self.handoff_asked, event.seq or sessions.NOT_YET)
             case events.WindowLearnt():
@@ -379,7 +394,12 @@ class _Working:
         _latest(self.extra, event.extra, event.ts)
 
     def _stands(
-        self, event: events.Committed, *, trimmed: str = "", over_cap: bool = False
+        self,
+        event: events.Committed,
+        *,
+        trimmed: str = "",
+        over_cap: bool = False,
+        session: str = "",
     ) -> None:
         known = self.documents.get(event.document)
         if known is None or event.seq > known.seq:
@@ -395,6 +415,7 @@ class _Working:
                 trimmed,
                 over_cap,
                 bool(event.at),
+                session,
             )
 
 

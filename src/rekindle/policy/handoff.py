@@ -2,10 +2,12 @@
 
 A reading whose window nobody knows decides nothing. A session is handed off once: what was read of
 its window says nothing of the next one's. One that was above the threshold from its first turn on,
-or that a handoff has hardly lightened twice in a row, would be handed off for ever: that halts.
+or that a handoff has hardly lightened twice in a row, would be handed off for ever: that halts. So
+does a cycle whose sessions leave no trace, or are more than anybody would want unseen.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -13,7 +15,13 @@ from rekindle.documents.launch import Brake, Usage
 from rekindle.documents.manifest import TRIGGER, Handover
 from rekindle.policy.restart import HANDED_OFF, Safe
 from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import HANDOFF_VAIN_SHARE, HANDOFFS_MANY, HANDOFFS_VAIN, Relay
+from rekindle.policy.settings import (
+    HANDOFF_VAIN_SHARE,
+    HANDOFFS_MANY,
+    HANDOFFS_MOST,
+    HANDOFFS_VAIN,
+    Relay,
+)
 
 WHY = "handoff"
 """Why a halted handoff is in safe mode."""
@@ -104,32 +112,60 @@ def is_due(reading: Usage | None, at: int | None) -> bool:
     return found is not None and at is not None and found >= at
 
 
-def verdict(tried: Sequence[Attempt], at: int | None) -> Safe | None:
+def verdict(tried: Sequence[Attempt], at: int | None, *, stays: bool = False) -> Safe | None:
     """Whether another handoff would lead nowhere; None: it goes on.
 
     `tried` is what was tried in the cycle since the operator's last word; the last of them was
-    handed off.
+    handed off. Who sits before it sees whether it gets anywhere.
     """
     last = tried[-1]
     if last.handed_by != "threshold":
         return None
-    first = last.first_percent
-    if first is None or at is None:
-        return None
+    words = _crowded(tried, at) if at is not None else ""
+    if not words and not stays:
+        words = _going_in_circles(tried)
+    return Safe(WHY, f"{words} {_OFF}") if words else None
+
+
+def _crowded(tried: Sequence[Attempt], at: int) -> str:
+    """What leaves no room for work; empty: there is some, or nobody knows."""
+    first = tried[-1].first_percent
+    if first is None:
+        return ""
     if first >= at:
-        return Safe(
-            WHY,
+        return (
             f"its window was {first:.0f} % full at its first turn, and is handed off at {at} %:"
-            f" shorten rules and relay, or raise `token_threshold_percent` {_OFF}",
+            " shorten rules and relay, or raise `token_threshold_percent`"
         )
     if _vain(tried, at) >= HANDOFFS_VAIN:
-        return Safe(
-            WHY,
+        return (
             f"{HANDOFFS_VAIN} handoffs in a row have hardly made room: the window was {first:.0f} %"
             f" full at its first turn, and is handed off at {at} %: split this work into smaller"
-            f" steps {_OFF}",
+            " steps"
         )
-    return None
+    return ""
+
+
+def _going_in_circles(tried: Sequence[Attempt]) -> str:
+    """What says that window after window is filled for nothing; empty: nothing does."""
+    handed = [one for one in tried if one.handed_by == "threshold"]
+    idle = 0
+    for before, after in pairwise(reversed(handed)):
+        if not after.work or after.work != before.work:
+            break
+        idle += 1
+    if idle >= HANDOFFS_VAIN:
+        return (
+            f"{HANDOFFS_VAIN} sessions in a row have filled a window each, and neither a file that"
+            " git sees nor a commit nor an open loop has changed: say in the task what is to be"
+            " written down, or split it; `rekindle restart` goes on as it is"
+        )
+    if len(handed) >= HANDOFFS_MOST:
+        return (
+            f"this cycle was handed off {HANDOFFS_MOST} times: look whether it gets anywhere, and"
+            " split this work into smaller steps; `rekindle restart` goes on as it is"
+        )
+    return ""
 
 
 def _vain(tried: Sequence[Attempt], at: int) -> int:
@@ -143,11 +179,18 @@ def _vain(tried: Sequence[Attempt], at: int) -> int:
     return count
 
 
-def count(tried: Mapping[str, Attempt]) -> int:
-    """How often a cycle was handed off."""
-    return sum(one.exit == HANDED_OFF for one in tried.values())
+def count(tried: Iterable[Attempt]) -> int:
+    """How often the work of a cycle was handed on."""
+    return sum(one.goes_on for one in tried)
 
 
 def is_much(count: int) -> bool:
     """Whether so many handoffs in one cycle say that it is too large."""
     return count > HANDOFFS_MANY
+
+
+def too_many(before: int) -> str:
+    """What a person is told, once, when one more follows on those before; empty: nothing."""
+    if not is_much(before + 1) or is_much(before):
+        return ""
+    return f"{before + 1} handoffs in one cycle: split this work, it has outgrown one window"

@@ -1,5 +1,6 @@
 """How an agent is, as far as a glance should tell, and why."""
 
+from collections.abc import Callable
 from datetime import tzinfo
 
 from rekindle.documents.morning import Mood
@@ -15,15 +16,30 @@ _EXITS = {
 }
 
 
-def mood(known: Projection, zone: tzinfo, *, is_supervised: bool) -> tuple[Mood, str]:
+def mood(
+    known: Projection, zone: tzinfo, is_alive: Callable[[str], bool], *, is_supervised: bool
+) -> tuple[Mood, str]:
     tried = sessions.newest(known.attempts)
     if known.run.is_safe:
         return "person", known.run.safe.words or known.run.safe.why
     if tried is None:
-        return ("stopped", "only sessions of your own") if known.lives else ("new", "")
+        return _own(known, is_alive)
     if is_supervised:
         return _kept(known, tried, zone)
     return _left(known, tried)
+
+
+def _own(known: Projection, is_alive: Callable[[str], bool]) -> tuple[Mood, str]:
+    """Of one that nobody supervises: its last session, which a person has begun."""
+    lives = [life for life in known.lives.values() if life.started]
+    if not lives:
+        return "new", ""
+    last = max(lives, key=lambda life: (life.started_seq, life.ended_seq))
+    if not last.is_open:
+        return "stopped", "your last session has ended"
+    if any(life.is_open and life.process and is_alive(life.process) for life in lives):
+        return "running", "a session of yours"
+    return "stopped", "your last session was killed: it never said that it ended"
 
 
 def _kept(known: Projection, tried: Attempt, zone: tzinfo) -> tuple[Mood, str]:

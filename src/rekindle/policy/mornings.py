@@ -17,6 +17,7 @@ from rekindle.policy.settings import BRIEF_TOLD_DAYS, BRIEF_TOLD_KEPT, Brief
 
 NEVER = "never"
 _DAY = timedelta(days=1)
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -44,6 +45,13 @@ class Briefed(msgspec.Struct, frozen=True):
     closed: Closed = Closed()
     failed: int = 0
     """How often in a row no model could be had for it."""
+    unusable: int = 0
+    """How often in a row there was an answer that could not be used."""
+    until: datetime | None = None
+    """Up to when the last one tells for which a model could be had, or nobody was asked."""
+    until_seq: int = 0
+    until_morning: str = ""
+    """And the morning that it was for."""
     resolved: int = 0
     """How far resolved.jsonl was put away."""
     claimed: dict[str, str] = {}
@@ -63,7 +71,11 @@ def made(before: Briefed, event: BriefMade) -> Briefed:
         closed=max(before.closed, Closed(at, event.morning) if event.closes else Closed()),
         resolved=max(before.resolved, event.resolved),
     )
-    if (at, event.ts) <= (before.seq, before.ts or datetime.min.replace(tzinfo=UTC)):
+    if not event.failed and (at, event.ts) > (before.until_seq, before.until or _NEVER):
+        merged = msgspec.structs.replace(
+            merged, until=event.ts, until_seq=at, until_morning=event.morning
+        )
+    if (at, event.ts) <= (before.seq, before.ts or _NEVER):
         return merged
     return msgspec.structs.replace(
         merged,
@@ -71,6 +83,7 @@ def made(before: Briefed, event: BriefMade) -> Briefed:
         ts=event.ts,
         morning=event.morning,
         failed=event.failed,
+        unusable=event.unusable,
         claimed=event.claimed,
     )
 
@@ -114,8 +127,8 @@ def due(
 ) -> Due | None:
     """The brief that is to be written now, if any is.
 
-    None without work: a session that was there before the moment, and a sign of life since the last
-    brief.
+    None without work, between the last brief and the moment: what is begun after it is for the next
+    morning.
     """
     # One from the future was written before the clock was set back: it says nothing of now.
     told = briefed.ts if briefed.ts is not None and briefed.ts <= now else None
@@ -127,13 +140,32 @@ def due(
     latest = None if limits.at == NEVER else _latest(now, limits.at, zone)
     if latest is not None:
         is_closed = latest.isoformat() <= briefed.closed.morning <= coming
-        began = _began(lives, attempts)
-        if not is_closed and any(one <= moment(latest, limits.at, zone) for one in began):
+        then = moment(latest, limits.at, zone)
+        if not is_closed and _has_worked(told, then, lives, attempts, last_active):
             return Due(latest.isoformat(), closes=True)
     ended = _ended(lives, attempts)
     if limits.on_session_end and any(told is None or one > told for one in ended):
         return Due(coming, closes=False)
     return None
+
+
+def _has_worked(
+    told: datetime | None,
+    then: datetime,
+    lives: Lives,
+    attempts: Attempts,
+    last_active: datetime | None,
+) -> bool:
+    """Whether a session or a launch was there at some time after one moment and up to another."""
+    began = list(_began(lives, attempts))
+    # The last sign of life is that of whoever began last.
+    active = last_active if all(one <= then for one in began) else None
+    spans = [(life.started, active if life.is_open else life.ended) for life in lives.values()]
+    spans += [(one.began, one.ended or active) for one in attempts.values()]
+    return any(
+        start is not None and start <= then and (told is None or max(start, end or start) > told)
+        for start, end in spans
+    )
 
 
 def moment(day: date, at: str, zone: tzinfo) -> datetime:

@@ -137,7 +137,7 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
     if verdict is not None:
         return verdict
     if tried and REACTIONS.get(tried[-1].exit) in CHECKPOINTED and checkpoint < tried[-1].ended_seq:
-        return (handoff.verdict(recent, threshold) if recent else None) or HandOn()
+        return (handoff.verdict(recent, threshold, stays=stays) if recent else None) or HandOn()
     return cycle.next_step(tried)
 
 

@@ -77,6 +77,10 @@ class Attempt(msgspec.Struct, frozen=True):
     """Of one that was handed off: how full its window was then."""
     first_percent: float | None = None
     """The same at the first turn of its session."""
+    work: str = ""
+    """The same as that of another: nothing that we can see was done between the two."""
+    goes_on: bool = False
+    """It began with the checkpoint of the one before it."""
 
 
 _TOLD = ("process", "launch", "transcript", "context_tokens", "cache_expired")
@@ -155,7 +159,13 @@ def handed(attempts: dict[str, Attempt], event: events.HandoffTriggered) -> None
         handed_by=event.by,
         percent=of_window(event.tokens),
         first_percent=of_window(event.first),
+        work=event.work,
     )
+
+
+def resumed(attempts: dict[str, Attempt], event: events.HandoffResumed) -> None:
+    known = attempts.get(event.launch) or Attempt(event.cycle, "", resumes=False)
+    attempts[event.launch] = msgspec.structs.replace(known, goes_on=True)
 
 
 def _end(event: events.LaunchEnded) -> tuple[object, ...]:

@@ -104,6 +104,12 @@ class Brief(msgspec.Struct, frozen=True):
     zone: Annotated[str, _doc("The time zone of `at`; empty: the machine's.")] = ""
     on_session_end: Annotated[bool, _doc("Write a brief after every session too.")] = False
     max_tokens: Annotated[int, _doc("The longest brief.", ge=100)] = 600
+    max_usd: Annotated[
+        float,
+        _doc(
+            "What a brief may cost in all, where its CLI tells; the oldest turns go unread.", gt=0
+        ),
+    ] = 5.0
 
 
 class Archive(msgspec.Struct, frozen=True):
@@ -230,6 +236,14 @@ BRIEF_TURN_TOKENS = 100
 """With less room than this for its turns, a day cannot be asked about."""
 BRIEF_RETRY_SECONDS = 900.0
 """How long after a brief was begun of which nothing came the watchdog has it begun again."""
+BRIEF_RETRY_MOST_SECONDS = 86_400.0
+"""The pause before a brief is begun again doubles each time, up to this."""
+BRIEF_FIRST_DAYS = 7
+"""An agent's first brief tells of so many days: what is older is history by then."""
+BRIEF_OVERLAP_DAYS = 1
+"""What was written to so long before the last brief is looked at again: clocks differ."""
+BRIEF_UNUSABLE = 3
+"""After so many briefs in a row whose answer could not be used, its turns are not read again."""
 BRIEF_TURN_CHARACTERS = 8
 """Of turns with more characters for each token that a day may take, the oldest go unread."""
 BRIEF_TOLD_KEPT = 1_000
@@ -238,6 +252,8 @@ BRIEF_TOLD_DAYS = 14
 """And for so many days; one that goes on after that is told from its beginning."""
 BRIEF_NUMBERS = 100
 """The most numbers that briefs add to the state; what you add yourself is not counted out."""
+BRIEF_NUMBER_CHARACTERS = 40
+"""The longest name, and value, of a number: what is longer is a sentence."""
 BRIEF_FEW_LINES = 3
 """So many changes and open loops stay in a brief that is too long, before anything else goes."""
 LOOP_SAME = 0.75
@@ -256,6 +272,10 @@ HANDOFFS_VAIN = 2
 """So many handoffs in a row that made no room are the last."""
 HANDOFFS_MANY = 3
 """More handoffs than these in one cycle say that its work is too large for one."""
+HANDOFFS_MOST = 20
+"""After so many handoffs of one cycle a person looks at it. No rule can tell work that is large
+from work that goes in circles and leaves traces; so many full windows cost as much as a day's work.
+"""
 MEASURE_SECONDS = 20.0
 """How long a CLI may take to say how large its window is."""
 CYCLES_KEPT = 50
@@ -478,6 +498,7 @@ FIXED: dict[str, tuple[Any, str]] = {
         HANDOFFS_MANY,
         "More handoffs than these in one cycle say that its work is too large for one.",
     ),
+    "handoff.most": (HANDOFFS_MOST, "After so many handoffs of one cycle a person looks at it."),
     "handoff.measure_seconds": (
         MEASURE_SECONDS,
         "How long a CLI may take to say how large its window is.",
@@ -519,6 +540,19 @@ FIXED: dict[str, tuple[Any, str]] = {
         BRIEF_RETRY_SECONDS,
         "How long after a brief was begun of which nothing came it is begun again.",
     ),
+    "brief.retry_most_seconds": (
+        BRIEF_RETRY_MOST_SECONDS,
+        "The pause before a brief is begun again doubles each time, up to this.",
+    ),
+    "brief.first_days": (BRIEF_FIRST_DAYS, "An agent's first brief tells of so many days."),
+    "brief.overlap_days": (
+        BRIEF_OVERLAP_DAYS,
+        "What was written to so long before the last brief is looked at again.",
+    ),
+    "brief.unusable": (
+        BRIEF_UNUSABLE,
+        "After so many briefs in a row whose answer could not be used, its turns are given up.",
+    ),
     "brief.turn_characters": (
         BRIEF_TURN_CHARACTERS,
         "Of turns with more characters for each token that a day may take, the oldest go unread.",
@@ -532,6 +566,10 @@ FIXED: dict[str, tuple[Any, str]] = {
         "And for so many days; one that goes on after that is told from its beginning.",
     ),
     "brief.numbers": (BRIEF_NUMBERS, "The most numbers that briefs add to the state."),
+    "brief.number_characters": (
+        BRIEF_NUMBER_CHARACTERS,
+        "The longest name, and value, of a number in a brief.",
+    ),
     "brief.few_lines": (
         BRIEF_FEW_LINES,
         "So many changes and open loops stay longest in a brief that is too long.",

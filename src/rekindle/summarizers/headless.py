@@ -13,7 +13,7 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Finished, Used
 from rekindle.documents.manifest import Persona
 from rekindle.documents.question import Answer, Question
-from rekindle.errors import RekindleError, SummaryError, storing
+from rekindle.errors import RekindleError, StoppedError, SummaryError, storing
 from rekindle.policy.settings import SUMMARY_SECONDS
 from rekindle.policy.summarize import Request
 from rekindle.ports import Child, Harness, Processes
@@ -43,6 +43,8 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
     """What an answer may cost."""
     seconds: float = SUMMARY_SECONDS
     elapsed: Callable[[], float] = time.monotonic
+    stops: Callable[[], bool] = bool
+    """Whether somebody wants us to stop: no answer is waited for then."""
 
     def ask(self, request: Request) -> Answer:
         """The answer to a request.
@@ -50,6 +52,7 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             SummaryError: There is none: it could not be started, failed, or took too long. It says
                 what that has cost, as far as the program has told.
+            StoppedError: We are to stop, and have not waited for it.
         """
         left = None if self.usd is None else self.usd - request.spent
         if left is not None and left <= 0:
@@ -95,6 +98,9 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
         """Read all that it prints; it is ended, with all that it started, when it takes too long.
 
         Returns what is wrong with it, if anything is.
+
+        Raises:
+            StoppedError: We are to stop.
         """
         began, size = self.elapsed(), 0
         with closing(child.follow(_TICK_SECONDS)) as output:
@@ -102,6 +108,8 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
                 if line is not None:
                     lines.append(line)
                     size += len(line)
+                if self.stops():
+                    raise StoppedError
                 if self.elapsed() - began > self.seconds:
                     return f"took longer than {self.seconds:g} s"
                 if size > _OUTPUT_BYTES:

@@ -6,12 +6,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rekindle.documents.identity import one_line
+from rekindle.documents.jsontext import fingerprint
 from rekindle.errors import AuditError
 from rekindle.policy.settings import WORKTREE_CALL_SECONDS
 from rekindle.system.git import Repository
 
 _OURS = ":(exclude,top).rekindle"
 _FILES_KEPT = 1_000
+_STATUS = (
+    *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"),
+    *("--ignore-submodules=all", "--", _OURS, "."),
+)
 
 
 class WorkTree:
@@ -40,10 +45,22 @@ class WorkTree:
         """The folder that all names begin from; empty: nobody knows."""
         return self._look("rev-parse", "--show-toplevel").rstrip("\n")
 
+    def fingerprint(self) -> str:
+        """The same as long as nothing changes that git sees; empty: nobody knows."""
+        if self._repository is None:
+            return ""
+        try:
+            root = Path(self._repository.look("rev-parse", "--show-toplevel").rstrip("\n"))
+            said = self._repository.look(*_STATUS)
+        except AuditError:
+            return ""
+        names = [one[3:] for one in said.split("\0") if one][:_FILES_KEPT]
+        told = [self.head(), said, *(_stamp(root / name) for name in names)]
+        return fingerprint("\0".join(told).encode("utf-8", "surrogateescape"))
+
     def changed(self) -> tuple[str, ...]:
         """The files that are not as they were committed, and those that never were."""
-        untracked = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-        said = self._look("status", *untracked, "--ignore-submodules=all", "--", _OURS, ".")
+        said = self._look(*_STATUS)
         return _files(one[3:] for one in said.split("\0"))
 
     def committed(self, since: str) -> tuple[str, ...]:
@@ -86,6 +103,14 @@ class WorkTree:
             return self._repository.look(*arguments)
         except AuditError:
             return ""
+
+
+def _stamp(file: Path) -> str:
+    try:
+        found = file.lstat()
+    except OSError:
+        return "gone"
+    return f"{found.st_size} {found.st_mtime_ns}"
 
 
 def _files(names: Iterable[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from rekindle.flows.write_brief import Around, WriteBrief
 from rekindle.policy.claims import Work
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, disk
+from rekindle.system.processes import Processes
 from rekindle.wiring import summarize, transcripts, watch
 from rekindle.wiring.store import HARNESSES
 
@@ -27,6 +28,8 @@ def writing(
         clock=clock.now,
         zone=clock.zone(project.settings.runtime.brief.zone),
         runtime=project.settings.runtime,
+        task=summarize.task(project, name),
+        asks=project.manifest.agents[name].mode != "stay",
     )
     return WriteBrief(store, name, around)
 
@@ -40,7 +43,8 @@ def remember(project: Project, store: FileStore, name: str) -> None:
 
 def morning(project: Project, store: FileStore) -> GatherMorning:
     runtime = project.settings.runtime
-    return GatherMorning(store, clock.now(), clock.zone(runtime.brief.zone), runtime)
+    zone, is_alive = clock.zone(runtime.brief.zone), Processes().is_alive
+    return GatherMorning(store, clock.now(), zone, runtime, is_alive)
 
 
 def _work(project: Project, name: str, since: datetime | None) -> Work:

@@ -49,9 +49,12 @@ def _checkpoint(project: Project, name: str, harness: Harness, event: SessionCom
     from rekindle.flows.checkpoint_session import CheckpointSession  # noqa: PLC0415
     from rekindle.wiring import summarize  # noqa: PLC0415
 
-    store = open_store(project)
+    store, entry = open_store(project), project.manifest.agents.get(name)
+    prompt = entry.prompt or AgentDefaults().prompt if entry else None
     CheckpointSession(
         agent=name,
+        task=_told_of(project, prompt, "prompt"),
+        stays=entry is not None and entry.mode == "stay",
         store=store,
         harness=harness,
         known=lambda since: summarize.known(project, store, name, since),

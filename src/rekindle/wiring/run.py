@@ -20,6 +20,7 @@ from rekindle.errors import ManifestError, RekindleError, UnenforceableError, Us
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.keep_running import KeepRunning, Outcome
 from rekindle.flows.measure_windows import measure_windows
+from rekindle.flows.stopping import Stopping
 from rekindle.flows.until import Until
 from rekindle.flows.world import Agent, Report, Trouble, World
 from rekindle.harnesses import command
@@ -35,7 +36,7 @@ from rekindle.system.terminal import OnTerminal
 from rekindle.system.worktree import WorkTree
 from rekindle.wiring import summarize as summarizing
 from rekindle.wiring import watch
-from rekindle.wiring.store import HARNESSES, text_of
+from rekindle.wiring.store import harness_of, text_of
 
 _OURS = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
 """A value that stands for a variable of ours."""
@@ -77,6 +78,7 @@ def keep_running(
         return made
 
     with Interruption() as interruption:
+        stops = Stopping(store, name, lambda: interruption.count, time.monotonic)
         world = World(
             store=store,
             processes=processes,
@@ -90,15 +92,20 @@ def keep_running(
             tell=tell,
             notify=_notify(name, notifier, tell),
             head=WorkTree(agent.folder).head,
-            windows=lambda: measure_windows(agent, Processes()),
+            work=WorkTree(agent.folder).fingerprint,
+            windows=lambda: measure_windows(agent, Processes(), stops),
             renewed=renewed,
         )
         entry = project.manifest.agents[name]
         command = tuple(entry.until or ())
         ending = Ending(
-            summarizer=lambda: summarizing.summarizer(said_now[0], store, name),
+            summarizer=lambda: summarizing.summarizer(said_now[0], store, name, stops=stops),
             checkpointer=lambda: summarizing.summarizer(
-                said_now[0], store, name, _persona_of(said_now[0].manifest.agents[name])
+                said_now[0],
+                store,
+                name,
+                _persona_of(said_now[0].manifest.agents[name]),
+                stops=stops,
             ),
             known=lambda since: summarizing.known(said_now[0], store, name, since),
             until=Until(command, agent, world).ask,
@@ -131,14 +138,7 @@ def _agent(
     program: tuple[str, ...],
     cycles: int | None = None,
 ) -> Agent:
-    entry = project.manifest.agents[name]
-    if entry.harness not in HARNESSES:
-        raise ManifestError(
-            f"agent {name}: there is no harness named {entry.harness!r}",
-            line=project.marked.line(("agents", name, "harness")),
-            hint=f"one of: {', '.join(HARNESSES)}",
-        )
-    harness = HARNESSES[entry.harness]
+    entry, harness = project.manifest.agents[name], harness_of(project, name)
     program = program or tuple(_program(project, name, entry, harness))
     prompt = entry.prompt or AgentDefaults().prompt
     task = text_of(project, prompt, "prompt")
@@ -172,6 +172,8 @@ def _agent(
         threshold=handoff.threshold(entry.handover, project.settings.runtime.relay),
         converges=bool(entry.convergence),
     )
+    for role in dict.fromkeys((summarizing.PERSONA, _persona_of(entry))):
+        summarizing.check(project, name, role)
     _refuse_unpriced(project, agent)
     _refuse_unenforced(project, agent, entry.persona or AgentDefaults().persona)
     return agent

@@ -6,6 +6,7 @@ from rekindle.config import Project
 from rekindle.errors import AuditError, ManifestError
 from rekindle.plugins import Harnesses, Readers
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.stores.git import AuditTrail
 from rekindle.system import clock, host
@@ -24,6 +25,18 @@ def open_store(project: Project, say: Callable[[AuditError], None] | None = None
         harnesses=Readers(HARNESSES),
         audit=AuditTrail(project.path, clock=clock.now, say=say or (lambda _: None)),
     )
+
+
+def harness_of(project: Project, name: str) -> Harness:
+    """The harness that the manifest names for an agent."""
+    wanted = project.manifest.agents[name].harness
+    if wanted not in HARNESSES:
+        raise ManifestError(
+            f"agent {name}: there is no harness named {wanted!r}",
+            line=project.marked.line(("agents", name, "harness")),
+            hint=f"one of: {', '.join(HARNESSES)}",
+        )
+    return HARNESSES[wanted]
 
 
 def text_of(project: Project, file: str | None, key: str) -> str:

@@ -1,7 +1,8 @@
 """Who is asked for a summary, and what is known without asking."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from rekindle.config import Project
@@ -11,12 +12,13 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.manifest import Persona
 from rekindle.documents.relay import Field
 from rekindle.documents.summary import carried
-from rekindle.errors import DocumentError, ManifestError, UsageError
+from rekindle.errors import DocumentError, ManifestError, RekindleError, UsageError
 from rekindle.flows.summarize import Summarize
 from rekindle.harnesses import command
 from rekindle.policy import environment, loops
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import AgentDefaults
+from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.layout import Root
 from rekindle.summarizers.headless import Headless
@@ -29,10 +31,17 @@ from rekindle.wiring.store import HARNESSES, text_of
 PERSONA = "summarizer"
 
 
-def summarizer(project: Project, store: FileStore, name: str, role: str = PERSONA) -> Summarize:
-    """Who summarizes for an agent."""
+def summarizer(
+    project: Project,
+    store: FileStore,
+    name: str,
+    role: str = PERSONA,
+    *,
+    stops: Callable[[], bool] = bool,
+) -> Summarize:
+    """Who summarizes for an agent; once it `stops`, no answer is waited for."""
     cap = project.settings.runtime.relay.summarizer_max_input_tokens
-    asked = headless(project, store, name, os.environ, role)
+    asked = headless(project, store, name, os.environ, role, stops=stops)
     return Summarize(asked.ask, cap=cap, words=asked.words) if asked else Summarize(None, cap=cap)
 
 
@@ -42,36 +51,21 @@ def headless(
     name: str,
     environ: Mapping[str, str],
     role: str = PERSONA,
+    *,
+    stops: Callable[[], bool] = bool,
 ) -> Headless | None:
     """Who is asked for an agent's summaries: `personas: summarizer:`, else its own CLI.
 
     A program of which nothing is known may do anything when it is asked something: without a
     persona that names one, nobody is asked.
     """
-    settings = project.settings.runtime.relay
-    if settings.summarizer == "mechanical":
+    persona, found = _who(project, name, role)
+    settings, entry = project.settings.runtime.relay, project.manifest.agents[name]
+    is_unknown = found.NAME == command.NAME and not persona.command
+    if settings.summarizer == "mechanical" or is_unknown:
         return None
-    found_persona = project.manifest.personas.get(role)
-    if found_persona is None and role != PERSONA:
-        raise ManifestError(
-            f"agent {name}: there is no persona named {role!r}",
-            line=project.marked.line(("agents", name, "handover", "compaction", "persona")),
-            hint=f"one of: {', '.join(project.manifest.personas) or 'none is there'}",
-        )
-    persona = found_persona or Persona()
-    harness = persona.adapter or project.manifest.agents[name].harness
-    if harness not in HARNESSES:
-        raise ManifestError(
-            f"the summarizer's adapter {harness!r} is not there",
-            line=project.marked.line(("personas", role, "adapter")),
-            hint=f"one of: {', '.join(HARNESSES)}",
-        )
-    found = HARNESSES[harness]
-    if found.NAME == command.NAME and not persona.command:
-        return None
-    entry = project.manifest.agents[name]
     # What is started in the place of the CLI's own program, where it is the same CLI.
-    own = (entry.command or ()) if entry.harness == harness else ()
+    own = (entry.command or ()) if entry.harness == (persona.adapter or entry.harness) else ()
     return Headless(
         harness=found,
         processes=Processes(),
@@ -81,7 +75,46 @@ def headless(
         persona=persona,
         words=_words(project, persona),
         usd=settings.summarizer_max_usd,
+        stops=stops,
     )
+
+
+def check(project: Project, name: str, role: str = PERSONA) -> None:
+    """Whether somebody can be asked, before anything is begun that would need it hours later.
+
+    Raises:
+        ManifestError: There is no such persona, no such adapter, or a file of it cannot be read.
+    """
+    persona, _ = _who(project, name, role)
+    if project.settings.runtime.relay.summarizer != "mechanical":
+        _words(project, persona)
+
+
+def _who(project: Project, name: str, role: str) -> tuple[Persona, Harness]:
+    found = project.manifest.personas.get(role)
+    if found is None and role != PERSONA:
+        raise ManifestError(
+            f"agent {name}: there is no persona named {role!r}",
+            line=project.marked.line(("agents", name, "handover", "compaction", "persona")),
+            hint=f"one of: {', '.join(project.manifest.personas) or 'none is there'}",
+        )
+    persona = found or Persona()
+    harness = persona.adapter or project.manifest.agents[name].harness
+    if harness not in HARNESSES:
+        raise ManifestError(
+            f"the summarizer's adapter {harness!r} is not there",
+            line=project.marked.line(("personas", role, "adapter")),
+            hint=f"one of: {', '.join(HARNESSES)}",
+        )
+    return persona, HARNESSES[harness]
+
+
+def task(project: Project, name: str) -> str:
+    """What its sessions are asked for; empty, where that cannot be read."""
+    prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
+    with suppress(RekindleError):
+        return text_of(project, prompt, "prompt").strip()
+    return ""
 
 
 def _words(project: Project, persona: Persona) -> str:
@@ -148,8 +181,9 @@ def _relay(store: FileStore, name: str) -> relay.Relay | None:
 def _left_over(store: FileStore, name: str, known: Projection) -> tuple[str, ...]:
     """What the last checkpoint of this cycle has left over."""
     standing = known.documents.get("checkpoint")
-    is_of_cycle = standing is not None and standing.seq > known.began.seq
-    data = store.document(name, "checkpoint") if is_of_cycle else None
+    # A person's own session is read from its beginning each time, and carries nothing over.
+    is_kept = standing is not None and not standing.session and standing.seq > known.began.seq
+    data = store.document(name, "checkpoint") if is_kept else None
     try:
         found = checkpoint.parse(data) if data else None
     except DocumentError:

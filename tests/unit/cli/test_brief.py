@@ -1,6 +1,7 @@
 """`rekindle brief`, as it is called."""
 
 import json
+import os
 import sys
 import time
 from datetime import timedelta
@@ -222,6 +223,37 @@ def test_an_agent_that_cannot_be_read_hides_no_other(project):
 def test_what_only_shows_writes_nothing(project):
     for words in (("--all", "--due"), ("--html", "x", "--mechanical")):
         assert "only show" in project(*words, code=2)[1]
+
+
+def test_a_page_is_written_in_one_form(project):
+    assert "two forms" in project("--html", "x.html", "--json", code=2)[1]
+    assert not (project.path / "x.html").exists()
+
+
+def test_a_page_is_written_where_it_was_asked_for(project):
+    real, link = project.path / "real.html", project.path / "link.html"
+    link.symlink_to(real)
+    project("--html", "link.html")
+    assert link.is_symlink()
+    assert "<html" in real.read_text()
+    assert real.stat().st_mode & 0o777 == 0o644
+    pipe = project.path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    project("--html", "pipe")
+    assert pipe.is_fifo(), "as a device would stay one"
+    assert b"<html" in os.read(reader, 100_000)
+    os.close(reader)
+    assert "there is no folder" in project("--html", "no/where.html", code=2)[1]
+
+
+def test_a_folder_whose_name_is_no_text_has_a_page(project, monkeypatch):
+    other = project.path.parent / os.fsdecode(b"caf\xe9")
+    project.path.rename(other)
+    monkeypatch.chdir(other)
+    assert "caf\ufffd" in project("--html", "-")[0]
+    assert "caf\ufffd" in project("--all")[0]
+    assert json.loads(project("--all", "--json")[0])["project"] == "caf\ufffd"
 
 
 def test_a_zone_that_is_none_is_said_with_its_line(project):

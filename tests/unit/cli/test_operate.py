@@ -104,6 +104,20 @@ def test_for_machines(project):
     }
 
 
+def test_a_handoff_of_an_agent_whose_harness_is_gone_says_so(project):
+    """Its manifest was edited while it runs: a line is named, and nothing is asked for."""
+    project("up", "trades")
+    project.wait_for_launch("trades")
+    manifest = project.path / "rekindle.yaml"
+    text = manifest.read_text()
+    manifest.write_text(text.replace("harness: ", "harness: no-", 1))
+    ended = project("handoff", "trades", code=3)
+    assert "rekindle.yaml:" in ended.err
+    assert "agent trades: there is no harness named 'no-" in ended.err
+    manifest.write_text(text)
+    project("stop", "trades")
+
+
 def test_a_task_that_is_done_at_once_was_started(project):
     """It is no failure that nobody is there any more."""
     (project.path / "go").touch()

@@ -263,3 +263,30 @@ def test_priming_leaves_out_rules_that_cannot_be_read_and_says_so(project):
     assert started.wait() == 0, started.err
     assert "Write the parser" in started.out
     assert "RULES.md" in started.out
+
+
+PERSONAS = {
+    "persona": (
+        "    handover: {compaction: {persona: nosuch}}\n",
+        "rekindle.yaml:6: agent trades: there is no persona named 'nosuch'",
+    ),
+    "adapter": (
+        "personas:\n  summarizer: {adapter: nosuch}\n",
+        "rekindle.yaml:7: the summarizer's adapter 'nosuch' is not there",
+    ),
+    "file": (
+        "personas:\n  summarizer: {system_prompt_file: nosuch.md}\n",
+        "nosuch.md: cannot be read: No such file or directory",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PERSONAS)
+def test_a_summarizer_that_is_not_there_is_found_at_the_start(project, kind):
+    """Not at the first handoff, hours later."""
+    more, words = PERSONAS[kind]
+    (project.path / "rekindle.yaml").write_text(MANIFEST + more)
+    project.claude("done()")
+    assert words in project("run", code=3).err
+    assert not (project.path / ".rekindle/agents/trades/run/supervised").exists()
+    assert project.exits() == []

@@ -2,6 +2,7 @@
 
 import plistlib
 import sys
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -188,3 +189,22 @@ def test_a_timer_for_never_is_refused(rekindle):
     code, _, err = rekindle("install", "--briefs", "--kind", "systemd")
     assert code == 2
     assert "says never" in err
+
+
+def test_a_timer_can_be_removed_after_briefs_were_switched_off(rekindle, tmp_path):
+    manifest = Path("rekindle.yaml")
+    before = manifest.read_text()
+    assert rekindle("install", "--briefs", "--kind", "systemd")[0] == 0
+    manifest.write_text(f"{before}runtime: {{brief: {{at: never}}}}\n")
+    assert rekindle("install", "--briefs", "--kind", "launchd")[0] == 2
+    assert rekindle("uninstall", "--briefs", "--kind", "systemd")[0] == 0
+    assert units(tmp_path) == []
+
+
+def test_a_timer_for_the_end_of_sessions_needs_no_time(rekindle, tmp_path):
+    with open("rekindle.yaml", "a") as file:  # noqa: PTH123 - the folder is the current one
+        file.write("runtime: {brief: {at: never, on_session_end: true}}\n")
+    assert rekindle("install", "--briefs", "--kind", "systemd")[0] == 0
+    _, timer = units(tmp_path)
+    lines = timer.read_text().splitlines()
+    assert [one for one in lines if one.startswith("OnCalendar")] == ["OnCalendar=*:0/15"]

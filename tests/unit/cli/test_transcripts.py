@@ -11,6 +11,7 @@ import pytest
 from fakes import drawn
 from rekindle.cli.main import run
 from rekindle.documents import event as events
+from rekindle.documents.primer import SOURCE_OF_TRUTH
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcripts import TranscriptArchive
@@ -96,6 +97,14 @@ def test_while_another_keeps_them_what_is_kept_is_shown(told):
     with told.archive.adding("trades"):
         assert told("transcript", "trades")[0] == before
     assert "more" in told("transcript", "trades")[0]
+
+
+def test_a_summary_takes_no_primer_for_the_word_of_a_person(told):
+    asked = f"open loops of yesterday\n\n{SOURCE_OF_TRUTH}\n\nGo on."
+    with open("aaaa-1.jsonl", "a") as file:  # noqa: PTH123 - in the project's folder
+        file.write(json.dumps({"type": "user", "message": {"content": asked}}) + "\n")
+    out, _ = told("summarize", "aaaa-1.jsonl", "--as", "relay", "--mechanical")
+    assert "of yesterday" not in out
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])

@@ -205,8 +205,8 @@ class Scene:
         }
         return Agent(**facts | self.facts | more)
 
-    def run(self, store=None, **how):
-        world = World(
+    def world(self, store=None):
+        return World(
             store=store or self.store,
             processes=self.processes,
             settings=self.settings,
@@ -219,7 +219,9 @@ class Scene:
             tell=self.told.append,
             notify=lambda what, words: self.notified.append((what, words)),
         )
-        return KeepRunning(self.agent(), world, **{"once": True} | how).run()
+
+    def run(self, store=None, **how):
+        return KeepRunning(self.agent(), self.world(store), **{"once": True} | how).run()
 
     def logged(self, kind):
         return [one for one in self.store.events_since("trades", 0).events if isinstance(one, kind)]

@@ -12,7 +12,7 @@ from rekindle.documents.transcript import Call, Turn
 from rekindle.policy import brief as policy
 from rekindle.policy import tokens
 from rekindle.policy.brief import Told
-from rekindle.policy.claims import UNVERIFIED, Work
+from rekindle.policy.claims import UNVERIFIED, Work, is_borne_out
 from rekindle.policy.summarize import Heard
 
 DAY = date(2026, 2, 16)
@@ -51,7 +51,34 @@ def test_a_quotation_is_marked_as_one():
     (line,) = policy.claims(
         [Item("every server is patched and runs the new kernel")], turns, WORK, Heard(turns)
     )
-    assert line == "a tool, turn 1: “every server is patched and runs the new kernel”"
+    said = "a tool, turn 1: “every server is patched and runs the new kernel”"
+    assert line == f"{said} {UNVERIFIED}"
+
+
+@pytest.mark.parametrize(
+    ("claim", "subject"),
+    [
+        ("Released 1.2.0", "Release 1.2.0"),
+        ("Upgraded Python to 3.13", "Upgrade Python to 3.13"),
+        ("Moved the site to example.com", "Move the site to example.com"),
+        ("Ported the front end to Node.js", "Port the front end to Node.js"),
+        ("Tests for failed logins were added in `tests/test_login.py`", "Add tests of logins"),
+    ],
+)
+def test_what_looks_like_a_file_or_a_result_may_be_neither(claim, subject):
+    work = Work(commits=(subject,), changed=("tests/test_login.py",))
+    assert is_borne_out(claim, (), work)
+
+
+def test_a_file_does_not_bear_out_that_its_tests_pass():
+    assert not is_borne_out("the tests of `parser.py` pass", (), Work(changed=("parser.py",)))
+
+
+def test_what_the_agent_says_of_itself_is_checked_like_the_rest():
+    claim = "I have rewritten the exporter and every test in the suite passes now"
+    turns = [Turn(number=1, who="agent", text=f"{claim}.")]
+    (line,) = policy.claims([Item(claim)], turns, WORK, Heard(turns))
+    assert line == f"the agent, turn 1: “{claim}” {UNVERIFIED}"
 
 
 LOOPS = tuple(

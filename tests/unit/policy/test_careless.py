@@ -47,7 +47,21 @@ REWORDED = (
     "Open: {part}, for the {name}",
 )
 BEGUN = "I began the {part} of the {name} and did not get to the end."
-GOING_ON = "The {part} of the {name} is still half way."
+GOING_ON = (
+    "The {part} of the {name} is still half way.",
+    "{id} isn’t done.",
+    "Nobody has fixed the {part} of the {name}.",
+    "{id} was merged and then reverted.",
+    "The {part} of the {name} is far from finished.",
+    "{id} is deployed to staging only.",
+    "I closed the PR for {id} without merging it.",
+)
+REMINDED = (
+    "Don't forget about {id}!",
+    "get the {part} of the {name} done by Friday",
+    "Please have {id} resolved.",
+    "Do not cancel {id}.",
+)
 DONE = (
     "The {part} of the {name} is fixed.",
     "{id} is resolved.",
@@ -82,7 +96,10 @@ class Script:
         open_now = [one for one in loops if one.is_open and one.id]
         closed = [one for one in loops if not one.is_open]
         for loop in rng.sample(open_now, min(len(open_now), rng.randint(0, 2))):
-            self.say(loop.words(GOING_ON))
+            if rng.random() < 0.3:
+                self.say(loop.words(rng.choice(REMINDED)), who="person")
+            else:
+                self.say(loop.words(rng.choice(GOING_ON)))
         for loop in rng.sample(open_now, min(len(open_now), rng.randint(0, 2))):
             form = DONE[1] if rng.random() < 0.4 else rng.choice(DONE)
             self.done[loop] = self.say(loop.words(form))
@@ -96,8 +113,8 @@ class Script:
             self.read(self.ordered.words(ORDER))
         self.say(NOISE)
 
-    def say(self, text):
-        return self._add(Turn(number=len(self.turns) + 1, who="agent", text=text, at=self._now()))
+    def say(self, text, who="agent"):
+        return self._add(Turn(number=len(self.turns) + 1, who=who, text=text, at=self._now()))
 
     def read(self, shown):
         call = (Call("Read", "notes.md", "ok", shown),)

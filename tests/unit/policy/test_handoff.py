@@ -3,6 +3,7 @@
 import random
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from rekindle.documents import event as events
@@ -14,17 +15,19 @@ from rekindle.policy import fold, handoff, sessions
 from rekindle.policy.cycle import Fresh
 from rekindle.policy.fold import Projection
 from rekindle.policy.restart import HANDED_OFF, Safe
-from rekindle.policy.run import HandOn, next_move
+from rekindle.policy.run import End, HandOn, next_move
 from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import Relay, Runtime
+from rekindle.policy.settings import HANDOFFS_MANY, HANDOFFS_MOST, Relay, Runtime
 
 NOW = datetime(2026, 4, 9, 12, tzinfo=UTC)
 SEED = 20260409
 HISTORIES = 10_000
+RUNTIME = Runtime()
+BRAKE = claude_code.brake(interactive=False)
 WINDOWS = (200_000, 272_000, 1_000_000, 1_048_576)
 
 
-def handed(seq, *, first, at, by="threshold"):
+def handed(seq, *, first, at, by="threshold", work=""):
     return Attempt(
         cycle=1,
         session=f"s{seq}",
@@ -37,6 +40,7 @@ def handed(seq, *, first, at, by="threshold"):
         handed_by=by,
         percent=at,
         first_percent=first,
+        work=work,
     )
 
 
@@ -66,6 +70,13 @@ def test_a_threshold_is_read_strictly():
         with pytest.raises(ManifestError, match=r"rekindle.yaml:6: .* is no trigger") as error:
             said(f'{{trigger: "{trigger}"}}')
         assert "token_limit_80%" in str(error.value.hint)
+    with pytest.raises(ManifestError, match=r"rekindle.yaml:6: 80 is no trigger") as error:
+        said("{trigger: 80}")
+    assert "token_limit_80%" in str(error.value.hint)
+    for quoted, word in (('"off"', "'off'"), ("80", "80"), ("never", "'never'")):
+        with pytest.raises(ManifestError, match=f"rekindle.yaml:6: {word} says nothing") as error:
+            said(quoted)
+        assert "`off`, without quotes" in str(error.value.hint)
     for trigger in ("Token_limit_80%", " token_limit_80%", "token_limit_08%", "token_limit_８０%"):
         with pytest.raises(ManifestError, match="is no trigger"):
             said(f'{{trigger: "{trigger}"}}')
@@ -125,6 +136,31 @@ def test_two_handoffs_that_make_no_room_halt():
     assert handoff.verdict([*tight[:2], roomy, *tight[2:]], 80) is None
 
 
+def test_sessions_that_leave_no_trace_halt():
+    """Two in a row, wherever they begin; not where nobody can see, or a person sits before it."""
+
+    def found(*work, **how):
+        tried = [handed(n, first=10, at=81, work=one) for n, one in enumerate(work)]
+        return handoff.verdict(tried, 80, **how)
+
+    assert found("a", "a") is None
+    assert found("a", "a", "b") is None
+    assert found("a", "b", "b") is None
+    assert found("", "", "", "") is None
+    halted = found("b", "a", "a", "a")
+    assert "neither a file that git sees" in halted.words
+    assert "`rekindle restart` goes on" in halted.words
+    assert found("a", "a", "a", stays=True) is None
+
+
+def test_many_handoffs_are_told_once_and_very_many_halt():
+    told = [handoff.too_many(before) != "" for before in range(10)]
+    assert [before + 1 for before, one in enumerate(told) if one] == [HANDOFFS_MANY + 1]
+    tried = [handed(n, first=10, at=81, work=str(n)) for n in range(HANDOFFS_MOST)]
+    assert handoff.verdict(tried[1:], 80) is None
+    assert f"{HANDOFFS_MOST} times" in handoff.verdict(tried, 80).words
+
+
 def test_what_a_person_asked_for_is_never_too_much():
     asked = [handed(n, first=85, at=86, by="person") for n in range(9)]
     assert handoff.verdict(asked, 80) is None
@@ -172,70 +208,141 @@ def test_a_handoff_is_folded_from_the_log():
 
 
 class Cycle:
-    """A cycle of random sessions, run as the policy says; what must hold is said in other words."""
+    """A cycle of random sessions, moved on by the policy; what must hold is said in other words."""
 
     def __init__(self, dice):
-        self.dice = dice
-        self.at = dice.choice((1, 50, 80, 90, 100))
+        self.dice, self.at = dice, dice.choice((1, 50, 80, 90, 100))
         self.window = dice.choice(WINDOWS)
         self.known = dice.choice(("reported", "exact", "estimated", "reported", "unknown"))
-        self.tried = []
-        self.halted = None
         # A spiral: however often it is handed off, the next session begins as full as the last.
         self.spirals = dice.random() < 0.3
-        self.base = dice.uniform(0.9, 1.2) * self.at if self.spirals else None
+        self.base = dice.uniform(0.01, 1.2) * self.at
+        # What is seen of the work: nothing is ever done, each does something, nobody can know.
+        self.work = dice.choice(("idle", "idle", "idle", "idle", "busy", "unseen"))
+        self.projection, self.seq = Projection("a"), 0
+        self.happened(events.RunStarted(ts=NOW), events.CycleStarted(ts=NOW, cycle=1))
+        self.handed = []
+        """Since the operator's last word: first turn's tokens, work, by whom."""
+        self.triggered, self.checkpoints, self.fresh, self.halts = [], 0, 0, 0
+        self.is_over = False
 
-    def first(self):
-        return self.base if self.spirals else self.dice.uniform(0, 1.2) * self.at
+    def happened(self, *told):
+        numbered = [msgspec.structs.replace(one, seq=self.seq + n) for n, one in enumerate(told, 1)]
+        self.seq += len(numbered)
+        self.projection = fold.fold(self.projection, numbered)
 
-    def session(self, number):
-        """Readings that climb by jumps, compacted now and then; ends where it is handed off."""
-        share, first, fired = self.first(), None, 0
-        for _ in range(self.dice.randrange(1, 40)):
-            reading = Usage(int(share * self.window / 100), self.window, self.known)
-            first = reading.percent if first is None else first
-            due = handoff.is_due(reading, self.at)
-            assert due is (
-                self.known != "unknown" and reading.tokens * 100 >= self.at * self.window
-            )
-            if due:
-                fired += 1
-                self.tried.append(handed(number * 10, first=first, at=reading.percent))
-                break
-            share += self.dice.choice((0.1, 1, 5, 30))
-            if self.dice.random() < 0.02:
-                share /= 3
-        assert fired <= 1, "a session is handed off once"
-        return fired
+    def move(self):
+        standing = self.projection.documents.get("checkpoint")
+        return next_move(
+            self.projection.run,
+            [*sessions.of_cycle(self.projection.attempts, 1).values()],
+            now=NOW,
+            runtime=RUNTIME,
+            threshold=self.at,
+            checkpoint=standing.seq if standing else 0,
+        )
 
     def live(self):
-        for number in range(1, 60):
-            if not self.session(number):
+        for _ in range(200):
+            match self.move():
+                case Fresh():
+                    assert self.fresh == self.checkpoints == len(self.triggered)
+                    self.session()
+                case HandOn():
+                    assert self.checkpoints == len(self.triggered) - 1, "once for each crossing"
+                    assert not self.should_halt()
+                    self.checkpoints += 1
+                    made = {"sha256": "0", "path": str(self.seq), "by": "machine"}
+                    self.happened(events.CheckpointCommitted(ts=NOW, **made))
+                case Safe(why=handoff.WHY):
+                    assert self.should_halt()
+                    self.halts += 1
+                    self.happened(events.SafeModeEntered(ts=NOW, why=handoff.WHY))
+                    assert isinstance(self.move(), Safe), "until a person says a word"
+                    if self.halts > 1:
+                        return
+                    self.happened(events.RestartAsked(ts=NOW))
+                    self.handed = []
+                case End():
+                    self.is_over = True
+                    return
+                case other:
+                    raise AssertionError(other)
+        raise AssertionError("it goes on for ever")
+
+    def session(self):
+        """Readings that climb by jumps, compacted now and then; ends where it is handed off."""
+        launch = f"l{self.fresh}"
+        said = {"ts": NOW, "launch": launch, "cycle": 1, "session": f"s{self.fresh}"}
+        begun = [events.LaunchStarted(**said, harness="h")]
+        if self.fresh:
+            resumed = {"launch": launch, "count": self.fresh, "checkpoint": "c"}
+            begun.append(events.HandoffResumed(ts=NOW, cycle=1, **resumed))
+        self.fresh += 1
+        share = self.base if self.spirals else self.dice.uniform(0, 1.2) * self.at
+        first, end = None, 10_000 if self.spirals else self.dice.randrange(1, 40)
+        for turn in range(end):
+            used = int(share * self.window / 100)
+            first = used if first is None else first
+            by = self.stopped_by(used)
+            if by:
+                self.triggered.append(said["session"])
+                work = {"idle": "w", "busy": f"w{self.fresh}", "unseen": ""}[self.work]
+                self.handed.append((first, work, by))
+                told = {"by": by, "tokens": used, "first": first, "work": work}
+                trigger = events.HandoffTriggered(**said, **told, window=self.window)
+                self.happened(*begun, trigger, events.LaunchEnded(**said, exit=HANDED_OFF))
                 return
-            self.halted = handoff.verdict(self.tried, self.at)
-            if self.halted:
-                return
+            if self.known == "unknown" and turn > 50:
+                break
+            share += self.dice.choice((0.5, 1, 5, 30))
+            if self.dice.random() < 0.02:
+                share /= 3
+        self.happened(*begun, events.LaunchEnded(**said, exit="clean"))
+
+    def stopped_by(self, used):
+        """Who stops it here: the hook and the supervisor go by the same."""
+        if not self.spirals and self.dice.random() < 0.01:
+            return "person"
+        is_known = self.known != "unknown"
+        due = handoff.is_due(Usage(used, self.window, self.known), self.at)
+        assert due is (is_known and used * 100 >= self.at * self.window)
+        windows = {"m": self.window} if is_known else {}
+        rule = handoff.rule(BRAKE, self.at, windows, window=None, transcript="", asked=False)
+        assert due is (rule is not None and used >= dict(rule.limits)["m"])
+        return "threshold" if due else ""
+
+    def should_halt(self):
+        first, _, by = self.handed[-1] if self.handed else (0, "", "person")
+        if by == "person":
+            return False
+        tight = [one * 8 * 100 >= self.at * 7 * self.window for one, _, _ in self.handed[1:]]
+        alone = [work for _, work, by in self.handed if by == "threshold"]
+        is_idle = len(alone) > 2 and alone[-1] != "" and len({*alone[-3:]}) == 1
+        is_full = first * 100 >= self.at * self.window
+        return is_full or tight[-2:] == [True, True] or is_idle or len(alone) >= HANDOFFS_MOST
 
 
 def test_ten_thousand_histories():
     """Never two for one crossing, none on an unknown window, and a spiral always halts."""
     dice = random.Random(SEED)
-    fired = spirals = unknown = 0
+    fired = spirals = unknown = far = 0
     for _ in range(HISTORIES):
         cycle = Cycle(dice)
         cycle.live()
-        crossings = len({one.session for one in cycle.tried})
-        assert crossings == len(cycle.tried)
+        assert len({*cycle.triggered}) == len(cycle.triggered), "a session is handed off once"
+        handed = handoff.count(cycle.projection.attempts.values())
+        assert handed == cycle.checkpoints == max(cycle.fresh - 1, 0)
+        fired += len(cycle.triggered)
         if cycle.known == "unknown":
             unknown += 1
-            assert not cycle.tried
-        fired += len(cycle.tried)
-        if cycle.spirals and len(cycle.tried) > 2:
+            assert {by for _, _, by in cycle.handed} <= {"person"}
+            assert cycle.is_over
+        elif cycle.spirals:
             spirals += 1
-            assert cycle.halted, cycle.tried
-            assert len(cycle.tried) <= 3
-        if cycle.halted:
-            last = cycle.tried[-1]
-            tight = [one.first_percent * 8 >= cycle.at * 7 for one in cycle.tried[1:]]
-            assert last.first_percent >= cycle.at or tight[-2:] == [True, True]
-    assert min(fired, spirals, unknown) > 200, "the histories show what they are for"
+            far += cycle.base < cycle.at / 2
+            assert not cycle.is_over
+            assert cycle.halts == 2, "also after a person's word"
+            most = 3 if cycle.work == "idle" else HANDOFFS_MOST
+            assert len(cycle.triggered) <= 2 * most
+    assert min(fired, spirals, unknown, far) > 200, "the histories show what they are for"

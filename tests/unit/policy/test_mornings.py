@@ -161,3 +161,59 @@ def test_what_was_told_of_a_transcript_is_what_the_last_brief_told():
         assert found.told["s"].told == Told(7, 1)
         assert (found.seq, found.morning) == (5, "2026-02-18")
         assert found.closed == Closed(3, "2026-02-17")
+
+
+def test_what_is_begun_after_the_moment_is_for_the_next_morning():
+    """Also where there was work before it, which a brief has told."""
+    friday, monday = life("2026-02-13T09:00", "2026-02-13T18:00"), life("2026-02-16T09:00")
+    saturday = Briefed(
+        5, at("2026-02-14T06:30"), morning="2026-02-14", closed=Closed(5, "2026-02-14")
+    )
+    both = {"lives": [friday, monday], "briefed": saturday, "active": "2026-02-16T09:01"}
+    assert due("2026-02-16T09:01", **both) is None
+    assert due("2026-02-17T06:30", **both) == Due("2026-02-17", closes=True)
+    # One that was killed on Friday has not come to life.
+    killed = life("2026-02-13T09:00")
+    assert due("2026-02-16T09:01", **{**both, "lives": [killed, monday]}) is None
+
+
+@pytest.mark.parametrize("limits", [DAILY, ENDING])
+def test_after_a_brief_in_the_evening_the_first_minute_of_a_day_is_no_morning(limits):
+    yesterday, today = life("2026-02-16T09:00", "2026-02-16T17:00"), life("2026-02-17T09:00")
+    evening = Briefed(5, at("2026-02-16T17:01"), morning="2026-02-17")
+    found = due(
+        "2026-02-17T09:01",
+        briefed=evening,
+        lives=[yesterday, today],
+        active="2026-02-17T09:01",
+        limits=limits,
+    )
+    assert found is None
+
+
+def test_who_works_through_the_night_has_worked():
+    evening = Briefed(5, at("2026-02-16T22:00"), morning="2026-02-17")
+    ended = life("2026-02-16T20:00", "2026-02-17T07:00")
+    found = due("2026-02-17T08:00", briefed=evening, lives=[ended], active="2026-02-17T07:00")
+    assert found == Due("2026-02-17", closes=True)
+
+
+def test_a_snapshot_forgets_how_far_old_transcripts_were_told():
+    briefed = Briefed()
+    for day in (1, 2, 20):
+        told = {f"t-{day}": Told(at=day)}
+        event = BriefMade(ts=at(f"2026-03-{day:02d}T06:30"), seq=day, morning="m", told=told)
+        briefed = mornings.made(briefed, event)
+    assert set(briefed.told) == {"t-1", "t-2", "t-20"}
+    assert set(mornings.newest(briefed).told) == {"t-20"}
+
+
+def test_one_that_failed_does_not_say_up_to_when_was_told():
+    first = BriefMade(ts=at("2026-03-01T06:30"), seq=1, morning="a")
+    failed = BriefMade(ts=at("2026-03-02T06:30"), seq=2, morning="b", failed=1)
+    for order in ((first, failed), (failed, first)):
+        found = Briefed()
+        for event in order:
+            found = mornings.made(found, event)
+        assert (found.until, found.until_morning) == (first.ts, "a")
+        assert (found.ts, found.failed) == (failed.ts, 1)

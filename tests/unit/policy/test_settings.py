@@ -243,6 +243,7 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
         "restart.fresh_when_cheaper",
         "relay.summarizer_max_usd",
         "relay.summarizer",
+        "brief.max_usd",
         "stall.tell",
         "stall.pause",
     }

@@ -244,3 +244,12 @@ def test_unknown_fields_of_a_loop_and_its_day_survive_other_words():
         {"owner": "me"},
         True,
     )
+
+
+def test_a_long_text_is_not_put_into_the_words_of_a_line():
+    """What an answer could not hold would be lost."""
+    state = opened(walrus="The walrus exporter lacks a retry " + "and has much to it " * 60)
+    turns = [said("I looked at the walrus exporter, its retry is still open.")]
+    opens = [Said("walrus", "The walrus exporter lacks a retry and has much to it", (1,))]
+    after, _ = settled(state, turns, opens=opens)
+    assert after.loops["walrus"].text == state.loops["walrus"].text

@@ -39,6 +39,25 @@ def test_changed_and_new_files_are_told_and_ours_are_not(project):
     assert set(WorkTree(str(project)).changed()) == {"a.py", "new file .py"}
 
 
+def test_it_is_the_same_as_long_as_nothing_changes(project, tmp_path):
+    commit(project, "a.py")
+    tree = WorkTree(str(project))
+
+    def after(do):
+        before = tree.fingerprint()
+        do()
+        return tree.fingerprint() == before != ""
+
+    (project / ".rekindle").mkdir()
+    assert after(lambda: (project / ".rekindle/state.json").write_text("{}"))
+    assert after((project / "a.py").read_text)
+    assert not after(lambda: (project / "a.py").write_text("changed"))
+    assert not after(lambda: (project / "a.py").write_text("changed again"))
+    assert not after(lambda: (project / "new\udcff.py").write_text("new"))
+    assert not after(lambda: commit(project, "a.py", "changed again"))
+    assert WorkTree(str(tmp_path)).fingerprint() == ""
+
+
 def test_what_was_committed_since(project):
     first = commit(project, "a.py")
     commit(project, "b.py")

@@ -73,6 +73,11 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return self.run / "briefing"
 
     @property
+    def brief_tried(self) -> Path:
+        """How often a brief was begun of which nothing has come yet."""
+        return self.run / "brief-tried.json"
+
+    @property
     def transcripts(self) -> Path:
         """What was said and done in each session, in our words, compressed."""
         return self.path / "transcripts"

@@ -8,6 +8,7 @@ of the event up to which it tells; lines of other tools in it have no number, an
 import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
@@ -19,7 +20,7 @@ from rekindle.stores.files.layout import AgentFolder
 from rekindle.system import disk
 
 SCHEMA = 1
-_PUT_AWAY = re.compile(r"(\d{8,18})\.jsonl\Z")
+_PUT_AWAY = re.compile(r"(\d{8,18})(?:-(\d{1,9}))?\.jsonl\Z")
 
 
 def among(happened: Iterable[AnyEvent | Unrecognised]) -> list[AnyEvent]:
@@ -37,7 +38,7 @@ def append(folder: AgentFolder, resolving: list[AnyEvent], newest: int) -> None:
     if not resolving:
         return
     here = _last_seq(disk.read(folder.resolved) or b"", newest)
-    done = max(here, *(number for number in _put_away(folder) if number <= newest), 0)
+    done = max(here, *(number for number, _ in _put_away(folder) if number <= newest), 0)
     lines = [
         jsontext.encode(
             {
@@ -64,25 +65,31 @@ def put_away(folder: AgentFolder, seq: int) -> None:
         return
     disk.refuse_link(folder.resolutions)
     disk.make_folder(folder.resolutions)
-    to = folder.resolutions / f"{seq:08d}.jsonl"
-    if disk.exists(to):
-        return  # of a brief that was killed: the lines since then go with the next one
+    # After a brief of which no event came there is one of this number already.
+    part = sum(number == seq for number, _ in _put_away(folder)) + 1
+    to = _path(folder, seq, part)
     with storing(to):
         folder.resolved.replace(to)
     disk.sync_folder(folder.resolutions)
     disk.sync_folder(folder.path)
 
 
-def of_others(folder: AgentFolder, told: int) -> list[Closing]:
+def of_others(folder: AgentFolder, told: int) -> tuple[list[Closing], bool]:
     """What lines of other tools resolve, in the files that were put away since an event.
 
-    The last one before it is read again: a tool that had it open may have written to it since.
+    The last one before it is read again: a tool that had it open may have written to it since. And
+    whether there are any in those that came after it.
     """
-    numbers = _put_away(folder)
-    before = [number for number in numbers if number <= told]
+    files = _put_away(folder)
+    again = _read(folder, [one for one in files if one[0] <= told][-1:])
+    new = _read(folder, [one for one in files if one[0] > told])
+    return [*again, *new], bool(new)
+
+
+def _read(folder: AgentFolder, files: Iterable[tuple[int, int]]) -> list[Closing]:
     found: list[Closing] = []
-    for number in [*before[-1:], *(number for number in numbers if number > told)]:
-        path = folder.resolutions / f"{number:08d}.jsonl"
+    for number, part in files:
+        path = _path(folder, number, part)
         lines = [
             line for line in (disk.read(path) or b"").splitlines() if not _is_ours(line, number)
         ]
@@ -91,14 +98,19 @@ def of_others(folder: AgentFolder, told: int) -> list[Closing]:
     return found
 
 
-def _put_away(folder: AgentFolder) -> list[int]:
-    """The numbers of the files that were put away, lowest first."""
+def _path(folder: AgentFolder, number: int, part: int) -> Path:
+    return folder.resolutions / f"{number:08d}{f'-{part}' if part > 1 else ''}.jsonl"
+
+
+def _put_away(folder: AgentFolder) -> list[tuple[int, int]]:
+    """The numbers of the files that were put away, lowest first, and which of that number."""
     with storing(folder.resolutions):
         try:
             names = [entry.name for entry in os.scandir(folder.resolutions)]
         except FileNotFoundError:
             return []
-    return sorted(int(found[1]) for name in names if (found := _PUT_AWAY.match(name)))
+    matched = filter(None, map(_PUT_AWAY.match, names))
+    return sorted((int(found[1]), int(found[2] or 1)) for found in matched)
 
 
 def _is_ours(line: bytes, newest: int) -> bool:

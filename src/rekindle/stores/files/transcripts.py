@@ -88,6 +88,10 @@ class TranscriptArchive:
         found = (self._part(*name) for _, name in order if not name[1])
         return [kept for kept in found if kept is not None]
 
+    def older_than(self, then: float) -> int:
+        """How many sessions nobody has told anything of since then."""
+        return sum(at < then and not name[1] for name, at in self._written().items())
+
     def _written(self) -> dict[tuple[str, str, int], float]:
         """Session, thread and part of all that there is, and when it was last written."""
         written: dict[tuple[str, str, int], float] = {}

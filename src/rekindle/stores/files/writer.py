@@ -152,11 +152,15 @@ class Writer:
         event = msgspec.structs.replace(event, trimmed=kept, over_cap=not cut.fits, at=at)
         return self._commit(data, event, written)
 
-    def commit_checkpoint(self, document: checkpoint.Checkpoint, *, by: str) -> Standing:
+    def commit_checkpoint(
+        self, document: checkpoint.Checkpoint, *, by: str, session: str = ""
+    ) -> Standing:
+        """Make a checkpoint the current one; of a `session`, it is told to no other."""
         written = checkpoint.render(document)
         data = self._redaction.text(written).encode()
         headline = checkpoint.parse(data).content(checkpoint.Part.RESUME_INSTRUCTIONS)
         event = self._committed(events.CheckpointCommitted, data, by, headline)
+        event = msgspec.structs.replace(event, session=session)
         return self._commit(data, event, written)
 
     def commit_brief(
@@ -169,8 +173,10 @@ class Writer:
         event = self._committed(events.BriefCommitted, data, by, headline)
         self._commit(data, event, written, also)
 
-    def put_resolutions_away(self) -> list[Closing]:
+    def put_resolutions_away(self) -> tuple[list[Closing], bool]:
         """Begin resolved.jsonl anew, and tell what other tools have resolved in it, and when.
+
+        And whether there is any of it that no brief has told of.
 
         It is renamed first: what is appended meanwhile is in the new file, or is told the next
         time.

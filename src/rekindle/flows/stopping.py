@@ -1,0 +1,30 @@
+"""Whether we are to stop, for whoever waits for a program that we have asked something."""
+
+from collections.abc import Callable
+
+from rekindle.policy.settings import POLL_SECONDS
+from rekindle.stores.files import FileStore
+
+
+class Stopping:
+    """A signal is heard at once; the operator's word, which is in the store, within a moment."""
+
+    def __init__(
+        self,
+        store: FileStore,
+        agent: str,
+        interrupted: Callable[[], int],
+        elapsed: Callable[[], float],
+    ) -> None:
+        self._store, self._agent = store, agent
+        self._interrupted, self._elapsed = interrupted, elapsed
+        self._looked = elapsed()
+
+    def __call__(self) -> bool:
+        if self._interrupted():
+            return True
+        now = self._elapsed()
+        if now - self._looked < POLL_SECONDS:
+            return False
+        self._looked = now
+        return self._store.read(self._agent).projection.run.desired == "stopped"

@@ -1,0 +1,77 @@
+"""The morning page: what was spent in its window, and how an agent is that nobody supervises."""
+
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from days import Shop
+from rekindle.documents import event as events
+from rekindle.flows.gather_morning import GatherMorning
+from rekindle.policy import loops
+from rekindle.policy.settings import Runtime
+
+
+@pytest.fixture
+def shop(store, clock, tmp_path):
+    return Shop(store, clock, tmp_path)
+
+
+def page(shop, alive=()):
+    found = GatherMorning(
+        shop.store, shop.clock(), ZoneInfo("UTC"), Runtime(), is_alive=alive.__contains__
+    )
+    return found.page("p", ["trades"])
+
+
+def spend(shop, usd, **ago):
+    with shop.store.writer("trades") as writer:
+        then = shop.clock() - timedelta(**ago)
+        writer.append(events.SummaryMade(ts=then, document="brief", how="headless", usd=usd))
+
+
+def test_what_was_spent_before_the_day_is_not_of_it(shop):
+    spend(shop, 8.0, days=30)
+    spend(shop, 4.0, hours=40)
+    spend(shop, 0.5, hours=1)
+    assert page(shop).cost.startswith("$0.50 since ")
+
+
+def test_what_was_resolved_long_ago_hides_no_cost(shop):
+    shop.store.submit("trades", loops.add({}, "real", "something to be done", shop.clock()))
+    shop.clock.forward(days=5)
+    spend(shop, 0.25, hours=1)
+    with shop.store.writer("trades") as writer:
+        then = shop.clock() - timedelta(days=4)
+        writer.append(events.LoopResolved(ts=then, id="real", reason="x"))
+    assert page(shop).cost.startswith("$0.25 since ")
+
+
+def begun(shop, session, process=""):
+    with shop.store.writer("trades") as writer:
+        now = shop.clock()
+        writer.append(
+            events.SessionStarted(ts=now, session=session, harness="claude-code", process=process)
+        )
+    shop.clock.forward(minutes=1)
+
+
+def how(shop, *alive):
+    (entry,) = page(shop, alive).entries
+    return entry.mood, entry.why
+
+
+def test_a_session_of_ones_own_runs_was_killed_or_has_ended(shop):
+    assert how(shop) == ("new", "")
+    begun(shop, "s-1", "1:2:3")
+    assert how(shop, "1:2:3") == ("running", "a session of yours")
+    assert how(shop)[1] == "your last session was killed: it never said that it ended"
+    with shop.store.writer("trades") as writer:
+        writer.append(events.SessionEnded(ts=shop.clock(), session="s-1"))
+    assert how(shop) == ("stopped", "your last session has ended")
+
+
+def test_what_cannot_be_done_yet_is_not_asked_for(shop):
+    assert page(shop).entries[0].brief == "none yet"
+    begun(shop, "s-1")
+    assert page(shop).entries[0].brief == "none yet: rekindle brief trades"
