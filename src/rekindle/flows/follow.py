@@ -41,6 +41,8 @@ from rekindle.policy.settings import BUSY_SHARE, FOLD_EVERY_SECONDS, STOP_SECOND
 from rekindle.ports import Child
 
 _TICK_SECONDS = 0.25
+_BEHIND_SECONDS = 2.0
+"""How far what a program shows may be behind what its hook has done."""
 _LEAVING_SECONDS = 0.5
 """How long one that was stopped may take to end, after its account."""
 _HELD_TICK_SECONDS = 0.05
@@ -198,17 +200,21 @@ class Follow:
             self._meter.take(seen)
             if isinstance(seen, Opened):
                 self._gauge.opened(seen)
-            if isinstance(seen, Called) and self.was_stopped and not self._is_told_to_end:
-                self._work_on()
+            if isinstance(seen, Called) and self.was_stopped:
+                self._work_on(now)
             self._world.tell(self._without_secrets(seen))
         if not self._agent.harness.CAN.hooks:
             told = Usage(self._watched.read_and_said, None, "estimated")
             self._meter.take(Used(told, turn="all that it was given and said"))
 
-    def _work_on(self) -> None:
-        """It was told to stop, and began another turn: what it then does must not be cut either."""
-        self._gauge.let_go_on()
-        self.ending, self.was_stopped = None, False
+    def _work_on(self, now: float) -> None:
+        """It was told to stop, and began another turn: what it then does must not be cut either.
+
+        What it shows at once is still of the turn behind which it was stopped: we may read it late.
+        """
+        if now - self._asked_at > _BEHIND_SECONDS and not self._is_told_to_end:
+            self._gauge.let_go_on()
+            self.ending, self.was_stopped = None, False
 
     def _obey(self) -> None:
         """Whoever wants it to end: a signal to us, or the operator's word in the log."""

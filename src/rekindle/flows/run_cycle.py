@@ -154,7 +154,7 @@ class RunCycle:
             prompt = self._prompt(recovering=recovery, asked=asked)
         plan = self._plan(step, spent.usd, prompt)
         windows = self._windows(known)
-        if self._world.interrupted() or self.known().run.desired == "stopped":
+        if self._is_stopped_since(known):
             return  # while it was measured
         launch = Launch(
             secrets.token_hex(8), self._agent, self._world, plan, spent, windows=windows
@@ -214,6 +214,13 @@ class RunCycle:
             return ""
         is_handed = REACTIONS.get(tried[-1].exit) in CHECKPOINTED
         return standing.path if is_handed and standing.seq > tried[-1].ended_seq else ""
+
+    def _is_stopped_since(self, known: Projection) -> bool:
+        """Whether the operator has said so after what is known: only measuring takes any time."""
+        if self._world.interrupted():
+            return True
+        now = self.known().run
+        return now.said != known.run.said and now.desired == "stopped"
 
     def _windows(self, known: Projection) -> dict[str, int]:
         """How large the windows of the CLI's models are; it is asked once, where nobody knows any.
