@@ -11,6 +11,9 @@ from hypothesis import settings as hypothesis_settings
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 
+pytest_plugins = ["loopback.fixtures"]
+"""The real agent CLIs, and the models behind them."""
+
 hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
 if not os.environ.get("REKINDLE_TORTURE"):
     # A check is green or red by what was changed; `just torture` looks for what is new.

@@ -6,33 +6,6 @@ import shlex
 import pytest
 
 from e2e.sandbox import MANIFEST, RELAY, TASK, Rekindle
-from loopback.fixtures import (
-    claude,
-    claude_program,
-    codex,
-    codex_program,
-    gemini,
-    gemini_model,
-    gemini_program,
-    model,
-    network,
-    openai_model,
-    place,
-)
-
-__all__ = [
-    "claude",
-    "claude_program",
-    "codex",
-    "codex_program",
-    "gemini",
-    "gemini_model",
-    "gemini_program",
-    "model",
-    "network",
-    "openai_model",
-    "place",
-]
 
 
 @pytest.fixture

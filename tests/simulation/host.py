@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from oracle import NAME, Oracle
 
+from doubles import Unbraked
 from rekindle.documents import event as events
 from rekindle.documents.launch import (
     MARK,
@@ -212,7 +213,7 @@ class Process:
         return YEAR if self.chatters and not self.stopped else max(every, self.step)
 
 
-class Harness:
+class Harness(Unbraked):
     """A dialect without words: what a line means is the line itself."""
 
     NAME = "simulated"
@@ -229,15 +230,6 @@ class Harness:
 
     def read_stream(self, line):
         return line
-
-    def brake(self, *, interactive):
-        return None
-
-    def measure(self, program):
-        return None
-
-    def measured(self, output):
-        return {}
 
     def usage(self, tail, windows):
         return None

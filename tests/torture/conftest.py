@@ -6,37 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from loopback.fixtures import (
-    claude,
-    claude_program,
-    codex,
-    codex_program,
-    gemini,
-    gemini_model,
-    gemini_program,
-    model,
-    network,
-    openai_model,
-    place,
-)
 from loopback.place import Place
 from torture.clis import Cli
 from torture.test_kill import prepared
 
-__all__ = [
-    "claude",
-    "claude_program",
-    "codex",
-    "codex_program",
-    "gemini",
-    "gemini_model",
-    "gemini_program",
-    "model",
-    "network",
-    "openai_model",
-    "place",
-    "prepared",
-]
+__all__ = ["prepared"]
 
 _FIXTURES = {
     "claude-code": ("claude", "model"),

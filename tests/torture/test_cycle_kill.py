@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from doubles import Done, Quiet, Unbraked, quiet_world
 from rekindle.documents import event as events
 from rekindle.documents import relay as relays
 from rekindle.documents.launch import Capabilities, Command, Exit, Opened
@@ -19,7 +20,7 @@ from rekindle.documents.manifest import Persona
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.keep_running import KeepRunning
 from rekindle.flows.summarize import Summarize
-from rekindle.flows.world import Agent, World
+from rekindle.flows.world import Agent
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.summarizers.mechanical import Known
@@ -41,7 +42,7 @@ def drafted(number):
     return f"## Current Phase\nBuild\n\n## Next Action\nWrite part {number}\n"
 
 
-class Scripted:
+class Scripted(Unbraked):
     """A harness whose program has drafted its relay by the time that it is started."""
 
     NAME, PASSED_ON, NEVER_PASSED_ON, INSTALL, HOOK_FILES = "fake", (), (), "", None
@@ -66,51 +67,18 @@ class Scripted:
     def asides(self, transcript, session):
         return None
 
-    def brake(self, *, interactive):
-        return None
-
-    def measure(self, program):
-        return None
-
-    def measured(self, output):
-        return {}
-
     def holds(self, transcript, prompt):
         return True
 
 
-class Child:
-    pid, code, errors = 7, 0, ""
-
-    def follow(self, every):
-        yield b"opened"
-
-    def ask_to_end(self):
-        pass
-
-    kill = ask_to_end
-
-
-class Processes:
+class Processes(Quiet):
     def __init__(self, store):
         self._store = store
 
     def start(self, argv, *, prompt, environment, folder):
         number = self._store.read("trades").projection.cycle
         self._store.folder("trades").draft.write_text(drafted(number))
-        return Child()
-
-    def boot(self):
-        return "boot"
-
-    def uptime(self):
-        return 1.0
-
-    def end_marked(self, mark, *, boot, uptime, patience):
-        return 0
-
-    def vitals(self, pid, mark, *, boot, uptime):
-        return None
+        return Done()
 
 
 def opened(project):
@@ -131,19 +99,7 @@ def supervise(project, cycles=CYCLES, tell=lambda report: None):
         cycles=cycles,
         drafts=True,
     )
-    world = World(
-        store=store,
-        processes=Processes(store),
-        settings=Settings(),
-        clock=clock.now,
-        elapsed=lambda: 0.0,
-        rest=lambda seconds: None,
-        interrupted=lambda: 0,
-        by_hand=lambda: False,
-        goes_on=lambda: False,
-        tell=tell,
-        notify=lambda what, words: None,
-    )
+    world = quiet_world(store, Processes(store), tell)
     ending = Ending(
         summarizer=lambda: Summarize(None, cap=1000),
         checkpointer=lambda: Summarize(None, cap=1000),

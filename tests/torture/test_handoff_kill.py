@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+from doubles import Done, Quiet, Unbraked, quiet_world
 from rekindle.documents import checkpoint, summary
 from rekindle.documents import event as events
 from rekindle.documents.checkpoint import Part
@@ -22,12 +23,12 @@ from rekindle.documents.question import Answer
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.keep_running import KeepRunning
 from rekindle.flows.summarize import Summarize
-from rekindle.flows.world import Agent, World
+from rekindle.flows.world import Agent
 from rekindle.harnesses import claude_code
-from rekindle.policy.settings import Settings
-from rekindle.stores.files import FileStore, inbox
+from rekindle.stores.files import inbox
 from rekindle.summarizers.mechanical import Known
-from rekindle.system import clock, host
+from rekindle.system import clock
+from torture.test_cycle_kill import events_of, opened
 from torture.tracing import count, kill_before, obstacle
 
 pytestmark = [
@@ -42,7 +43,7 @@ HEADING = "# Relay Checkpoint"
 LEFT = "finish part {}"
 
 
-class Scripted:
+class Scripted(Unbraked):
     """A harness whose program is stopped by its hook, in all sessions but the last."""
 
     NAME, PASSED_ON, NEVER_PASSED_ON, INSTALL, HOOK_FILES = "fake", (), (), "", None
@@ -65,26 +66,8 @@ class Scripted:
     def asides(self, transcript, session):
         return None
 
-    def measure(self, program):
-        return None
-
-    def measured(self, output):
-        return {"m": 100}
-
     def holds(self, transcript, prompt):
         return True
-
-
-class Child:
-    pid, code, errors = 7, 0, ""
-
-    def follow(self, every):
-        yield b"opened"
-
-    def ask_to_end(self):
-        pass
-
-    kill = ask_to_end
 
 
 def said(who, text, number, usage=None):
@@ -94,7 +77,7 @@ def said(who, text, number, usage=None):
     return json.dumps(line, separators=(",", ":")) + "\n"
 
 
-class Processes:
+class Processes(Quiet):
     """Of a host where every session leaves a transcript, and crosses where it is to."""
 
     def __init__(self, store, harness, project):
@@ -121,23 +104,7 @@ class Processes:
             with path.open("a") as file:
                 file.write(said("assistant", "so full", 3, usage=85))
             self._store.folder("trades").braked(environment[MARK]).write_bytes(b"85 100")
-        return Child()
-
-    def boot(self):
-        return "boot"
-
-    def uptime(self):
-        return 1.0
-
-    def end_marked(self, mark, *, boot, uptime, patience):
-        return 0
-
-    def vitals(self, pid, mark, *, boot, uptime):
-        return None
-
-
-def opened(project):
-    return FileStore(project, host=host.identify(), settings=Settings(), clock=clock.now)
+        return Done()
 
 
 def crossings(store):
@@ -158,19 +125,7 @@ def supervise(project):
         cycles=1,
         threshold=80,
     )
-    world = World(
-        store=store,
-        processes=Processes(store, harness, project),
-        settings=Settings(),
-        clock=clock.now,
-        elapsed=lambda: 0.0,
-        rest=lambda seconds: None,
-        interrupted=lambda: 0,
-        by_hand=lambda: False,
-        goes_on=lambda: False,
-        tell=lambda report: None,
-        notify=lambda what, words: None,
-    )
+    world = quiet_world(store, Processes(store, harness, project))
 
     def answered(request):
         text = LEFT.format(crossings(store))
@@ -204,10 +159,6 @@ def the_cycle(project):
         say(b"done")
 
     return work
-
-
-def events_of(store, kind):
-    return [one for one in store.events_since("trades", 0).events if isinstance(one, kind)]
 
 
 def require_whole(project):

@@ -69,10 +69,13 @@ class Gist:
             elif call.result != "ok":
                 self.unknown.append((turn.number, call))
 
-    def numbers(self) -> Item:
+    def numbers(self) -> Iterator[Item]:
+        """How much there was of it; nothing, where there is no turn to count."""
+        if not self.turns:
+            return
         calls = f"{_some(self._calls, 'tool call')}, {self._failures} failed"
         written = f"{_some(self._written, 'token')} written"
-        return Item(f"{_some(self._requests, 'request')}, {calls}, {written}")
+        yield Item(f"{_some(self._requests, 'request')}, {calls}, {written}")
 
     def state(self) -> Iterator[Item]:
         for turn in self.said:
@@ -82,7 +85,7 @@ class Gist:
         for number, call in self.unknown:
             words = f"{call.tool} {call.about}"
             yield Item(quotation("how it ended is not known", words, _QUOTED), (number,))
-        if not self.said and not self._calls:
+        if self.turns and not self.said and not self._calls:
             yield Item("nothing was said or done")
 
     def left(self, known: Known) -> Iterator[Item]:
@@ -121,14 +124,14 @@ def summary_of(kind: Kind, gist: Gist, known: Known) -> Summary:
             Field.WHAT_WE_DID: (*done, *state),
             Field.KEY_DECISIONS: decided or (Item("none that is known of"),),
             Field.NEXT_ACTION: next_action,
-            Field.METRICS: (gist.numbers(),),
+            Field.METRICS: tuple(gist.numbers()),
         }
     else:
         sections = {
             Label.CHANGED: done,
             Label.OPEN_LOOPS: tuple(Item(line(loop)) for loop in known.loops),
             Label.NEXT: next_action,
-            Label.NUMBERS: (gist.numbers(),),
+            Label.NUMBERS: tuple(gist.numbers()),
         }
     return Summary(kind, {str(name): items for name, items in sections.items()})
 
@@ -142,7 +145,7 @@ def _done(gist: Gist, known: Known) -> Iterator[Item]:
         yield Item(f"changed {', '.join(map(code, known.changed[:_FEW]))}{rest}")
     if not known.commits and not known.changed:
         yield Item("git knows of no change")
-    yield gist.numbers()
+    yield from gist.numbers()
 
 
 def _quoted(whose: str, turn: Turn) -> Item:

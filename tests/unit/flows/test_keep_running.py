@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from doubles import Unbraked
 from rekindle.documents import event as events
 from rekindle.documents.launch import (
     Called,
@@ -35,7 +36,7 @@ class Killed(BaseException):
     """The supervisor is gone; nothing of it may run any more."""
 
 
-class Life:
+class Life(Unbraked):
     """An agent whose launches are told beforehand; it is harness, processes and child at once."""
 
     NAME, INSTALL, PASSED_ON, NEVER_PASSED_ON = "fake", "", (), ()
@@ -118,15 +119,6 @@ class Life:
 
     def read_stream(self, line):
         return line
-
-    def brake(self, *, interactive):
-        return None
-
-    def measure(self, program):
-        return None
-
-    def measured(self, output):
-        return {}
 
     def usage(self, tail, windows):
         return None

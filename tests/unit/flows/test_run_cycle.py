@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import RELAY
+from doubles import Unbraked
 from rekindle.documents import event as events
 from rekindle.documents import primer, relay
 from rekindle.documents.launch import (
@@ -31,7 +32,7 @@ from rekindle.system import disk
 BANNER = "=== RECOVERY DETECTED ==="
 
 
-class FakeHarness:
+class FakeHarness(Unbraked):
     """A dialect in which every line of the stream is one thing that is seen."""
 
     NAME = "fake"
@@ -65,15 +66,6 @@ class FakeHarness:
 
     def asides(self, transcript, session):
         return None
-
-    def brake(self, *, interactive):
-        return None
-
-    def measure(self, program):
-        return None
-
-    def measured(self, output):
-        return {}
 
     def holds(self, transcript, prompt):
         return any(prompt.encode() in line for line in transcript)

@@ -20,6 +20,7 @@ from rekindle.harnesses import claude_code, command
 from rekindle.policy import summarize as policy
 from rekindle.policy import tokens
 from rekindle.policy.summarize import INSTRUCTIONS, request
+from rekindle.summarizers import mechanical
 from rekindle.summarizers.headless import Headless
 from rekindle.summarizers.mechanical import Known
 from rekindle.system.processes import Processes
@@ -400,3 +401,11 @@ def test_the_schema_names_the_sections_and_nothing_else():
         assert list(made["properties"]) == list(summary.asked(kind)) == made["required"]
     with pytest.raises(DocumentError):
         summary.parse(json.dumps({"Modified Files": []}), "checkpoint", frozenset({1}))
+
+
+def test_where_no_turn_is_known_nobody_says_that_nothing_was_done():
+    """A program that keeps no transcript has said and done all the same."""
+    made = mechanical.summarize("relay", [], Known(changed=("made.txt",)))
+    told = [item.text for items in made.sections.values() for item in items]
+    assert "changed `made.txt`" in told
+    assert not [one for one in told if "nothing was said" in one or "request" in one]

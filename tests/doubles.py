@@ -1,0 +1,65 @@
+"""What several tests have in the place of a CLI and of its processes."""
+
+from rekindle.flows.world import World
+from rekindle.policy.settings import Settings
+from rekindle.system import clock
+
+
+class Unbraked:
+    """The part of a harness that nothing stops between two turns."""
+
+    def brake(self, *, interactive):
+        return None
+
+    def measure(self, program):
+        return None
+
+    def measured(self, output):
+        return {}
+
+
+class Done:
+    """A process that says that it has opened its session, and ends."""
+
+    pid, code, errors = 7, 0, ""
+
+    def follow(self, every):
+        yield b"opened"
+
+    def ask_to_end(self):
+        pass
+
+    kill = ask_to_end
+
+
+class Quiet:
+    """A host on which nothing else runs."""
+
+    def boot(self):
+        return "boot"
+
+    def uptime(self):
+        return 1.0
+
+    def end_marked(self, mark, *, boot, uptime, patience):
+        return 0
+
+    def vitals(self, pid, mark, *, boot, uptime):
+        return None
+
+
+def quiet_world(store, processes, tell=lambda report: None):
+    """Nobody interrupts, nobody is told, and no time passes but the clock's."""
+    return World(
+        store=store,
+        processes=processes,
+        settings=Settings(),
+        clock=clock.now,
+        elapsed=lambda: 0.0,
+        rest=lambda seconds: None,
+        interrupted=lambda: 0,
+        by_hand=lambda: False,
+        goes_on=lambda: False,
+        tell=tell,
+        notify=lambda what, words: None,
+    )
