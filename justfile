@@ -17,6 +17,10 @@ test *args:
 record *names:
     {{python}} tests/recordings/record.py {{names}}
 
+# Play agents' lives on a real engine again, and keep their histories for this version.
+record-fleet:
+    PYTHONPATH=tests {{python}} tests/fleet/record.py
+
 # Timings, as ratios taken in one run; nothing else should run beside them.
 bench *args:
     {{python}} -m pytest -m bench -s {{args}}

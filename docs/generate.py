@@ -1,4 +1,4 @@
-"""Write docs/reference from the code; with --check, say whether it has drifted."""
+"""Write the pages that are made from the code; with --check, say whether one has drifted."""
 
 import sys
 from importlib import import_module
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 import keeping_alive
+import scale
 from msgspec.structs import replace
 
 from rekindle import plugins
@@ -19,7 +20,8 @@ from rekindle.policy import settings
 from rekindle.ports import Harness
 from rekindle.testing.recording import Recording, load_all
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).resolve().parent
+REFERENCE = DOCS / "reference"
 RECORDINGS = Path(__file__).parents[1] / "tests/recordings"
 RECORDED_AS = {"gemini": "gemini-cli"}
 PERSONAS = {
@@ -85,6 +87,7 @@ def setting_list() -> str:
     for one in settings.explain_all(None, None):
         fixed = " (fixed)" if one.origin == "fixed" else ""
         default = str(one.default).lower() if isinstance(one.default, bool) else str(one.default)
+        default = "" if one.default is None else default
         rows.append(f"| `{one.key}` | `{default or '-'}`{fixed} | {one.meaning} |")
     return "\n".join(rows) + "\n"
 
@@ -201,6 +204,7 @@ PAGES = {
     "settings.md": setting_list,
     "events.md": event_list,
     "keeping-alive.md": keeping_alive.page,
+    "../explanation/scale.md": scale.page,
 }
 
 
@@ -208,15 +212,15 @@ def generate() -> int:
     check = "--check" in sys.argv[1:]
     drifted = []
     for name, make in PAGES.items():
-        path = REFERENCE / name
+        path = (REFERENCE / name).resolve()
         text = NOTE + make()
         if check and (not path.exists() or path.read_text(encoding="utf-8") != text):
-            drifted.append(name)
+            drifted.append(path.relative_to(DOCS.parent))
         elif not check:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
     for name in drifted:
-        print(f"docs/reference/{name} has drifted from the code: run `just docs`")
+        print(f"{name} has drifted from the code: run `just docs`")
     return 1 if drifted else 0
 
 

@@ -11,8 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 
-pytest_plugins = ["loopback.fixtures"]
-"""The real agent CLIs, and the models behind them."""
+pytest_plugins = ["loopback.fixtures", "fleet.engine"]
+"""The real agent CLIs, and the models behind them; the real engine of a fleet."""
 
 hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
 if not os.environ.get("REKINDLE_TORTURE"):

@@ -45,6 +45,10 @@ def load(start: Path) -> Project:
     found, marked = manifest.read(read_text(folder))
     resolved = settings.resolve(marked)
     _require_zone(resolved.runtime.brief.zone, marked)
+    if resolved.fleet is not None:
+        from rekindle.policy import connection  # noqa: PLC0415 - every start would pay for it
+
+        connection.require_meant(resolved.fleet, marked)
     return Project(folder, found, marked, resolved)
 
 

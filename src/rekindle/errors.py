@@ -4,6 +4,7 @@ Our exception tree, with the exit code that each branch ends a command with:
 
     RekindleError                     1
     ├── UsageError                    2
+    │   └── OneHostError              2
     ├── ManifestError                 3
     │   ├── ManifestMissingError      3
     │   ├── NotifyError               3
@@ -13,23 +14,30 @@ Our exception tree, with the exit code that each branch ends a command with:
     ├── StoreError                    5
     │   ├── AuditError                5
     │   ├── NotDurableError           5
-    │   └── UnsafePathError           5
+    │   ├── UnsafePathError           5
+    │   └── WorkspaceError            5
     ├── OwnershipError                6
     │   ├── BusyError                 6
     │   ├── FencedError               6
     │   ├── ForeignOwnerError         6
+    │   │   └── OnFleetError          6
+    │   ├── StalePushError            6
     │   └── SupervisedError           6
     ├── NotFoundError                 7
+    │   ├── NotOnFleetError           7
     │   ├── UnknownAgentError         7
     │   └── UnknownLoopError          7
     ├── CheckFailedError              8
-    └── AgentError                    9
-        ├── NoTerminalError           9
-        ├── PluginError               9
-        ├── ProgramMissingError       9
-        ├── StoppedError              9
-        └── SummaryError              9
-            └── OverBudgetError       9
+    ├── AgentError                    9
+    │   ├── NoTerminalError           9
+    │   ├── PluginError               9
+    │   ├── ProgramMissingError       9
+    │   ├── StoppedError              9
+    │   └── SummaryError              9
+    │       └── OverBudgetError       9
+    └── EngineError                   10
+        ├── CodecKeyError             10
+        └── ExtraMissingError         10
 
 An error says what happened (`str(error)`), carries its facts as attributes, and
 tells the user what to do next (`error.hint`).
@@ -44,7 +52,10 @@ __all__ = [
     "AuditError",
     "BusyError",
     "CheckFailedError",
+    "CodecKeyError",
     "DocumentError",
+    "EngineError",
+    "ExtraMissingError",
     "FencedError",
     "ForeignOwnerError",
     "ManifestError",
@@ -53,12 +64,16 @@ __all__ = [
     "NoTerminalError",
     "NotDurableError",
     "NotFoundError",
+    "NotOnFleetError",
     "NotifyError",
+    "OnFleetError",
+    "OneHostError",
     "OverBudgetError",
     "OwnershipError",
     "PluginError",
     "ProgramMissingError",
     "RekindleError",
+    "StalePushError",
     "StoppedError",
     "StoreError",
     "SummaryError",
@@ -68,6 +83,7 @@ __all__ = [
     "UnknownLoopError",
     "UnsafePathError",
     "UsageError",
+    "WorkspaceError",
     "storing",
 ]
 
@@ -88,6 +104,14 @@ class UsageError(RekindleError):
 
     exit_code = 2
     meaning = "the command line is wrong"
+
+
+class OneHostError(UsageError):
+    """A command for agents that live on one host, where the manifest says that a fleet has them."""
+
+    def __init__(self, command: str, hint: str) -> None:
+        super().__init__(f"`{command}` is not for a fleet", hint=hint)
+        self.command = command
 
 
 class ManifestError(RekindleError):
@@ -185,6 +209,15 @@ class UnsafePathError(StoreError):
     """A symbolic link or a hostile name where a plain file of ours should be."""
 
 
+class WorkspaceError(StoreError):
+    """A workspace could not be brought or pushed; what was pushed before is at its remote."""
+
+    def __init__(self, cause: str, reason: str, *, hint: str) -> None:
+        super().__init__("workspace", reason, hint=hint)
+        self.cause = cause
+        """A word that stays the same as long as the obstacle does."""
+
+
 class OwnershipError(RekindleError):
     """Somebody else is this agent's writer."""
 
@@ -231,6 +264,35 @@ class ForeignOwnerError(OwnershipError):
         self.owner = owner
 
 
+class OnFleetError(ForeignOwnerError):
+    """The folder says that the agent lives on a fleet: what is here is as it was when it left."""
+
+    def __init__(self, agent: str, fleet: str) -> None:
+        OwnershipError.__init__(
+            self,
+            f"agent {agent} lives on the fleet {fleet}",
+            hint="with `fleet:` in rekindle.yaml the same commands act on it there;"
+            f" `rekindle fleet remove {agent}` brings it home; where that fleet is gone for good,"
+            " remove owner.json from its folder",
+        )
+        self.agent = agent
+        self.owner = fleet
+
+
+class StalePushError(OwnershipError):
+    """The work branch has another owner's commit: what is pushed from here counts no longer."""
+
+    def __init__(self, agent: str, generation: int, found: str) -> None:
+        super().__init__(
+            f"agent {agent} was taken over: its work branch is at {found[:12] or 'no commit'}, "
+            f"which generation {generation} has not pushed",
+            hint="stop working on it here; what is in this folder stays, and can be pushed by hand",
+        )
+        self.agent = agent
+        self.generation = generation
+        self.found = found
+
+
 class SupervisedError(OwnershipError):
     """Another `rekindle run` keeps this agent alive."""
 
@@ -257,6 +319,17 @@ class UnknownAgentError(NotFoundError):
         super().__init__(
             f"no agent named {agent!r} in rekindle.yaml (there: {names})",
             hint=f"add it with `rekindle init --agent {agent}`, or correct the name",
+        )
+        self.agent = agent
+
+
+class NotOnFleetError(NotFoundError):
+    """The manifest has the agent, and the fleet does not."""
+
+    def __init__(self, agent: str) -> None:
+        super().__init__(
+            f"agent {agent} is not on the fleet",
+            hint=f"`rekindle run {agent}` begins it there",
         )
         self.agent = agent
 
@@ -345,6 +418,45 @@ class OverBudgetError(SummaryError):
         )
         self.size = size
         self.cap = cap
+
+
+class EngineError(RekindleError):
+    """The engine of a fleet could not be reached, or does not let us in. No key is ever named."""
+
+    exit_code = 10
+    meaning = "the engine of the fleet could not be reached, or refused"
+
+    def __init__(self, cause: str, message: str, *, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.cause = cause
+        """One word: unreachable, namespace, tls, credentials, keys, program, extra; or of an agent:
+        unanswered, ended, refused."""
+
+
+class CodecKeyError(EngineError):
+    """A document was encrypted with a key that we do not have."""
+
+    def __init__(self, wanted: str, known: Iterable[str]) -> None:
+        there = ", ".join(known) or "none"
+        super().__init__(
+            "keys",
+            f"a document in the engine was encrypted with the key {wanted}, which is not among"
+            f" ours ({there})",
+            hint="add that key at the end of `fleet: codec:`; the first one encrypts, all decrypt",
+        )
+        self.wanted = wanted
+
+
+class ExtraMissingError(EngineError):
+    """What a fleet needs beyond a laptop is not installed."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__(
+            "extra",
+            f"a fleet needs {module}, which is not installed",
+            hint="pip install 'rekindle[fleet]'",
+        )
+        self.module = module
 
 
 _HINTS = {

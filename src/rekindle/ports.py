@@ -109,6 +109,21 @@ class Harness(Protocol):
         """What the lines of its standard output answer; None: it was refused, or it broke."""
 
 
+class Ledger(Protocol):
+    """Who says what the log of an agent holds, where that is not the agent's folder itself."""
+
+    def commit(
+        self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
+    ) -> Sequence[bytes]:
+        """Have facts counted; returns the log's lines after `known`, with these at their end.
+
+        `documents` are the bytes of those that the facts commit, by their path in the folder.
+
+        Raises:
+            FencedError: Another host has the agent by now.
+        """
+
+
 class Child(Protocol):
     """A process that was started."""
 

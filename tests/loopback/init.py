@@ -8,6 +8,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,8 @@ def reap() -> None:
 
 
 def main() -> None:
+    if sys.argv[1:]:
+        socket.sethostname(sys.argv[1])
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

@@ -43,6 +43,22 @@ class Namespace:
         """The same command inside; nsenter replaces itself, so the pid is the command's own."""
         return ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self._handle}", "--", *argv]
 
+    def listen(self, port: int) -> socket.socket:
+        """One more socket that listens inside, at a port of the caller's choice."""
+
+        def made() -> socket.socket:
+            _enter(self._handle)
+            return socket.create_server(("127.0.0.1", port))
+
+        return _in_a_thread_of_its_own(made)
+
+    def cut(self) -> None:
+        """Let no packet through any more; what is connected hears nothing of it."""
+        _set_flags(self.listener, _flags(self.listener) & ~_UP)
+
+    def mend(self) -> None:
+        _set_flags(self.listener, _flags(self.listener) | _UP)
+
     def close(self) -> None:
         """Let go; the kernel removes the namespace when its last process and socket are gone."""
         self.listener.close()
@@ -83,7 +99,23 @@ def _make() -> tuple[int, socket.socket]:
         error = ctypes.get_errno()
         raise OSError(error, f"unshare: {os.strerror(error)}")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        _, flags = _REQUEST.unpack(fcntl.ioctl(control, _GET_FLAGS, _REQUEST.pack(b"lo", 0)))
-        fcntl.ioctl(control, _SET_FLAGS, _REQUEST.pack(b"lo", flags | _UP))
+        _set_flags(control, _flags(control) | _UP)
     listener = socket.create_server(("127.0.0.1", 0))
     return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC), listener
+
+
+def _enter(handle: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(handle, _NEW_NETWORK) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"setns: {os.strerror(error)}")
+
+
+def _flags(inside: socket.socket) -> int:
+    """Those of `lo`, in whichever namespace the socket was created."""
+    _, flags = _REQUEST.unpack(fcntl.ioctl(inside, _GET_FLAGS, _REQUEST.pack(b"lo", 0)))
+    return int(flags)
+
+
+def _set_flags(inside: socket.socket, flags: int) -> None:
+    fcntl.ioctl(inside, _SET_FLAGS, _REQUEST.pack(b"lo", flags))

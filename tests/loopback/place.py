@@ -42,12 +42,14 @@ class Started:
 
 
 class Place:
-    def __init__(self, network: Namespace, folder: Path) -> None:
+    def __init__(self, network: Namespace, folder: Path, hostname: str = "") -> None:
+        """`hostname`: what its programs take for the name of their host, if not this one's."""
         self._folder = folder
         folder.mkdir(parents=True)
         unshare = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        named = ([*unshare, "--uts"], [hostname]) if hostname else (unshare, [])
         self._init = subprocess.Popen(
-            network.argv([*unshare, sys.executable, "-I", str(_INIT)]),
+            network.argv([*named[0], sys.executable, "-I", str(_INIT), *named[1]]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -88,6 +90,11 @@ class Place:
             with self._changed:
                 self._changed.wait(0.02)
         return result
+
+    def kill(self) -> None:
+        """End all that lives in here at once: none of it has time for a word."""
+        self._init.kill()
+        self.close()
 
     def close(self) -> None:
         assert self._init.stdin is not None

@@ -16,7 +16,7 @@ from rekindle.documents import relay
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.git import AuditTrail
-from rekindle.system import git as system
+from rekindle.system import gitprocess
 from throwaway import isolate
 from torture.canaries import FILES, HOOKS, PROGRAMS, Canaries
 
@@ -53,9 +53,9 @@ def test_the_check_hears_a_careless_call(canaries, monkeypatch, clock, careless)
     for name, value in canaries.environment().items():
         monkeypatch.setenv(name, value)
     if careless == "hooks":
-        monkeypatch.delitem(system._SETTINGS, "core.hooksPath")
+        monkeypatch.delitem(gitprocess.SETTINGS, "core.hooksPath")
     else:
-        monkeypatch.setattr(system, "_ENVIRONMENT", (*system._ENVIRONMENT, "GIT_TRACE"))
+        monkeypatch.setattr(gitprocess, "ENVIRONMENT", (*gitprocess.ENVIRONMENT, "GIT_TRACE"))
     canaries.clear()
     with store.writer("trades") as writer:
         writer.commit_relay(relay.parse(RELAY), by="agent")

@@ -17,6 +17,7 @@ CLASSES = [
 
 SAMPLES = [
     errors.RekindleError("a", hint="b"),
+    errors.OneHostError("rekindle up", "b"),
     errors.UsageError("a", hint="b"),
     errors.ManifestError("a", line=3, hint="b"),
     errors.ManifestMissingError("/a"),
@@ -28,12 +29,16 @@ SAMPLES = [
     errors.AuditError("slow", "a", hint="b"),
     errors.NotDurableError("/a", "b", hint="b"),
     errors.UnsafePathError("/a", "b", hint="b"),
+    errors.WorkspaceError("slow", "a", hint="b"),
     errors.OwnershipError("a", hint="b"),
     errors.BusyError("trades", 1.5),
     errors.FencedError("trades", 1, 2),
     errors.ForeignOwnerError("trades", "there"),
+    errors.OnFleetError("trades", "default"),
+    errors.StalePushError("trades", 1, "9f86d0"),
     errors.SupervisedError("trades"),
     errors.NotFoundError("a", hint="b"),
+    errors.NotOnFleetError("trades"),
     errors.UnknownAgentError("trades", ["books"]),
     errors.UnknownLoopError("a", "b"),
     errors.CheckFailedError("a", hint="b"),
@@ -44,6 +49,9 @@ SAMPLES = [
     errors.StoppedError(),
     errors.SummaryError("a", hint="b"),
     errors.OverBudgetError(2, 1),
+    errors.EngineError("tls", "a", hint="b"),
+    errors.CodecKeyError("0a1b2c3d", ["4e5f6071"]),
+    errors.ExtraMissingError("temporalio"),
 ]
 
 
@@ -52,7 +60,7 @@ def drawn() -> list[tuple[str, str, int]]:
     found: list[tuple[str, str, int]] = []
     above: list[tuple[int, str]] = []
     for depth, name, code in re.findall(
-        r"^    ([│├└─ ]*)(\w+) +(\d)$", errors.__doc__, re.MULTILINE
+        r"^    ([│├└─ ]*)(\w+) +(\d+)$", errors.__doc__, re.MULTILINE
     ):
         while above and above[-1][0] >= len(depth):
             above.pop()
@@ -85,7 +93,7 @@ def test_every_exit_code_has_one_meaning():
     meanings = {}
     for kind in CLASSES:
         meanings.setdefault(kind.exit_code, set()).add(kind.meaning)
-    assert sorted(meanings) == list(range(1, 10))
+    assert sorted(meanings) == list(range(1, 11))
     assert all(len(found) == 1 for found in meanings.values())
 
 

@@ -6,7 +6,9 @@ import click
 
 from rekindle import config
 from rekindle.cli.init import add_agent, default_name, write_prompt
+from rekindle.cli.one_host import refuse_fleet
 from rekindle.cli.options import as_json, here, print_json, print_note, take_over
+from rekindle.config import Project
 from rekindle.documents.identity import agent_name, one_line
 from rekindle.errors import UsageError
 from rekindle.flows import adopt as flow
@@ -37,7 +39,7 @@ def adopt(
     folder = config.find(here()) or here()
     found = sources.read(path)
     _refuse_own(path, folder)
-    project = config.load(folder) if config.find(folder) else None
+    project = _project(folder)
     settings = project.settings if project else Settings()
     cap = settings.runtime.relay.max_relay_tokens
     plan = adoption.plan(
@@ -91,6 +93,14 @@ def adopt(
     for line in left:
         click.echo(f"· left out {line}")
     _print_next(name, found)
+
+
+def _project(folder: Path) -> Project | None:
+    if not config.find(folder):
+        return None
+    project = config.load(folder)
+    refuse_fleet(project)
+    return project
 
 
 def _name(folder: Path, said: str | None, named: str) -> str:

@@ -5,7 +5,17 @@ from pathlib import Path
 
 import click
 
-from rekindle.cli.options import as_json, open_agent, open_project, print_json
+from rekindle import config
+from rekindle.cli.fleet_agents import brief_on_fleet
+from rekindle.cli.one_host import refuse_fleet
+from rekindle.cli.options import (
+    agent_of,
+    as_json,
+    here,
+    open_project,
+    print_json,
+    print_note,
+)
 from rekindle.config import Project
 from rekindle.documents import morning
 from rekindle.errors import BusyError, RekindleError, UsageError, storing
@@ -13,6 +23,7 @@ from rekindle.flows.write_brief import Written
 from rekindle.stores.files import FileStore
 from rekindle.system import disk
 from rekindle.wiring import brief as wiring
+from rekindle.wiring.store import open_store
 
 _FOR_ALL = 0o644
 """A web server may show it."""
@@ -41,6 +52,8 @@ def brief(  # noqa: PLR0917 - one for each option
 
     With --all it writes nothing, and shows on one page what each agent has done, why it stopped,
     what comes next, what waits for you and what it cost.
+
+    With `fleet:` in the manifest a host of the fleet writes it.
     """  # noqa: D301 - what keeps the lines as they are is that very character
     shows = every or html is not None
     if shows and (due or mechanical):
@@ -49,13 +62,21 @@ def brief(  # noqa: PLR0917 - one for each option
         raise UsageError(
             "--html and --json are two forms of one page", hint="leave one of them out"
         )
+    project = config.load(here())
+    if project.settings.fleet is not None:
+        refused = {"--all": shows, "--due": due, "--mechanical": mechanical}
+        for option in (one for one, is_said in refused.items() if is_said):
+            refuse_fleet(project, option)
+        name = agent_of(project, agent)
+        brief_on_fleet(project, project.settings.fleet, name, as_json=as_json)
+        return
     if shows:
         _show_all(agent, html, as_json=as_json)
         return
     if due:
         _write_due(agent, mechanical=mechanical, as_json=as_json)
         return
-    project, store, name = open_agent(agent)
+    store, name = open_store(project, say=print_note), agent_of(project, agent)
     written = wiring.writing(project, store, name, by_hand=True, mechanical=mechanical).write()
     wiring.remember(project, store, name)
     if as_json:

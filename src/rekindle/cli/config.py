@@ -1,6 +1,7 @@
 """`rekindle config`."""
 
 import click
+import msgspec
 
 from rekindle import config as configuration
 from rekindle.cli.options import as_json, here, print_json
@@ -54,4 +55,11 @@ def _plain(value: object) -> object:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, msgspec.Struct):
+        said = ", ".join(
+            f"{key}: {one}" for key, one in msgspec.structs.asdict(value).items() if one
+        )
+        return f"{{{said}}}"
+    if value is None:
+        return "not said"
     return str(value) or '""'

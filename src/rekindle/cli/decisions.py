@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from rekindle.cli.options import as_json, open_agent, print_json
+from rekindle.cli.options import Store, as_json, open_agent, open_files, print_json
 from rekindle.documents import relay as relays
 from rekindle.documents.event import CycleStarted, RelayCommitted
 from rekindle.errors import DocumentError
@@ -26,11 +26,12 @@ def decisions(agent: str | None, search: str | None, every: bool, as_json: bool)
     superseded by its new words; one that is gone from the relay was dropped, or, where the relay
     was over its cap, archived: then it still holds.
     """
-    _, store, name = open_agent(agent)
     if every or search is not None:
-        found = policy.ledger(_revisions(store, name)) if store.exists(name) else ()
+        _, files, name = open_files(agent, "--all")
+        found = policy.ledger(_revisions(files, name)) if files.exists(name) else ()
         found = policy.search(found, search or "")
     else:
+        _, store, name = open_agent(agent)
         found = _in_force(store, name)
     if as_json:
         print_json([_as_json(entry) for entry in found])
@@ -42,7 +43,7 @@ def decisions(agent: str | None, search: str | None, every: bool, as_json: bool)
         _print(entry)
 
 
-def _in_force(store: FileStore, name: str) -> tuple[Entry, ...]:
+def _in_force(store: Store, name: str) -> tuple[Entry, ...]:
     """What the relay has now: nothing else is read, however long the history is."""
     data = store.document(name, "relay") if store.exists(name) else None
     if data is None:

@@ -6,8 +6,11 @@ import click
 
 from rekindle import config
 from rekindle.cli.hooks import examine_all
-from rekindle.cli.options import as_json, here, open_project, print_json, take_over
+from rekindle.cli.options import as_json, here, open_fleet, open_project, print_json, take_over
+from rekindle.config import Project
 from rekindle.errors import CheckFailedError, RekindleError
+from rekindle.policy import connection
+from rekindle.policy.settings import Fleet
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
 from rekindle.system.notify import Notifier
@@ -69,8 +72,11 @@ def _examine() -> dict[str, list[Problem]]:
         Notifier(project.manifest.notify).check()
     except RekindleError as error:
         found["rekindle.yaml"].append(Problem(str(error), error.hint))
+    if project.settings.fleet is not None:
+        found |= _examine_fleet(project, project.settings.fleet)
     for name, agent in project.manifest.agents.items():
-        problems = store.inspect(name)
+        # On a fleet nobody needs the files that are here.
+        problems = store.inspect(name) if project.settings.fleet is None else []
         if agent.harness not in HARNESSES:
             there = ", ".join(HARNESSES)
             problems.append(
@@ -78,7 +84,7 @@ def _examine() -> dict[str, list[Problem]]:
             )
         if agent.prompt and not (project.path / agent.prompt).is_file():
             problems.append(Problem(f"{agent.prompt} is missing", "write the agent's task there"))
-        found[name] = problems
+        found[name] = [*found.get(name, ()), *problems]
     for one in examine_all():
         if one.is_broken:  # no agent's name begins with a dot
             problems = [
@@ -88,8 +94,24 @@ def _examine() -> dict[str, list[Problem]]:
     return found
 
 
+def _examine_fleet(project: Project, fleet: Fleet) -> dict[str, list[Problem]]:
+    """Its engine, under its address; each agent's workspace; what the manifest says of it."""
+    try:
+        store = open_fleet(project, fleet)
+        from rekindle.fleet import checks  # noqa: PLC0415 - wants the extra
+    except RekindleError as error:
+        return {"fleet": [Problem(str(error), error.hint)]}
+
+    said = [Problem(one.what, one.mend, is_note=True) for one in connection.warnings(fleet)]
+    return {
+        f"fleet {fleet.address}": [*checks.of_engine(store, fleet), *said],
+        "briefs": checks.of_briefs(project),
+        **{name: checks.of_workspace(project, name) for name in project.manifest.agents},
+    }
+
+
 def _fix(*, take_over: bool) -> None:
-    project, store = open_project()
+    project, store = open_project("--fix")
     for name in project.manifest.agents:
         try:
             _mend(store, name, take_over=take_over)

@@ -8,9 +8,9 @@ from itertools import islice
 import click
 import msgspec
 
-from rekindle.cli.options import as_json, how_many, open_agent, which_agent
+from rekindle.cli.options import Store, as_json, how_many, open_agent, which_agent
 from rekindle.documents.identity import one_line
-from rekindle.stores.files import FileStore
+from rekindle.policy.settings import POLL_SECONDS
 from rekindle.stores.files.log import Entry
 
 _POLL_SECONDS = 0.2
@@ -26,24 +26,27 @@ _HASH_CHARACTERS = 12
 @as_json
 def events(agent: str | None, last: int, follow: bool, as_json: bool) -> None:
     """What happened, newest last. With --json one event a line, as the log has it."""
-    _, store, name = open_agent(agent)
+    project, store, name = open_agent(agent)
     if not store.exists(name):
         click.echo("Nothing has happened yet.", err=True)
         return
     seen = store.read(name)
-    for entry in _newest(store, name, last):
-        if entry.event.seq <= seen.committed.seq:
-            _print(entry, as_json=as_json)
+    shown = [one for one in _newest(store, name, last) if one.event.seq <= seen.committed.seq]
+    for entry in shown:
+        _print(entry, as_json=as_json)
+    if shown and shown[0].event.seq > 1 and (last == 0 or len(shown) < last):
+        click.echo("Note: older ones are in the logs of the hosts that it ran on.", err=True)
     end = seen.end
     while follow:
         for entry in store.entries_since(name, end):
             _print(entry, as_json=as_json)
             end = entry.end
         sys.stdout.flush()
-        time.sleep(_POLL_SECONDS)
+        # On a fleet each look is a question to the engine.
+        time.sleep(_POLL_SECONDS if project.settings.fleet is None else POLL_SECONDS)
 
 
-def _newest(store: FileStore, name: str, last: int) -> Iterator[Entry]:
+def _newest(store: Store, name: str, last: int) -> Iterator[Entry]:
     if last <= 0:
         return iter(store.entries_since(name, 0))
     return reversed(list(islice(store.newest_entries(name), last)))

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from rekindle import config
-from rekindle.cli.options import as_json, here, open_agent, print_json, which_agent
+from rekindle.cli.options import as_json, here, open_files, print_json, which_agent
 from rekindle.errors import CheckFailedError, RekindleError, UsageError
 from rekindle.flows import install_hooks
 from rekindle.flows.export_hooks import export_hooks
@@ -75,7 +75,7 @@ def install(
             )
         place = _place(level, harness)
     else:
-        project, store, name = open_agent(agent or _only_agent_of(harness))
+        project, store, name = open_files(agent or _only_agent_of(harness))
         own = HARNESSES.get(project.manifest.agents[name].harness)
         cli = _meant(harness, [own] if own else [])
         level = level or install_hooks.first_level(cli)

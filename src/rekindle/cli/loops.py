@@ -4,12 +4,11 @@ from typing import Any
 
 import click
 
-from rekindle.cli.options import as_json, open_agent, print_json, take_over, which_agent
+from rekindle.cli.options import Store, as_json, open_agent, print_json, take_over, which_agent
 from rekindle.documents.event import LoopAdded, LoopResolved
 from rekindle.documents.state import OpenLoop
 from rekindle.policy import loops as policy
 from rekindle.policy.fold import Projection
-from rekindle.stores.files import FileStore
 from rekindle.system import clock
 
 
@@ -95,12 +94,12 @@ def resolve(
     )
 
 
-def _known(store: FileStore, name: str) -> Projection:
+def _known(store: Store, name: str) -> Projection:
     return store.read(name).projection if store.exists(name) else Projection(agent=name)
 
 
 def _hand_in(
-    store: FileStore,
+    store: Store,
     name: str,
     event: LoopAdded | LoopResolved | None,
     *,

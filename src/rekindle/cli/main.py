@@ -4,6 +4,7 @@ import io
 import os
 import re
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
@@ -54,6 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "brief": ("rekindle.cli.brief:brief", "What was done, what is open, what comes next."),
     "events": ("rekindle.cli.events:events", "What happened, newest last."),
     "redact": ("rekindle.cli.redact:redact", "A text without the secrets in it."),
+    "fleet": ("rekindle.cli.fleet:fleet", "Agents over many hosts."),
     "config": ("rekindle.cli.config:config", "Every setting: its value, origin and meaning."),
 }
 """Where each command lives and what it is for: `--help` needs no import of any of them."""
@@ -85,7 +87,8 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
     epilog="Exit codes: 0 done, 2 usage, 3 manifest, 4 document, 5 disk, 6 owner, 7 not found,"
-    " 8 a check found something, 9 the agent stopped. Every command takes --help.",
+    " 8 a check found something, 9 the agent stopped, 10 the engine of a fleet."
+    " Every command takes --help.",
 )
 @click.version_option(__version__, prog_name="rekindle")
 def app() -> None:
@@ -93,7 +96,15 @@ def app() -> None:
 
 
 def main() -> NoReturn:
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if "temporalio" in sys.modules:
+        # Threads of the engine's client that are not Python's may still be about to call it: in an
+        # interpreter that tears itself down each fourth command would end with a crash.
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end

@@ -1,20 +1,57 @@
 """What many commands share: which agent, which store, how to print."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 import msgspec
 
 from rekindle import config
+from rekindle.cli.one_host import refuse_fleet
 from rekindle.config import Project
+from rekindle.documents.event import Event
 from rekindle.errors import AuditError, UsageError
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings import Fleet
 from rekindle.stores.files import FileStore
+from rekindle.stores.files.log import Entry
+from rekindle.stores.files.view import View
 from rekindle.wiring.store import open_store
 
+if TYPE_CHECKING:
+    from rekindle.fleet.store import FleetStore
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Store(Protocol):
+    """What most commands need of whoever keeps the agents: files of this host, or a fleet."""
+
+    redaction: Redaction
+
+    def exists(self, agent: str) -> bool: ...
+
+    def create(self, agent: str) -> None: ...
+
+    def read(self, agent: str) -> View: ...
+
+    def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool: ...
+
+    def is_supervised(self, agent: str) -> bool: ...
+
+    def document(self, agent: str, name: str) -> bytes | None: ...
+
+    def take_over_edits(self, agent: str) -> None: ...
+
+    def clear_the_way(self, agent: str, *, fresh: bool = False) -> None: ...
+
+    def newest_entries(self, agent: str) -> Iterator[Entry]: ...
+
+    def entries_since(self, agent: str, offset: int) -> Iterator[Entry]: ...
+
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 take_over = click.option(
@@ -48,18 +85,44 @@ def here() -> Path:
         ) from gone
 
 
-def open_project() -> tuple[Project, FileStore]:
+def open_project(option: str = "") -> tuple[Project, FileStore]:
+    """For a command, or its `option`, that needs the files of this host."""
     project = config.load(here())
+    refuse_fleet(project, option)
     return project, open_store(project, say=print_note)
 
 
-def open_agent(agent: str | None) -> tuple[Project, FileStore, str]:
-    project, store = open_project()
+def open_files(agent: str | None, option: str = "") -> tuple[Project, FileStore, str]:
+    """The same, for one agent."""
+    project, store = open_project(option)
+    return project, store, agent_of(project, agent)
+
+
+def open_agent(agent: str | None) -> tuple[Project, Store, str]:
+    """An agent, wherever it is kept."""
+    project = config.load(here())
+    name = agent_of(project, agent)
+    if project.settings.fleet is None:
+        return project, open_store(project, say=print_note), name
+    return project, open_fleet(project, project.settings.fleet), name
+
+
+def open_fleet(project: Project, fleet: Fleet) -> "FleetStore":
+    """The fleet's agents; its connection ends with the command."""
+    from rekindle.fleet.store import FleetStore  # noqa: PLC0415 - wants the extra
+
+    store = FleetStore(project, fleet, os.environ, say=_note)
+    click.get_current_context().call_on_close(store.close)
+    return store
+
+
+def agent_of(project: Project, agent: str | None) -> str:
+    """The agent that is meant: as you say, or the only one."""
     if agent is not None:
-        return project, store, project.require_agent(agent)
+        return project.require_agent(agent)
     names = list(project.manifest.agents)
     if len(names) == 1:
-        return project, store, names[0]
+        return names[0]
     if not names:
         raise UsageError("there is no agent yet", hint="add one with `rekindle init --agent NAME`")
     which = ", ".join(names[:20])
@@ -69,6 +132,10 @@ def open_agent(agent: str | None) -> tuple[Project, FileStore, str]:
 def print_note(error: AuditError) -> None:
     """What the user should know of, though the command did what it was asked."""
     click.echo(f"Note: {error} (→ {error.hint})", err=True)
+
+
+def _note(words: str) -> None:
+    click.echo(f"Note: {words}", err=True)
 
 
 def print_json(value: Any) -> None:

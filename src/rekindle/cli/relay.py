@@ -9,10 +9,12 @@ import click
 import msgspec
 
 from rekindle.cli.options import (
+    Store,
     as_json,
     here,
     how_many,
     open_agent,
+    open_files,
     print_json,
     take_over,
     which_agent,
@@ -43,12 +45,8 @@ def relay() -> None:
 @as_json
 def show(agent: str | None, as_json: bool) -> None:
     """Print the relay as it stands."""
-    _, store, name = open_agent(agent)
-    text = _current(store, name)
-    if text is None:
-        raise NotFoundError(
-            f"{name} has no relay yet", hint="set one with `rekindle relay set FILE`"
-        )
+    project, store, name = open_agent(agent)
+    text = _current(project, store, name)
     if as_json:
         found = documents.parse(text)
         fields = {str(field): found.content(field) for field in Field if found.places(field)}
@@ -73,11 +71,7 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
     if file is None:
         project, store, name = open_agent(agent)
         settings = project.settings
-        text = _current(store, name)
-        if text is None:
-            raise NotFoundError(
-                f"{name} has no relay yet", hint="set one with `rekindle relay set FILE`"
-            )
+        text = _current(project, store, name)
         found = check(documents.parse(text), settings.runtime.relay.max_relay_tokens)
     else:
         settings, redaction = Settings(), Redaction()
@@ -109,7 +103,7 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
     A dash reads standard input. What is over the cap is trimmed into the archive; the Next Action
     stays.
     """
-    project, store, name = open_agent(agent)
+    project, store, name = open_files(agent)
     proposed, redacted = _read(file, store.redaction)
     _require_usable(project, proposed)
     record = RelayProposed(ts=clock.now(), text=documents.render(proposed), by="person")
@@ -144,7 +138,7 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
 
     Those that are in the git audit trail are shown with their commit.
     """
-    _, store, name = open_agent(agent)
+    _, store, name = open_files(agent)
     found = _commits(store, name, last or None)
     in_git = store.audit_commits(name) if found else {}
     if as_json:
@@ -184,7 +178,7 @@ def diff(older: str | None, newer: str | None, agent: str | None, as_json: bool)
     OLDER and NEWER are the numbers that `history` shows, or commits of the git audit trail. Without
     them: the last two. With one: from that one to the newest.
     """
-    _, store, name = open_agent(agent)
+    _, store, name = open_files(agent)
     commits = _commits(store, name, 2 if older is None else None)
     if not commits or (len(commits) == 1 and older is None):
         raise NotFoundError(
@@ -228,9 +222,17 @@ def replay(source: str, as_json: bool) -> None:
     replayed(source, as_json=as_json)
 
 
-def _current(store: FileStore, name: str) -> str | None:
+def _current(project: Project, store: Store, name: str) -> str:
     data = store.document(name, "relay") if store.exists(name) else None
-    return None if data is None else documents.render(documents.parse(data))
+    if data is None:
+        is_here = project.settings.fleet is None
+        raise NotFoundError(
+            f"{name} has no relay yet",
+            hint="set one with `rekindle relay set FILE`"
+            if is_here
+            else "its first cycle ends with one",
+        )
+    return documents.render(documents.parse(data))
 
 
 def _read(file: str, redaction: Redaction) -> tuple[Relay, int]:

@@ -6,7 +6,10 @@ from collections.abc import Callable
 import click
 import msgspec
 
-from rekindle.cli.options import as_json, open_agent, print_json
+from rekindle import config
+from rekindle.cli.fleet_agents import run_on_fleet
+from rekindle.cli.one_host import refuse_fleet
+from rekindle.cli.options import agent_of, as_json, here, print_json, print_note
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Called, Compacted, Retried, Said, Warned
 from rekindle.errors import AgentError
@@ -23,6 +26,7 @@ from rekindle.flows.world import (
     Waits,
 )
 from rekindle.wiring.run import keep_running
+from rekindle.wiring.store import open_store
 from rekindle.wiring.watch import start_briefs
 
 INTERRUPTED = 130
@@ -82,8 +86,18 @@ def run(  # noqa: PLR0917 - one for each option
     work stands. Usage limits are waited out. What only a person can mend ends in safe mode: nothing
     runs, and `rekindle restart` goes on. Ctrl-C stops the agent, twice at once; the next `run` goes
     on where it was.
+
+    With `fleet:` in the manifest a host of the fleet runs it, and this command ends at once.
     """
-    project, store, name = open_agent(agent)
+    project = config.load(here())
+    name = agent_of(project, agent)
+    if project.settings.fleet is not None:
+        for option, is_said in (("--once", once), ("--kept", kept or said)):
+            if is_said:
+                refuse_fleet(project, option)
+        run_on_fleet(project, project.settings.fleet, name, cycles, as_json=as_json)
+        return 0
+    store = open_store(project, say=print_note)
     tell = _as_lines if as_json else _for_people(name)
     heard = _while_read(tell)
     outcome = keep_running(

@@ -4,19 +4,16 @@ from datetime import datetime
 from typing import Any
 
 import click
-import msgspec
 
-from rekindle.cli.options import ago, as_json, open_project, print_json
-from rekindle.config import Project
-from rekindle.errors import RekindleError
-from rekindle.flows import transcripts
-from rekindle.policy import handoff, loop, loops, sessions
-from rekindle.policy.fold import Projection
-from rekindle.policy.sessions import Attempt
+from rekindle import config
+from rekindle.cli import rows as rows_of
+from rekindle.cli.options import ago, as_json, here, open_fleet, print_json, print_note
+from rekindle.documents.identity import one_line
+from rekindle.policy import handoff
 from rekindle.policy.settings import SECONDS_AN_HOUR
-from rekindle.stores.files import FileStore, inspection, ownership
+from rekindle.stores.files import ownership
 from rekindle.system import clock
-from rekindle.wiring.store import HARNESSES
+from rekindle.wiring.store import open_store
 
 SCHEMA = 1
 
@@ -26,10 +23,14 @@ SCHEMA = 1
 @as_json
 def status(agent: str | None, as_json: bool) -> None:
     """How the agents are, and what comes next. With AGENT: only that one."""
-    project, store = open_project()
+    project = config.load(here())
     names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
     now = clock.now()
-    rows = [_row(project, store, name, now) for name in names]
+    if project.settings.fleet is not None:
+        rows = rows_of.of_fleet(project, open_fleet(project, project.settings.fleet), names, now)
+    else:
+        store = open_store(project, say=print_note)
+        rows = [rows_of.of_files(project, store, name, now) for name in names]
     if as_json:
         print_json({"v": SCHEMA, "agents": rows})
         return
@@ -39,115 +40,28 @@ def status(agent: str | None, as_json: bool) -> None:
         _print(row, now)
 
 
-def _row(project: Project, store: FileStore, name: str, now: datetime) -> dict[str, Any]:
-    entry = project.manifest.agents[name]
-    budget = msgspec.to_builtins(entry.budget) if entry.budget else None
-    row: dict[str, Any] = {"agent": name, "harness": entry.harness, "budget": budget}
-    if not store.exists(name):
-        return row | {"state": "new"}
-    try:
-        return row | {"state": "kept"} | _facts(project, store, name, now)
-    except RekindleError as error:
-        # One broken agent must not hide the others.
-        return row | {"state": "unreadable", "error": str(error), "hint": error.hint}
-
-
-def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict[str, Any]:
-    seen = store.read(name)
-    found = seen.projection
-    opened = loops.open_now(found.loops, now, project.settings.runtime.loops)
-    standing = seen.committed.documents.get("relay")
-    owner = ownership.read(store.folder(name))
-    return {
-        "last_active": found.last_active,
-        "run": _run(store, name, found) | _window(project, name, found) if found.attempts else None,
-        "open_loops": len(opened),
-        "stale_loops": sum(one.stale for one in opened),
-        "next_action": standing.headline if standing else None,
-        "relay": {
-            "committed": standing.ts,
-            "by": standing.by,
-            "tokens": standing.tokens,
-            "over_cap": standing.over_cap,
-            "file": inspection.condition_of(store.folder(name), "relay", standing),
-        }
-        if standing
-        else None,
-        "events": found.seq,
-        "state_file": "edited" if store.has_edited_state(name) else "clean",
-        "pending": len(seen.pending),
-        "unreadable": len(seen.bad) + seen.unreadable,
-        "generation": found.gen,
-        "host": owner.host if owner else None,
-    }
-
-
-def _window(project: Project, name: str, found: Projection) -> dict[str, Any]:
-    """How full the window of the last session is, and how often its cycle was handed off."""
-    handed = handoff.count(sessions.of_cycle(found.attempts, found.cycle).values())
-    tried = sessions.newest(found.attempts)
-    life = found.lives.get(tried.session) if tried else None
-    entry = project.manifest.agents[name]
-    reading = None
-    if life is not None and life.transcript and entry.harness in HARNESSES:
-        learnt = found.windows.get(HARNESSES[entry.harness].NAME, {})
-        windows = {model: one.window for model, one in learnt.items()}
-        reading = HARNESSES[entry.harness].usage(transcripts.tail(life.transcript), windows)
-    return {
-        "handoffs": handed,
-        "window": {
-            "tokens": reading.tokens,
-            "of": reading.window,
-            "percent": None if reading.percent is None else round(reading.percent, 1),
-            "known": reading.known,
-            "handed_off_at": handoff.threshold(entry.handover, project.settings.runtime.relay),
-        }
-        if reading
-        else None,
-    }
-
-
-def _run(store: FileStore, name: str, found: Projection) -> dict[str, Any]:
-    """Whether somebody keeps it alive, and how its last process ended."""
-    tried, run = sessions.newest(found.attempts) or Attempt(0, "", resumes=False), found.run
-    spent, waits = run.spent_of_run(), run.waits(tried.seq)
-    return {
-        "supervised": store.is_supervised(name),
-        "desired": run.desired or None,
-        "over": run.ended.why if run.is_over else None,
-        "over_words": run.ended.words if run.is_over else None,
-        "safe_mode": {"why": run.safe.why, "words": run.safe.words} if run.is_safe else None,
-        "waits": {"why": waits.why, "until": waits.until} if waits else None,
-        "spent": {"usd": spent.usd, "tokens": spent.tokens, "unpriced": spent.unpriced},
-        "run_began": run.began_at,
-        "cycle": found.cycle,
-        "cycle_done": not found.is_cycle_open,
-        "cycles": {"done": max(0, found.cycle_ended - run.first), "of": run.cycles.cycles},
-        "last_cycle": _last_cycle(found),
-        "hurried": loop.is_hurried(found.ended),
-        "session": tried.session,
-        "began": tried.began,
-        "exit": tried.exit or None,
-    }
-
-
-def _last_cycle(found: Projection) -> dict[str, Any] | None:
-    last = found.last_ended
-    if last is None:
-        return None
-    return {"cycle": last.cycle, "how": last.how, "verdict": last.verdict, "why": last.words}
-
-
 def _print(row: dict[str, Any], now: datetime) -> None:
     click.echo(f"{click.style(row['agent'], bold=True)}  ({row['harness']})")
     if row["state"] == "new":
-        click.echo("  nothing kept yet; it begins with the first command")
+        click.echo(f"  {_nothing(row)}")
+        return
+    if row.get("fleet"):
+        click.echo(f"  fleet:  {_on_fleet(row)}")
+    if row["state"] == "listed":
+        if "error" in row:
+            click.secho(f"  ! {row['error']}", fg="yellow")
+            click.echo(f"  → {row['hint']}")
         return
     if row["state"] == "unreadable":
         click.secho(f"  {row['error']}", fg="red")
         click.echo(f"  → {row['hint'] or 'rekindle doctor'}")
         return
-    click.echo(f"  next:   {row['next_action'] or 'no relay yet: rekindle relay set FILE'}")
+    _print_known(row, now)
+
+
+def _print_known(row: dict[str, Any], now: datetime) -> None:
+    none = "no relay yet" if "fleet" in row else "no relay yet: rekindle relay set FILE"
+    click.echo(f"  next:   {row['next_action'] or none}")
     stale = f", {row['stale_loops']} stale" if row["stale_loops"] else ""
     click.echo(f"  loops:  {row['open_loops']} open{stale}")
     click.echo(f"  active: {ago(row['last_active'], now)}")
@@ -161,6 +75,21 @@ def _print(row: dict[str, Any], now: datetime) -> None:
         _print_relay(row["relay"], now)
     for line in _warnings(row):
         click.secho(f"  ! {line}", fg="yellow")
+
+
+def _nothing(row: dict[str, Any]) -> str:
+    if "fleet" not in row:
+        return "nothing kept yet; it begins with the first command"
+    if row["lives_here"]:
+        return f"lives in this folder: `rekindle fleet import {row['agent']}` has the fleet keep it"
+    return f"is not on the fleet: `rekindle run {row['agent']}` begins it there"
+
+
+def _on_fleet(row: dict[str, Any]) -> str:
+    listed = row["fleet"]
+    where = f"host {listed['host']} of pool" if listed["host"] != "-" else "pool"
+    count = f"; generation {row['generation']}" if "generation" in row else ""
+    return f"{listed['state']}, {where} {listed['pool']}{count}"
 
 
 def _fullness(run: dict[str, Any]) -> str:
@@ -186,7 +115,8 @@ def _cycle(name: str, run: dict[str, Any], now: datetime) -> str:
         return f"{run['cycle']}, in safe mode ({words}): {goes_on}{where}"
     if run["supervised"] and run["waits"]:
         until = f"{run['waits']['until'].astimezone():%Y-%m-%d %H:%M}"
-        return f"{run['cycle']}, waits until {until} ({run['waits']['why']})"
+        why = f" ({run['waits']['why']})" if run["waits"]["why"] else ""
+        return f"{run['cycle']}, waits until {until}{why}"
     if run["supervised"]:
         return f"{run['cycle']}, running; its process began {ago(run['began'], now)}"
     return f"{run['cycle']} {_ended(name, run)}"
@@ -240,6 +170,24 @@ def _print_relay(relay: dict[str, Any], now: datetime) -> None:
 
 
 def _warnings(row: dict[str, Any]) -> list[str]:
+    found = _about_files(row)
+    if row["run"] and row["run"]["hurried"]:
+        found.append("its cycles take less than a minute: make the steps of its task larger")
+    if row["run"] and handoff.is_much(row["run"]["handoffs"]):
+        found.append("split this work: its cycle has outgrown one window again and again")
+    if "fleet" not in row and (row["host"] or "").startswith(ownership.FLEET):
+        found.append("it lives on a fleet: this is how it left; say `fleet:` in rekindle.yaml")
+    if unpushed := row["unpushed"]:
+        words = one_line(unpushed["words"])
+        found.append(
+            f"its work could not be pushed, and is on host {unpushed['host']} alone: {words}"
+        )
+    if row["stale_loops"]:
+        found.append("stale loops: finish or `rekindle resolve` them")
+    return found
+
+
+def _about_files(row: dict[str, Any]) -> list[str]:
     found = []
     relay = row["relay"]
     if relay and relay["over_cap"]:
@@ -254,10 +202,4 @@ def _warnings(row: dict[str, Any]) -> list[str]:
         found.append(f"records that wait to be folded, and count already: {row['pending']}")
     if row["unreadable"]:
         found.append(f"unreadable records: {row['unreadable']}; see rekindle doctor")
-    if row["run"] and row["run"]["hurried"]:
-        found.append("its cycles take less than a minute: make the steps of its task larger")
-    if row["run"] and handoff.is_much(row["run"]["handoffs"]):
-        found.append("split this work: its cycle has outgrown one window again and again")
-    if row["stale_loops"]:
-        found.append("stale loops: finish or `rekindle resolve` them")
     return found

@@ -4,18 +4,17 @@ import time
 
 import click
 
-from rekindle.cli.options import as_json, open_agent, print_json
+from rekindle.cli.options import Store, as_json, open_agent, print_json
 from rekindle.documents.event import Answered, RestartAsked
 from rekindle.documents.identity import visible
 from rekindle.errors import AgentError, UsageError
 from rekindle.policy import run as policy
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import STOP_SECONDS
-from rekindle.stores.files import FileStore
 from rekindle.system import clock
 
 _PATIENCE_SECONDS = 2 * STOP_SECONDS + 5
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.2
 _ANSWER_CHARACTERS = 8_000
 
 
@@ -53,9 +52,7 @@ def restart(agent: str | None, fresh: bool, as_json: bool) -> None:
     """
     _project, store, name = open_agent(agent)
     store.create(name)
-    if fresh:
-        store.folder(name).ask_for_fresh()
-    store.folder(name).clean_exit.unlink(missing_ok=True)
+    store.clear_the_way(name, fresh=fresh)
     now, run = clock.now(), store.read(name).projection.run
     store.submit(name, RestartAsked(ts=now, fresh=fresh), policy.say(run, "running", now))
     is_supervised = store.is_supervised(name)
@@ -85,7 +82,7 @@ def answer(agent: str, text: tuple[str, ...], as_json: bool) -> None:
             hint="say it shorter, and put the rest into a file that the agent can read",
         )
     asked = _waited_for(found)
-    store.folder(name).clean_exit.unlink(missing_ok=True)
+    store.clear_the_way(name)
     now = clock.now()
     store.submit(
         name, Answered(ts=now, text=words, asked=asked), policy.say(found.run, "running", now)
@@ -105,13 +102,13 @@ def _waited_for(found: Projection) -> str:
     return last.about if last is not None and last.verdict == "waiting" else ""
 
 
-def say_stopped(store: FileStore, name: str) -> None:
+def say_stopped(store: Store, name: str) -> None:
     store.create(name)
     run = store.read(name).projection.run
     store.submit(name, policy.say(run, "stopped", clock.now()))
 
 
-def wait_until_ended(store: FileStore, name: str) -> bool:
+def wait_until_ended(store: Store, name: str) -> bool:
     """Whether its supervisor has ended within a reasonable time."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while store.is_supervised(name):

@@ -5,7 +5,7 @@ from typing import get_args
 import click
 import msgspec
 
-from rekindle.cli.options import as_json, open_agent, print_json, which_agent
+from rekindle.cli.options import as_json, open_files, print_json, which_agent
 from rekindle.documents.summary import Kind
 from rekindle.errors import DocumentError, UsageError
 from rekindle.flows.read_transcript import ReadTranscript, told_by
@@ -38,7 +38,7 @@ def summarize(  # noqa: PLR0917 - one for each option
     or a session that is kept. What cannot be used is asked for once more, then it is put together
     without a model. Nothing is committed.
     """
-    project, store, name = open_agent(agent)
+    project, store, name = open_files(agent)
     harness = told_by(file, HARNESSES.working())
     if harness is None:
         raise DocumentError(

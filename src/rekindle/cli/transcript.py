@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import click
 import msgspec
 
-from rekindle.cli.options import as_json, how_many, open_agent
+from rekindle.cli.options import as_json, how_many, open_files
 from rekindle.documents.transcript import Turn, render
 from rekindle.errors import NotFoundError, UsageError
 from rekindle.stores.files.transcripts import Kept
@@ -32,7 +32,7 @@ def transcript(
 
     With --json one turn a line. What the CLI has deleted since is still here.
     """
-    project, store, name = open_agent(agent)
+    project, store, name = open_files(agent)
     after = _instant(since, clock.now()) if since else None
     found: list[tuple[Kept, Turn]] = []
     told = transcripts.told(project, store, name)

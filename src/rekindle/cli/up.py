@@ -106,7 +106,8 @@ def _held_back(known: Projection) -> str:
         return f"in safe mode ({run.safe.words or run.safe.why}): `rekindle restart {known.agent}`"
     tried = sessions.newest(known.attempts)
     if tried and (waits := run.waits(tried.seq)):
-        return f"waits until {waits.until.astimezone():%Y-%m-%d %H:%M} ({waits.why})"
+        why = f" ({waits.why})" if waits.why else ""
+        return f"waits until {waits.until.astimezone():%Y-%m-%d %H:%M}{why}"
     return ""
 
 

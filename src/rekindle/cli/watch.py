@@ -2,6 +2,8 @@
 
 import click
 
+from rekindle import config
+from rekindle.cli.one_host import refuse_fleet
 from rekindle.cli.options import as_json, here, open_project, print_json
 from rekindle.flows.watch_agents import Looked
 from rekindle.system import clock
@@ -39,6 +41,7 @@ def daemon(as_json: bool) -> None:
     It starts supervisors, never agents, and looks at what the operator has said, not at names of
     processes. Agents live on when it ends. One for each project.
     """
+    refuse_fleet(config.load(here()))
     wiring.keep_looking(here(), _as_line if as_json else _print)
 
 

@@ -45,10 +45,33 @@ class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
     agent: str
 
 
+class AgentReceived(Event, frozen=True, kw_only=True, tag="agent.received"):
+    summary = "What was known of the agent elsewhere: this log goes on behind it."
+    known: dict[str, Any]
+    """All that the events up to this one came to."""
+
+
 class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
     summary = "A host took the agent over; from here on older generations are refused."
     host: str
     previous: str
+
+
+class WorkspacePushed(Event, frozen=True, kw_only=True, tag="workspace.pushed"):
+    summary = "What the agent works on was pushed: from there it comes back on another host."
+    revision: str
+    """The commit that holds the work tree as it was, what is not committed in it too."""
+    head: str = ""
+    """The commit that was checked out; empty: there was none yet."""
+    branch: str = ""
+    """Its branch; empty: none."""
+    claim: int = 0
+    """The generation for which the host had claimed what it pushes to."""
+
+
+class WorkspaceKept(Event, frozen=True, kw_only=True, tag="workspace.kept"):
+    summary = "What the agent works on could not be pushed: it stays on its host alone."
+    words: str
 
 
 class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
@@ -486,7 +509,10 @@ class Unrecognised(msgspec.Struct, frozen=True):
 
 KINDS: tuple[type[Event], ...] = (
     AgentCreated,
+    AgentReceived,
     OwnerChanged,
+    WorkspacePushed,
+    WorkspaceKept,
     SessionStarted,
     SessionLost,
     SessionEnded,
@@ -529,7 +555,10 @@ KINDS: tuple[type[Event], ...] = (
 
 AnyEvent = (
     AgentCreated
+    | AgentReceived
     | OwnerChanged
+    | WorkspacePushed
+    | WorkspaceKept
     | SessionStarted
     | SessionLost
     | SessionEnded

@@ -1,7 +1,7 @@
 """The manifest, rekindle.yaml: who the agents are and how they are run.
 
 A key that is left out is None here. Its default has one home, policy/settings.py, which
-also knows the shape of `runtime:`.
+also knows the shape of `runtime:` and `fleet:`.
 """
 
 import re
@@ -147,7 +147,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def read(text: str, file: str = FILE) -> tuple[Manifest, Marked]:
-    """The manifest, and its data with line numbers for whoever reads `runtime:`."""
+    """The manifest, and its data with line numbers for whoever reads `runtime:` and `fleet:`."""
     marked = yamltext.parse(text, file)
     if marked.data is None:
         raise ManifestError("is empty", file=file, hint="run `rekindle init` to write one")

@@ -116,6 +116,14 @@ def answered(asked: str, text: str) -> str:
     return f"{question}A person has answered: {text.strip()}"
 
 
+def moved(host: str, previous: str) -> str:
+    """What a session is told that begins on another host than the one before it."""
+    return (
+        f"This work was on host {one_line(previous)} until now, and goes on on {one_line(host)}."
+        " What was not pushed from there is not here: look at the files before you go on."
+    )
+
+
 def asked(text: str) -> str:
     """What a person has asked for in a session that had no room left for it."""
     return f"{_JUST_NOW}\n{text.strip()}"

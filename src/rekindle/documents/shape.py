@@ -33,6 +33,15 @@ class Duration(float):
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
+def to_json(value: object) -> bytes:
+    """A value that may hold durations."""
+    return msgspec.json.encode(value, enc_hook=as_written)
+
+
+def from_json(data: bytes, kind: type[T]) -> T:
+    return msgspec.json.decode(data, type=kind, dec_hook=of_our_kind)
+
+
 def duration(text: object) -> Duration:
     if text == "none":
         return Duration("inf")
@@ -54,7 +63,7 @@ def conform(marked: Marked, kind: type[T], path: Path = ()) -> T:
     if data is None:
         data = {}
     checked = _checked(marked, data, kind, path)
-    return msgspec.convert(checked, kind, dec_hook=_hook)
+    return msgspec.convert(checked, kind, dec_hook=of_our_kind)
 
 
 def fields_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -65,16 +74,25 @@ def fields_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 def struct_in(annotation: Any) -> type[msgspec.Struct] | None:
     """The struct that an annotation stands for, through Annotated and unions."""
-    for option in (annotation, *get_args(annotation)):
-        if isinstance(option, type) and issubclass(option, msgspec.Struct):
-            return option
-    return None
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return annotation
+    if get_origin(annotation) not in {Union, UnionType, Annotated}:
+        return None
+    return next(filter(None, map(struct_in, get_args(annotation))), None)
 
 
-def _hook(kind: type, value: object) -> object:
+def of_our_kind(kind: type, value: object) -> object:
+    """For msgspec, which does not know a Duration: as one was written."""
     if kind is Duration:
         return duration(value)
     raise NotImplementedError(kind)
+
+
+def as_written(value: object) -> str:
+    """The other way round."""
+    if isinstance(value, Duration):
+        return str(value)
+    raise NotImplementedError(type(value))
 
 
 def _checked(marked: Marked, data: Any, annotation: Any, path: Path) -> Any:
@@ -133,7 +151,7 @@ def _checked_struct(
 
 def _check_leaf(marked: Marked, data: Any, annotation: Any, path: Path) -> None:
     try:
-        msgspec.convert(data, annotation, dec_hook=_hook)
+        msgspec.convert(data, annotation, dec_hook=of_our_kind)
     except ValueError as error:  # a ValidationError is one
         raise ManifestError(
             f"{dotted(path)}: {str(error)[:1].lower()}{str(error)[1:]}",

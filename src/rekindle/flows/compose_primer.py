@@ -48,6 +48,7 @@ def compose_primer(
     known, stall = seen.committed, settings.runtime.stall
     last, answer = known.last_ended, known.answer_since
     notices = [
+        _moved(known),
         loop.notice(known.ended, known.run.heeded, stall),
         loop.tried(known.ended),
         last.redebated if last else "",
@@ -71,6 +72,13 @@ def compose_primer(
 def ledger(opened: Sequence[OpenLoop]) -> str:
     """Open loops, a line each."""
     return "\n".join(f"- {loops.line(one)}" for one in opened)
+
+
+def _moved(known: Projection) -> str:
+    """That another host had it before, to the first session here."""
+    last = max((one.seq for one in known.attempts.values()), default=0)
+    is_new = known.moved.seq > last > 0 and bool(known.moved.previous)
+    return primer.moved(known.moved.host, known.moved.previous) if is_new else ""
 
 
 def _owed(known: Projection, relay: Relay | None) -> str:

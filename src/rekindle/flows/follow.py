@@ -37,7 +37,7 @@ from rekindle.policy.fold import Projection
 from rekindle.policy.hang import Signs
 from rekindle.policy.run import Run
 from rekindle.policy.sessions import Life
-from rekindle.policy.settings import BUSY_SHARE, FOLD_EVERY_SECONDS, STOP_SECONDS
+from rekindle.policy.settings import BUSY_SHARE, STOP_SECONDS
 from rekindle.ports import Child
 
 _TICK_SECONDS = 0.25
@@ -261,7 +261,7 @@ class Follow:
         """Soon, where the turns stand in a transcript of which only a hook can tell."""
         is_blind = self._agent.budget is not None and self._agent.harness.CAN.hooks
         is_blind = is_blind or self._gauge.needs_transcript
-        return _TICK_SECONDS if is_blind and not self._transcript else FOLD_EVERY_SECONDS
+        return _TICK_SECONDS if is_blind and not self._transcript else self._world.fold_every
 
     def _fold(self, now: float) -> None:
         """Take over what hooks reported; a full disk must not end the agent's work."""

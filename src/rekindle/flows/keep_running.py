@@ -4,20 +4,17 @@ Everything that it knows is in the log: one that takes over from another that wa
 that one would have. What it waits for it would wait for again; what was spent stays spent.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 
 import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import Exit
-from rekindle.errors import AgentError, OverBudgetError, StoppedError, StoreError
-from rekindle.flows.end_cycle import EndCycle, Ending
-from rekindle.flows.hand_off import HandOff
-from rekindle.flows.run_cycle import RunCycle
-from rekindle.flows.until import STOPPED
-from rekindle.flows.world import Agent, Handed, InSafeMode, Trouble, Waits, World
-from rekindle.policy import handoff, loop, sessions
+from rekindle.errors import AgentError, StoreError
+from rekindle.flows.end_cycle import Ending
+from rekindle.flows.steps import Steps
+from rekindle.flows.world import Agent, InSafeMode, Trouble, Waits, World
+from rekindle.policy import handoff, sessions
 from rekindle.policy import run as policy
 from rekindle.policy.cycle import Fresh, Resume, next_step
 from rekindle.policy.fold import Projection
@@ -27,11 +24,6 @@ from rekindle.policy.settings import POLL_SECONDS
 
 _OUTSIDE = {"limit", "overload", "network", "interrupted"}
 """What is not waited for where only one try was asked for."""
-
-_OVER = {"done", "cycles", "waiting", "stalled"}
-"""Ends after which the operator's next word begins another run."""
-
-_HALTED = "handoff halted"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -71,11 +63,9 @@ class KeepRunning:
         self._told_limit = False
 
     def _take(self, agent: Agent, last: Exit | None = None) -> None:
-        self._agent, ending = agent, self._ends
-        self._cycle = RunCycle(agent, self._world)
-        self._cycle.last = last
-        self._ending = EndCycle(agent, self._world, ending) if ending else None
-        self._handoff = HandOff(agent, self._world, ending) if ending else None
+        self._agent = agent
+        self._steps = Steps(agent, self._world, self._ends, last)
+        self._cycle = self._steps.cycle
 
     def run(self) -> Outcome:
         with self._world.store.supervising(self._agent.name):
@@ -119,13 +109,7 @@ class KeepRunning:
             said.append(policy.say(run, "running", now, self._agent.cycles))
         if self._once:
             said.append(events.RestartAsked(ts=now, once=True))
-        # A restart of a run that is over begins a new one; of one that went on after its end, none.
-        went_on = any(run.ended.seq < one.seq < run.restarted for one in known.attempts.values())
-        restarted = run.restarted > run.ended.seq and not went_on
-        is_new = run.began == 0 or (
-            run.ended.seq > run.began and (run.ended.why in _OVER or restarted)
-        )
-        if is_new:
+        if policy.begins(run, known.attempts.values()):
             said.append(events.RunStarted(ts=now, cycle=known.cycle_ended))
         if said:
             self._cycle.append(*said)
@@ -136,16 +120,7 @@ class KeepRunning:
         number = known.cycle_now
         launches = sessions.of_cycle(known.attempts, number)
         tried = list(launches.values())
-        move = policy.next_move(
-            known.run,
-            tried,
-            now=self._world.clock(),
-            runtime=self._world.settings.runtime,
-            cap=self._agent.budget,
-            stays=self._agent.stays,
-            threshold=self._agent.threshold,
-            checkpoint=self._checkpointed(known),
-        )
+        move = self._steps.decide(known)
         if tried and tried[-1].exit != "limit":
             self._told_limit = False
         if isinstance(move, Wait) and move.after == self._waited_after:
@@ -155,12 +130,14 @@ class KeepRunning:
             case Stop():
                 return self._stop(number, move, known.seq)
             case End():
-                return self._end(number)
+                then, seq = self._steps.end(number)
+                return self._after(number, then, seq) if then else None
             case HandOn():
-                return self._hand_on(number, launches)
+                halts = self._steps.hand_on(launches)
+                return self._halted(number, halts) if halts else None
             case Safe() if self._once:
                 if move.why == handoff.WHY and not known.run.is_safe:
-                    self._halt(number, move)
+                    self._steps.halt(number, move, stays_safe=False)
                 return Outcome(number, move.why, self._cycle.last, move.words)
             case Safe():
                 self._stay_safe(move, known.run)
@@ -169,100 +146,34 @@ class KeepRunning:
             case Wait():
                 self._wait(move, known.run)
             case Fresh() | Resume():
-                self._launch(move, tried)
+                self._launch(move, known)
         return None
-
-    def _checkpointed(self, known: Projection) -> int:
-        """Where in the log the last checkpoint is; behind all else, where nobody writes any."""
-        standing = known.documents.get("checkpoint")
-        if self._handoff is None:
-            return sessions.NOT_YET
-        return standing.seq if standing and not standing.session else 0
 
     def _is_outside(self, tried: list[sessions.Attempt], run: Run) -> bool:
         """Whether the last try ended by what no other try of ours can mend."""
         return bool(tried) and tried[-1].seq > run.since and tried[-1].exit in _OUTSIDE
 
-    def _launch(self, step: Fresh | Resume, tried: list[sessions.Attempt]) -> None:
+    def _launch(self, step: Fresh | Resume, known: Projection) -> None:
         if self._world.interrupted():
             return
         is_first, self._has_launched = not self._has_launched, True
         try:
-            self._cycle.launch(self._cycle.open(), step, tried)
+            self._steps.launch(step, known)
         except AgentError:
             # It could not be started at all. Who has just said `run` is told at once; later it
             # counts as a crash: the CLI may be being updated.
             if not self._kept and is_first:
                 raise
 
-    def _hand_on(self, number: int, launches: Mapping[str, sessions.Attempt]) -> Outcome | None:
-        """Write the checkpoint that a fresh session goes on with; more than may be read halts."""
-        try:
-            if self._handoff is not None:
-                self._handoff.write(*[*launches.items()][-1])
-            if words := handoff.too_many(handoff.count(launches.values())):
-                self._world.notify("handoffs", words)
-        except StoppedError:
-            return None  # whoever said so is heard next; the next run writes it
-        except OverBudgetError as error:
-            move = Safe(handoff.WHY, f"{error}; {error.hint}")
-            self._halt(number, move)
-            if self._once:
-                return Outcome(number, move.why, self._cycle.last, move.words)
-        return None
+    def _halted(self, number: int, move: Safe) -> Outcome | None:
+        self._steps.halt(number, move, stays_safe=not self._once)
+        return Outcome(number, move.why, self._cycle.last, move.words) if self._once else None
 
-    def _halt(self, number: int, move: Safe) -> Run:
-        now = self._world.clock()
-        halted: list[events.AnyEvent] = [
-            events.HandoffHalted(ts=now, cycle=number, words=move.words)
-        ]
-        if not self._once:  # which ends instead
-            halted.append(events.SafeModeEntered(ts=now, why=move.why, words=move.words))
-        run = self._cycle.append(*halted).run
-        self._world.notify(_HALTED, move.words)
-        return run
-
-    def _end(self, number: int) -> Outcome | None:
-        """The cycle is over.
-
-        What follows goes into the log with its end, in one write: between the two, another
-        supervisor would begin a cycle that nobody wants.
-        """
-        ended = events.CycleEnded(ts=self._world.clock(), cycle=number)
-        if self._ending is not None:
-            try:
-                ended = self._ending.end(number)
-            except StoppedError:
-                return None
-            if ended.until == STOPPED:
-                return None  # whoever said so is heard next; the cycle stays open
-        known = self._cycle.known()
-        cap = known.run.cycles.cycles
-        then = loop.after(
-            known.ended,
-            ended,
-            since=known.run.heeded,
-            done=number - known.run.first,
-            cap=self._agent.cycles if cap is None else cap,
-            settings=self._world.settings.runtime.stall,
-        )
-        now = self._world.clock()
-        follows: list[events.AnyEvent] = [ended]
+    def _after(self, number: int, then: Stop | Safe, seq: int) -> Outcome | None:
+        """What comes after a cycle, where that is not another one."""
         if isinstance(then, Stop):
-            follows.append(events.RunEnded(ts=now, outcome=then.outcome, words=then.words))
-        elif isinstance(then, Safe):
-            follows.append(events.SafeModeEntered(ts=now, why=then.why, words=then.words))
-        self._cycle.append(*follows)
-        if self._ending is not None:
-            self._cycle.tell_progress()
-            self._world.tell(Handed(number, ended.how, ended.verdict, ended.words))
-        if isinstance(then, Stop):
-            return self._over(number, then, known.seq)
-        if isinstance(then, Safe):
-            self._world.notify(then.why, then.words)
-            if self._once:
-                return Outcome(number, then.why, self._cycle.last, then.words)
-        return None
+            return self._over(number, then, seq)
+        return Outcome(number, then.why, self._cycle.last, then.words) if self._once else None
 
     def _stop(self, number: int, move: Stop, seq: int) -> Outcome:
         if move.outcome != "stopped":  # that run goes on when the operator says so
@@ -317,7 +228,7 @@ class KeepRunning:
     def _stay_safe(self, move: Safe, run: Run) -> None:
         if not run.is_safe:
             if move.why == handoff.WHY:
-                run = self._halt(self._cycle.known().cycle_now, move)
+                run = self._steps.halt(self._cycle.known().cycle_now, move, stays_safe=True)
             else:
                 run = self._cycle.append(
                     events.SafeModeEntered(ts=self._world.clock(), why=move.why, words=move.words)

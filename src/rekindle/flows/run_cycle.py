@@ -143,9 +143,10 @@ class RunCycle:
         if isinstance(step, Resume) and not self._can_go_on(tried[-1]):
             step = Fresh(recovery=True, why="its session is not there to go on with")
         fresh = self._world.store.folder(self._agent.name).fresh
-        if isinstance(step, Resume) and fresh.exists():
-            step = Fresh(recovery=False, why="as the operator said")
         known = self.known()
+        is_asked = bool(tried) and known.fresh_asked > tried[-1].seq
+        if isinstance(step, Resume) and (is_asked or fresh.exists()):
+            step = Fresh(recovery=False, why="as the operator said")
         spent, handed = known.run.spent_of_run(), self._handed(known, step, tried)
         recovery = isinstance(step, Fresh) and step.recovery
         asked = self._asked(known, tried) if handed and self._agent.stays else ""
@@ -276,6 +277,8 @@ class RunCycle:
         harness = self._agent.harness
         if not harness.CAN.resumes or last.harness != harness.NAME:
             return False
+        if last.seq < self.known().moved.seq:
+            return False  # its transcript is on the host that had the agent then
         life = self._world.store.read(self._agent.name).projection.lives.get(last.session)
         kept = transcripts.ends(life.transcript) if life is not None and life.transcript else b""
         if life is None or not kept:

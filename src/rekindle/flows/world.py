@@ -7,7 +7,7 @@ import msgspec
 
 from rekindle.documents.launch import Exit, Seen
 from rekindle.documents.manifest import Budget, Persona, Price
-from rekindle.policy.settings import Settings
+from rekindle.policy.settings import FOLD_EVERY_SECONDS, Settings
 from rekindle.ports import Harness, Processes
 from rekindle.stores.files import FileStore
 
@@ -128,6 +128,10 @@ class World(msgspec.Struct, frozen=True):
     tell: Callable[[Report], None]
     notify: Callable[[str, str], None]
     """Tell a person who is not there: of what, and in which words."""
+    stops: Callable[[], bool] = bool
+    """Whether we are to stop, for whoever waits for a program that was asked something."""
+    fold_every: float = FOLD_EVERY_SECONDS
+    """How often what hooks have reported is folded, at most; in seconds."""
     windows: Callable[[], Mapping[str, int]] = dict
     """How large its CLI says that its models' windows are."""
     work: Callable[[], str] = str

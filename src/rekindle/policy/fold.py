@@ -77,6 +77,14 @@ class Learnt(msgspec.Struct, frozen=True, order=True):
     window: int
 
 
+class Moved(msgspec.Struct, frozen=True, order=True):
+    """The last time that another host took the agent over."""
+
+    seq: int = 0
+    host: str = ""
+    previous: str = ""
+
+
 class Projection(msgspec.Struct, frozen=True):
     agent: str
     seq: int = 0
@@ -106,6 +114,12 @@ class Projection(msgspec.Struct, frozen=True):
     handoff_asked: int = 0
     """Where in the log somebody has last asked for a handoff."""
     briefed: Briefed = Briefed()
+    moved: Moved = Moved()
+    workspace: events.WorkspacePushed | None = None
+    unpushed: events.WorkspaceKept | None = None
+    """Why what it works on is on its host alone; None: it is not."""
+    fresh_asked: int = 0
+    """Where in the log somebody has last asked for a fresh session."""
 
     @property
     def is_cycle_open(self) -> bool:
@@ -131,6 +145,9 @@ class Projection(msgspec.Struct, frozen=True):
 def fold(before: Projection, happened: Iterable[AnyEvent | Unrecognised]) -> Projection:
     now = _Working(before)
     for event in happened:
+        if isinstance(event, events.AgentReceived) and event.seq >= now.seq:
+            # What stood before it is in it.
+            now = _Working(msgspec.convert(event.known, Projection, str_keys=True))
         now.take(event)
     return now.projection()
 
@@ -154,6 +171,17 @@ def lately(seen: dict[str, datetime], most: int = 500) -> dict[str, datetime]:
     """The newest reports: a second hook reports within moments of the first."""
     newest = sorted(seen.items(), key=lambda item: (item[1], item[0]))[-most:]
     return dict(newest)
+
+
+def pruned(projection: Projection) -> Projection:
+    """What is kept where the log itself is not: what is long past is left out."""
+    return msgspec.structs.replace(
+        projection,
+        seen=lately(projection.seen),
+        lives=sessions.newest_lives(projection.lives),
+        attempts=sessions.newest_attempts(projection.attempts),
+        briefed=mornings.newest(projection.briefed),
+    )
 
 
 def state_of(projection: Projection, now: datetime, limits: settings.Loops) -> State:
@@ -233,6 +261,10 @@ class _Working:
         self.windows = dict(before.windows)
         self.handoff_asked = before.handoff_asked
         self.briefed = before.briefed
+        self.moved = before.moved
+        self.workspace = before.workspace
+        self.unpushed = before.unpushed
+        self.fresh_asked = before.fresh_asked
 
     def projection(self) -> Projection:
         return Projection(
@@ -258,6 +290,10 @@ class _Working:
             self.windows,
             self.handoff_asked,
             self.briefed,
+            self.moved,
+            self.workspace,
+            self.unpushed,
+            self.fresh_asked,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
@@ -306,6 +342,8 @@ class _Working:
         match event:
             case events.SessionLost():
                 sessions.ended(self.lives, event)
+            case events.OwnerChanged() | events.WorkspacePushed() | events.WorkspaceKept():
+                self._place(event)
             case events.CycleStarted():
                 self.cycle = max(self.cycle, event.cycle)
                 self.began = max(self.began, loop.began(event))
@@ -319,11 +357,31 @@ class _Working:
                 self.run = runs.happened(self.run, event)
             case events.DesiredSaid():
                 self.run = runs.said(self.run, event)
+            case events.RestartAsked(fresh=True):
+                self.fresh_asked = max(self.fresh_asked, event.seq)
+                self.run = runs.happened(self.run, event)
             case events.Answered():
                 self.answer = max(self.answer, Answer(event.seq, event.text, event.asked))
                 self.run = runs.happened(self.run, event)
             case _:
                 self.run = runs.happened(self.run, event)
+
+    def _place(
+        self, event: events.OwnerChanged | events.WorkspacePushed | events.WorkspaceKept
+    ) -> None:
+        """Where it is, and what it works on; each by its place in the log."""
+        pushed = self.workspace.seq if self.workspace else 0
+        kept = self.unpushed.seq if self.unpushed else 0
+        match event:
+            case events.OwnerChanged():
+                self.moved = max(self.moved, Moved(event.seq, event.host, event.previous))
+            case events.WorkspacePushed() if event.seq > pushed:
+                self.workspace = event
+                self.unpushed = self.unpushed if kept > event.seq else None
+            case events.WorkspaceKept() if event.seq > max(pushed, kept):
+                self.unpushed = event
+            case _:
+                pass
 
     def _handoff(
         self,

@@ -4,7 +4,7 @@ What is known of it is folded from the log, so that a supervisor that takes over
 killed knows what it knew: what it was waiting for, what was spent, that it was in safe mode.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -139,6 +139,21 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
     if tried and REACTIONS.get(tried[-1].exit) in CHECKPOINTED and checkpoint < tried[-1].ended_seq:
         return (handoff.verdict(recent, threshold, stays=stays) if recent else None) or HandOn()
     return cycle.next_step(tried)
+
+
+_OVER = {"done", "cycles", "waiting", "stalled"}
+"""Ends after which the operator's next word begins another run."""
+
+
+def begins(run: Run, tried: Iterable[Attempt]) -> bool:
+    """Whether a run that is wanted is a new one, and not the last one that goes on.
+
+    A restart of a run that is over begins a new one; of one that went on after its end, none.
+    """
+    went_on = any(run.ended.seq < one.seq < run.restarted for one in tried)
+    restarted = run.restarted > run.ended.seq and not went_on
+    is_ended = run.ended.seq > run.began
+    return run.began == 0 or (is_ended and (run.ended.why in _OVER or restarted))
 
 
 def say(

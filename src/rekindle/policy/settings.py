@@ -145,6 +145,47 @@ class AgentDefaults(msgspec.Struct, frozen=True):
     ] = False
 
 
+class Tls(msgspec.Struct, frozen=True):
+    """The files of a TLS connection, from the manifest's folder; "" where one is not named."""
+
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    server_name: str = ""
+
+
+class Codec(msgspec.Struct, frozen=True):
+    """Where the keys are that documents are encrypted with before the engine sees them."""
+
+    keys: Annotated[
+        list[str],
+        _doc("Variables with a key each, as in `[$NEW, $OLD]`: the first encrypts, all decrypt."),
+    ] = []
+    key_files: Annotated[list[str], _doc("The same, as files; say one of the two.")] = []
+
+
+class Fleet(msgspec.Struct, frozen=True):
+    """The engine that keeps the agents, and how it is reached."""
+
+    address: Annotated[str, _doc("The engine's host and port.")] = "127.0.0.1:7233"
+    namespace: Annotated[str, _doc("The engine's namespace.", min_length=1)] = "default"
+    pool: Annotated[str, _doc("The hosts that may run these agents, by one name.")] = "default"
+    heartbeat_timeout: Annotated[
+        Duration, _doc("A host that is not heard of for this long has lost its agents.")
+    ] = Duration(75)
+    tls: Annotated[
+        Tls | bool | None,
+        _doc(
+            "true: by the system's roots; or files: `{ca, cert, key, server_name}`; false: in plain"
+            " text. Must be said where the engine is on another host."
+        ),
+    ] = None
+    api_key: Annotated[
+        str, _doc("The variable that holds the engine's key, as in `$ENGINE_KEY`.")
+    ] = ""
+    codec: Codec = Codec()
+
+
 def cycles_of(agent: Agent) -> int:
     """How many cycles a run of an agent has; 0: any number."""
     return AgentDefaults().cycles if agent.cycles is None else agent.cycles
@@ -153,6 +194,8 @@ def cycles_of(agent: Agent) -> int:
 class Settings(msgspec.Struct, frozen=True):
     runtime: Runtime = Runtime()
     agent: AgentDefaults = AgentDefaults()
+    fleet: Fleet | None = None
+    """None: there is no fleet, and files on this host keep the agents."""
 
 
 SNAPSHOT_EVERY_BYTES = 64 * 1024
@@ -171,6 +214,12 @@ WORKTREE_CALL_SECONDS = 20.0
 """How long git may take to say what has changed in an agent's folder."""
 REPLAY_CALL_SECONDS = 60.0
 """The same where a person waits for a whole history to be read."""
+WORKSPACE_CALL_SECONDS = 120.0
+"""The same for all files of a fleet agent's workspace, read or put there."""
+WORKSPACE_TRANSFER_SECONDS = 600.0
+"""How long git may take to bring a workspace from its remote, or to push it there."""
+WORKSPACE_TRIES = 5
+"""How often a work branch is claimed while its old owner still pushes."""
 AUDIT_REST_SECONDS = 60.0
 """How long git is left alone after it was too slow."""
 AUDIT_BATCH = 50
@@ -187,6 +236,45 @@ SAME_START_SECONDS = 5.0
 """Hooks installed twice ask for the primer twice; within this time that is one start."""
 FOLD_EVERY_SECONDS = 2.0
 """How often a supervisor folds what hooks have reported, at most."""
+FLEET_FOLD_SECONDS = 30.0
+"""The same on a host of a fleet, where each time asks something of the engine."""
+FLEET_EVENTS_KEPT = 60
+"""So many lines of an agent's log the engine keeps."""
+FLEET_TAIL_BYTES = 64 * 1024
+"""And of those no more than this."""
+FLEET_PROMPT_CHARACTERS = 2_000
+"""What the engine keeps of a prompt: the transcript has all of it."""
+FLEET_COMMIT_BYTES = 256 * 1024
+"""What a host has counted at once, and the longest line: more is said in pieces."""
+FLEET_CURSORS_KEPT = 20
+"""Of so many inbox segments the engine remembers how far they were read."""
+FLEET_DOCUMENT_BYTES = 256 * 1024
+"""A larger document is refused by the engine, whose messages have a limit of two megabytes."""
+FLEET_HISTORY_EVENTS = 1_000
+"""After so many events an agent's workflow is carried over into a new one, between two cycles: a
+worker that has never seen it reads all of them, within `fleet.task_seconds`."""
+FLEET_HOST_SECONDS = 5.0
+"""How long the host that has an agent's workspace may take to begin, before another does."""
+FLEET_OFFER_SECONDS = 1.0
+"""How long a host may take to say that it has a slot, before another is asked."""
+FLEET_TASK_SECONDS = 3.0
+"""How long a worker may take to decide what comes next, before another is asked."""
+FLEET_WORD_SECONDS = 10.0
+"""How long a host may take to hear the operator's word; else it hears it at its next commit."""
+FLEET_RPC_SECONDS = 10.0
+"""How long one question to the engine may take, before it is asked again."""
+FLEET_ANSWER_SECONDS = 5.0
+"""How long a command waits for what is known of an agent, before it says that no worker is up."""
+FLEET_STATUS_AGENTS = 20
+"""Of more agents than these, `status` tells only what the engine's list of them has."""
+FLEET_BEAT_SHARE = 0.4
+"""How often a host says that it lives, as a share of the time after which it counts as gone."""
+FLEET_STICKY_SECONDS = 1.0
+"""How long what is to be decided waits for the worker that decided last."""
+FLEET_LEAVE_SECONDS = 30.0
+"""How long a worker that ends may take to give back what runs there."""
+FLEET_LEASE_DAYS = 365
+"""The longest that one cycle may take; that its host is gone is known long before."""
 POLL_SECONDS = 1.0
 """How often a supervisor that waits looks for the operator's word."""
 STOP_SECONDS = 10.0
@@ -276,6 +364,8 @@ HANDOFFS_MOST = 20
 """After so many handoffs of one cycle a person looks at it. No rule can tell work that is large
 from work that goes in circles and leaves traces; so many full windows cost as much as a day's work.
 """
+CONNECT_SECONDS = 10.0
+"""How long a fleet's engine may take to answer at all."""
 MEASURE_SECONDS = 20.0
 """How long a CLI may take to say how large its window is."""
 CYCLES_KEPT = 50
@@ -343,6 +433,18 @@ FIXED: dict[str, tuple[Any, str]] = {
         WORKTREE_CALL_SECONDS,
         "How long git may take to say what has changed in an agent's folder.",
     ),
+    "workspace.call_seconds": (
+        WORKSPACE_CALL_SECONDS,
+        "How long git may take to look through a fleet agent's workspace, or to change it.",
+    ),
+    "workspace.transfer_seconds": (
+        WORKSPACE_TRANSFER_SECONDS,
+        "How long git may take to bring a workspace from its remote, or to push it there.",
+    ),
+    "workspace.tries": (
+        WORKSPACE_TRIES,
+        "How often a work branch is claimed while its old owner still pushes.",
+    ),
     "replay.call_seconds": (
         REPLAY_CALL_SECONDS,
         "How long one call of git may take where a person waits for a whole history to be read.",
@@ -367,6 +469,79 @@ FIXED: dict[str, tuple[Any, str]] = {
     "run.fold_every_seconds": (
         FOLD_EVERY_SECONDS,
         "How often a supervisor folds what hooks have reported, at most.",
+    ),
+    "fleet.fold_seconds": (
+        FLEET_FOLD_SECONDS,
+        "The same on a host of a fleet, where each time asks something of the engine.",
+    ),
+    "fleet.events_kept": (
+        FLEET_EVENTS_KEPT,
+        "So many lines of an agent's log the engine keeps.",
+    ),
+    "fleet.tail_bytes": (FLEET_TAIL_BYTES, "And of those no more than this."),
+    "fleet.prompt_characters": (
+        FLEET_PROMPT_CHARACTERS,
+        "What the engine keeps of a prompt: the transcript has all of it.",
+    ),
+    "fleet.commit_bytes": (
+        FLEET_COMMIT_BYTES,
+        "What a host has counted at once, and the longest line: more is said in pieces.",
+    ),
+    "fleet.cursors_kept": (
+        FLEET_CURSORS_KEPT,
+        "Of so many inbox segments the engine remembers how far they were read.",
+    ),
+    "fleet.document_bytes": (
+        FLEET_DOCUMENT_BYTES,
+        "A larger document is refused by the engine, whose messages have a limit of two megabytes.",
+    ),
+    "fleet.history_events": (
+        FLEET_HISTORY_EVENTS,
+        "After so many events an agent's workflow is carried over, between two cycles.",
+    ),
+    "fleet.host_seconds": (
+        FLEET_HOST_SECONDS,
+        "How long the host that has an agent's workspace may take to begin, before another does.",
+    ),
+    "fleet.offer_seconds": (
+        FLEET_OFFER_SECONDS,
+        "How long a host may take to say that it has a slot, before another is asked.",
+    ),
+    "fleet.task_seconds": (
+        FLEET_TASK_SECONDS,
+        "How long a worker may take to decide what comes next, before another is asked.",
+    ),
+    "fleet.word_seconds": (
+        FLEET_WORD_SECONDS,
+        "How long a host may take to hear the operator's word.",
+    ),
+    "fleet.rpc_seconds": (
+        FLEET_RPC_SECONDS,
+        "How long one question to the engine may take, before it is asked again.",
+    ),
+    "fleet.answer_seconds": (
+        FLEET_ANSWER_SECONDS,
+        "How long a command waits for what is known of an agent.",
+    ),
+    "fleet.status_agents": (
+        FLEET_STATUS_AGENTS,
+        "Of more agents than these, `status` tells only what the engine's list of them has.",
+    ),
+    "fleet.beat_share": (
+        FLEET_BEAT_SHARE,
+        "How often a host says that it lives, as a share of the time after which it is gone.",
+    ),
+    "fleet.sticky_seconds": (
+        FLEET_STICKY_SECONDS,
+        "How long what is to be decided waits for the worker that decided last.",
+    ),
+    "fleet.leave_seconds": (
+        FLEET_LEAVE_SECONDS,
+        "How long a worker that ends may take to give back what runs there.",
+    ),
+    "fleet.lease_days": (
+        FLEET_LEASE_DAYS,
+        "The longest that one cycle may take; that its host is gone is known long before.",
     ),
     "run.poll_seconds": (
         POLL_SECONDS,
@@ -503,6 +678,10 @@ FIXED: dict[str, tuple[Any, str]] = {
         MEASURE_SECONDS,
         "How long a CLI may take to say how large its window is.",
     ),
+    "fleet.connect_seconds": (
+        CONNECT_SECONDS,
+        "How long a fleet's engine may take to answer at all.",
+    ),
     "loop.cycles_kept": (
         CYCLES_KEPT,
         "How many cycles that ended are remembered; the log has all of them.",
@@ -611,15 +790,27 @@ def resolve(marked: Marked | None) -> Settings:
     """The settings in force: the manifest's where it speaks, else the defaults."""
     if marked is None:
         return Settings()
-    return Settings(runtime=shape.conform(marked, Runtime, ("runtime",)))
+    fleet = shape.conform(marked, Fleet, ("fleet",))
+    return Settings(
+        runtime=shape.conform(marked, Runtime, ("runtime",)),
+        fleet=fleet if _says_something(marked, "fleet") else None,
+    )
+
+
+def _says_something(marked: Marked, section: str) -> bool:
+    """A section whose keys were all left empty, or that has none, is as one left out."""
+    found = marked.data.get(section) if isinstance(marked.data, dict) else None
+    return isinstance(found, dict) and any(value is not None for value in found.values())
 
 
 def explain_all(manifest: Manifest | None, marked: Marked | None) -> list[Explanation]:
     """Every threshold, in the order of the reference manifest."""
-    found = list(_walk(("runtime",), Runtime(), resolve(marked).runtime, marked))
+    resolved = resolve(marked)
+    found = list(_walk(("runtime",), Runtime(), resolved.runtime, marked))
     agents: list[str | None] = [*manifest.agents] if manifest else []
     for name in agents or [None]:
         found += _agent(name, manifest, marked)
+    found += _walk(("fleet",), Fleet(), resolved.fleet or Fleet(), marked)
     found += [
         Explanation(key, value, value, "fixed", meaning) for key, (value, meaning) in FIXED.items()
     ]
@@ -657,7 +848,7 @@ def _walk(path: Path, default: Any, value: Any, marked: Marked | None) -> list[E
     found: list[Explanation] = []
     for name, annotation in shape.fields_of(type(default)).items():
         here = (*path, name)
-        if shape.struct_in(annotation):
+        if isinstance(getattr(default, name), msgspec.Struct):
             found += _walk(here, getattr(default, name), getattr(value, name), marked)
             continue
         line = marked.lines.get(here) if marked else None

@@ -1,72 +1,27 @@
-"""Git, by plumbing alone. The only module that starts it.
+"""Git, by plumbing alone: a repository that is read, and where one ref is moved.
 
 What is called here for the audit trail reads refs, unpacks objects and moves one ref. Only
 `versions` looks at HEAD; `look` alone is for commands that look at the index and the work tree, and
 these write nothing. Git can still be told by its configuration to run programs, so every call is
-given an environment from an allow-list and settings that turn all of that off.
+given an environment from an allow-list and settings that turn all of that off (`gitprocess`).
 """
 
 import hashlib
 import os
 import posixpath
 import re
-import shutil
-import signal
 import struct
-import subprocess
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from rekindle.documents.identity import one_line
 from rekindle.errors import AuditError
+from rekindle.system import gitprocess
+from rekindle.system.gitprocess import configured
 
-_ENVIRONMENT = (
-    # Where git finds itself, and the user's own word on which folders are safe. Above all not
-    # GIT_DIR, GIT_INDEX_FILE and their like, which a hook that runs us hands down.
-    "PATH",
-    "HOME",
-    "XDG_CONFIG_HOME",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_CONFIG_NOSYSTEM",
-    "GIT_CEILING_DIRECTORIES",
-    "SUDO_UID",
-    "TMPDIR",
-)
-_OWN_ENVIRONMENT = {
-    "LC_ALL": "C",
-    "GIT_COMMITTER_NAME": "Rekindle",
-    "GIT_COMMITTER_EMAIL": "rekindle@localhost",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "none",  # what an older git would fetch lazily all the same
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_TRACE2": "0",
-    "GIT_TRACE2_EVENT": "0",
-    "GIT_TRACE2_PERF": "0",
-}
-_SETTINGS = {
-    "core.hooksPath": "/dev/null",  # update-ref runs reference-transaction
-    "core.fsmonitor": "false",
-    "core.sshCommand": "false",
-    "core.askPass": "false",
-    "credential.helper": "",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    "core.logAllRefUpdates": "false",
-    "i18n.logOutputEncoding": "UTF-8",
-    "color.ui": "false",
-    # A ref that outlives the objects it names breaks the user's repository after a power loss.
-    "core.fsync": "loose-object,reference",
-}
 _UPGRADE = "pip install --upgrade rekindle"
-_SECONDS_TO_DIE = 0.5
-_COMPLAINT_CHARACTERS = 1000
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 _LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")
@@ -83,6 +38,8 @@ _REFUSALS = (
     ("is outside repository", "elsewhere", "", "name the file as it is seen from the repository"),
 )
 _TIP = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)%00%(contents)"
+_READ_NO_FILE = {"rev-parse", "log", "remote", "config"}
+"""Commands that look at objects and settings alone."""
 
 
 class Tip(msgspec.Struct, frozen=True):
@@ -124,12 +81,12 @@ class Repository:
                 f"{folder} is in no git repository",
                 hint="to have one: git init",
             )
-        program = shutil.which("git")
+        program = gitprocess.find()
         if program is None:
             raise AuditError(
                 "absent", "git is not installed", hint="install git; all else works without it"
             )
-        self._program = str(Path(program).absolute())
+        self._program = program
 
     def tip(self, ref: str) -> Tip | None:
         found = self._run("for-each-ref", f"--format={_TIP}%00", ref).split("\0")
@@ -208,15 +165,19 @@ class Repository:
         return True
 
     def look(self, *arguments: str) -> str:
-        """What a command says that reads the work tree; the filters that it would run are off."""
+        """What a command says that reads the work tree; the filters that it would run are off.
+
+        Those that read no file run none: who waits for them is spared the question.
+        """
         pattern = r"^filter\..*\.(clean|process|required)$"
-        off = {name: "false" if name.endswith("required") else "" for name in self._named(pattern)}
-        return self._call(arguments, more=_configured(off)).decode(errors="surrogateescape")
+        named = [] if arguments[0] in _READ_NO_FILE else self._named(pattern)
+        off = {name: "false" if name.endswith("required") else "" for name in named}
+        return self._call(arguments, more=configured(off)).decode(errors="surrogateescape")
 
     def _configured_hooks_off(self) -> dict[str, str]:
         """From git 2.54 on a hook can be a mere setting, which core.hooksPath does not turn off."""
         names = self._named(r"^hook\..*\.event$")
-        return _configured({f"{name.removesuffix('.event')}.enabled": "false" for name in names})
+        return configured({f"{name.removesuffix('.event')}.enabled": "false" for name in names})
 
     def _named(self, pattern: str) -> list[str]:
         """The settings whose names fit."""
@@ -237,35 +198,31 @@ class Repository:
         more: Mapping[str, str] | None = None,
         may_fail_with: int = 0,
     ) -> bytes:
-        settings = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
-        inherited = {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
         try:
-            process = subprocess.Popen(  # noqa: S603 - argv, no shell, a program found beforehand
-                [self._program, "--no-pager", *settings, *arguments],
-                cwd=self._folder,
-                env=inherited | _OWN_ENVIRONMENT | dict(more or {}),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                # Ctrl-C ends us, not a git between its lock and its ref; and no terminal to ask on.
-                start_new_session=True,
+            ended = gitprocess.run(
+                self._program,
+                arguments,
+                folder=self._folder,
+                environment=gitprocess.inherited(gitprocess.ENVIRONMENT)
+                | gitprocess.OWN_ENVIRONMENT
+                | dict(more or {}),
+                settings=gitprocess.SETTINGS,
+                timeout=self._timeout,
+                stdin=stdin,
             )
+        except TimeoutError as late:
+            raise AuditError(
+                "slow",
+                str(late),
+                hint="it is tried again later, or now with: rekindle doctor --fix",
+            ) from late
         except OSError as error:
             raise AuditError(
                 "broken", f"git could not be started: {error.strerror}", hint="git --version"
             ) from error
-        try:
-            out, complaint = process.communicate(stdin, self._timeout)
-        except subprocess.TimeoutExpired as late:
-            _end(process)
-            raise AuditError(
-                "slow",
-                f"git {arguments[0]} took longer than {self._timeout:g} s",
-                hint="it is tried again later, or now with: rekindle doctor --fix",
-            ) from late
-        if process.returncode not in {0, may_fail_with}:
-            raise _refused(arguments[0], complaint.decode(errors="replace"))
-        return out
+        if ended.code not in {0, may_fail_with}:
+            raise _refused(arguments[0], ended.complaint)
+        return ended.out
 
 
 class Pack:
@@ -319,14 +276,6 @@ class Pack:
         return hashlib.new(self._hash, data, usedforsecurity=False).digest()
 
 
-def _configured(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings as an environment; a name may hold what no `-c` could."""
-    more = {"GIT_CONFIG_COUNT": str(len(settings))} if settings else {}
-    for number, (name, value) in enumerate(settings.items()):
-        more |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return more
-
-
 def _blobs(batch: bytes) -> list[bytes | None]:
     """The answers of `cat-file --batch`, in their order; None for what is not there, or no file."""
     found: list[bytes | None] = []
@@ -353,23 +302,9 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a git that hangs: asked first, for then it removes its lock files; never waited for."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)  # it leads a session of its own: its children too
-        with suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=_SECONDS_TO_DIE)
-            return
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with suppress(OSError):
-                pipe.close()
-
-
 def _refused(command: str, complaint: str) -> AuditError:
     """What git said, with the command that mends it where we know one."""
-    said = _reason(complaint) or "it did not say why"
+    said = gitprocess.reason(complaint)
     if found := _IN_THE_WAY.search(complaint):
         there = found[1]
         return AuditError(
@@ -385,10 +320,3 @@ def _refused(command: str, complaint: str) -> AuditError:
         if phrase in complaint:
             return AuditError(cause, reason or said, hint=hint)
     return AuditError("refused", f"git {command}: {said}", hint="git status; git fsck")
-
-
-def _reason(complaint: str) -> str:
-    """The first line that says what failed, without warnings before it and advice after it."""
-    lines = [line for line in complaint.splitlines() if line.strip()]
-    failed = [line for line in lines if line.startswith(("error: ", "fatal: "))]
-    return one_line([*failed, *lines, ""][0], _COMPLAINT_CHARACTERS)

@@ -65,7 +65,7 @@ class WorkTree:
 
     def committed(self, since: str) -> tuple[str, ...]:
         """The files that the commits after one have changed; an empty one: all of them."""
-        if not self.head():
+        if not since and not self.head():
             return ()
         wanted = f"{since}..HEAD" if since else "HEAD"
         said = self._look(
@@ -88,7 +88,7 @@ class WorkTree:
 
     def commits(self, since: str) -> tuple[str, ...]:
         """What the commits after one say, newest first."""
-        if not since or not self.head():
+        if not since:
             return ()
         said = self._look(
             *("log", "--format=%s", "-z", "-n", str(_FILES_KEPT), "--no-show-signature"),

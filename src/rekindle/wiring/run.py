@@ -20,6 +20,7 @@ from rekindle.errors import ManifestError, RekindleError, UnenforceableError, Us
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.keep_running import KeepRunning, Outcome
 from rekindle.flows.measure_windows import measure_windows
+from rekindle.flows.steps import Steps
 from rekindle.flows.stopping import Stopping
 from rekindle.flows.until import Until
 from rekindle.flows.world import Agent, Report, Trouble, World
@@ -56,8 +57,6 @@ def keep_running(
 ) -> Outcome:
     """Be the supervisor of an agent; `program` stands in for the CLI's own."""
     agent = _agent(project, store, name, program, cycles)
-    processes = OnTerminal() if agent.stays else Processes()
-    keyboard = Keyboard()
     notifier = Notifier(project.manifest.notify, store.redaction)
     notifier.check()
     if not kept:
@@ -78,40 +77,76 @@ def keep_running(
         return made
 
     with Interruption() as interruption:
-        stops = Stopping(store, name, lambda: interruption.count, time.monotonic)
-        world = World(
-            store=store,
-            processes=processes,
-            settings=project.settings,
-            clock=clock.now,
-            elapsed=time.monotonic,
-            rest=keyboard.rest,
-            interrupted=lambda: interruption.count,
-            by_hand=lambda: interruption.by_hand,
-            goes_on=keyboard.was_pressed,
-            tell=tell,
-            notify=_notify(name, notifier, tell),
-            head=WorkTree(agent.folder).head,
-            work=WorkTree(agent.folder).fingerprint,
-            windows=lambda: measure_windows(agent, Processes(), stops),
-            renewed=renewed,
+        world = _world(
+            project, store, agent, tell=tell, notifier=notifier, interruption=interruption
         )
-        entry = project.manifest.agents[name]
-        command = tuple(entry.until or ())
-        ending = Ending(
-            summarizer=lambda: summarizing.summarizer(said_now[0], store, name, stops=stops),
-            checkpointer=lambda: summarizing.summarizer(
-                said_now[0],
-                store,
-                name,
-                _persona_of(said_now[0].manifest.agents[name]),
-                stops=stops,
-            ),
-            known=lambda since: summarizing.known(said_now[0], store, name, since),
-            until=Until(command, agent, world).ask,
-        )
+        world = msgspec.structs.replace(world, renewed=renewed)
+        ending = _ending(lambda: said_now[0], store, agent, world)
         supervisor = KeepRunning(agent, world, once=once, kept=kept, said=said, ending=ending)
         return supervisor.run()
+
+
+def steps(
+    project: Project,
+    store: FileStore,
+    name: str,
+    tell: Callable[[Report], None],
+    interruption: Interruption,
+    *,
+    fold_every: float,
+) -> Steps:
+    """What is done for an agent on this host, where somebody else says when."""
+    agent = _agent(project, store, name, ())
+    notifier = Notifier(project.manifest.notify, store.redaction)
+    world = _world(project, store, agent, tell=tell, notifier=notifier, interruption=interruption)
+    world = msgspec.structs.replace(world, fold_every=fold_every)
+    return Steps(agent, world, _ending(lambda: project, store, agent, world))
+
+
+def _world(
+    project: Project,
+    store: FileStore,
+    agent: Agent,
+    *,
+    tell: Callable[[Report], None],
+    notifier: Notifier,
+    interruption: Interruption,
+) -> World:
+    keyboard = Keyboard()
+    stops = Stopping(store, agent.name, lambda: interruption.count, time.monotonic)
+    return World(
+        store=store,
+        processes=OnTerminal() if agent.stays else Processes(),
+        settings=project.settings,
+        clock=clock.now,
+        elapsed=time.monotonic,
+        rest=keyboard.rest,
+        interrupted=lambda: interruption.count,
+        by_hand=lambda: interruption.by_hand,
+        goes_on=keyboard.was_pressed,
+        stops=stops,
+        tell=tell,
+        notify=_notify(agent.name, notifier, tell),
+        head=WorkTree(agent.folder).head,
+        work=WorkTree(agent.folder).fingerprint,
+        windows=lambda: measure_windows(agent, Processes(), stops),
+    )
+
+
+def _ending(project: Callable[[], Project], store: FileStore, agent: Agent, world: World) -> Ending:
+    name = agent.name
+
+    def persona() -> str:
+        return _persona_of(project().manifest.agents[name])
+
+    return Ending(
+        summarizer=lambda: summarizing.summarizer(project(), store, name, stops=world.stops),
+        checkpointer=lambda: summarizing.summarizer(
+            project(), store, name, persona(), stops=world.stops
+        ),
+        known=lambda since: summarizing.known(project(), store, name, since),
+        until=Until(tuple(project().manifest.agents[name].until or ()), agent, world).ask,
+    )
 
 
 def _persona_of(entry: manifest.Agent) -> str:

@@ -487,7 +487,7 @@ def test_a_bug_ends_with_a_report_and_no_traceback(rekindle, project, monkeypatc
     def broken(*_arguments, **_more):
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr("rekindle.cli.status._row", broken)
+    monkeypatch.setattr("rekindle.cli.rows.of_files", broken)
     code, _, err = rekindle("status")
     assert code == 70
     assert "Traceback" not in err

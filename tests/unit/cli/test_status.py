@@ -88,6 +88,27 @@ def test_a_wait_says_until_when_and_for_what(status):
     assert run["waits"]["why"] == "limit"
 
 
+def test_a_wait_for_nothing_in_particular_says_only_until_when(status):
+    until = clock.now() + timedelta(hours=3)
+    lines, _ = status(events.WaitStarted(ts=clock.now(), why="", until=until), supervised=True)
+    assert lines["cycle"].endswith(f"waits until {until.astimezone():%Y-%m-%d %H:%M}")
+
+
+def test_work_that_is_on_one_host_alone_is_said_to_be(status, capfd):
+    """Until it was pushed."""
+    now = clock.now()
+    moved = events.OwnerChanged(ts=now, host="a", previous="")
+    kept = events.WorkspaceKept(ts=now, words="git push: no\nroom")
+    lines, _ = status(moved, kept)
+    said = "! its work could not be pushed, and is on host a alone"
+    assert lines[said] == f"  {said}: git push: no room"
+    assert main.run(["status", "--json"]) == 0
+    [row] = json.loads(capfd.readouterr().out)["agents"]
+    assert (row["unpushed"]["host"], row["unpushed"]["words"]) == ("a", "git push: no\nroom")
+    pushed = events.WorkspacePushed(ts=now, revision="1" * 40, head="", branch="main")
+    assert said not in status(pushed)[0]
+
+
 def test_a_wait_that_nobody_waits_is_none(status):
     """Without a supervisor nothing will happen at that time by itself."""
     until = clock.now() + timedelta(hours=3)

@@ -15,7 +15,7 @@ from rekindle.documents.shape import Duration, duration
 from rekindle.documents.yamltext import Marked
 from rekindle.errors import ManifestError, NotFoundError
 from rekindle.policy import settings
-from rekindle.policy.settings import AgentDefaults, Explanation, Runtime, Settings
+from rekindle.policy.settings import AgentDefaults, Explanation, Fleet, Runtime, Settings
 
 REFERENCE = Path(__file__).parents[3] / ".." / "shared" / "design" / "manifest.yaml"
 
@@ -42,7 +42,8 @@ def leaves(kind: type[msgspec.Struct], path: str) -> dict[str, object]:
     """Every key below a struct, with its annotation."""
     found: dict[str, object] = {}
     for name, annotation in shape.fields_of(kind).items():
-        inner = shape.struct_in(annotation)
+        described = any(isinstance(one, msgspec.Meta) for one in get_args(annotation))
+        inner = None if described else shape.struct_in(annotation)
         found |= leaves(inner, f"{path}.{name}") if inner else {f"{path}.{name}": annotation}
     return found
 
@@ -53,7 +54,11 @@ def one(key: str, text: str | None = MANIFEST) -> Explanation:
     return found[0]
 
 
-ALL = {**leaves(Runtime, "runtime"), **leaves(AgentDefaults, "agents.NAME")}
+ALL = {
+    **leaves(Runtime, "runtime"),
+    **leaves(AgentDefaults, "agents.NAME"),
+    **leaves(Fleet, "fleet"),
+}
 
 
 @pytest.mark.parametrize("key", ALL)

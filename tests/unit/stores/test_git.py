@@ -10,13 +10,14 @@ import msgspec
 import pytest
 
 from conftest import RELAY
+from rekindle.documents import event as events
 from rekindle.documents import relay, revision
 from rekindle.documents.event import OwnerChanged, RelayCommitted
 from rekindle.policy import audit
 from rekindle.policy.settings import AUDIT_BATCH, AUDIT_REST_SECONDS, Settings
 from rekindle.stores.files import FileStore, log
 from rekindle.stores.git import AuditTrail
-from rekindle.system import disk
+from rekindle.system import disk, gitprocess
 from rekindle.system import git as system
 from throwaway import Repository, isolate
 
@@ -496,7 +497,7 @@ def test_a_repository_of_another_user_is_refused_as_git_does(store, monkeypatch,
     called = system.Repository._call
 
     def stricter(self, arguments, **more):
-        monkeypatch.setitem(system._OWN_ENVIRONMENT, "GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+        monkeypatch.setitem(gitprocess.OWN_ENVIRONMENT, "GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
         return called(self, arguments, **more)
 
     monkeypatch.setattr(system.Repository, "_call", stricter)
@@ -642,7 +643,7 @@ def test_git_is_told_to_flush_what_it_writes(store, repository, tmp_path, monkey
     """
     repository.git("config", "core.fsync", "none")
     trace = tmp_path / "trace"
-    monkeypatch.setitem(system._OWN_ENVIRONMENT, "GIT_TRACE2_EVENT", str(trace))
+    monkeypatch.setitem(gitprocess.OWN_ENVIRONMENT, "GIT_TRACE2_EVENT", str(trace))
     commit(store)
     running, flushed = {}, dict.fromkeys(("unpack-objects", "update-ref"), 0)
     for event in map(msgspec.json.decode, trace.read_bytes().splitlines()):
@@ -677,7 +678,7 @@ def test_what_a_fenced_host_wrote_is_not_in_the_trail(store, repository):
     after = RelayCommitted(
         ts=real.ts, seq=4, gen=2, sha256=real.sha256, path=real.path, by="agent", headline="After"
     )
-    log.append(path, [taken, late, after])
+    log.append(path, [events.render(one) for one in (taken, late, after)])
     AuditTrail(repository.path, clock=lambda: real.ts, say=print).follow(folder, 4)
     assert repository.trail() == [(2, "Write the parser"), (4, "After")]
 

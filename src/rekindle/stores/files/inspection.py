@@ -57,7 +57,10 @@ def _owner(folder: AgentFolder, host: str) -> Iterator[Problem]:
     except DocumentError as error:
         yield Problem(str(error), error.hint)
         return
-    if owner and owner.host != host:
+    if owner and owner.host.startswith(ownership.FLEET):
+        told = ownership.foreign(folder.name, owner.host)
+        yield Problem(str(told), told.hint, is_note=True)
+    elif owner and owner.host != host:
         yield Problem(
             f"belongs to host {owner.host}, this is {host}",
             "if that host no longer works on it: rekindle doctor --fix --take-over",

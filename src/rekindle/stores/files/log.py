@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents import event as events
-from rekindle.documents.event import AnyEvent, Event, Unrecognised
+from rekindle.documents.event import AnyEvent, Unrecognised
 from rekindle.documents.jsontext import fingerprint
 from rekindle.errors import DocumentError, NewerSchemaError, storing
 from rekindle.system import disk
@@ -71,9 +71,9 @@ def read(path: Path, start: int = 0, gen: int = 0) -> Tail:
     return Tail(found, bad, end, gen)
 
 
-def append(path: Path, new: Sequence[Event]) -> tuple[int, int]:
+def append(path: Path, lines: Sequence[bytes]) -> tuple[int, int]:
     """Append durably; returns where the new lines begin and end."""
-    data = b"".join(events.render(event) + b"\n" for event in new)
+    data = b"".join(line + b"\n" for line in lines)
     start = disk.append(path, data)
     return start, start + len(data)
 

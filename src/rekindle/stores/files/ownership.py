@@ -8,11 +8,19 @@ generation goes up, so that whatever the old host still writes is told apart and
 import msgspec
 
 from rekindle.documents import jsontext
-from rekindle.errors import DocumentError, FencedError, ForeignOwnerError, NewerSchemaError
+from rekindle.errors import (
+    DocumentError,
+    FencedError,
+    ForeignOwnerError,
+    NewerSchemaError,
+    OnFleetError,
+)
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.system import disk
 
 SCHEMA = 1
+FLEET = "fleet:"
+"""How the name of an owner begins that is a fleet, or one of its hosts."""
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -48,13 +56,35 @@ def claim(
     known = read(folder)
     if known is not None and known.host == host and known.gen >= at_least:
         return known, None
-    if known is not None and known.host != host and not take_over:
-        raise ForeignOwnerError(folder.name, known.host)
+    refuse(folder.name, known, host, take_over=take_over)
     base = max(known.gen if known else 0, at_least)
-    is_new_owner = known is not None and known.host != host
+    # A fleet says by its leases which of its hosts has an agent: a host that was renamed is none.
+    is_new_owner = known is not None and known.host != host and not host.startswith(FLEET)
     owner = Owner(host, max(1, base + 1 if is_new_owner else base))
     disk.replace(folder.owner, jsontext.encode_pretty(owner, "owner.json"))
     return owner, known if is_new_owner else None
+
+
+def give(folder: AgentFolder, host: str, at_least: int) -> None:
+    """Have another be the owner, with a generation of its own; whoever calls it holds the lock."""
+    known = read(folder)
+    owner = Owner(host, max(known.gen if known else 0, at_least) + 1)
+    disk.replace(folder.owner, jsontext.encode_pretty(owner, "owner.json"))
+
+
+def refuse(agent: str, known: Owner | None, host: str, *, take_over: bool) -> None:
+    """Refuse a host that is not the owner; nobody takes over from a fleet, which would go on."""
+    if known is None or known.host == host or host.startswith(FLEET):
+        return
+    if not take_over or known.host.startswith(FLEET):
+        raise foreign(agent, known.host)
+
+
+def foreign(agent: str, owner: str) -> ForeignOwnerError:
+    """What whoever is not the owner is told."""
+    if owner.startswith(FLEET):
+        return OnFleetError(agent, owner.removeprefix(FLEET))
+    return ForeignOwnerError(agent, owner)
 
 
 def require(folder: AgentFolder, owner: Owner) -> None:

@@ -11,8 +11,7 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
 from rekindle.errors import storing
-from rekindle.policy import mornings, sessions
-from rekindle.policy.fold import Projection, lately
+from rekindle.policy.fold import Projection, pruned
 from rekindle.stores.files import inbox, log
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.system import disk
@@ -63,13 +62,6 @@ def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
         present = {entry.name for entry in os.scandir(folder.inbox)}
     present |= {segment.name for segment in inbox.spooled(folder.path)}
     cursors = {name: end for name, end in projection.cursors.items() if name in present}
-    pruned = msgspec.structs.replace(
-        projection,
-        cursors=cursors,
-        seen=lately(projection.seen),
-        lives=sessions.newest_lives(projection.lives),
-        attempts=sessions.newest_attempts(projection.attempts),
-        briefed=mornings.newest(projection.briefed),
-    )
-    snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), pruned, KINDS)
+    kept = msgspec.structs.replace(pruned(projection), cursors=cursors)
+    snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), kept, KINDS)
     disk.replace(folder.snapshot, jsontext.encode(snapshot, "snapshot.json"))

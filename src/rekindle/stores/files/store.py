@@ -12,7 +12,6 @@ from rekindle.documents.event import AnyEvent, Event, RelayCommitted, Unrecognis
 from rekindle.errors import (
     AuditError,
     BusyError,
-    ForeignOwnerError,
     RekindleError,
     StoreError,
     SupervisedError,
@@ -20,6 +19,7 @@ from rekindle.errors import (
 from rekindle.policy.fold import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
+from rekindle.ports import Ledger
 from rekindle.stores.files import inbox, inspection, log, ownership, view
 from rekindle.stores.files.layout import AgentFolder, Root
 from rekindle.stores.files.view import View
@@ -54,6 +54,7 @@ class FileStore:
         harnesses: inbox.Harnesses | None = None,
         redaction: Redaction | None = None,
         audit: Audit | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.root = Root(project)
         self.redaction = redaction or Redaction()
@@ -62,6 +63,7 @@ class FileStore:
         self._settings = settings
         self._clock = clock
         self._audit = audit
+        self._ledger = ledger
         self._recovered: set[str] = set()
 
     def folder(self, agent: str) -> AgentFolder:
@@ -74,6 +76,13 @@ class FileStore:
 
     def exists(self, agent: str) -> bool:
         return self.folder(agent).exists()
+
+    def has_lived(self, agent: str) -> bool:
+        """Whether anything happened to it here, but that it was made."""
+        if not disk.exists(self.folder(agent).log):
+            return False
+        seen = self.read(agent)
+        return seen.committed.seq > 1 or bool(seen.pending)
 
     def read(self, agent: str) -> View:
         """What is known of an agent now, whether folded yet or not. Never waits."""
@@ -89,8 +98,7 @@ class FileStore:
         if not disk.exists(folder.log):
             folder.confirm()
         owner = ownership.read(folder)
-        if owner and owner.host != self._host and not take_over:
-            raise ForeignOwnerError(agent, owner.host)
+        ownership.refuse(agent, owner, self._host, take_over=take_over)
         cleaned = [self.redaction.event(record) for record in records]
         inbox.append(folder.inbox, cleaned, durable=True)
         try:
@@ -137,6 +145,7 @@ class FileStore:
                 harnesses=self._harnesses,
                 redaction=self.redaction,
                 clock=self._clock,
+                ledger=self._ledger,
             )
             if seen.committed.seq == 0:
                 writer.append(events.AgentCreated(ts=self._clock(), agent=agent))
@@ -170,6 +179,13 @@ class FileStore:
         folder.verify()
         self.root.make()
         folder.make()
+
+    def clear_the_way(self, agent: str, *, fresh: bool = False) -> None:
+        """Have nothing stand in the way of another start; `fresh`: nor of another session."""
+        folder = self.folder(agent)
+        if fresh:
+            folder.ask_for_fresh()
+        folder.clean_exit.unlink(missing_ok=True)
 
     def events_since(self, agent: str, offset: int) -> log.Tail:
         """Events from a place in the log on, for whoever follows it."""

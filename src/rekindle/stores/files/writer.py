@@ -31,6 +31,7 @@ from rekindle.policy.fold import Projection, Standing, adopt, fold, key_of, stat
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
 from rekindle.policy.tokens import estimate
+from rekindle.ports import Ledger
 from rekindle.stores.files import inbox, log, ownership, resolutions, snapshot
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.ownership import Owner
@@ -70,8 +71,10 @@ class Writer:
         harnesses: inbox.Harnesses,
         redaction: Redaction,
         clock: Callable[[], datetime],
+        ledger: Ledger | None = None,
     ) -> None:
         self.folder = folder
+        self._ledger = ledger
         self.projection: Projection = view.committed
         self._lock = lock
         self._owner = owner
@@ -91,8 +94,15 @@ class Writer:
 
     def append(self, *new: AnyEvent) -> None:
         """Add facts to the log, without secrets; when this returns they are durable."""
-        if not new:
-            return
+        if new:
+            self._append(*new)
+
+    def catch_up(self) -> None:
+        """Add what others have said to whoever numbers our events; where we do, there is none."""
+        if self._ledger is not None:
+            self._append()
+
+    def _append(self, *new: AnyEvent) -> None:
         # Another host may have taken over since we claimed the agent: look before each commit.
         ownership.require(self.folder, self._owner)
         if not self._lock.is_in_place():
@@ -100,19 +110,34 @@ class Writer:
                 f"agent {self.folder.name}: its lock was removed while it was held",
                 hint="leave the run folder alone while something works on the agent",
             )
-        gen = self._owner.gen
-        first = self.projection.seq + 1
-        stamped: list[AnyEvent] = [
-            msgspec.structs.replace(self._redaction.event(event), seq=first + place, gen=gen)
-            for place, event in enumerate(new)
-        ]
-        start, end = log.append(self.folder.log, stamped)
+        lines = self._numbered([self._redaction.event(event) for event in new])
+        if not lines:
+            return
+        start, end = log.append(self.folder.log, lines)
+        stamped = [events.parse(line) for line in lines]
         # One that took over in this very moment does not count these lines: nor may we.
         ownership.require(self.folder, self._owner)
         self._is_alone = self._is_alone and start == self._end
         self._end = end
         self.projection = fold(self.projection, stamped)
         self._since += stamped
+
+    def _numbered(self, new: Sequence[AnyEvent]) -> Sequence[bytes]:
+        """The facts as lines of the log, behind those that others have added meanwhile."""
+        if self._ledger is None:
+            first, gen = self.projection.seq + 1, self._owner.gen
+            return [
+                events.render(msgspec.structs.replace(event, seq=first + place, gen=gen))
+                for place, event in enumerate(new)
+            ]
+        documents = {
+            path: kept
+            for event in new
+            if isinstance(event, Committed)
+            for path in (event.path, getattr(event, "trimmed", ""))
+            if path and (kept := disk.read(self.folder.path / path)) is not None
+        }
+        return self._ledger.commit(self.projection.seq, new, documents)
 
     def fold(self) -> None:
         """Move what the inbox holds now into the log, then bring the readers' files up to date.

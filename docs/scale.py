@@ -1,0 +1,234 @@
+"""The page on what a fleet costs: figures that tests measure, and what follows from them.
+
+scale.json holds the figures. `tests/bench/test_fleet.py`, `tests/fleet/test_many.py` and
+`tests/fleet/test_cost.py` fail where they measure something else.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from rekindle.policy.settings import (
+    FLEET_BEAT_SHARE,
+    FLEET_FOLD_SECONDS,
+    FLEET_HISTORY_EVENTS,
+    Fleet,
+)
+
+DAY = 86_400
+SHARE_RUNNING = 0.2
+CYCLE_SECONDS = 1_800
+SLOTS = 50
+RETENTION_DAYS = 3
+RUN_EVENTS = FLEET_HISTORY_EVENTS
+"""When a workflow is carried over, between two cycles."""
+DECISIONS = 1
+"""Of a cycle beside its updates: what comes after its activity."""
+TEMPLATE = Path(__file__).parent / "scale.txt"
+
+
+class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was measured."""
+
+    events_per_cycle: float
+    updates_per_cycle: float
+    history_bytes_per_cycle: float
+    history_bytes_per_update: float
+    server_ms_per_cycle: float
+    worker_ms_per_cycle: float
+    server_ms_per_beat: float
+    database_bytes_per_cycle: float
+    database_bytes_per_idle_agent: float
+    server_kb_per_idle_agent: float
+    worker_kb_per_idle_agent: float
+    server_mb: float
+    worker_mb: float
+    mb_per_running_agent: float
+
+    @property
+    def server_ms_per_update(self) -> float:
+        """A cycle is so many decisions of the workflow, which cost much the same."""
+        return self.server_ms_per_cycle / (self.updates_per_cycle + DECISIONS)
+
+    @property
+    def history_bytes_per_run(self) -> float:
+        """Of a workflow that is about to be carried over."""
+        return RUN_EVENTS * self.history_bytes_per_cycle / self.events_per_cycle
+
+    @property
+    def database_times(self) -> float:
+        """What a byte of history takes on the disk."""
+        return self.database_bytes_per_cycle / self.history_bytes_per_cycle
+
+
+class Load(msgspec.Struct, frozen=True):
+    """So many agents, some of them running, and what they ask for."""
+
+    figures: Figures
+    agents: int
+    heartbeat: float = float(Fleet().heartbeat_timeout)
+    fold: float = FLEET_FOLD_SECONDS
+
+    @property
+    def running(self) -> float:
+        return self.agents * SHARE_RUNNING
+
+    @property
+    def beats(self) -> float:
+        return self.running / (self.heartbeat * FLEET_BEAT_SHARE)
+
+    @property
+    def cycles(self) -> float:
+        return self.running / CYCLE_SECONDS
+
+    @property
+    def folds(self) -> float:
+        return self.running / self.fold
+
+    @property
+    def updates(self) -> float:
+        return self.cycles * self.figures.updates_per_cycle + self.folds
+
+    @property
+    def history(self) -> float:
+        """Bytes a day."""
+        figures = self.figures
+        cycles = self.cycles * figures.history_bytes_per_cycle
+        return DAY * (cycles + self.folds * figures.history_bytes_per_update)
+
+    @property
+    def database(self) -> float:
+        """Bytes: what every agent has, its run half full, and what is kept of what has ended."""
+        figures = self.figures
+        rows = self.agents * figures.database_bytes_per_idle_agent
+        history = self.agents * figures.history_bytes_per_run / 2 + self.history * RETENTION_DAYS
+        return rows + history * figures.database_times
+
+    @property
+    def cores(self) -> float:
+        figures = self.figures
+        beats = self.beats * figures.server_ms_per_beat
+        cycles = self.cycles * figures.server_ms_per_cycle
+        return (beats + cycles + self.folds * figures.server_ms_per_update) / 1_000
+
+    @property
+    def hosts(self) -> int:
+        return max(1, round(self.running / SLOTS))
+
+
+def page() -> str:
+    figures = msgspec.json.decode(TEMPLATE.with_name("scale.json").read_bytes(), type=Figures)
+    text = TEMPLATE.read_text(encoding="utf-8")
+    said = {
+        "PER_CYCLE": _per_cycle(figures),
+        "PER_AGENT": _per_agent(figures),
+        "BEATS": _beats(figures),
+        "LOADS": _loads([Load(figures, agents) for agents in (10, 10_000, 1_000_000)]),
+        "CHANGED": _changed(figures),
+        "SERVER": f"{figures.server_mb:.0f} MB",
+        "SERVER_MS": f"{figures.server_ms_per_cycle:.0f} ms",
+        "WORKER": f"{figures.worker_mb:.0f} MB",
+    }
+    for name, words in said.items():
+        text = text.replace(f"@{name}@", words)
+    return text
+
+
+def _per_cycle(figures: Figures) -> str:
+    return _table(
+        ("a cycle", ""),
+        [
+            ("activities", "1"),
+            ("updates", f"{figures.updates_per_cycle:.0f}"),
+            ("timers, changes of search attributes", "0 where one cycle follows the other"),
+            ("events of history", f"{figures.events_per_cycle:.0f}"),
+            ("history, with a relay of 6 kB", _bytes(figures.history_bytes_per_cycle)),
+            ("database", _bytes(figures.database_bytes_per_cycle)),
+            ("processor of the server", f"{figures.server_ms_per_cycle:.0f} ms"),
+            ("processor of the worker", f"{figures.worker_ms_per_cycle:.0f} ms"),
+            ("history of each further update", _bytes(figures.history_bytes_per_update)),
+            ("the server's processor for it", f"{figures.server_ms_per_update:.0f} ms"),
+        ],
+    )
+
+
+def _per_agent(figures: Figures) -> str:
+    rows = _bytes(figures.database_bytes_per_idle_agent)
+    history = f"at most {_bytes(figures.history_bytes_per_run)}"
+    cached = f"{figures.worker_kb_per_idle_agent:.0f} kB"
+    kept = f"{figures.server_kb_per_idle_agent:.0f} kB"
+    return _table(
+        ("an agent", "running", "waiting, stopped or over"),
+        [
+            ("heartbeats", "see below", "0"),
+            ("processor of the server", f"{figures.server_ms_per_beat:.1f} ms a heartbeat", "0"),
+            (
+                "memory of its host",
+                f"{figures.mb_per_running_agent:.0f} MB and what its CLI takes",
+                "0",
+            ),
+            ("memory of a worker, for at most 1,000 of them", cached, cached),
+            ("memory of the server, until it needs it for others", kept, kept),
+            ("its rows in the database", rows, rows),
+            ("its history, until it is carried over", history, history),
+        ],
+    )
+
+
+def _beats(figures: Figures) -> str:
+    rows = []
+    for timeout in (10, 30, 75, 300):
+        load = Load(figures, 10_000, heartbeat=timeout)
+        cores = load.beats * figures.server_ms_per_beat / 1_000
+        every = f"{timeout * FLEET_BEAT_SHARE:g} s"
+        rows.append((f"{timeout} s", every, f"{load.beats:,.0f}", _amount(cores)))
+    head = ("`heartbeat_timeout`", "one every", "heartbeats/s of 2,000 running", "cores for them")
+    return _table(head, rows)
+
+
+def _loads(loads: Sequence[Load]) -> str:
+    return _table(
+        ("agents", *(f"{one.agents:,}" for one in loads)),
+        [
+            ("running at once", *(f"{one.running:,.0f}" for one in loads)),
+            ("heartbeats/s", *(_amount(one.beats) for one in loads)),
+            ("cycles/s", *(_amount(one.cycles) for one in loads)),
+            ("updates/s, at most", *(_amount(one.updates) for one in loads)),
+            ("history a day", *(_bytes(one.history) for one in loads)),
+            (f"database, {RETENTION_DAYS} days kept", *(_bytes(one.database) for one in loads)),
+            ("cores of the server", *(_amount(one.cores) for one in loads)),
+            ("hosts", *(f"{one.hosts:,}" for one in loads)),
+        ],
+    )
+
+
+def _changed(figures: Figures) -> str:
+    usual = Load(figures, 1_000_000)
+    slower = msgspec.structs.replace(usual, heartbeat=300.0, fold=300.0)
+    return _table(
+        ("1,000,000 agents", "as it is", "both at 5 minutes"),
+        [
+            ("heartbeats/s", _amount(usual.beats), _amount(slower.beats)),
+            ("updates/s, at most", _amount(usual.updates), _amount(slower.updates)),
+            ("history a day", _bytes(usual.history), _bytes(slower.history)),
+            ("cores of the server", _amount(usual.cores), _amount(slower.cores)),
+        ],
+    )
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"  # noqa: PLR2004 - two digits do
+
+
+def _bytes(value: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1_000:  # noqa: PLR2004 - that is what a unit is
+            return f"{value:.3g} {unit}"
+        value /= 1_000
+    return f"{value:.3g} TB"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

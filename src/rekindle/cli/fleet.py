@@ -1,0 +1,214 @@
+"""`rekindle fleet`: agents over many hosts."""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rekindle import config
+from rekindle.cli.options import as_json, here, open_fleet, print_json, print_note
+from rekindle.config import Project
+from rekindle.documents.identity import agent_name, one_line
+from rekindle.documents.workspace import work_ref
+from rekindle.errors import UsageError, storing
+from rekindle.policy.settings import Fleet
+from rekindle.stores.files.layout import Root
+from rekindle.system import disk, host
+from rekindle.wiring.store import open_store
+
+if TYPE_CHECKING:
+    from rekindle.fleet.moving import Moving
+
+_PORT = click.IntRange(1, 65_535)
+_USUAL_PORT = int(Fleet().address.rpartition(":")[2])
+
+
+@click.group()
+def fleet() -> None:
+    """Agents over many hosts."""
+
+
+@fleet.command()
+@click.option(
+    "--port", type=_PORT, default=_USUAL_PORT, show_default=True, help="Where it answers."
+)
+@click.option("--ui-port", type=_PORT, default=8233, show_default=True, help="Its UI.")
+@click.option(
+    "--db",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file that keeps its state; default: .rekindle/fleet.db of this project.",
+)
+@click.option("--memory", is_flag=True, help="Keep nothing: its state dies with it.")
+@click.option(
+    "--namespace", default=Fleet().namespace, show_default=True, help="A namespace to have there."
+)
+def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) -> None:
+    """Start an engine for development on this host, in the foreground.
+
+    It is the real one, with its UI, and answers on 127.0.0.1 alone; Ctrl-C ends it. It checks
+    nobody's identity: for other hosts, have an engine of your own.
+    """
+    from rekindle.fleet.dev_server import DevServer, program  # noqa: PLC0415 - wants the extra
+
+    if memory and db:
+        raise UsageError("a file, or memory?", hint="say --db FILE or --memory, not both")
+    database = None if memory else db or _database_here()
+    server = DevServer(port, ui_port, database, namespace)
+    found = program()
+    server.require_ports()
+    kept = f"its state is kept in {database}" if database else "its state dies with it"
+    click.echo(f"Engine: 127.0.0.1:{port}, namespace {namespace}; {kept}.")
+    click.echo(f"UI:     http://127.0.0.1:{ui_port}")
+    said = f"address: 127.0.0.1:{port}, namespace: {namespace}"
+    click.echo(f"  → say `fleet: {{{said}}}` in rekindle.yaml, then `rekindle fleet worker`")
+    sys.stdout.flush()  # what is still buffered would be lost with this program
+    server.become(found, os.environ)
+
+
+@fleet.command()
+@click.option("--pool", help="The hosts that it is one of; default: `fleet: pool:`.")
+@click.option(
+    "--slots", type=click.IntRange(1), default=4, show_default=True, help="Agents at once."
+)
+@click.option("--host", "name", help="By which name the fleet knows it; default: the host's own.")
+@click.option(
+    "--root",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where agents live here; default: .rekindle/fleet of this project.",
+)
+def worker(pool: str | None, slots: int, name: str | None, root: Path | None) -> None:
+    """Have this host run agents of the fleet, until you end it.
+
+    Agents that are running then go on elsewhere. What they need of the environment, a key of
+    their model above all, is this host's own.
+    """
+    project, found = _fleet_here()
+    from rekindle.fleet.connect import connect  # noqa: PLC0415 - wants the extra
+    from rekindle.fleet.worker import work  # noqa: PLC0415 - as above
+
+    async def run() -> None:
+        await work(
+            await connect(found, project.path, os.environ),
+            host=name or f"{os.uname().nodename}-{host.identify()[:8]}",
+            pool=pool or found.pool,
+            slots=slots,
+            root=(root or Root(project.path).path / "fleet").resolve(),
+            heartbeat_seconds=float(found.heartbeat_timeout),
+            say=click.echo,
+        )
+
+    asyncio.run(run())
+
+
+@fleet.command("import")
+@click.argument("agents", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="All that the manifest names.")
+@as_json
+def import_agents(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
+    """Bring AGENTS of this folder to the fleet, with all that is known of them.
+
+    Relay, loops, numbers, what was spent and your last word go with them; one that was to run goes
+    on running there. What is here stays, as it was, and is written to no more. Their work goes by
+    git: push it first.
+    """
+    project, found = _fleet_here()
+    names = [project.require_agent(name) for name in agents]
+    if bool(names) == every:
+        raise UsageError("which agents?", hint="name them, or say --all")
+    moving = _moving(project, found)
+    rows = []
+    for name in names or project.manifest.agents:
+        is_new = moving.send(name)
+        rows.append({"agent": name, "imported": is_new})
+        if not as_json:
+            did = "lives on the fleet now" if is_new else "is on the fleet already"
+            click.echo(f"✓ {name}: {did}; `rekindle status {name}` tells how it is")
+    if as_json:
+        print_json({"agents": rows})
+
+
+@fleet.command()
+@click.argument("agents", nargs=-1, required=True)
+@as_json
+def remove(agents: tuple[str, ...], as_json: bool) -> None:
+    """End the life of AGENTS on the fleet, and bring all that is known of them home.
+
+    A cycle that runs is cancelled. From then on the files of this folder have them again.
+    """
+    project, found = _fleet_here()
+    moving = _moving(project, found)
+    rows = []
+    for name in agents:
+        kept = moving.fetch(agent_name(name))
+        known = kept.projection
+        branch = work_ref(name).removeprefix("refs/heads/") if kept.definition.remote else None
+        rows.append({"agent": name, "cycle": known.cycle, "events": known.seq, "branch": branch})
+        if as_json:
+            continue
+        click.echo(
+            f"✓ {name}: is at home again, with its relay and loops, after cycle {known.cycle}"
+        )
+        if known.unpushed is not None:
+            words = one_line(known.unpushed.words)
+            where = f"is on host {known.moved.host} alone"
+            click.secho(f"  ! its last work could not be pushed, and {where}: {words}", fg="yellow")
+        if branch:
+            click.echo(f"  its work is at its remote, on the branch {branch}: fetch it from there")
+        else:
+            click.echo("  its work is on the host that it ran on last: it has no git remote")
+    if as_json:
+        print_json({"agents": rows})
+    else:
+        click.echo("Next: take `fleet:` out of rekindle.yaml, then `rekindle run` goes on here.")
+
+
+@fleet.command()
+def key() -> None:
+    """Print a new key for `fleet: codec:`, which encrypts what the engine keeps.
+
+    Only the key goes to stdout. Every host of the fleet needs it; whoever loses it loses what was
+    encrypted with it. To change keys, name the new one last on every host, then first on every
+    host; the old one may go when nothing is left that it encrypted.
+    """
+    from rekindle.fleet import keys  # noqa: PLC0415 - wants the extra
+
+    click.echo(keys.new())
+    click.echo(
+        "Keep it where your other secrets are, and have it in a variable of each host:", err=True
+    )
+    click.echo("  → rekindle.yaml: `fleet: {codec: {keys: [$REKINDLE_FLEET_KEY]}}`", err=True)
+    click.echo("  → or in a file of mode 0600: `fleet: {codec: {key_files: [FILE]}}`", err=True)
+
+
+def _moving(project: Project, found: Fleet) -> "Moving":
+    there = open_fleet(project, found)
+    from rekindle.fleet.moving import Moving  # noqa: PLC0415 - wants the extra
+
+    return Moving(project, found, open_store(project, say=print_note), there)
+
+
+def _fleet_here() -> tuple[Project, Fleet]:
+    project = config.load(here())
+    if project.settings.fleet is None:
+        raise UsageError(
+            "rekindle.yaml names no fleet",
+            hint="add `fleet: {address: HOST:PORT}`; `rekindle fleet dev` starts an engine here",
+        )
+    return project, project.settings.fleet
+
+
+def _database_here() -> Path | None:
+    project = config.find(here())
+    if project is None:
+        return None
+    root = Root(project)
+    root.make()
+    database = root.path / "fleet.db"
+    # The server would follow a link. It makes the file itself: an empty one it takes for its own.
+    with storing(database), suppress(FileNotFoundError):
+        disk.close(disk.open_plain(database, os.O_RDWR))
+    return database

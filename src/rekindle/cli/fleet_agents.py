@@ -1,0 +1,51 @@
+"""What commands do for an agent of a fleet, and how they say it."""
+
+import click
+
+from rekindle.cli.options import open_fleet, print_json
+from rekindle.config import Project
+from rekindle.errors import AgentError, OwnershipError
+from rekindle.policy.settings import Fleet, cycles_of
+from rekindle.wiring.store import open_store
+
+_BRIEF_SECONDS = 300.0
+
+
+def run_on_fleet(
+    project: Project, fleet: Fleet, name: str, cycles: int | None, *, as_json: bool
+) -> None:
+    """Have the fleet run an agent; one that is new is begun, unless it has a life here."""
+    there = open_fleet(project, fleet)
+    if not there.exists(name) and open_store(project).has_lived(name):
+        raise OwnershipError(
+            f"agent {name} lives in this folder, and the fleet does not know it",
+            hint=f"`rekindle fleet import {name}` brings it there with all that is known of it",
+        )
+    many = cycles_of(project.manifest.agents[name]) if cycles is None else cycles
+    before = there.run(name, many)
+    if as_json:
+        print_json({"agent": name, "desired": "running", "begun": before is None})
+        return
+    did = "the fleet has it now, and runs it" if before is None else "the fleet runs it"
+    pool = f"a host of pool {fleet.pool}"
+    where = f"on {pool}" if there.has_host() else f"as soon as {pool} is up, and has room"
+    click.secho(f"✓ {name}: {did}, {where}", fg="green")
+    click.echo(f"Next: `rekindle status {name}` tells how it is, `rekindle stop {name}` stops it.")
+
+
+def brief_on_fleet(project: Project, fleet: Fleet, name: str, *, as_json: bool) -> None:
+    """Have a host write a brief, and show it."""
+    there = open_fleet(project, fleet)
+    text = there.write_brief(name, _BRIEF_SECONDS)
+    standing = text or there.document(name, "brief")
+    if standing is None:
+        raise AgentError(
+            f"no brief of {name} was written",
+            hint=f"`rekindle status {name}` names its host, where run/output.log says why",
+        )
+    if as_json:
+        print_json({"agent": name, "new": text is not None, "text": standing.decode()})
+        return
+    click.echo(standing.decode(), nl=False)
+    if text is None:
+        click.echo("Note: nothing newer was written: this is the last one.", err=True)

@@ -1,0 +1,227 @@
+"""What a host does for the workflows of a fleet."""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import (
+    CustomSlotSupplier,
+    SlotMarkUsedContext,
+    SlotPermit,
+    SlotReleaseContext,
+    SlotReserveContext,
+)
+
+from rekindle.errors import RekindleError
+from rekindle.fleet import cycle
+from rekindle.fleet.hosting import Attended, Engine, Nursery, Work
+from rekindle.fleet.place import Place
+from rekindle.fleet.wire import Answer, Asked, EngineLedger, Failed
+from rekindle.fleet.workflow import CUT, FENCED, FULL, AgentWorkflow, Order, Ran
+from rekindle.policy.ledger import Definition
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings import FLEET_HOST_SECONDS, POLL_SECONDS, STOP_SECONDS
+from rekindle.system.notify import Notifier
+
+
+class Slots(CustomSlotSupplier):
+    """How many cycles this host runs at once, over both of its queues.
+
+    Looking for work takes no slot: else the pool's queue would hold those that the host's own
+    agents wait for. One that was offered is kept for a while, for whoever was told of it. Two may
+    still come for the last one; the second goes back to the pool.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._used = most, 0
+        self._promised: deque[float] = deque()
+        """Until when each slot is kept that was offered, and that nobody has come for yet."""
+        self._freed = asyncio.Condition()
+
+    def promise(self) -> None:
+        self._promised.append(time.monotonic() + FLEET_HOST_SECONDS)
+
+    def _has_room(self) -> bool:
+        while self._promised and self._promised[0] < time.monotonic():
+            self._promised.popleft()
+        return self._used + len(self._promised) < self._most
+
+    @contextlib.asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(FLEET_HOST_SECONDS), self._freed:
+                await self._freed.wait_for(lambda: self._used < self._most)
+                self._used += 1
+                if self._promised:
+                    self._promised.popleft()
+        except TimeoutError:
+            raise ApplicationError("all slots are taken", type=FULL, non_retryable=True) from None
+        try:
+            yield
+        finally:
+            self._used -= 1
+            async with self._freed:
+                self._freed.notify_all()
+
+    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:  # noqa: ARG002 - theirs
+        while not self._has_room():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS), self._freed:
+                    await self._freed.wait()
+        return SlotPermit()
+
+    def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:  # noqa: ARG002
+        return None
+
+    def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
+        """Counted where it is used."""
+
+    def release_slot(self, ctx: SlotReleaseContext) -> None:
+        """Counted where it is used."""
+
+
+class Activities:
+    def __init__(
+        self, engine: Engine, slots: Slots, root: Path, host: str, say: Callable[[str], None]
+    ) -> None:
+        self._engine, self._slots = engine, slots
+        self._root, self._host, self._say = root, host, say
+        self._nursery = Nursery()
+        self._running: dict[str, Attended] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @activity.defn
+    async def offer(self) -> str:
+        """Say who we are: whoever is asked this has a slot."""
+        self._slots.promise()
+        return self._host
+
+    @activity.defn
+    async def run_cycle(self, order: Order) -> Ran:
+        async with self._slots.one():
+            return await self._attend(cycle.run_cycle, order)
+
+    @activity.defn
+    async def write_brief(self, order: Order) -> Ran:
+        return await self._attend(cycle.write_brief, order)
+
+    @activity.defn
+    async def hear(self, order: Order) -> None:
+        """Hand the operator's word on to the process that runs the agent."""
+        running = self._running.get(order.workflow)
+        loop = asyncio.get_running_loop()
+
+        def ask(asked: Asked) -> Answer:
+            return asyncio.run_coroutine_threadsafe(self._engine.ask(order, asked), loop).result()
+
+        ledger = EngineLedger(order.agent, order.generation, ask)
+        try:
+            is_to_end = await asyncio.to_thread(self._catch_up, order, ledger)
+        except RekindleError as error:
+            raise ApplicationError(str(error)) from error  # it is asked again
+        if running is not None and is_to_end:
+            running.ask_to_end()
+
+    @activity.defn
+    async def give_back(self, order: Order) -> None:
+        """End the session in order, so that the lease is given back."""
+        running = self._running.get(order.workflow)
+        if running is not None:
+            running.ask_to_end()
+
+    @activity.defn
+    async def notify(self, order: Order, what: str, words: str) -> None:
+        handle = self._engine.client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)
+        kept = await handle.query(AgentWorkflow.kept)
+        failures = await asyncio.to_thread(_send, kept.definition, order.agent, what, words)
+        if failures:
+            raise ApplicationError("; ".join(failures))
+
+    async def _attend(self, work: Work, order: Order) -> Ran:
+        """Serve a process until it ends; whoever takes the lease from us ends it."""
+        place = self._place(order)
+        process = self._nursery.begin(work, order, place)
+        if work is cycle.run_cycle:
+            self._running[order.workflow] = process
+        serving = asyncio.create_task(self._serve(process, order))
+        leaving = asyncio.create_task(activity.wait_for_worker_shutdown())
+        waited: set[asyncio.Task[Any]] = {serving, leaving}
+        # The agent's own, whatever this host's manifest says: by that it is given to others.
+        timeout = activity.info().heartbeat_timeout
+        patience = timeout.total_seconds() if timeout else self._engine.patience
+        try:
+            while not serving.done():
+                activity.heartbeat(order.generation)
+                if self._engine.is_cut(patience):
+                    words = "the engine cannot be reached: another host has it"
+                    raise ApplicationError(words, type=CUT, non_retryable=True)
+                if leaving in waited and leaving.done():
+                    waited = {serving}
+                    process.ask_to_end()
+                await asyncio.wait(
+                    waited,
+                    timeout=patience / 8,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+            return self._result(order, serving.result())
+        finally:
+            if self._running.get(order.workflow) is process:
+                del self._running[order.workflow]
+            # A host that was frozen is told twice that it has lost an agent. What the second word
+            # breaks off would leave a process behind, and its line's number to be heard no more.
+            ending = asyncio.create_task(self._end(order, process, serving, leaving))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+            await asyncio.shield(ending)
+
+    async def _serve(self, process: Attended, order: Order) -> Ran | Failed:
+        while True:
+            asked = await process.receive()
+            if isinstance(asked, Ran | Failed):
+                return asked
+            process.send(await self._engine.ask(order, asked))
+
+    def _result(self, order: Order, found: Ran | Failed) -> Ran:
+        if isinstance(found, Failed):
+            words = f"{found.words} (→ {found.hint})" if found.hint else found.words
+            self._say(f"{order.agent}: {words}")
+            kind = FENCED if found.is_lost else None
+            raise ApplicationError(words, type=kind, non_retryable=True)
+        return found
+
+    def _catch_up(self, order: Order, ledger: EngineLedger) -> bool:
+        """Whether what runs now is to end: stopped, or to be started again."""
+        place = self._place(order)
+        definition = place.definition()
+        if definition is None:
+            return False
+        store = place.store(place.project(definition), ledger)
+        with store.writer(order.agent, wait=STOP_SECONDS) as writer:
+            writer.catch_up()
+            known = writer.projection
+        last = max((one.seq for one in known.attempts.values()), default=0)
+        return known.run.desired == "stopped" or known.run.restarted > last
+
+    async def _end(self, order: Order, process: Attended, *tasks: asyncio.Task[Any]) -> None:
+        for task in tasks:
+            task.cancel()
+        if not await process.end():
+            await asyncio.to_thread(self._place(order).end_what_is_left)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _place(self, order: Order) -> Place:
+        return Place(self._root / order.workflow.replace("/", "~"), order.agent, self._host)
+
+
+def _send(definition: Definition, agent: str, what: str, words: str) -> list[str]:
+    from rekindle.documents import manifest  # noqa: PLC0415 - only who has somebody to tell
+
+    found = manifest.parse(definition.manifest)
+    redaction = Redaction(tuple(found.redact.allow))
+    return Notifier(found.notify, redaction).send(f"{agent}: {what}", words)

@@ -1,0 +1,136 @@
+"""The way to the engine: by TLS where it is said, with a key, into a namespace that is there."""
+
+import asyncio
+import os
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+from temporalio.service import RPCError, RPCStatusCode, TLSConfig
+
+from rekindle import __version__
+from rekindle.errors import EngineError, storing
+from rekindle.fleet import keys
+from rekindle.fleet.converter import data_converter
+from rekindle.policy.settings import CONNECT_SECONDS, Fleet, Tls
+
+_NOT_THERE = re.compile(r"tcp connect error|dns error|deadline has elapsed")
+_NOT_LET_IN = re.compile(r"Unauthenticated|PermissionDenied")
+_WHY = re.compile(
+    r"InvalidCertificate\((?P<certificate>\w+)|AlertReceived\((?P<alert>\w+)|(?P<key>PrivateKey\w+)"
+)
+"""What the TLS library has against it, in its own words; all else of its message is noise."""
+
+
+async def connect(fleet: Fleet, folder: Path, environ: Mapping[str, str]) -> Client:
+    """A client that has reached the engine and found its namespace there.
+
+    `folder` is the project's: the manifest's files are named from there.
+    """
+    encrypting = keys.load(fleet.codec, folder, environ)
+    api_key = keys.secret_of(fleet.api_key, environ) if fleet.api_key else None
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            client = await Client.connect(
+                fleet.address,
+                namespace=fleet.namespace,
+                api_key=api_key,
+                # None would mean TLS where there is an API key.
+                tls=_tls(fleet, folder),
+                data_converter=data_converter(encrypting),
+                runtime=_quiet(),
+                # It stands in every history: while hosts are upgraded, who did what with which.
+                identity=f"rekindle {__version__} {os.getpid()}@{os.uname().nodename}",
+                connect_timeout=timedelta(seconds=CONNECT_SECONDS),
+            )
+    except TimeoutError as late:
+        raise _unreachable(fleet, f"no answer within {CONNECT_SECONDS:g} s") from late
+    except RuntimeError as failed:  # the SDK has no type of its own for these
+        raise _refusal(fleet, str(failed)) from failed
+    await _require_namespace(client, fleet)
+    return client
+
+
+@cache
+def _quiet() -> Runtime:
+    """What the engine's client has to say of itself is for its authors, unless it is an error."""
+    only = TelemetryFilter(core_level="ERROR", other_level="ERROR")
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=only)))
+
+
+async def _require_namespace(client: Client, fleet: Fleet) -> None:
+    try:
+        await client.workflow_service.describe_namespace(
+            DescribeNamespaceRequest(namespace=fleet.namespace),
+            timeout=timedelta(seconds=CONNECT_SECONDS),
+        )
+    except RPCError as refused:
+        if refused.status in {RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED}:
+            raise _not_let_in(fleet) from refused
+        if refused.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT}:
+            raise _unreachable(fleet, refused.status.name.replace("_", " ").lower()) from refused
+        raise EngineError(
+            "namespace",
+            f"the engine at {fleet.address} has no namespace {fleet.namespace!r}",
+            hint="correct `fleet: namespace:`, or have the namespace made there; the development"
+            f" server makes it with `rekindle fleet dev --namespace {fleet.namespace}`",
+        ) from refused
+
+
+def _tls(fleet: Fleet, folder: Path) -> TLSConfig | bool:
+    said = fleet.tls
+    if not isinstance(said, Tls):
+        return bool(said)
+    return TLSConfig(
+        server_root_ca_cert=_read(folder, said.ca),
+        client_cert=_read(folder, said.cert),
+        client_private_key=_read(folder, said.key),
+        domain=said.server_name or None,
+    )
+
+
+def _read(folder: Path, name: str) -> bytes | None:
+    if not name:
+        return None
+    with storing(name):
+        return (folder / name).read_bytes()
+
+
+def _refusal(fleet: Fleet, said: str) -> EngineError:
+    if _NOT_LET_IN.search(said):
+        return _not_let_in(fleet)
+    if _NOT_THERE.search(said) or not fleet.tls:
+        return _unreachable(fleet, "nobody answers there as an engine does")
+    why = _WHY.search(said)
+    word = f": {why[why.lastgroup or 0]}" if why else ""
+    return EngineError(
+        "tls",
+        f"no TLS connection with the engine at {fleet.address}{word}",
+        hint="see that `fleet: tls:` names the CA that signed the engine's certificate, its name as"
+        " `server_name` where that is another, and a `cert` and `key` that the engine accepts",
+    )
+
+
+def _not_let_in(fleet: Fleet) -> EngineError:
+    what = f"the key in {fleet.api_key}" if fleet.api_key else "us without a key"
+    return EngineError(
+        "credentials",
+        f"the engine at {fleet.address} refuses {what}",
+        hint=f"see that the key is one for namespace {fleet.namespace!r} and has not expired"
+        if fleet.api_key
+        else "name the variable that holds its key: `fleet: api_key: $ENGINE_KEY`",
+    )
+
+
+def _unreachable(fleet: Fleet, why: str) -> EngineError:
+    return EngineError(
+        "unreachable",
+        f"the engine at {fleet.address} could not be reached: {why}",
+        hint="is it up? `rekindle fleet dev` starts one on this host; if it wants TLS, say so under"
+        " `fleet: tls:`",
+    )

@@ -1,0 +1,68 @@
+"""Values as the engine keeps them: our structs as JSON, everything else as it always does."""
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import msgspec
+from temporalio.api.common.v1 import Payload
+from temporalio.converter import (
+    AdvancedJSONEncoder,
+    CompositePayloadConverter,
+    DataConverter,
+    DefaultFailureConverterWithEncodedAttributes,
+    DefaultPayloadConverter,
+    JSONPlainPayloadConverter,
+)
+
+from rekindle.documents import shape
+from rekindle.fleet.codec import Codec
+from rekindle.fleet.keys import Key
+
+
+class _Encoder(AdvancedJSONEncoder):
+    def default(self, o: Any) -> Any:
+        if isinstance(o, msgspec.Struct):
+            return msgspec.to_builtins(o, enc_hook=shape.as_written)
+        return super().default(o)
+
+
+class _StructConverter(JSONPlainPayloadConverter):
+    """JSON in which structs are what msgspec makes of them, also within lists and the like."""
+
+    def __init__(self) -> None:
+        super().__init__(encoder=_Encoder)
+
+    def to_payload(self, value: Any) -> Payload | None:
+        if not isinstance(value, msgspec.Struct):
+            return super().to_payload(value)
+        return Payload(metadata={"encoding": self.encoding.encode()}, data=shape.to_json(value))
+
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:
+        if type_hint is None or not _names_a_struct(type_hint):
+            return super().from_payload(payload, type_hint)
+        return shape.from_json(payload.data, type_hint)
+
+
+class Converter(CompositePayloadConverter):
+    def __init__(self) -> None:
+        usual = DefaultPayloadConverter.default_encoding_payload_converters
+        ours = _StructConverter()
+        super().__init__(*(ours if one.encoding == ours.encoding else one for one in usual))
+
+
+def data_converter(keys: Sequence[Key]) -> DataConverter:
+    """With keys, nothing of a document or of an error leaves this host in plain text."""
+    if not keys:
+        return DataConverter(payload_converter_class=Converter)
+    return DataConverter(
+        payload_converter_class=Converter,
+        payload_codec=Codec(keys),
+        failure_converter_class=DefaultFailureConverterWithEncodedAttributes,
+    )
+
+
+def _names_a_struct(hint: Any) -> bool:
+    """Whether a struct is somewhere in `X`, `X | None`, `list[X]`, `dict[str, X]`."""
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return True
+    return any(_names_a_struct(one) for one in get_args(hint))

@@ -1,0 +1,340 @@
+"""A cycle of an agent on a host of a fleet, in a process of its own: the laptop's own flow.
+
+It asks its worker to have facts counted, and ends with it. It has no threads: whoever starts
+programs must have none.
+"""
+
+import fcntl
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents.event import AnyEvent
+from rekindle.documents.workspace import Pushed
+from rekindle.errors import (
+    EngineError,
+    OwnershipError,
+    RekindleError,
+    SupervisedError,
+    WorkspaceError,
+)
+from rekindle.fleet.place import Place
+from rekindle.fleet.wire import EngineLedger, Failed, asking
+from rekindle.fleet.workflow import Order, Ran
+from rekindle.fleet.workspace import Workspace
+from rekindle.flows.steps import Steps
+from rekindle.flows.world import Report, Trouble
+from rekindle.policy import ledger
+from rekindle.policy.cycle import Fresh, Resume, next_step
+from rekindle.policy.fold import Projection
+from rekindle.policy.ledger import Definition
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.restart import Wait
+from rekindle.policy.run import End, HandOn
+from rekindle.policy.sessions import of_cycle
+from rekindle.policy.settings import FLEET_DOCUMENT_BYTES, FLEET_FOLD_SECONDS, STOP_SECONDS
+from rekindle.policy.supervise import tried
+from rekindle.stores.files import FileStore
+from rekindle.stores.files.layout import AgentFolder, Root
+from rekindle.system import clock, disk
+from rekindle.system.processes import Interruption
+from rekindle.wiring import brief
+from rekindle.wiring import run as wiring
+
+_OUTPUT_BYTES = 1024 * 1024
+"""What a cycle says in the background is begun anew at this size."""
+
+
+_BEHIND_WHICH_ANOTHER_GOES_ON = (
+    # A host that dies behind this has done the cycle's work: nobody does it again.
+    events.LaunchEnded,
+    events.CheckpointCommitted,
+    events.CycleEnded,
+)
+
+
+class HostLedger:
+    """Sends along what must not be known without it: the work, and the relay that was written.
+
+    Behind such a fact another host may go on: without them it would lose some.
+    """
+
+    def __init__(
+        self,
+        ledger: EngineLedger,
+        folder: AgentFolder,
+        redaction: Redaction,
+        tell: Callable[[Report], None],
+    ) -> None:
+        self._ledger, self._folder, self._redaction = ledger, folder, redaction
+        self._tell = tell
+        self._workspace: Workspace | None = None
+        self._claim = 0
+
+    def push_to(self, workspace: Workspace, claim: int) -> None:
+        self._workspace, self._claim = workspace, claim
+
+    def commit(
+        self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
+    ) -> Sequence[bytes]:
+        is_due = any(isinstance(one, _BEHIND_WHICH_ANOTHER_GOES_ON) for one in new)
+        pushed = self._push() if is_due else ()
+        ended = [one.cycle for one in new if isinstance(one, events.LaunchEnded)]
+        drafts = self._draft(ended[-1]) if ended else {}
+        return self._ledger.commit(known, (*pushed, *new), {**documents, **drafts})
+
+    def _draft(self, cycle: int) -> dict[str, bytes]:
+        """What the agent has written for the next cycle, before anybody has looked at it."""
+        path = self._folder.draft
+        try:
+            if path.is_symlink() or not path.is_file():
+                return {}
+            found = path.read_bytes()[: FLEET_DOCUMENT_BYTES + 1]
+        except OSError:
+            return {}
+        text = self._redaction.text(found.decode("utf-8", "replace"))
+        fits = len(text) <= FLEET_DOCUMENT_BYTES
+        return {ledger.draft(cycle): text.encode()} if fits else {}
+
+    def _push(self) -> tuple[AnyEvent, ...]:
+        if self._workspace is None:
+            return ()
+        try:
+            found = self._workspace.push()
+        except WorkspaceError as error:
+            # The work is here, and goes on here; the next push has it all.
+            self._tell(Trouble(str(error)))
+            return (events.WorkspaceKept(ts=clock.now(), words=str(error)),)
+        return (_pushed(found, self._claim),) if found else ()
+
+
+class OnHost:
+    """An agent on this host, with its lease taken up.
+
+    Whoever makes one supervises the agent here: its replica may be replaced. `beside` a cycle that
+    runs it is left alone, and only caught up with.
+    """
+
+    def __init__(
+        self, order: Order, place: Place, line: Connection, *, beside: bool = False
+    ) -> None:
+        self._order, self._place = order, place
+        self.ledger = EngineLedger(order.agent, order.generation, asking(line))
+        self.tell = _telling(place, order.agent)
+        self.definition = self._as_it_is() if beside else self._take_up()
+        self.project = place.project(self.definition)
+        if beside:
+            with self.plain_store().writer(order.agent, wait=STOP_SECONDS) as writer:
+                writer.catch_up()
+
+    def _as_it_is(self) -> Definition:
+        definition = self._place.definition()
+        if definition is None:
+            raise EngineError(
+                "agent",
+                "the agent is only coming to this host",
+                hint="it is tried again when it is here",
+            )
+        return definition
+
+    def _take_up(self) -> Definition:
+        before = self._place.definition()
+        seq, found = 0, ""
+        if before is not None:
+            store = self._place.store(self._place.project(before), self.ledger)
+            seq, found = self._place.held(store)
+        opened = self.ledger.take_up(self._place.host, seq, found, self._place.defined())
+        definition = opened.definition or before
+        if definition is None:
+            raise EngineError(
+                "agent",
+                "the engine says nothing of how the agent is set up",
+                hint="set it up again: `rekindle run` with its manifest",
+            )
+        if opened.definition is not None:
+            self._place.define(opened.definition)
+        if opened.kept is not None:
+            self._place.end_what_is_left()
+            project = self._place.project(definition)
+            self._place.receive(self._place.store(project, self.ledger), opened.kept)
+        return definition
+
+    def plain_store(self) -> FileStore:
+        """The replica."""
+        return self._place.store(self.project, self.ledger)
+
+    def store(self) -> FileStore:
+        """The replica, with the workspace as it was pushed."""
+        plain = self.plain_store()
+        own = HostLedger(self.ledger, plain.folder(self._order.agent), plain.redaction, self.tell)
+        store = self._place.store(self.project, own)
+        if not self.definition.remote:
+            self._place.work.mkdir(parents=True, exist_ok=True)
+            return store
+        known = plain.read(self._order.agent).committed
+        claim, last = _claim(known), known.workspace
+        if not (claim and last and self._workspace(claim).has(last.revision)):
+            claim = self._order.generation
+            self._bring(self._workspace(claim), known, plain)
+        own.push_to(self._workspace(claim), claim)
+        return store
+
+    def _workspace(self, claim: int) -> Workspace:
+        return Workspace(
+            self._place.work,
+            remote=self.definition.remote,
+            agent=self._order.agent,
+            generation=claim,
+            host=self._place.host,
+        )
+
+    def _bring(self, workspace: Workspace, known: Projection, store: FileStore) -> None:
+        """As it was pushed; from here on nobody else's push counts."""
+        last = known.workspace
+        brought = workspace.bring(Pushed(last.revision, last.head, last.branch) if last else None)
+        for ref in workspace.left:
+            self.tell(Trouble(f"what was here, and was never pushed, is kept as {ref}"))
+        with store.writer(self._order.agent, wait=STOP_SECONDS) as writer:
+            writer.append(_pushed(brought, self._order.generation))
+
+
+def run_cycle(order: Order, place: Place, line: Connection) -> None:
+    """One cycle, or as much of it as can be done without waiting for anything."""
+    _begin()
+
+    def run() -> Ran:
+        # Before anything is brought here: whoever had the lease before may still be ending.
+        with place.supervising(STOP_SECONDS) as is_alone:
+            if not is_alone:
+                raise SupervisedError(order.agent)
+            return _cycle(OnHost(order, place, line), order, interruption)
+
+    with Interruption() as interruption:
+        _answer(line, run)
+
+
+def write_brief(order: Order, place: Place, line: Connection) -> None:
+    _begin()
+
+    def write() -> Ran:
+        with place.supervising(0) as is_alone:
+            here = OnHost(order, place, line, beside=not is_alone)
+        store = here.plain_store()  # it only looks at the work
+        brief.writing(here.project, store, order.agent, by_hand=False).write()
+        return Ran(store.read(order.agent).committed.seq)
+
+    _answer(line, write)
+
+
+def _cycle(here: OnHost, order: Order, interruption: Interruption) -> Ran:
+    store = here.store()
+    steps = wiring.steps(
+        here.project,
+        store,
+        order.agent,
+        here.tell,
+        interruption,
+        fold_every=FLEET_FOLD_SECONDS,
+    )
+    # With one that nobody has seen end the engine could not know for what to wait.
+    is_first = all(one.exit for one in tried(steps.cycle.known()))
+    steps.cycle.settle()
+    while not interruption.count and _step(steps, is_first=is_first):
+        is_first = False
+    return Ran(steps.cycle.known().seq, is_leaving=bool(interruption.count))
+
+
+def _step(steps: Steps, *, is_first: bool) -> bool:
+    """Do the next thing; False: what comes next is not for a host to decide, or the cycle ended."""
+    known = steps.cycle.known()
+    move = steps.decide(known)
+    if is_first and isinstance(move, Wait):
+        # The engine has waited before it gave us the lease; a clock that says "not yet" is ours.
+        move = next_step(tried(known))
+    match move:
+        case Fresh() | Resume() as step:
+            steps.launch(step, known)
+            return True
+        case HandOn():
+            halts = steps.hand_on(of_cycle(known.attempts, known.cycle_now))
+            if halts is not None:
+                steps.halt(known.cycle_now, halts, stays_safe=True)
+            return halts is None
+        case End():
+            steps.end(known.cycle_now)
+    return False
+
+
+def _answer(line: Connection, work: Callable[[], Ran]) -> None:
+    """Say what came of it; a worker that is gone hears it from the engine."""
+    try:
+        said: Ran | Failed = work()
+    except RekindleError as error:
+        said = Failed(str(error), error.hint, isinstance(error, OwnershipError))
+    except Exception as error:  # noqa: BLE001 - the one place that turns a bug into words here
+        said = Failed(f"a bug in Rekindle: {type(error).__name__}: {error}")
+    try:
+        line.send(said)
+    except OSError:
+        raise SystemExit(1) from None
+
+
+def _begin() -> None:
+    """Be a process of its own: what is typed at the worker's terminal is not for the agent."""
+    os.setpgid(0, 0)
+    _end_with_worker()
+
+
+def _end_with_worker() -> None:
+    """Be told to end when the worker dies, however it does.
+
+    It is not our parent: the process that forked us is, and that lives as long as any of us does.
+    """
+    worker = multiprocessing.parent_process()
+    if worker is None:
+        return
+    line = worker.sentinel  # the end of a pipe whose other end is the worker's alone
+    signal.signal(signal.SIGIO, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    fcntl.fcntl(line, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)
+    if wait([line], 0):
+        raise SystemExit(1)  # it died before we could ask
+
+
+def _telling(place: Place, agent: str) -> Callable[[Report], None]:
+    """What a supervisor in the background would say goes where it would."""
+    path = Root(place.path).agent(agent).output
+
+    def tell(report: Report) -> None:
+        said = {"ts": clock.now(), "report": type(report).__name__.lower()}
+        line = msgspec.json.encode(said | msgspec.to_builtins(report)) + b"\n"
+        with suppress(OSError, RekindleError):  # nobody's work depends on it
+            fd = disk.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            with os.fdopen(fd, "ab") as file:
+                if file.tell() > _OUTPUT_BYTES:
+                    file.truncate(0)
+                file.write(line)
+
+    return tell
+
+
+def _claim(known: Projection) -> int:
+    """For which generation this host has claimed the agent's branch; 0: it has not."""
+    last = known.workspace
+    return last.claim if last is not None and last.seq > known.moved.seq else 0
+
+
+def _pushed(found: Pushed, claim: int) -> events.WorkspacePushed:
+    return events.WorkspacePushed(
+        ts=clock.now(),
+        revision=found.revision,
+        head=found.head,
+        branch=found.branch,
+        claim=claim,
+    )

@@ -1,0 +1,192 @@
+"""A host's part: agents' cycles in processes of their own, and the line from each to the engine."""
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+
+from temporalio.client import (
+    Client,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from rekindle.fleet.place import Place
+from rekindle.fleet.updates import is_overlooked
+from rekindle.fleet.wire import Answer, Asked, Cut, Failed, Refused, Unfit
+from rekindle.fleet.workflow import FENCED, AgentWorkflow, Order, Ran
+from rekindle.policy.ledger import Opening
+from rekindle.policy.settings import FLEET_RPC_SECONDS, POLL_SECONDS, STOP_SECONDS
+
+Work = Callable[[Order, Place, Connection], None]
+_AGAIN = {
+    RPCStatusCode.UNAVAILABLE,
+    RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.CANCELLED,
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+    RPCStatusCode.ABORTED,
+    RPCStatusCode.INTERNAL,
+    RPCStatusCode.UNKNOWN,
+}
+"""What asking again may mend."""
+_SHARED = (
+    "rekindle.fleet.cycle",
+    # What it imports only when it is needed, and every cycle needs.
+    "rekindle.policy.redact.redaction",
+    "rekindle.stores.files.recovery",
+    "rekindle.stores.files.writer",
+)
+"""What is imported once, for all the processes of a host."""
+
+
+class Nursery:
+    """Starts processes from one that has no threads: whoever forks among threads may hang."""
+
+    def __init__(self) -> None:
+        self._context: ForkServerContext = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(list(_SHARED))
+
+    def begin(self, work: Work, order: Order, place: Place) -> "Attended":
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=work, args=(order, place, theirs))
+        process.start()
+        theirs.close()
+        return Attended(process, ours)
+
+
+class Attended:
+    """A process that works for us, and asks."""
+
+    def __init__(self, process: ForkServerProcess, line: Connection) -> None:
+        self._process, self._line = process, line
+        self._is_asked_to_end = False
+        self._heard = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(line.fileno(), self._heard.set)
+
+    async def receive(self) -> Asked | Ran | Failed:
+        """What it asks, or has come to; one that ends without a word has failed."""
+        try:
+            # It is said to be readable once more while it is being read: whoever then waited here
+            # for the next question would keep all of this host waiting.
+            while not self._line.poll():
+                self._heard.clear()
+                await self._heard.wait()
+            found: Asked | Ran | Failed = self._line.recv()
+        except (EOFError, OSError):
+            return Failed("the process of the cycle is gone", "see run/output.log on its host")
+        return found
+
+    def send(self, answer: Answer) -> None:
+        with contextlib.suppress(OSError):
+            self._line.send(answer)
+
+    def ask_to_end(self) -> None:
+        """It ends the agent's session, says so to the engine, and gives the lease back.
+
+        Said twice it would end it at once.
+        """
+        if not self._is_asked_to_end:
+            self._is_asked_to_end = True
+            self._signal(signal.SIGTERM)
+
+    async def end(self) -> bool:
+        """End it, at once, whatever is under way; it ends what it has started.
+
+        False: it did not within reason, and was killed. Then somebody has to look for that.
+        """
+        self._loop.remove_reader(self._line.fileno())
+        self._line.close()  # whatever it asks now, it has lost the agent
+        # Two of a kind would be one, where it has not heard the first yet.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self._signal(number)
+        ended = asyncio.Event()
+        self._loop.add_reader(self._process.sentinel, ended.set)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), STOP_SECONDS)
+        self._loop.remove_reader(self._process.sentinel)
+        self._process.kill()
+        self._process.join()
+        self._process.close()
+        return ended.is_set()
+
+    def _signal(self, number: signal.Signals) -> None:
+        pid = self._process.pid
+        if pid is not None and self._process.is_alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+class Engine:
+    """The workflows of a fleet, asked until they answer."""
+
+    def __init__(self, client: Client, patience: float) -> None:
+        """`patience`: so long without an answer, another host has what we had."""
+        self.client = client
+        self.patience = patience
+        self._answered = time.monotonic()
+
+    def is_cut(self, patience: float) -> bool:
+        """Whether there was no answer for so long; what waited for one is somebody else's then."""
+        return time.monotonic() - self._answered > patience
+
+    async def watch(self) -> None:
+        """Ask again and again whether anybody is there: one question for all agents of a host."""
+        while True:
+            with contextlib.suppress(RPCError):
+                most = timedelta(seconds=2 * POLL_SECONDS)
+                if await self.client.service_client.check_health(timeout=most):
+                    self._answered = time.monotonic()
+            await asyncio.sleep(POLL_SECONDS / 2)
+
+    async def ask(self, order: Order, asked: Asked) -> Answer:
+        """Ask the agent's workflow; whatever happens meanwhile, it is asked until it is cut off."""
+        while True:
+            try:
+                return await self._ask(order.workflow, asked)
+            except WorkflowUpdateFailedError as refused:
+                if not is_overlooked(refused):
+                    return _refusal(order, refused)
+            except (RPCError, WorkflowUpdateRPCTimeoutOrCancelledError) as failed:
+                if _is_cancelled():
+                    raise asyncio.CancelledError from failed
+                if isinstance(failed, RPCError) and failed.status == RPCStatusCode.NOT_FOUND:
+                    return Refused("the agent was removed", order.generation + 1)
+                if isinstance(failed, RPCError) and failed.status not in _AGAIN:
+                    return Unfit(f"the engine refuses it: {failed.message}")
+                if self.is_cut(self.patience):
+                    return Cut(f"no answer from the engine for {self.patience:g} s")
+            await asyncio.sleep(POLL_SECONDS / 4)
+
+    async def _ask(self, workflow: str, asked: Asked) -> Answer:
+        handle = self.client.get_workflow_handle_for(AgentWorkflow.run, workflow)
+        most = timedelta(seconds=FLEET_RPC_SECONDS)
+        if isinstance(asked, Opening):
+            return await handle.execute_update(AgentWorkflow.take_up, asked, rpc_timeout=most)
+        return await handle.execute_update(
+            AgentWorkflow.commit, asked, id=asked.id, rpc_timeout=most
+        )
+
+
+def _is_cancelled() -> bool:
+    """Whether we are to end: the engine's client makes an error of its own of that."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _refusal(order: Order, refused: WorkflowUpdateFailedError) -> Answer:
+    cause = refused.cause
+    if not isinstance(cause, ApplicationError):
+        return Unfit(str(cause))
+    if cause.type != FENCED:
+        return Unfit(cause.message)
+    current = cause.details[0] if cause.details else order.generation + 1
+    return Refused(cause.message, int(current))

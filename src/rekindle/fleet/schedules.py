@@ -1,0 +1,68 @@
+"""Briefs by the engine's clock: a schedule for each agent that has one at a time of day."""
+
+from datetime import time, timedelta
+
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleAlreadyRunningError,
+    ScheduleCalendarSpec,
+    ScheduleOverlapPolicy,
+    SchedulePolicy,
+    ScheduleRange,
+    ScheduleSpec,
+    ScheduleUpdate,
+    ScheduleUpdateInput,
+)
+from temporalio.service import RPCError, RPCStatusCode
+
+from rekindle.fleet.workflow import QUEUE, BriefWorkflow
+from rekindle.policy.mornings import NEVER
+from rekindle.policy.settings import FLEET_RPC_SECONDS, Brief
+
+ZONE = "UTC"
+"""Where the manifest names none: the engine has no machine whose zone it could be."""
+_CATCH_UP = timedelta(days=1)
+_MOST = timedelta(seconds=FLEET_RPC_SECONDS)
+
+
+def name_of(client: Client, agent: str) -> str:
+    return f"brief/{client.namespace}/{agent}"
+
+
+async def keep(client: Client, agent: str, workflow: str, brief: Brief) -> None:
+    """Have an agent's brief written when the manifest says; made, changed or dropped."""
+    if brief.at == NEVER:
+        await drop(client, agent)
+        return
+    wanted = _schedule(name_of(client, agent), workflow, brief)
+    try:
+        await client.create_schedule(name_of(client, agent), wanted, rpc_timeout=_MOST)
+    except ScheduleAlreadyRunningError:
+        await client.get_schedule_handle(name_of(client, agent)).update(
+            lambda found: _changed(found, wanted), rpc_timeout=_MOST
+        )
+
+
+async def drop(client: Client, agent: str) -> None:
+    try:
+        await client.get_schedule_handle(name_of(client, agent)).delete(rpc_timeout=_MOST)
+    except RPCError as failed:
+        if failed.status != RPCStatusCode.NOT_FOUND:
+            raise
+
+
+def _changed(found: ScheduleUpdateInput, wanted: Schedule) -> ScheduleUpdate | None:
+    """None where it is so already: each change would be kept by the engine."""
+    return None if found.description.schedule.spec == wanted.spec else ScheduleUpdate(wanted)
+
+
+def _schedule(name: str, workflow: str, brief: Brief) -> Schedule:
+    at = time.fromisoformat(brief.at)
+    moment = ScheduleCalendarSpec(hour=[ScheduleRange(at.hour)], minute=[ScheduleRange(at.minute)])
+    return Schedule(
+        action=ScheduleActionStartWorkflow(BriefWorkflow.run, workflow, id=name, task_queue=QUEUE),
+        spec=ScheduleSpec(calendars=[moment], time_zone_name=brief.zone or ZONE),
+        policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=_CATCH_UP),
+    )

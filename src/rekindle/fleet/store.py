@@ -1,0 +1,212 @@
+"""The agents of a fleet, for commands: what the file store is for those of one host."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio.service import RPCError
+
+from rekindle.config import Project
+from rekindle.documents import event as events
+from rekindle.documents.event import AnyEvent, Event
+from rekindle.errors import EngineError, OwnershipError, UsageError
+from rekindle.fleet import pollers, schedules
+from rekindle.fleet.client import Agents, Listed
+from rekindle.fleet.connect import connect
+from rekindle.fleet.define import define, published
+from rekindle.policy import ledger
+from rekindle.policy import run as runs
+from rekindle.policy.fold import Projection
+from rekindle.policy.ledger import Kept
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings import POLL_SECONDS, Fleet
+from rekindle.stores.files.log import Entry
+from rekindle.stores.files.view import View
+from rekindle.system import clock
+
+_GLANCE = timedelta(seconds=2)
+T = TypeVar("T")
+
+
+class FleetStore:
+    """One connection for one command: each question is asked anew, nothing is remembered."""
+
+    def __init__(
+        self,
+        project: Project,
+        fleet: Fleet,
+        environ: Mapping[str, str],
+        say: Callable[[str], None],
+    ) -> None:
+        self.redaction = Redaction(tuple(project.manifest.redact.allow))
+        self._project, self._fleet, self._environ = project, fleet, environ
+        self._say = say
+        self._runner = asyncio.Runner()
+        self._agents: Agents | None = None
+
+    @property
+    def agents(self) -> Agents:
+        """Connected when somebody is first asked for anything."""
+        if self._agents is None:
+            connecting = connect(self._fleet, self._project.path, self._environ)
+            self._agents = Agents(self.wait_for(connecting))
+        return self._agents
+
+    def wait_for(self, answer: Coroutine[Any, Any, T]) -> T:
+        try:
+            return self._runner.run(answer)
+        except RPCError as failed:
+            raise EngineError(
+                "unreachable",
+                f"the engine at {self._fleet.address} did not do it: {failed.message}",
+                hint="`rekindle doctor` says whether it can be reached",
+            ) from failed
+
+    def close(self) -> None:
+        self._runner.close()
+
+    def exists(self, agent: str) -> bool:
+        return self.wait_for(self.agents.is_there(agent))
+
+    def create(self, agent: str) -> None:
+        """Only `run` and `import` bring an agent to a fleet: one that is not there is said so."""
+        self.kept(agent)
+
+    def kept(self, agent: str) -> Kept:
+        return self.wait_for(self.agents.kept(agent))
+
+    def listed(self, only: Sequence[str] = ()) -> dict[str, Listed]:
+        """All of them, or `only` these, by one question; no worker needs to be up."""
+        agents = self.agents
+
+        async def found() -> dict[str, Listed]:
+            return {one.agent: one async for one in agents.listed(only)}
+
+        return self.wait_for(found())
+
+    def read(self, agent: str) -> View:
+        return view_of(self.kept(agent))
+
+    def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
+        if take_over:
+            raise UsageError(
+                "a fleet decides itself which host has an agent", hint="leave --take-over out"
+            )
+        cleaned = [self.redaction.event(one) for one in records]
+        self.wait_for(self.agents.say(agent, *cleaned))
+        return True
+
+    def is_supervised(self, agent: str) -> bool:
+        """Whether a host has it, or will have it without anybody's word."""
+        return self.is_kept_alive(self.kept(agent))
+
+    @staticmethod
+    def is_kept_alive(kept: Kept) -> bool:
+        run = kept.projection.run
+        return kept.is_leased or (run.desired == "running" and not run.is_over)
+
+    def document(self, agent: str, name: str) -> bytes | None:
+        kept = self.kept(agent)
+        standing = kept.projection.documents.get(name)
+        text = kept.documents.get(standing.path) if standing else None
+        return None if text is None else text.encode()
+
+    def take_over_edits(self, agent: str) -> None:
+        """A host's files are copies: nobody edits those."""
+
+    def clear_the_way(self, agent: str, *, fresh: bool = False) -> None:
+        """What was changed in the manifest counts from the next start on; `fresh` is said."""
+        del fresh
+        self._renew(self.kept(agent))
+
+    def newest_entries(self, agent: str) -> Iterator[Entry]:
+        return iter(reversed(_entries(self.kept(agent))))
+
+    def entries_since(self, agent: str, offset: int) -> Iterator[Entry]:
+        """Lines of the log behind a place in it, which is here an event's number."""
+        return (one for one in _entries(self.kept(agent)) if one.event.seq > offset)
+
+    def run(self, agent: str, cycles: int) -> Kept | None:
+        """Have it run; None: it was not there before, and was begun."""
+        if not self.exists(agent):
+            wanted = runs.say(runs.Run(), "running", clock.now(), cycles)
+            definition = define(self._project, self._fleet, agent)
+            said = [*self.published(agent), wanted]
+            try:
+                self.wait_for(self.agents.begin(agent, definition, said=said))
+            except OwnershipError:
+                pass  # somebody else was faster: then it goes on as below
+            else:
+                self.keep_schedule(agent)
+                return None
+        kept = self.kept(agent)
+        self._renew(kept)
+        self.submit(agent, runs.say(kept.projection.run, "running", clock.now(), cycles))
+        return kept
+
+    def has_host(self) -> bool:
+        """Whether a host would take an agent now; where nobody can say, it is taken for granted."""
+        try:
+            return self._runner.run(pollers.has_host(self.agents.client, self._fleet.pool, _GLANCE))
+        except RPCError:
+            return True
+
+    def published(self, agent: str, generation: int = 0) -> list[AnyEvent]:
+        """Push the agent's folder, and say so; what its log is to have of it."""
+        return published(self._project, self._fleet, agent, generation, self._say)
+
+    def write_brief(self, agent: str, patience: float) -> bytes | None:
+        """Have a host write one; None: there is none, or none that is newer within that time."""
+        before = self.kept(agent)
+        self.wait_for(self.agents.ask_for_brief(agent))
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS / 2)
+            now = self.kept(agent)
+            if _brief_of(now) != _brief_of(before):
+                return self.document(agent, "brief")
+            if now.generation > before.generation and not now.is_leased:
+                break  # somebody has looked, and nothing was to be told
+        return None
+
+    def keep_schedule(self, agent: str) -> None:
+        brief = self._project.settings.runtime.brief
+        workflow = self.agents.workflow(agent)
+        self.wait_for(schedules.keep(self.agents.client, agent, workflow, brief))
+
+    def _renew(self, kept: Kept) -> None:
+        wanted = define(self._project, self._fleet, kept.agent)
+        if ledger.defined(wanted) != ledger.defined(kept.definition):
+            self.wait_for(self.agents.define(kept.agent, wanted))
+        self.keep_schedule(kept.agent)
+
+
+def view_of(kept: Kept) -> View:
+    entries = _entries(kept)
+    return View(
+        projection=kept.projection,
+        committed=kept.projection,
+        pending=(),
+        proposed=None,
+        start=Projection(agent=kept.agent),
+        tail=tuple(one.event for one in entries),
+        bad=(),
+        unreadable=0,
+        end=kept.projection.seq,
+        snapshot_end=0,
+    )
+
+
+def _entries(kept: Kept) -> list[Entry]:
+    found = []
+    for line in kept.tail:
+        event = events.parse(line.encode())
+        found.append(Entry(line.encode(), event, event.seq))
+    return found
+
+
+def _brief_of(kept: Kept) -> int:
+    standing = kept.projection.documents.get("brief")
+    return standing.seq if standing else 0

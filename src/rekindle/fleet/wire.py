@@ -1,0 +1,130 @@
+"""Between a worker and a process that runs a cycle for it: what is asked, what is answered."""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents.event import AnyEvent
+from rekindle.errors import DocumentError, EngineError, FencedError
+from rekindle.policy.ledger import Commit, Committed, Opened, Opening
+from rekindle.policy.settings import FLEET_COMMIT_BYTES
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The lease counts no more."""
+
+    words: str
+    generation: int
+
+
+class Unfit(msgspec.Struct, frozen=True):
+    """What was asked cannot be done, by whoever asks."""
+
+    words: str
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """Nobody could be asked for so long that another host has the agent by now."""
+
+    words: str
+
+
+Asked = Opening | Commit
+Answer = Opened | Committed | Refused | Unfit | Cut
+Ask = Callable[[Asked], Answer]
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """Why a process could not do what it was started for."""
+
+    words: str
+    hint: str = ""
+    is_lost: bool = False
+    """Somebody else has the agent by now, or still has it here."""
+
+
+class EngineLedger:
+    """Has an agent's facts counted by its workflow, under one lease."""
+
+    def __init__(self, agent: str, generation: int, ask: Ask) -> None:
+        self._agent, self._generation, self._ask = agent, generation, ask
+
+    def take_up(self, host: str, seq: int, held: str, defined: str) -> Opened:
+        asked = Opening(generation=self._generation, host=host, seq=seq, held=held, defined=defined)
+        answer = self._answered(asked)
+        if not isinstance(answer, Opened):
+            raise _strange(answer)
+        return answer
+
+    def commit(
+        self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
+    ) -> Sequence[bytes]:
+        found: list[bytes] = []
+        for piece in _pieces([events.render(one).decode() for one in new]):
+            found += self._commit(known + len(found), piece, documents)
+        return found
+
+    def _commit(
+        self, known: int, lines: tuple[str, ...], documents: Mapping[str, bytes]
+    ) -> list[bytes]:
+        asked = Commit(
+            id=uuid.uuid4().hex,
+            generation=self._generation,
+            known=known,
+            lines=lines,
+            documents={path: data.decode() for path, data in documents.items()},
+        )
+        answer = self._answered(asked)
+        if not isinstance(answer, Committed):
+            raise _strange(answer)
+        return [line.encode() for line in answer.lines]
+
+    def _answered(self, asked: Asked) -> Answer:
+        answer = self._ask(asked)
+        match answer:
+            case Refused():
+                raise FencedError(self._agent, self._generation, answer.generation)
+            case Cut():
+                raise FencedError(self._agent, self._generation, self._generation + 1)
+            case Unfit():
+                raise DocumentError("commit", answer.words)
+            case _:
+                return answer
+
+
+def _pieces(lines: list[str]) -> Iterator[tuple[str, ...]]:
+    """What the engine takes at once; what hooks have reported may pile up while it is away."""
+    piece: list[str] = []
+    size = 0
+    for line in lines:
+        if piece and size + len(line) > FLEET_COMMIT_BYTES:
+            yield tuple(piece)
+            piece, size = [], 0
+        piece.append(line)
+        size += len(line)
+    yield tuple(piece)
+
+
+def asking(line: Connection) -> Ask:
+    """Ask over a line; one that is broken means that our worker is gone, and with it the lease."""
+
+    def ask(asked: Asked) -> Answer:
+        try:
+            line.send(asked)
+            answer: Answer = line.recv()
+        except (OSError, EOFError) as gone:
+            return Cut(f"the worker is gone ({gone})")
+        return answer
+
+    return ask
+
+
+def _strange(answer: Answer) -> EngineError:
+    return EngineError(
+        "answer",
+        f"the engine answers {type(answer).__name__} to what it was not asked",
+        hint="have the same version of Rekindle on all hosts",
+    )

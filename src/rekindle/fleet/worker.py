@@ -1,0 +1,140 @@
+"""A host of a fleet: looks for what is to be decided, and for agents to run."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import warnings
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+from temporalio.worker import FixedSizeSlotSupplier, Worker, WorkerTuner
+
+from rekindle.errors import OwnershipError
+from rekindle.fleet.activities import Activities, Slots
+from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
+from rekindle.fleet.hosting import Engine
+from rekindle.fleet.workflow import (
+    QUEUE,
+    AgentWorkflow,
+    BriefWorkflow,
+    host_queue,
+    pool_queue,
+)
+from rekindle.policy.settings import (
+    FLEET_BEAT_SHARE,
+    FLEET_LEAVE_SECONDS,
+    FLEET_STICKY_SECONDS,
+    LOCK_WAIT_SECONDS,
+)
+from rekindle.system import disk
+
+_FEW = 2
+"""So many questions for work are under way at once: an answer takes less than a moment."""
+_BESIDE = 16
+"""So many words are heard, and briefs written, at once beside the cycles."""
+
+
+async def work(
+    client: Client,
+    *,
+    host: str,
+    pool: str,
+    slots: int,
+    root: Path,
+    heartbeat_seconds: float,
+    say: Callable[[str], None],
+) -> None:
+    """Be a host, until somebody wants us to end; then give back what runs here."""
+    disk.make_folder(root)
+    with disk.locked(root / "worker", LOCK_WAIT_SECONDS) as lock:
+        if lock is None:
+            raise OwnershipError(
+                f"another worker works in {root}", hint="give this one a --root of its own"
+            )
+        await _work(client, host, pool, slots, root, heartbeat_seconds, say)
+
+
+async def _work(  # noqa: PLR0917 - as above
+    client: Client,
+    host: str,
+    pool: str,
+    slots: int,
+    root: Path,
+    heartbeat_seconds: float,
+    say: Callable[[str], None],
+) -> None:
+    # What goes wrong with an agent is said in a line; the engine's own words come with a traceback.
+    logging.getLogger("temporalio").setLevel(logging.ERROR)
+    # That an activity was cancelled which had ended by then.
+    warnings.filterwarnings("ignore", "Cannot find activity to cancel", UserWarning)
+    engine, supply = Engine(client, heartbeat_seconds), Slots(slots)
+    own = Activities(engine, supply, root, host, say)
+    beat = timedelta(seconds=heartbeat_seconds * FLEET_BEAT_SHARE)
+    leave = timedelta(seconds=FLEET_LEAVE_SECONDS)
+    usual = FixedSizeSlotSupplier(_BESIDE)
+    tuner = WorkerTuner.create_composite(
+        workflow_supplier=usual,
+        activity_supplier=supply,
+        local_activity_supplier=usual,
+        nexus_supplier=usual,
+    )
+    workers = [
+        Worker(
+            client,
+            task_queue=QUEUE,
+            workflows=[AgentWorkflow, BriefWorkflow],
+            # What a worker that is frozen still has asked for is lost to it for a while.
+            max_concurrent_workflow_task_polls=_FEW,
+            # One that dies with what it remembers must not keep its agents waiting for long.
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
+        ),
+        Worker(
+            client,
+            task_queue=host_queue(host),
+            activities=[own.run_cycle, own.write_brief, own.hear, own.give_back],
+            max_concurrent_activities=slots + _BESIDE,
+            max_concurrent_activity_task_polls=_FEW,
+            max_heartbeat_throttle_interval=beat,
+            default_heartbeat_throttle_interval=beat,
+            graceful_shutdown_timeout=leave,
+        ),
+        Worker(
+            client,
+            task_queue=pool_queue(pool),
+            activities=[own.offer, own.notify],
+            tuner=tuner,
+            max_concurrent_activity_task_polls=1,
+        ),
+    ]
+    await _name_attributes(client)
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    watching = asyncio.create_task(engine.watch())
+    # They end the other way round: first no more agents are taken, and what runs here is given back
+    # while there is still somebody to decide what becomes of it.
+    async with contextlib.AsyncExitStack() as stack:
+        for worker in workers:
+            await stack.enter_async_context(worker)
+        say(f"host {host} of pool {pool} takes up to {slots} agents")
+        await ended.wait()
+        say("ends: what runs here goes on elsewhere")
+    watching.cancel()
+
+
+async def _name_attributes(client: Client) -> None:
+    """What the fleet view is made from; who may not say it has said it already."""
+    kinds = {
+        name: IndexedValueType.Value(f"INDEXED_VALUE_TYPE_{kind.upper()}")
+        for name, kind in SEARCH_ATTRIBUTES.items()
+    }
+    asked = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=kinds)
+    with contextlib.suppress(RPCError):
+        await client.operator_service.add_search_attributes(asked)

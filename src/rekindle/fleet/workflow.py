@@ -1,0 +1,435 @@
+"""An agent of a fleet: its store, and who says what is done next. One workflow for all its life.
+
+Called again from its history it must do the same again: all that it knows comes in by updates and
+activities, all that it decides is `policy`, and the clock is the engine's.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy, SearchAttributeKey
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    is_cancelled_exception,
+)
+from temporalio.exceptions import TimeoutError as TimedOutError
+from temporalio.workflow import ActivityCancellationType
+
+with workflow.unsafe.imports_passed_through():
+    # All that is pure: what is not named here is imported anew for every agent that is taken up.
+    import msgspec
+
+    from rekindle.documents import event as events
+    from rekindle.policy import handoff, ledger
+    from rekindle.policy import run as runs
+    from rekindle.policy.ledger import Commit, Committed, Definition, Kept, Opened, Opening
+    from rekindle.policy.restart import Safe, Stop, Wait
+    from rekindle.policy.settings import (
+        FLEET_HOST_SECONDS,
+        FLEET_LEASE_DAYS,
+        FLEET_OFFER_SECONDS,
+        FLEET_WORD_SECONDS,
+    )
+    from rekindle.policy.supervise import decide, tried
+
+QUEUE = "rekindle"
+"""Where every worker looks for what an agent's workflow is to decide."""
+STATE = SearchAttributeKey.for_keyword("RekindleState")
+HOST = SearchAttributeKey.for_keyword("RekindleHost")
+POOL = SearchAttributeKey.for_keyword("RekindlePool")
+CYCLE = SearchAttributeKey.for_int("RekindleCycle")
+FENCED = "Fenced"
+"""What a lease that counts no more is refused with."""
+CUT = "Cut"
+"""What a host ends a cycle with that could not reach the engine for so long that it has lost it."""
+FULL = "Full"
+"""What a host refuses an agent with, that has no slot left."""
+UNFIT = "Unfit"
+"""What cannot be counted at all is refused with."""
+_ONCE = RetryPolicy(maximum_attempts=1)
+_MOMENT = timedelta(seconds=1)
+_WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What a host is to do for an agent: with which lease, and who is to be told of its facts."""
+
+    workflow: str
+    agent: str
+    generation: int
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What a host says when it gives the lease back."""
+
+    seq: int
+    is_leaving: bool = False
+    """The host ends: somebody else goes on."""
+
+
+def pool_queue(pool: str) -> str:
+    return f"rekindle-pool-{pool}"
+
+
+def host_queue(host: str) -> str:
+    return f"rekindle-host-{host}"
+
+
+@workflow.defn(name="Agent")
+class AgentWorkflow:
+    @workflow.init
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._is_removed = False
+        self._has_news = False
+        """The operator has said something that the host has not heard yet."""
+        self._is_brief_due = False
+        self._said = 0
+        """How often anybody has said anything."""
+        self._heard = 0
+        """How often, when it was last decided what to do."""
+        self._failures = 0
+        self._shown: tuple[str, str] = ("", "")
+        self._telling: set[asyncio.Task[None]] = set()
+
+    @workflow.run
+    async def run(self, kept: Kept) -> Kept:  # noqa: ARG002 - taken by __init__
+        while not self._is_removed:
+            if self._is_long() and not self._is_brief_due:
+                await workflow.wait_condition(workflow.all_handlers_finished)
+                if not self._is_brief_due:  # which would be forgotten
+                    workflow.continue_as_new(ledger.compacted(self._kept))
+            if self._is_brief_due:
+                await self._write_brief()
+                continue
+            await self._next()
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return ledger.without_answers(self._kept)
+
+    def _is_long(self) -> bool:
+        """By what its own history holds: what only this version knows could not change later."""
+        info = workflow.info()
+        is_long = info.get_current_history_length() > self._kept.most_events
+        return is_long or info.is_continue_as_new_suggested()
+
+    async def _next(self) -> None:
+        """Do what is next, or wait for it."""
+        known, self._heard = self._kept.projection, self._said
+        if known.run.desired != "running" or known.run.is_over:
+            await self._until_news("over" if known.run.is_over else known.run.desired or "new")
+            return
+        now = workflow.now()
+        if runs.begins(known.run, known.attempts.values()):
+            self._append(events.RunStarted(ts=now, cycle=known.cycle_ended))
+        if not known.run.is_safe and any(not one.exit for one in tried(known)):
+            # Its host is gone: how that launch ended, the next one says, before anything else.
+            await self._work()
+            return
+        match decide(self._kept.projection, self._kept.definition.limits, now):
+            case Stop() as move:
+                self._append(events.RunEnded(ts=now, outcome=move.outcome, words=move.words))
+                self._notify(move.outcome, move.words)
+            case Safe() as move:
+                await self._stay_safe(move)
+            case Wait() as move:
+                await self._wait(move)
+            case _:
+                await self._work()
+
+    async def _stay_safe(self, move: Safe) -> None:
+        known, now = self._kept.projection, workflow.now()
+        if not known.run.is_safe:
+            entered = events.SafeModeEntered(ts=now, why=move.why, words=move.words)
+            halted = events.HandoffHalted(ts=now, cycle=known.cycle_now, words=move.words)
+            self._append(*([halted] if move.why == handoff.WHY else []), entered)
+            self._notify("safe mode", move.words or move.why)
+        await self._until_news("safe")
+
+    async def _wait(self, move: Wait) -> None:
+        run, now = self._kept.projection.run, workflow.now()
+        if run.waiting is None or run.waiting.until != move.until:
+            self._append(events.WaitStarted(ts=now, why=move.why, until=move.until))
+            if move.why == "limit":
+                self._notify("limit", f"waits until {move.until:%Y-%m-%d %H:%M} UTC")
+        await self._until_news("waiting", move.until - workflow.now())
+
+    async def _until_news(self, state: str, most: timedelta | None = None) -> None:
+        """Until somebody says something that was not known when we decided, or for so long."""
+        self._show(state, self._kept.host)
+        if most is not None and most <= timedelta(0):
+            return
+        with contextlib.suppress(TimeoutError):
+            await workflow.wait_condition(lambda: self._said != self._heard, timeout=most)
+
+    async def _work(self) -> None:
+        """Have a host go on: the one that has the workspace, else any of the pool."""
+        host = self._kept.host or await self._found_host()
+        if not host:
+            return
+        self._kept, before = ledger.lease(self._kept), self._kept.projection.seq
+        self._has_news = False
+        cycle = self._start("run_cycle", host)
+        try:
+            await self._attend(cycle, host)
+            ran: Ran = await cycle
+        except ActivityError as error:
+            await self._lost(error)
+            return
+        self._kept = ledger.release(self._kept, is_gone=False)
+        if self._kept.projection.seq == before and not ran.is_leaving:
+            await self._failed("a host took the agent and did nothing with it")
+        else:
+            self._failures = 0
+
+    async def _found_host(self) -> str:
+        """Who of the pool has a slot; empty: somebody has said something meanwhile.
+
+        Asked with a question that is soon given up: a host that is frozen, or cut off, may still be
+        handed what its last poll was waiting for.
+        """
+        self._show("queued", "")
+        asked = workflow.start_activity(
+            "offer",
+            result_type=str,
+            task_queue=pool_queue(self._kept.definition.pool),
+            start_to_close_timeout=timedelta(seconds=FLEET_OFFER_SECONDS),
+            retry_policy=RetryPolicy(
+                initial_interval=timedelta(milliseconds=100), backoff_coefficient=1
+            ),
+        )
+        await workflow.wait_condition(lambda: asked.done() or self._said != self._heard)
+        if not asked.done():
+            asked.cancel()
+            return ""
+        found: str = await asked
+        return found
+
+    async def _attend(self, cycle: workflow.ActivityHandle[Ran], host: str) -> None:
+        """While a host has it: hand on what the operator says, and have a brief written beside.
+
+        Whatever is done beside it, that the cycle has ended is heard at once: its host may be gone.
+        """
+        beside: workflow.ActivityHandle[Any] | None = None
+        is_asked_back = False
+
+        def is_to_go_on() -> bool:
+            is_long = not is_asked_back and workflow.info().is_continue_as_new_suggested()
+            wants = self._has_news or self._is_brief_due or is_long
+            return cycle.done() or self._is_removed or (beside.done() if beside else wants)
+
+        while True:
+            await workflow.wait_condition(is_to_go_on)
+            if self._is_removed and not cycle.done():
+                cycle.cancel()
+                await workflow.wait_condition(cycle.done)
+            if cycle.done():
+                break
+            if beside is not None:
+                await self._settle(beside)
+                beside = None
+            elif self._has_news:
+                self._has_news = False
+                beside = self._beside("hear", host)
+            elif self._is_brief_due:
+                self._is_brief_due = False
+                beside = self._start("write_brief", host, ActivityCancellationType.TRY_CANCEL)
+            else:
+                # The engine takes no more of it in one piece: the lease is given back, and the same
+                # session goes on with the next one.
+                is_asked_back = True
+                beside = self._beside("give_back", host)
+        if beside is not None:
+            beside.cancel()
+            await self._settle(beside)
+
+    def _beside(self, activity: str, host: str) -> workflow.ActivityHandle[Any]:
+        """Something short, on the host that has the lease; again, where it does not answer."""
+        most = timedelta(seconds=FLEET_WORD_SECONDS)
+        return workflow.start_activity(
+            activity,
+            self._order(),
+            task_queue=host_queue(host),
+            start_to_close_timeout=most,
+            schedule_to_close_timeout=3 * most,
+        )
+
+    async def _settle(self, beside: workflow.ActivityHandle[Any]) -> None:
+        """That it has failed is no harm: what was said comes with the host's next commit."""
+        try:
+            await beside
+        except ActivityError as error:
+            if error.activity_type == "write_brief" and not isinstance(
+                error.cause, ApplicationError
+            ):
+                self._is_brief_due = True  # its host is gone, or was done before it
+            workflow.logger.info("%s was not to be had: %s", error.activity_type, error.cause)
+
+    async def _write_brief(self) -> None:
+        """Of an agent that nobody runs: it takes a lease of its own."""
+        self._is_brief_due = False
+        self._heard = self._said
+        host = self._kept.host or await self._found_host()
+        if not host:
+            self._is_brief_due = True
+            return
+        self._kept = ledger.lease(self._kept)
+        await self._settle(self._start("write_brief", host))
+        # Where it is due again, that host was gone.
+        self._kept = ledger.release(self._kept, is_gone=self._is_brief_due)
+
+    def _start(
+        self,
+        activity: str,
+        host: str,
+        cancelled: ActivityCancellationType = _WHEN_IT_HAS_ENDED,
+    ) -> workflow.ActivityHandle[Any]:
+        definition = self._kept.definition
+        return workflow.start_activity(
+            activity,
+            self._order(),
+            result_type=Ran,
+            task_queue=host_queue(host),
+            heartbeat_timeout=timedelta(seconds=definition.heartbeat_seconds),
+            start_to_close_timeout=timedelta(days=FLEET_LEASE_DAYS),
+            schedule_to_start_timeout=timedelta(seconds=FLEET_HOST_SECONDS),
+            retry_policy=_ONCE,
+            cancellation_type=cancelled,
+        )
+
+    def _order(self) -> Order:
+        return Order(workflow.info().workflow_id, self._kept.agent, self._kept.generation)
+
+    async def _lost(self, error: ActivityError) -> None:
+        """The host is gone, or could not do it: any other may."""
+        self._kept = ledger.release(self._kept, is_gone=True)
+        if self._is_removed or is_cancelled_exception(error):
+            return
+        cause = error.cause
+        is_nobodys = isinstance(cause, ApplicationError) and cause.type in {FULL, CUT, FENCED}
+        if is_nobodys or isinstance(cause, TimedOutError):
+            # Who still has it there needs a moment to let it go.
+            await self._until_news("queued", _MOMENT if is_nobodys else timedelta(0))
+            return
+        await self._failed(str(error.cause))
+
+    async def _failed(self, words: str) -> None:
+        """No host gets as far as to begin: pauses that double, then a person."""
+        restart, self._failures = self._kept.definition.limits.runtime.restart, self._failures + 1
+        if self._failures >= restart.max_crashes:
+            self._failures = 0
+            await self._stay_safe(Safe("host", words))
+            return
+        pause = min(restart.cooldown * 2 ** (self._failures - 1), restart.max_cooldown)
+        await self._until_news("waiting", timedelta(seconds=pause))
+
+    def _notify(self, what: str, words: str) -> None:
+        """Tell a person who is not there; a host of the pool does, where the manifest has whom.
+
+        Nobody waits for it: where it is sent to may be down.
+        """
+        if self._kept.definition.notifies:
+            told = asyncio.create_task(self._tell(what, words))
+            self._telling.add(told)
+            told.add_done_callback(self._telling.discard)
+
+    async def _tell(self, what: str, words: str) -> None:
+        try:
+            await workflow.execute_activity(
+                "notify",
+                args=[self._order(), what, words],
+                task_queue=pool_queue(self._kept.definition.pool),
+                start_to_close_timeout=timedelta(minutes=2),
+                schedule_to_close_timeout=timedelta(minutes=10),
+            )
+        except ActivityError as error:
+            workflow.logger.warning("nobody could be told: %s", error.cause)
+
+    def _append(self, *new: events.AnyEvent) -> None:
+        self._kept = ledger.append(self._kept, *new)
+
+    def _show(self, state: str, host: str) -> None:
+        """For whoever looks at all agents at once: no word of what they do."""
+        if (state, host) == self._shown:
+            return
+        self._shown = (state, host)
+        workflow.upsert_search_attributes(
+            [
+                STATE.value_set(state),
+                HOST.value_set(host or "-"),
+                POOL.value_set(self._kept.definition.pool),
+                CYCLE.value_set(self._kept.projection.cycle),
+            ]
+        )
+
+    @workflow.update
+    def take_up(self, asked: Opening) -> Opened:
+        self._kept, answer = ledger.opened(self._kept, asked, workflow.now())
+        self._show("running", asked.host)
+        return answer
+
+    @take_up.validator
+    def _may_take_up(self, asked: Opening) -> None:
+        self._require(asked.generation)
+
+    @workflow.update
+    def commit(self, asked: Commit) -> Committed:
+        self._kept, answer = ledger.commit(self._kept, asked)
+        return answer
+
+    @commit.validator
+    def _may_commit(self, asked: Commit) -> None:
+        if asked.id in self._kept.answered:
+            return
+        self._require(asked.generation)
+        if why := ledger.unfit(self._kept, asked):
+            raise ApplicationError(why, type=UNFIT, non_retryable=True)
+
+    @workflow.update
+    def say(self, lines: Sequence[str]) -> int:
+        self._kept = ledger.say(self._kept, lines)
+        self._has_news = True
+        self._said += 1
+        return self._kept.projection.seq
+
+    @say.validator
+    def _may_say(self, lines: Sequence[str]) -> None:
+        if why := ledger.unsayable(lines):
+            raise ApplicationError(why, type=UNFIT, non_retryable=True)
+
+    @workflow.update
+    def define(self, definition: Definition) -> None:
+        self._kept = msgspec.structs.replace(self._kept, definition=definition)
+        self._said += 1
+
+    @workflow.update
+    def remove(self) -> None:
+        self._is_removed = True
+        self._said += 1
+
+    @workflow.signal
+    def brief_due(self) -> None:
+        self._is_brief_due = True
+        self._said += 1
+
+    @workflow.query
+    def kept(self) -> Kept:
+        return ledger.without_answers(self._kept)
+
+    def _require(self, generation: int) -> None:
+        if why := ledger.refused(self._kept, generation):
+            raise ApplicationError(why, self._kept.generation, type=FENCED, non_retryable=True)
+
+
+@workflow.defn(name="Brief")
+class BriefWorkflow:
+    """What a schedule starts: it says to the agent that its brief is due."""
+
+    @workflow.run
+    async def run(self, agent: str) -> None:
+        handle = workflow.get_external_workflow_handle_for(AgentWorkflow.run, agent)
+        await handle.signal(AgentWorkflow.brief_due)

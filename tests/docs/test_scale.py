@@ -1,0 +1,58 @@
+"""The page on what a fleet costs reckons with figures that are measured."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fleet.figures import hold
+
+ROOT = Path(__file__).parents[2]
+MEASURED = ("tests/bench/test_fleet.py", "tests/fleet/test_many.py", "tests/fleet/test_cost.py")
+
+
+@pytest.fixture
+def scale(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import scale  # noqa: PLC0415 - a script of docs/, found by the line above
+
+    return scale
+
+
+def test_each_figure_is_held_against_what_is_measured(scale):
+    """None that nobody measures."""
+    tests = "".join((ROOT / name).read_text() for name in MEASURED)
+    for name in scale.Figures.__struct_fields__:
+        assert f"{name}=" in tests, name
+
+
+def test_the_page_names_where_they_are_measured(scale):
+    page = scale.page()
+    for name in MEASURED:
+        assert name in " ".join(page.split())
+    assert "@" not in page, "each table is where it belongs"
+
+
+def test_what_is_written_is_not_what_is_measured():
+    """A figure three times as high is not the same."""
+    with pytest.raises(AssertionError, match="updates_per_cycle"):
+        hold(updates_per_cycle=6 * 3.1)
+    with pytest.raises(AssertionError, match="updates_per_cycle"):
+        hold(updates_per_cycle=6 / 3.1)
+    hold(updates_per_cycle=6)
+
+
+def test_twice_as_many_agents_cost_twice_as_much(scale):
+    """But for the hosts, of which there is always one."""
+    figures = scale.Figures(*([1.0] * len(scale.Figures.__struct_fields__)))
+    one, two = scale.Load(figures, 1_000), scale.Load(figures, 2_000)
+    for what in ("beats", "updates", "history", "database", "cores", "hosts"):
+        assert getattr(two, what) == pytest.approx(2 * getattr(one, what)), what
+    assert scale.Load(figures, 1).hosts == 1
+
+
+def test_a_longer_timeout_means_fewer_heartbeats(scale, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    figures = scale.Figures(*([1.0] * len(scale.Figures.__struct_fields__)))
+    assert scale.Load(figures, 1_000, heartbeat=10).beats == pytest.approx(200 / 4)
+    assert scale.Load(figures, 1_000, heartbeat=100).beats == pytest.approx(200 / 40)

@@ -1,0 +1,170 @@
+"""What became of an agent, from its workflow's history alone.
+
+Nothing that a host says of itself is believed here, and nothing that the workflow answers: what the
+engine has written down, in its order, is what happened.
+"""
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
+
+from rekindle.fleet.converter import data_converter
+from rekindle.fleet.workflow import Order
+from rekindle.policy.ledger import Commit, Opening
+
+_IDENTITY = re.compile(r"rekindle (\S+) (\d+)@(\S+)")
+_ENDS = ("COMPLETED", "FAILED", "TIMED_OUT", "CANCELED")
+
+
+@dataclass(frozen=True)
+class Who:
+    """A worker, as the engine was told."""
+
+    build: str
+    pid: int
+    host: str
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A commit that the workflow has let in."""
+
+    at: datetime
+    who: Who
+    asked: Commit
+    leased: int
+    """The generation that was leased last before it."""
+    is_late: bool
+    """The engine had seen the lease's end, and the workflow had not yet heard of it."""
+
+
+@dataclass
+class Lease:
+    """One `run_cycle`: from when it was handed out until it ended."""
+
+    generation: int
+    queue: str
+    scheduled: datetime
+    taken_at: datetime | None = None
+    taken_by: Who | None = None
+    openings: int = 0
+    ended: datetime | None = None
+    how: str = ""
+
+    def is_held_at(self, moment: datetime, host: str) -> bool:
+        """Whether a cycle was under way at that moment, on that host."""
+        if self.taken_at is None or self.taken_by is None or self.taken_by.host != host:
+            return False
+        return self.taken_at <= moment and (self.ended is None or self.ended > moment)
+
+
+@dataclass
+class Told:
+    """An agent's whole life, as its history tells it."""
+
+    agent: str
+    leases: list[Lease] = field(default_factory=list)
+    commits: list[Accepted] = field(default_factory=list)
+    overlaps: list[str] = field(default_factory=list)
+    """Where a lease was handed out, or taken up, that should not have been."""
+    history_events: int = 0
+    history_bytes: int = 0
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The facts that were counted; a commit that was asked for twice counts once."""
+        once = {one.asked.id: one.asked for one in self.commits}
+        return [msgspec.json.decode(line) for one in once.values() for line in one.lines]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [one for one in self.events if one["kind"] == kind]
+
+    @property
+    def zombies(self) -> list[Accepted]:
+        """Commits that were let in from whoever did not hold the lease."""
+        by = {one.generation: one.taken_by for one in self.leases}
+        return [
+            one
+            for one in self.commits
+            if one.asked.generation != one.leased or one.who != by.get(one.asked.generation)
+        ]
+
+    @property
+    def moves(self) -> int:
+        hosts = [one.taken_by.host for one in self.leases if one.taken_by]
+        return sum(before != after for before, after in pairwise(hosts))
+
+    def held_at(self, moment: datetime, host: str) -> Lease | None:
+        return next((one for one in self.leases if one.is_held_at(moment, host)), None)
+
+    def next_after(self, lease: Lease) -> Lease | None:
+        """The next one that anybody took up."""
+        later = self.leases[self.leases.index(lease) + 1 :]
+        return next((one for one in later if one.taken_at is not None), None)
+
+
+async def told(client: Client, agent: str) -> Told:
+    handle = client.get_workflow_handle(f"{client.namespace}/{agent}")
+    history = await handle.fetch_history()
+    found = Told(agent, history_events=len(history.events))
+    by_schedule: dict[int, Lease] = {}
+    for event in history.events:
+        found.history_bytes += event.ByteSize()
+        _hear(found, by_schedule, event)
+    return found
+
+
+def _hear(found: Told, by_schedule: dict[int, Lease], event: Any) -> None:
+    at = event.event_time.ToDatetime(tzinfo=UTC)
+    kind = EventType.Name(event.event_type).removeprefix("EVENT_TYPE_")
+    last = found.leases[-1] if found.leases else None
+    match kind:
+        case "ACTIVITY_TASK_SCHEDULED":
+            said = event.activity_task_scheduled_event_attributes
+            if said.activity_type.name != "run_cycle":
+                return
+            order: Order = _decoded(said.input, Order)
+            if last is not None and (last.ended is None or last.generation >= order.generation):
+                found.overlaps.append(f"{order.generation} was handed out beside {last}")
+            made = Lease(order.generation, said.task_queue.name, at)
+            found.leases.append(made)
+            by_schedule[event.event_id] = made
+        case "WORKFLOW_EXECUTION_UPDATE_ACCEPTED":
+            request = event.workflow_execution_update_accepted_event_attributes.accepted_request
+            if request.input.name in {"take_up", "commit"}:
+                assert last is not None, f"{request.input.name} before there was a lease"
+                _accept(found, last, request, at)
+        case _ if kind.startswith("ACTIVITY_TASK_") and kind.endswith(_ENDS):
+            said = getattr(event, f"{kind.lower()}_event_attributes")
+            if lease := by_schedule.get(said.scheduled_event_id):
+                lease.ended, lease.how = at, kind.removeprefix("ACTIVITY_TASK_")
+
+
+def _accept(found: Told, last: Lease, request: Any, at: datetime) -> None:
+    who = _who(request.meta.identity)
+    if request.input.name == "commit":
+        asked: Commit = _decoded(request.input.args, Commit)
+        found.commits.append(Accepted(at, who, asked, last.generation, last.ended is not None))
+        return
+    opening: Opening = _decoded(request.input.args, Opening)
+    is_other = last.taken_by not in {None, who}
+    if opening.generation != last.generation or opening.host != who.host or is_other:
+        found.overlaps.append(f"{who} took up {opening.generation} of {last}")
+    last.taken_at, last.taken_by = last.taken_at or at, who
+    last.openings += 1
+
+
+def _who(identity: str) -> Who:
+    said = _IDENTITY.fullmatch(identity)
+    assert said, f"whose is {identity!r}?"
+    return Who(said[1], int(said[2]), said[3])
+
+
+def _decoded(payloads: Any, kind: type) -> Any:
+    return data_converter(()).payload_converter.from_payload(payloads.payloads[0], kind)

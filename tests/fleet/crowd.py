@@ -1,0 +1,401 @@
+"""Thirty agents over three hosts, and everything that happens to the hosts, in one run.
+
+What happened is checked by the tests that ask for this run, from the histories.
+"""
+
+import asyncio
+import contextlib
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.service import RPCError
+
+import rekindle
+from fleet.audit import Told, told
+from fleet.engine import Engine
+from fleet.hosts import Host
+from rekindle import config
+from rekindle.documents import event as events
+from rekindle.documents import workspace as document
+from rekindle.errors import EngineError
+from rekindle.fleet.client import Agents
+from rekindle.fleet.connect import connect
+from rekindle.fleet.define import define
+from rekindle.fleet.workflow import AgentWorkflow, host_queue
+from rekindle.policy import run as runs
+from rekindle.policy.ledger import Commit, Kept
+from rekindle.system import clock
+
+TIMEOUT = 6
+"""After so many seconds without a word a host has lost its agents."""
+NEW_BUILD = "9.9.9"
+AGENT = Path(__file__).with_name("agent.py")
+_NAMED = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+
+
+@dataclass
+class Fault:
+    """What happened to a host, when, and what ran there."""
+
+    what: str
+    host: str
+    at: datetime
+    sessions: dict[str, dict[str, Any]]
+    """By the launch: the process, and whose it is."""
+    over: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What a commit with a lease that was lost was answered."""
+
+    fault: str
+    agent: str
+    answer: str
+
+
+@dataclass
+class Crowd:
+    """What is known after the run."""
+
+    remote: Path
+    roots: dict[str, Path]
+    """Where each host has its agents."""
+    faults: list[Fault] = field(default_factory=list)
+    told: dict[str, Told] = field(default_factory=dict)
+    kept: dict[str, Kept] = field(default_factory=dict)
+    survivors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The sessions that ran before and after the engine's death, by the launch."""
+    leftovers: dict[str, list[str]] = field(default_factory=dict)
+    """What of a fault's sessions still ran a while after its host was back."""
+    rolled: dict[str, datetime] = field(default_factory=dict)
+    refusals: list[Refusal] = field(default_factory=list)
+    elsewhere: str = ""
+    """What a commit was answered in a namespace that the agent is not of."""
+    seconds: float = 0.0
+    engine_away: float = 0.0
+
+    def fault(self, what: str) -> Fault:
+        return next(one for one in self.faults if one.what == what)
+
+
+def make_project(
+    folder: Path, engine: Engine, agents: dict[str, dict[str, Any]], finish: Path
+) -> Path:
+    """A clone of a bare repository, with a manifest for all agents."""
+    bare, project = folder / "remote.git", folder / "project"
+    git("init", "-q", "--bare", "-b", "main", str(bare))
+    git("clone", "-q", str(bare), str(project))
+    (project / "README").write_text("lines\n")
+    git("add", "README", cwd=project)
+    git(*_NAMED, "commit", "-qm", "begin", cwd=project)
+    git("push", "-q", "origin", "HEAD:main", cwd=project)
+    (project / "PROMPT.md").write_text("Write the list, a line in each cycle.\n")
+    usual = {"cycles": 0, "until": ["test", "-e", str(finish)]}
+    scripted = {"harness": "command", "command": [sys.executable, "-I", str(AGENT)]}
+    entries = {
+        name: usual | (scripted if "harness" not in more else {}) | more
+        for name, more in agents.items()
+    }
+    manifest = {
+        "version": 1,
+        "agents": entries,
+        "personas": {
+            "summarizer": {"adapter": "command", "command": ["false"]},
+            "coder": {"permissions": {"allowed_tools": ["Bash"]}},
+        },
+        "fleet": {"address": engine.address, "heartbeat_timeout": f"{TIMEOUT}s"},
+    }
+    (project / "rekindle.yaml").write_text(json.dumps(manifest, indent=1))
+    return project
+
+
+def another_build(folder: Path) -> Path:
+    """A copy of the package, of a version that nobody else has."""
+    source = Path(rekindle.__file__).parent
+    shutil.copytree(source, folder / "rekindle", ignore=shutil.ignore_patterns("__pycache__"))
+    first = folder / "rekindle/__init__.py"
+    text, count = re.subn(
+        r'__version__ = "[^"]+"', f'__version__ = "{NEW_BUILD}"', first.read_text()
+    )
+    assert count == 1
+    first.write_text(text)
+    return folder
+
+
+def git(*words: str, cwd: Path | None = None) -> str:
+    return subprocess.run(
+        ["git", *words], cwd=cwd, check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+
+
+def snapshots(remote: Path, agent: str) -> list[document.Snapshot]:
+    """Those along an agent's work branch, the first one first."""
+    found = git("log", "--format=%H %P", f"rekindle/{agent}/work", cwd=remote).splitlines()
+    parents = {line.split()[0]: line.split()[1:] for line in found}
+    at, made = git("rev-parse", f"rekindle/{agent}/work", cwd=remote).strip(), []
+    while at:
+        snapshot = document.parse(git("log", "-1", "--format=%B", at, cwd=remote))
+        if snapshot is None:
+            break
+        made.append(snapshot)
+        # The last parent is what the branch stood at before.
+        at = parents[at][-1] if parents[at] else ""
+    return made[::-1]
+
+
+class Chaos:
+    """The run itself: one fault after the other, while all agents work."""
+
+    def __init__(
+        self, engine: Engine, hosts: dict[str, Host], project: Path, finish: Path, build: Path
+    ) -> None:
+        self._engine, self._hosts, self._project = engine, hosts, project
+        self._finish, self._build = finish, build
+        self._names = list(config.load(project).manifest.agents)
+        roots = {name: host.root for name, host in hosts.items()}
+        self.crowd = Crowd(project.parent / "remote.git", roots)
+        self._began = time.monotonic()
+
+    async def run(self) -> Crowd:
+        fleet = config.load(self._project).settings.fleet
+        assert fleet is not None
+        self._client = await connect(fleet, self._project, {})
+        self._agents = Agents(self._client)
+        await asyncio.gather(*(asyncio.to_thread(one.start) for one in self._hosts.values()))
+        self._say("hosts are up")
+        await self._begin()
+        x, y, z = self._hosts.values()
+        await self._until_all(
+            "all have a cycle behind them", lambda one: one.projection.cycle_ended >= 1, 60
+        )
+        await self._kill(x)
+        await self._freeze(y)
+        await self._cut(z)
+        await self._kill_engine()
+        for host in (x, y, z):
+            await self._roll(host)
+        self._finish.touch()
+        self._say("finish")
+        await self._until_all("all runs are over", lambda one: one.projection.run.is_over, 60)
+        await self._gather()
+        await self._try_as_zombies()
+        self.crowd.seconds = time.monotonic() - self._began
+        self._say("over")
+        return self.crowd
+
+    async def _begin(self) -> None:
+        project = config.load(self._project)
+        fleet = project.settings.fleet
+        assert fleet is not None
+        for name in self._names:
+            await self._agents.begin(name, define(project, fleet, name))
+        running = runs.say(runs.Run(), "running", clock.now())
+        await asyncio.gather(*(self._agents.say(name, running) for name in self._names))
+        self._say("agents have begun")
+
+    async def _kill(self, host: Host) -> None:
+        fault = await self._fault("kill -9", host)
+        fault.at = _now()
+        host.kill()
+        assert not host.is_up
+        await self._until_taken_over(fault)
+        await asyncio.to_thread(host.start)
+        fault.over = _now()
+        self._say(f"{host.name} is back")
+
+    async def _freeze(self, host: Host) -> None:
+        fault = await self._fault("freeze", host)
+        fault.at = _now()
+        frozen = await asyncio.to_thread(host.freeze)
+        assert frozen
+        assert {one["state"] for one in frozen} <= {"T", "D"}
+        fault.sessions = {one["launch"]: one for one in frozen if one["launch"]}
+        await self._until_taken_over(fault)
+        assert {one["state"] for one in host.look()} <= {"T", "D"}
+        await asyncio.to_thread(host.wake)
+        await self._back(fault, host)
+
+    async def _cut(self, host: Host) -> None:
+        fault = await self._fault("network cut", host)
+        assert await asyncio.to_thread(host.can_reach, self._engine.port)
+        fault.at = _now()
+        host.network.cut()
+        assert not await asyncio.to_thread(host.can_reach, self._engine.port)
+        await self._until_taken_over(fault)
+        host.network.mend()
+        assert await asyncio.to_thread(host.can_reach, self._engine.port)
+        await self._back(fault, host)
+
+    async def _back(self, fault: Fault, host: Host) -> None:
+        """Woken or mended: nothing of what ran there before goes on."""
+        fault.over = _now()
+        self._say(f"{host.name} is back")
+
+        def left() -> list[str]:
+            return sorted({one["launch"] for one in host.look()} & set(fault.sessions))
+
+        for _ in range(TIMEOUT * 4):
+            if not (found := await asyncio.to_thread(left)):
+                break
+            await asyncio.sleep(0.25)
+        self.crowd.leftovers[fault.what] = found
+        self._say(f"zombies left on {host.name}: {len(found)}")
+
+    async def _kill_engine(self) -> None:
+        await self._until(self._is_all_busy, 30)
+        before = await self._sessions()
+        pid, began = self._engine.pid, time.monotonic()
+        fault = Fault("engine kill -9", "", _now(), before)
+        self.crowd.faults.append(fault)
+        self._engine.kill()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", self._engine.port))
+        self._engine.start()
+        assert self._engine.pid != pid
+        self.crowd.engine_away = time.monotonic() - began
+        after = await self._sessions()
+        same = {
+            launch: one
+            for launch, one in before.items()
+            if (found := after.get(launch))
+            and (found["pid"], found["began"]) == (one["pid"], one["began"])
+        }
+        self.crowd.survivors = same
+        self._say(f"engine was away {self.crowd.engine_away:.1f} s, {len(same)} sessions go on")
+        fault.over = _now()
+
+    async def _roll(self, host: Host) -> None:
+        assert await asyncio.to_thread(host.stop) == 0, host.said
+        self._say(f"{host.name} has ended")
+        await asyncio.to_thread(host.start, self._build)
+        self.crowd.rolled[host.name] = _now()
+        await self._until(lambda: self._polls(host, NEW_BUILD), 30)
+        self._say(f"{host.name} has the new build")
+
+    async def _polls(self, host: Host, build: str) -> bool:
+        """Whether the engine has heard from a worker of this build, for what this host is to do."""
+        asked = DescribeTaskQueueRequest(
+            namespace=self._client.namespace,
+            task_queue=TaskQueue(name=host_queue(host.name)),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+        )
+        found = await self._client.workflow_service.describe_task_queue(asked)
+        return any(one.identity.startswith(f"rekindle {build} ") for one in found.pollers)
+
+    async def _fault(self, what: str, host: Host) -> Fault:
+        def found() -> dict[str, dict[str, Any]]:
+            return {k: v | {"host": host.name} for k, v in host.sessions().items()}
+
+        deadline = time.monotonic() + 30
+        while len(sessions := await asyncio.to_thread(found)) < 3:
+            assert time.monotonic() < deadline, f"{host.name} has only {sessions}"
+            await asyncio.sleep(0.1)
+        fault = Fault(what, host.name, _now(), sessions)
+        self.crowd.faults.append(fault)
+        self._say(f"{what}: {host.name}, where {len(sessions)} sessions run")
+        return fault
+
+    async def _until_taken_over(self, fault: Fault) -> None:
+        """Until each agent whose session ran there has been taken up by another host."""
+        waiting = {one["agent"] for one in fault.sessions.values()}
+
+        async def has_moved(name: str) -> bool:
+            found = await told(self._client, name)
+            lost = found.held_at(fault.at, fault.host)
+            return lost is None or found.next_after(lost) is not None
+
+        deadline = time.monotonic() + TIMEOUT + 20
+        while waiting:
+            assert time.monotonic() < deadline, f"{fault.what}: nobody takes {waiting}"
+            moved = await asyncio.gather(*(has_moved(name) for name in sorted(waiting)))
+            waiting -= {name for name, has in zip(sorted(waiting), moved, strict=True) if has}
+            await asyncio.sleep(0.5)
+        self._say(f"{fault.what}: all were taken over")
+
+    async def _sessions(self) -> dict[str, dict[str, Any]]:
+        found = {}
+        for host in self._hosts.values():
+            for launch, one in (await asyncio.to_thread(host.sessions)).items():
+                found[launch] = one | {"host": host.name}
+        return found
+
+    async def _is_all_busy(self) -> bool:
+        return len(await self._sessions()) >= len(self._names) // 3
+
+    async def _until_all(self, words: str, wanted: Callable[[Kept], bool], seconds: float) -> None:
+        """One after the other: who asks for all at once takes the hosts' time from the agents."""
+        deadline = time.monotonic() + seconds
+        for name in self._names:
+            while not wanted(kept := await self._kept(name)):
+                stands = f"{name} on {kept.host} after cycle {kept.projection.cycle_ended}"
+                assert time.monotonic() < deadline, f"{stands}: {kept.projection.run}"
+                await asyncio.sleep(0.3)
+        self._say(words)
+
+    async def _kept(self, name: str) -> Kept:
+        for _ in range(2):
+            with contextlib.suppress(EngineError):
+                return await self._agents.kept(name)
+        return await self._agents.kept(name)
+
+    async def _gather(self) -> None:
+        for name in self._names:
+            self.crowd.kept[name] = await self._kept(name)
+            self.crowd.told[name] = await told(self._client, name)
+
+    async def _try_as_zombies(self) -> None:
+        """Commit once more with each lease that a fault has ended."""
+        for fault in self.crowd.faults:
+            for name, found in self.crowd.told.items():
+                lost = found.held_at(fault.at, fault.host)
+                if lost is None:
+                    continue
+                answer = await self._commit(self._client, name, lost.generation)
+                self.crowd.refusals.append(Refusal(fault.what, name, answer))
+        settings = self._client.config() | {"namespace": "temporal-system"}
+        name, found = next(iter(self.crowd.told.items()))
+        self.crowd.elsewhere = await self._commit(
+            Client(**settings), name, found.leases[-1].generation
+        )
+
+    async def _commit(self, client: Client, name: str, generation: int) -> str:
+        line = events.render(events.CycleEnded(ts=clock.now(), cycle=99)).decode()
+        late = Commit(id=uuid.uuid4().hex, generation=generation, known=1, lines=(line,))
+        handle = client.get_workflow_handle_for(AgentWorkflow.run, f"default/{name}")
+        try:
+            await handle.execute_update(AgentWorkflow.commit, late)
+        except WorkflowUpdateFailedError as refused:
+            return getattr(refused.cause, "type", "") or str(refused.cause)
+        except RPCError as failed:
+            return failed.status.name
+        return "let in"
+
+    async def _until(self, found: Callable[[], Any], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not await found():
+            assert time.monotonic() < deadline, found
+            await asyncio.sleep(0.5)
+
+    def _say(self, words: str) -> None:
+        print(f"{time.monotonic() - self._began:6.1f} s  {words}", flush=True)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

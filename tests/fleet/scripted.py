@@ -1,0 +1,199 @@
+"""Hosts that do as they are told: the activities of a fleet without any process behind them.
+
+For histories of the real workflow, with every turn that it may take, in seconds.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Iterable
+from datetime import UTC, datetime, timedelta
+
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
+
+from rekindle.documents import event as events
+from rekindle.fleet.hosting import Engine
+from rekindle.fleet.workflow import (
+    FULL,
+    QUEUE,
+    AgentWorkflow,
+    BriefWorkflow,
+    Order,
+    Ran,
+    host_queue,
+    pool_queue,
+)
+from rekindle.policy.ledger import Commit, Committed, Definition, Opening
+from rekindle.policy.supervise import Limits
+
+HEARTBEAT_SECONDS = 2.0
+_EXITS = {"limit", "crash", "auth"}
+
+
+def definition(pool: str, **more) -> Definition:
+    given = {"manifest": "version: 1\n", "heartbeat_seconds": HEARTBEAT_SECONDS, "limits": Limits()}
+    return Definition(pool=pool, **given | more)
+
+
+class Hosts:
+    """The hosts `a` and `b` of one pool; each cycle takes the next turn of the script."""
+
+    def __init__(self, client: Client, pool: str, script: Iterable[str]) -> None:
+        self._client, self._pool = client, pool
+        self._script = iter(script)
+        self._engine = Engine(client, patience=30)
+        self._offers = 0
+        self.is_asked_back = asyncio.Event()
+        self.is_brief_begun = asyncio.Event()
+        self.is_deaf = False
+        """Nobody that is told anything ever answers, and no brief comes to its end."""
+        self.done = asyncio.Event()
+        """The script is at its end."""
+
+    @contextlib.asynccontextmanager
+    async def working(self, **how) -> AsyncIterator[None]:
+        deciding = Worker(
+            self._client, task_queue=QUEUE, workflows=[AgentWorkflow, BriefWorkflow], **how
+        )
+        offering = Worker(
+            self._client, task_queue=pool_queue(self._pool), activities=[self.offer, self.notify]
+        )
+        activities = [self.run_cycle, self.write_brief, self.hear, self.give_back]
+        hosts = [
+            Worker(
+                self._client, task_queue=host_queue(f"{self._pool}-{host}"), activities=activities
+            )
+            for host in "ab"
+        ]
+        async with contextlib.AsyncExitStack() as stack:
+            for worker in (deciding, offering, *hosts):
+                await stack.enter_async_context(worker)
+            yield
+
+    @activity.defn
+    async def offer(self) -> str:
+        self._offers += 1
+        return f"{self._pool}-{'ab'[self._offers % 2]}"
+
+    @activity.defn
+    async def notify(self, order: Order, what: str, words: str) -> None:
+        del order, what, words
+        if self.is_deaf:
+            await asyncio.Event().wait()
+
+    @activity.defn
+    async def hear(self, order: Order) -> None:
+        del order
+
+    @activity.defn
+    async def give_back(self, order: Order) -> None:
+        del order
+        self.is_asked_back.set()
+
+    @activity.defn
+    async def write_brief(self, order: Order) -> Ran:
+        self.is_brief_begun.set()
+        if self.is_deaf:
+            await asyncio.Event().wait()
+        seq = await self._take_up(order)
+        path = f"memories/archive/brief-{seq}.md"
+        brief = events.BriefCommitted(ts=_now(), sha256=path, path=path, by="machine")
+        return Ran(await self._commit(order, seq, [brief], {path: "# Brief\n"}))
+
+    @activity.defn
+    async def run_cycle(self, order: Order) -> Ran:
+        turn = next(self._script, "wait")
+        if turn == "full":
+            raise ApplicationError("all slots are taken", type=FULL, non_retryable=True)
+        if turn == "fail":
+            raise ApplicationError("there is no such program here", non_retryable=True)
+        seq = await self._take_up(order)
+        handle = self._client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)
+        known = (await handle.query(AgentWorkflow.kept)).projection
+        number = known.cycle_now
+        for left in (mark for mark, one in known.attempts.items() if not one.exit):
+            lost = events.LaunchEnded(
+                ts=_now(), launch=left, cycle=number, session=left, exit="lost", opened=True
+            )
+            seq = await self._commit(order, seq, [lost])
+        if not known.is_cycle_open:
+            started = events.CycleStarted(ts=_now(), cycle=number)
+            seq = await self._commit(order, seq, [started])
+        launch = secrets.token_hex(4)
+        begun = events.LaunchStarted(
+            ts=_now(), launch=launch, cycle=number, session=launch, harness="command"
+        )
+        seq = await self._commit(order, seq, [begun])
+        seq = await self._stay(turn, order, seq, launch)
+        ended = events.LaunchEnded(
+            ts=_now(),
+            launch=launch,
+            cycle=number,
+            session=launch,
+            exit={"talk": "interrupted"}.get(turn, turn if turn in _EXITS else "clean"),
+            opened=True,
+            resets_at=int((_now() + timedelta(seconds=2)).timestamp()) if turn == "limit" else None,
+        )
+        seq = await self._commit(order, seq, [ended])
+        if turn in _EXITS or turn == "talk":
+            return Ran(seq)
+        return Ran(await self._end(order, seq, number, is_last=turn == "last"))
+
+    async def _stay(self, turn: str, order: Order, seq: int, launch: str) -> int:
+        """What the turn does while its session runs."""
+        if turn == "die":
+            await asyncio.Event().wait()  # without a heartbeat
+        if turn == "wait":
+            self.done.set()
+            await self._beat_until(asyncio.Event())
+        if turn == "die later":
+            await self._beat_until(self.is_brief_begun)
+            await asyncio.Event().wait()
+        while turn == "talk" and not self.is_asked_back.is_set():
+            activity.heartbeat()
+            said = events.HangNoticed(ts=_now(), launch=launch, words="silent", ended=False)
+            seq = await self._commit(order, seq, [said])
+        return seq
+
+    async def _beat_until(self, told: asyncio.Event) -> None:
+        while not told.is_set():
+            activity.heartbeat()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(told.wait(), HEARTBEAT_SECONDS / 8)
+
+    async def _end(self, order: Order, seq: int, number: int, *, is_last: bool) -> int:
+        path = f"memories/archive/relay-{number}.md"
+        relay = events.RelayCommitted(ts=_now(), sha256=path, path=path, by="agent")
+        seq = await self._commit(order, seq, [relay], {path: f"## Next Action\nStep {number}\n"})
+        follows: list[events.AnyEvent] = [
+            events.CycleEnded(ts=_now(), cycle=number, how="draft", relay=path)
+        ]
+        if is_last:
+            follows.append(events.RunEnded(ts=_now(), outcome="done"))
+        return await self._commit(order, seq, follows)
+
+    async def _take_up(self, order: Order) -> int:
+        host = activity.info().task_queue.removeprefix(host_queue(""))
+        asked = Opening(generation=order.generation, host=host)
+        opened = await self._engine.ask(order, asked)
+        assert opened.kept is not None
+        return opened.kept.projection.seq
+
+    async def _commit(self, order: Order, seq: int, new: list[events.AnyEvent], documents=None):
+        asked = Commit(
+            id=secrets.token_hex(8),
+            generation=order.generation,
+            known=seq,
+            lines=tuple(events.render(one).decode() for one in new),
+            documents=documents or {},
+        )
+        answer = await self._engine.ask(order, asked)
+        assert isinstance(answer, Committed), answer
+        return seq + len(answer.lines)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

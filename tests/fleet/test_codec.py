@@ -1,0 +1,157 @@
+"""What the engine is given is unreadable without a key, and comes back as it was."""
+
+import asyncio
+
+import msgspec
+import pytest
+from temporalio.api.common.v1 import Payload
+
+from rekindle.errors import CodecKeyError, DocumentError, EngineError, StoreError
+from rekindle.fleet import keys
+from rekindle.fleet.codec import ENCODING, Codec
+from rekindle.fleet.converter import Converter
+from rekindle.fleet.keys import Key
+from rekindle.policy import settings
+from rekindle.policy.fold import Projection
+from rekindle.policy.settings import Fleet, Settings, Tls
+
+OLD, NEW = Key(b"o" * 32), Key(b"n" * 32)
+PLAIN = Payload(metadata={"encoding": b"json/plain"}, data=b'"a relay"')
+
+
+class Standing(msgspec.Struct, frozen=True):
+    name: str
+    numbers: list[int] = []
+
+
+def encoded(codec, *payloads):
+    return asyncio.run(codec.encode(payloads))
+
+
+def decoded(codec, *payloads):
+    return asyncio.run(codec.decode(payloads))
+
+
+def test_what_is_encrypted_comes_back_as_it_was():
+    """Nothing of it can be seen meanwhile, not even of which kind it is."""
+    codec = Codec([NEW])
+    sealed = encoded(codec, PLAIN, PLAIN)
+    for one in sealed:
+        assert one.metadata["encoding"] == ENCODING
+        assert b"relay" not in one.SerializeToString()
+        assert b"json" not in one.SerializeToString()
+    assert sealed[0].data != sealed[1].data
+    assert decoded(codec, *sealed) == [PLAIN, PLAIN]
+
+
+def test_another_key_is_refused_by_name():
+    """The one that is wanted and those that are there are named, and neither is shown."""
+    with pytest.raises(CodecKeyError) as refused:
+        decoded(Codec([NEW]), *encoded(Codec([OLD]), PLAIN))
+    assert refused.value.wanted == OLD.id
+    assert OLD.id in str(refused.value)
+    assert NEW.id in str(refused.value)
+    assert "nnnn" not in str(refused.value) + refused.value.hint
+
+
+def test_keys_follow_each_other():
+    """The first one encrypts, all of them decrypt."""
+    both = Codec([NEW, OLD])
+    assert decoded(both, *encoded(Codec([OLD]), PLAIN)) == [PLAIN]
+    assert decoded(Codec([NEW]), *encoded(both, PLAIN)) == [PLAIN]
+
+
+def test_what_was_never_encrypted_passes():
+    """A fleet can begin with encryption while its agents go on."""
+    assert decoded(Codec([NEW]), PLAIN) == [PLAIN]
+
+
+@pytest.mark.parametrize("place", [0, 11, 12, -1])
+def test_what_was_changed_is_refused(place):
+    """Nonce, text and tag alike."""
+    [sealed] = encoded(Codec([NEW]), PLAIN)
+    data = bytearray(sealed.data)
+    data[place] ^= 1
+    with pytest.raises(DocumentError, match="was changed"):
+        decoded(Codec([NEW]), Payload(metadata=sealed.metadata, data=bytes(data)))
+
+
+@pytest.mark.parametrize("size", [0, 5, 12, 20])
+def test_what_was_cut_is_refused(size):
+    """Also where not even the nonce is left."""
+    [sealed] = encoded(Codec([NEW]), PLAIN)
+    with pytest.raises(DocumentError, match="was changed"):
+        decoded(Codec([NEW]), Payload(metadata=sealed.metadata, data=sealed.data[:size]))
+
+
+def test_a_payload_cannot_pass_for_another_key():
+    """The key's id is part of what is authenticated: even with the same cipher behind it."""
+    [sealed] = encoded(Codec([NEW]), PLAIN)
+    sealed.metadata["rekindle-key"] = OLD.id.encode()
+    confused = Codec([NEW])
+    confused._ciphers[OLD.id] = confused._ciphers[NEW.id]
+    with pytest.raises(DocumentError, match="was changed"):
+        decoded(confused, sealed)
+
+
+def test_keys_are_read_from_variables_and_files(tmp_path):
+    """In base64 or hex, in the order of the manifest."""
+    text = keys.new()
+    (tmp_path / "old").write_text(b"o".hex() * 32 + "\n")
+    (tmp_path / "new").write_text(text)
+    by_file = keys.load(settings.Codec(key_files=["old", "new"]), tmp_path, {})
+    by_variable = keys.load(
+        settings.Codec(keys=["$B", "$A"]), tmp_path, {"A": text, "B": b"o".hex() * 32}
+    )
+    assert by_file == by_variable
+    assert by_file[0] == OLD
+    assert len(by_file[1].secret) == 32
+    assert keys.new() != text
+    assert "oooo" not in repr(by_file)
+
+
+@pytest.mark.parametrize("text", ["c2hvcnQ=", "a secret that is none", "zz" * 32, "é" * 32])
+def test_what_is_no_key_is_refused_and_not_shown(tmp_path, text):
+    """The place is named instead."""
+    with pytest.raises(EngineError, match=r"^\$A does not hold") as refused:
+        keys.load(settings.Codec(keys=["$A"]), tmp_path, {"A": text})
+    assert refused.value.cause == "keys"
+    assert text not in str(refused.value) + refused.value.hint
+
+
+def test_a_key_that_is_not_there_is_named(tmp_path):
+    """The variable, or the file."""
+    with pytest.raises(EngineError, match=r"variable \$A is empty or not set"):
+        keys.load(settings.Codec(keys=["$A"]), tmp_path, {})
+    with pytest.raises(StoreError, match="gone"):
+        keys.load(settings.Codec(key_files=["gone"]), tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (Standing("a", [1]), Standing),
+        (Standing("a"), Standing | None),
+        (None, Standing | None),
+        ([Standing("a"), Standing("b")], list[Standing]),
+        ({"x": Standing("a")}, dict[str, Standing]),
+        (Settings(fleet=Fleet(tls=Tls("ca.pem"))), Settings),
+        ([Settings()], list[Settings]),
+        (Projection(agent="trades"), Projection),
+        ({"x": 1}, dict[str, int]),
+        (b"bytes", bytes),
+        ("text", str),
+    ],
+)
+def test_values_come_back_as_what_they_were(value, hint):
+    """Structs by their type, everything else as the engine's library has it."""
+    converter = Converter()
+    assert converter.from_payload(converter.to_payload(value), hint) == value
+
+
+def test_a_struct_is_json_in_the_engine():
+    """So that its UI can show it where nothing is encrypted."""
+    payload = Converter().to_payload(Standing("a", [1]))
+    assert payload.metadata["encoding"] == b"json/plain"
+    assert payload.data == b'{"name":"a","numbers":[1]}'
+    assert Converter().from_payload(payload) == {"name": "a", "numbers": [1]}

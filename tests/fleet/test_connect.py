@@ -1,0 +1,201 @@
+"""The way to the real engine: who gets through, and what is said to who does not."""
+
+import asyncio
+import socket
+
+import pytest
+
+from fleet import gateway
+from fleet.engine import free_port
+from fleet.gateway import Authority
+from rekindle.errors import EngineError, StoreError
+from rekindle.fleet.connect import connect
+from rekindle.policy.settings import Fleet, Tls
+
+HUFFMAN = {
+    "0": "00000",
+    "a": "00011",
+    "c": "00100",
+    "e": "00101",
+    "o": "00111",
+    "s": "01000",
+    "t": "01001",
+    "r": "101100",
+    " ": "010100",
+    "B": "1011101",
+}
+"""How HTTP/2 writes these letters, RFC 7541, appendix B."""
+
+
+def reached(fleet, folder, environ=None):
+    return asyncio.run(connect(fleet, folder, environ or {}))
+
+
+def refused(fleet, folder, environ=None):
+    with pytest.raises(EngineError) as error:
+        reached(fleet, folder, environ)
+    assert error.value.hint
+    return error.value
+
+
+def written(text):
+    """A header's value as it is on the wire, but for the byte that it shares with its end."""
+    bits = "".join(HUFFMAN[letter] for letter in text)
+    whole = len(bits) // 8
+    return int(bits[: whole * 8], 2).to_bytes(whole)
+
+
+@pytest.fixture
+def authority(tmp_path):
+    return Authority(tmp_path, "authority")
+
+
+def through_tls(engine, folder, authority, tls):
+    """Connect through TLS that wants a certificate."""
+
+    async def run():
+        async with gateway.before(engine.port, gateway.demanding(authority)) as (address, _):
+            return await connect(Fleet(address=address, tls=tls), folder, {})
+
+    return asyncio.run(run())
+
+
+def test_the_engine_is_reached(engine, tmp_path):
+    """In any namespace that is there."""
+    for namespace in ("default", "other"):
+        client = reached(Fleet(address=engine.address, namespace=namespace), tmp_path)
+        assert client.namespace == namespace
+        assert client.identity.startswith("rekindle ")
+
+
+def test_a_namespace_that_is_not_there_is_named(engine, tmp_path):
+    """At once, not with the first agent."""
+    error = refused(Fleet(address=engine.address, namespace="nowhere"), tmp_path)
+    assert error.cause == "namespace"
+    assert "'nowhere'" in str(error)
+    assert "--namespace nowhere" in error.hint
+
+
+def test_an_engine_that_is_not_there_is_named(tmp_path):
+    """With what starts one."""
+    address = f"127.0.0.1:{free_port()}"
+    error = refused(Fleet(address=address), tmp_path)
+    assert error.cause == "unreachable"
+    assert address in str(error)
+    assert "rekindle fleet dev" in error.hint
+
+
+def test_a_host_without_an_address_is_named(tmp_path):
+    """A name that nobody knows."""
+    error = refused(Fleet(address="engine.invalid:7233", tls=True), tmp_path)
+    assert error.cause == "unreachable"
+    assert "engine.invalid:7233" in str(error)
+
+
+def test_one_who_never_answers_is_given_up(tmp_path, monkeypatch):
+    """A connection alone is no answer."""
+    monkeypatch.setattr("rekindle.fleet.connect.CONNECT_SECONDS", 0.2)
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        error = refused(Fleet(address=f"127.0.0.1:{silent.getsockname()[1]}"), tmp_path)
+    assert error.cause == "unreachable"
+    assert "no answer within 0.2 s" in str(error)
+
+
+def test_the_right_certificate_is_let_in(engine, tmp_path, authority):
+    """By the address, or by the name that the engine's certificate has."""
+    cert, key = authority.issue("us")
+    files = {"ca": authority.ca.name, "cert": cert.name, "key": key.name}
+    for name in ("", gateway.NAME):
+        client = through_tls(engine, tmp_path, authority, Tls(**files, server_name=name))
+        assert client.namespace == "default"
+
+
+def test_nobody_is_let_in_without_a_certificate(engine, tmp_path, authority):
+    """The engine refuses us."""
+    with pytest.raises(EngineError) as error:
+        through_tls(engine, tmp_path, authority, Tls(ca=authority.ca.name))
+    assert error.value.cause == "tls"
+    assert "`cert` and `key`" in error.value.hint
+
+
+def test_a_certificate_of_somebody_else_is_refused(engine, tmp_path, authority):
+    """Theirs of us."""
+    cert, key = Authority(tmp_path, "somebody").issue("us")
+    with pytest.raises(EngineError) as error:
+        through_tls(
+            engine, tmp_path, authority, Tls(ca=authority.ca.name, cert=cert.name, key=key.name)
+        )
+    assert error.value.cause == "tls"
+
+
+@pytest.mark.parametrize("tls", [True, Tls(ca="somebody.pem")])
+def test_an_engine_of_somebody_else_is_refused(engine, tmp_path, authority, tls):
+    """Ours of them: whom we do not know gets no document."""
+    Authority(tmp_path, "somebody")
+    with pytest.raises(EngineError, match="UnknownIssuer") as error:
+        through_tls(engine, tmp_path, authority, tls)
+    assert error.value.cause == "tls"
+
+
+def test_an_engine_by_another_name_is_refused(engine, tmp_path, authority):
+    """Signed by the right one, for somebody else."""
+    tls = Tls(ca=authority.ca.name, server_name="elsewhere.example")
+    with pytest.raises(EngineError, match="NotValidForName") as error:
+        through_tls(engine, tmp_path, authority, tls)
+    assert error.value.cause == "tls"
+
+
+def test_tls_with_an_engine_that_has_none_is_refused(engine, tmp_path):
+    """And the other way round, with a word of TLS."""
+    assert refused(Fleet(address=engine.address, tls=True), tmp_path).cause == "tls"
+
+
+def test_plain_text_to_an_engine_that_wants_tls_is_refused(engine, tmp_path, authority):
+    """With a word of TLS."""
+    with pytest.raises(EngineError) as error:
+        through_tls(engine, tmp_path, authority, None)
+    assert error.value.cause == "unreachable"
+    assert "`fleet: tls:`" in error.value.hint
+
+
+def test_a_file_that_is_not_there_is_named(engine, tmp_path):
+    """Before anybody is asked."""
+    with pytest.raises(StoreError, match=r"gone\.pem"):
+        reached(Fleet(address=engine.address, tls=Tls(ca="gone.pem")), tmp_path)
+
+
+def test_the_engines_key_is_sent_with_every_call(engine, tmp_path):
+    """As a bearer; on this host also without TLS."""
+
+    async def heard(**said):
+        async with gateway.before(engine.port, None) as (address, heard):
+            await connect(Fleet(address=address, **said), tmp_path, {"KEY": "secretoast0"})
+            return bytes(heard)
+
+    sent = written("Bearer secretoast0")
+    assert sent in asyncio.run(heard(api_key="$KEY"))
+    assert sent not in asyncio.run(heard())
+
+
+def test_a_key_that_is_not_set_is_named(engine, tmp_path):
+    """By its variable."""
+    error = refused(Fleet(address=engine.address, api_key="$KEY"), tmp_path, {"KEY": " "})
+    assert error.cause == "credentials"
+    assert "$KEY" in str(error)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("said", ["", "$KEY"])
+def test_a_key_that_is_refused_is_not_shown(tmp_path, status, said):
+    """Its variable is; without one it is said that one is wanted."""
+
+    async def run():
+        async with gateway.shut(status) as address:
+            await connect(Fleet(address=address, api_key=said), tmp_path, {"KEY": "secretoast0"})
+
+    with pytest.raises(EngineError) as error:
+        asyncio.run(run())
+    assert error.value.cause == "credentials"
+    assert (said or "without a key") in str(error.value)
+    assert "secretoast0" not in str(error.value) + error.value.hint

@@ -1,0 +1,207 @@
+"""What agents cost that do nothing, and what those cost that only say that they live.
+
+CI has a share of them; `just torture tests/fleet/test_cost.py` has 200 that run and 1,000 that
+wait.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
+from temporalio.worker import Worker
+
+from fleet.apart import children
+from fleet.figures import hold
+from fleet.pace import AGENT, HOST, Project, begun, cpu_seconds, megabytes
+from rekindle.documents import event as events
+from rekindle.fleet.client import Agents
+from rekindle.fleet.converter import data_converter
+from rekindle.fleet.workflow import QUEUE, AgentWorkflow, Order, Ran, host_queue
+from rekindle.policy import run as runs
+from rekindle.policy.fold import Projection
+from rekindle.policy.ledger import Kept, append
+from rekindle.policy.settings import FLEET_BEAT_SHARE
+from rekindle.system import clock
+
+pytestmark = [pytest.mark.torture, pytest.mark.timeout(600)]
+
+WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
+BEATING: Final = 200 if WHOLE else 60
+IDLE: Final = 1_000 if WHOLE else 100
+SECONDS: Final = 20.0 if WHOLE else 5.0
+TOGETHER: Final = 4
+WAITS: Final = "import time; time.sleep(600)\n"
+
+
+def kept_by(project: Project, *said: events.AnyEvent) -> Kept:
+    empty = Kept(
+        agent=AGENT,
+        definition=project.definition,
+        projection=Projection(agent=AGENT),
+        host=HOST,
+    )
+    return append(empty, events.AgentCreated(ts=clock.now(), agent=AGENT), *said)
+
+
+def deciding(client: Client) -> Worker:
+    return Worker(client, task_queue=QUEUE, workflows=[AgentWorkflow])
+
+
+async def start(
+    client: Client, project: Project, names: Iterable[str], *said: events.AnyEvent
+) -> None:
+    for name in names:
+        kept = kept_by(project, *said)
+        await client.start_workflow(AgentWorkflow.run, kept, id=name, task_queue=QUEUE)
+
+
+async def spent(engine, seconds: float) -> float:
+    """Of the server's processor, over so many seconds."""
+    before = cpu_seconds(engine.pid)
+    await asyncio.sleep(seconds)  # what is measured, not waited for
+    return cpu_seconds(engine.pid) - before
+
+
+def test_what_a_sign_of_life_costs(own_engine, tmp_path):
+    """Agents that run and say nothing else; the engine's client itself counts what it sends."""
+    project = Project(tmp_path / "project", own_engine.address)
+    timeout = project.definition.heartbeat_seconds
+    beat = timedelta(seconds=timeout * FLEET_BEAT_SHARE)
+    counted = MetricBuffer(100_000)
+    begun_now, ends = 0, asyncio.Event()
+    all_run = asyncio.Event()
+
+    @activity.defn(name="run_cycle")
+    async def lives(order: Order) -> Ran:
+        nonlocal begun_now
+        begun_now += 1
+        if begun_now == BEATING:
+            all_run.set()
+        while not ends.is_set():
+            activity.heartbeat(order.generation)
+            await asyncio.sleep(timeout / 8)
+        return Ran(0, is_leaving=True)
+
+    def beats() -> int:
+        return sum(
+            int(one.value)
+            for one in counted.retrieve_updates()
+            if one.metric.name == "temporal_request"
+            and one.attributes.get("operation") == "RecordActivityTaskHeartbeat"
+        )
+
+    async def measure() -> tuple[float, float, int]:
+        client = await Client.connect(
+            own_engine.address,
+            data_converter=data_converter(()),
+            runtime=Runtime(telemetry=TelemetryConfig(metrics=counted)),
+        )
+        said = runs.say(Projection(agent=AGENT).run, "running", clock.now())
+        names = [f"beating-{number}" for number in range(BEATING)]
+        running = Worker(
+            client,
+            task_queue=host_queue(HOST),
+            activities=[lives],
+            max_concurrent_activities=BEATING,
+            max_heartbeat_throttle_interval=beat,
+            default_heartbeat_throttle_interval=beat,
+        )
+        async with running, deciding(client):
+            quiet = await spent(own_engine, SECONDS)
+            await start(client, project, names, said)
+            await asyncio.wait_for(all_run.wait(), 120)
+            await asyncio.sleep(beat.total_seconds())
+            beats()
+            busy = await spent(own_engine, SECONDS)
+            sent = beats()
+            for name in names:
+                await client.get_workflow_handle(name).terminate()
+            ends.set()
+        return quiet, busy, sent
+
+    quiet, busy, sent = asyncio.run(measure())
+    print(
+        f"\n{BEATING} running agents, heartbeat timeout {timeout:g} s: {sent / SECONDS:.1f}"
+        f" heartbeats/s, {busy / SECONDS:.2f} of a core of the server ({quiet / SECONDS:.2f} with"
+        " none)"
+    )
+    assert begun_now == BEATING, "none timed out, none was begun again"
+    assert sent == pytest.approx(BEATING * SECONDS / beat.total_seconds(), rel=0.3)
+    hold(server_ms_per_beat=1e3 * (busy - quiet) / sent)
+
+
+def test_what_an_agent_costs_that_waits(own_engine, tmp_path):
+    """A row, and room in the memory of a worker until it needs that for others."""
+    project = Project(tmp_path / "project", own_engine.address)
+
+    async def measure() -> tuple[float, float, list[float]]:
+        client = await project.connect()
+        agents = Agents(client)
+        async with deciding(client):
+            await start(client, project, [f"{client.namespace}/first"])
+            quiet = await spent(own_engine, SECONDS)
+            sizes: tuple[Callable[[], float], ...] = (
+                lambda: own_engine.size,
+                lambda: megabytes(own_engine.pid) * 1024,
+                lambda: megabytes(os.getpid()) * 1024,
+            )
+            before = [size() for size in sizes]
+            names = [f"{client.namespace}/idle-{number}" for number in range(IDLE)]
+            await start(client, project, names)
+            shown = 0
+            while shown < IDLE:
+                shown = len([one async for one in agents.listed() if one.state == "new"]) - 1
+            grown = [(size() - was) / IDLE for size, was in zip(sizes, before, strict=True)]
+            idle = await spent(own_engine, SECONDS)
+        return quiet, idle, grown
+
+    quiet, idle, (database, server, worker) = asyncio.run(measure())
+    more = (idle - quiet) / SECONDS
+    print(f"\n{IDLE} agents that wait: {more:.1%} of a core of the server more than with one")
+    assert more < 0.1
+    hold(database_bytes_per_idle_agent=database)
+    if WHOLE:  # of a few, most is what a process takes once
+        hold(server_kb_per_idle_agent=server, worker_kb_per_idle_agent=worker)
+
+
+def test_what_a_host_needs_for_an_agent_that_runs(own_engine, tmp_path):
+    """The process of a cycle, without the agent's own, and its worker; shared memory shared out."""
+    project = Project(tmp_path / "project", own_engine.address)
+    (project.path / "agent.py").write_text(WAITS)
+    idle_server = megabytes(own_engine.pid)
+    worker = project.worker("a", TOGETHER)
+
+    async def running() -> None:
+        agents = Agents(await project.connect())
+        for number in range(TOGETHER):
+            name = f"{AGENT}-{number}"
+            await begun(agents, name, project.definition_of(name))
+            while not (await agents.kept(name)).projection.attempts:
+                assert worker.poll() is None
+                await asyncio.sleep(0.2)
+
+    try:
+        asyncio.run(asyncio.wait_for(running(), 120))
+        (nursery,) = [pid for pid in children(worker.pid) if len(children(pid)) >= TOGETHER]
+        cycles = [proportional(pid) for pid in children(nursery)]
+        own = proportional(worker.pid) + proportional(nursery)
+    finally:
+        worker.terminate()
+        worker.wait(60)
+    print(f"\n{len(cycles)} cycles: {[round(one, 1) for one in cycles]} MB")
+    hold(mb_per_running_agent=sum(cycles) / TOGETHER, worker_mb=own, server_mb=idle_server)
+
+
+def proportional(pid: int) -> float:
+    """Its megabytes, with its part of what it shares."""
+    found = re.search(r"\nPss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text())
+    assert found
+    return int(found[1]) / 1024

@@ -1,0 +1,328 @@
+"""Three hosts, thirty agents, and all that can happen to a host: checked from the histories.
+
+One run for all tests here; what they check is in the engine's histories and in the repository, not
+in what a host says of itself.
+"""
+
+import asyncio
+import contextlib
+import functools
+import os
+import shlex
+import socket
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.sandbox import bash
+from fleet.crowd import (
+    AGENT,
+    NEW_BUILD,
+    TIMEOUT,
+    Chaos,
+    Crowd,
+    Fault,
+    another_build,
+    git,
+    make_project,
+    snapshots,
+)
+from fleet.engine import Engine
+from fleet.hosts import Host
+from loopback.anthropic import Anthropic
+from loopback.cli import ClaudeSandbox
+from loopback.log import MAIN
+from loopback.model import Model
+from loopback.namespace import Namespace, obstacle
+from loopback.script import DONE, Step
+from rekindle.documents import workspace as document
+from rekindle.errors import StalePushError
+from rekindle.fleet.workspace import Workspace
+
+pytestmark = [
+    pytest.mark.bench,  # how soon is measured: alone
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        os.environ.get("REKINDLE_TORTURE") != "whole",
+        reason="not steady enough for CI yet: `REKINDLE_TORTURE=whole just bench"
+        " tests/fleet/test_hosts.py` runs it",
+    ),
+]
+AGENTS = 30
+CLAUDES = 3
+"""So many of them are the real Claude Code, before a model of the test's own."""
+SLOTS = 24
+"""So many agents a host may have at once: the two that are left have room for all."""
+TAKEOVER_SECONDS = TIMEOUT + 5
+HOST_FAULTS = ("kill -9", "freeze", "network cut")
+
+
+class Working(Anthropic):
+    """A model whose every session does what the scripted agents do, in one tool call."""
+
+    def unscripted(self, kind: str, body: Any) -> Step | None:
+        if kind != MAIN:
+            return super().unscripted(kind, body)
+        # A session that goes on has old results before what it is asked for now.
+        last = self.parts({"messages": body["messages"][-1:]})
+        is_done = any(one.form == "result" and not one.is_error for one in last)
+        return DONE if is_done else bash(shlex.join([sys.executable, "-I", str(AGENT), "--relay"]))
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory, claude_program: Path) -> Crowd:
+    if reason := obstacle():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("crowd")
+    finish = folder / "finish"
+    (folder / "engine").mkdir()
+    agents = {
+        f"a{number:02}": {"env": {"STEP_SECONDS": str(9 + number % 3), "FINISH": str(finish)}}
+        for number in range(AGENTS)
+    }
+    for name in list(agents)[:CLAUDES]:
+        agents[name] |= {"harness": "claude-code", "persona": "coder"}
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(Engine(folder / "engine"))
+        project = make_project(folder, engine, agents, finish)
+        listener = socket.create_server(("127.0.0.1", 0))
+        model = stack.enter_context(Model(Working(), listener))
+        claude = functools.partial(ClaudeSandbox, claude_program, model=model)
+        ports = (engine.port, listener.getsockname()[1])
+        hosts = {
+            name: stack.enter_context(
+                _host(name, folder=folder, project=project, ports=ports, claude=claude, stack=stack)
+            )
+            for name in ("x", "y", "z")
+        }
+        chaos = Chaos(engine, hosts, project, finish, another_build(folder / "build"))
+        crowd = asyncio.run(asyncio.wait_for(chaos.run(), 250))
+    _print(crowd)
+    return crowd
+
+
+def _host(
+    name: str,
+    *,
+    folder: Path,
+    project: Path,
+    ports: tuple[int, ...],
+    claude: Callable[..., ClaudeSandbox],
+    stack: contextlib.ExitStack,
+) -> Host:
+    network = stack.enter_context(Namespace())
+    sandbox = claude(network=network, root=folder / name / "home")
+    return Host(
+        name,
+        folder / name,
+        project=project,
+        ports=ports,
+        network=network,
+        environment=sandbox.environment(LC_ALL="C.UTF-8"),
+        slots=SLOTS,
+    )
+
+
+def test_cycles_run_on_without_a_gap_or_a_repeat(crowd):
+    """Each cycle ended once, with one relay, and the run went on to its end."""
+    for told in crowd.told.values():
+        cycles = [one["cycle"] for one in told.of("cycle.ended")]
+        assert cycles == list(range(1, len(cycles) + 1)), told.agent
+        assert len(told.of("relay.committed")) == len(cycles), told.agent
+        known = crowd.kept[told.agent].projection
+        assert (known.cycle_ended, known.run.ended.why) == (len(cycles), "done"), told.agent
+        assert len(cycles) >= 2, told.agent
+
+
+def test_no_relay_is_lost(crowd):
+    """Each relay follows the one before it, and the last is the one in force."""
+    for told in crowd.told.values():
+        relays = told.of("relay.committed")
+        assert "previous" not in relays[0]
+        for before, after in pairwise(relays):
+            assert after["previous"] == before["sha256"], told.agent
+        kept = crowd.kept[told.agent]
+        standing = kept.projection.documents["relay"]
+        assert standing.sha256 == relays[-1]["sha256"]
+        assert standing.path in kept.documents
+
+
+def test_no_zombie_was_let_in(crowd):
+    """Every commit is of the lease that counted then, from the very worker that took it up."""
+    for told in crowd.told.values():
+        assert told.zombies == [], told.agent
+
+
+def test_zombies_that_try_are_refused(crowd):
+    """Each lost lease was tried once more, by the test, when its agent had gone on."""
+    assert {one.fault for one in crowd.refusals} == set(HOST_FAULTS)
+    assert Counter(one.answer for one in crowd.refusals) == {"Fenced": len(crowd.refusals)}
+    assert crowd.elsewhere == "NOT_FOUND"
+
+
+def test_no_agent_is_owned_twice(crowd):
+    """A lease is handed out after the end of the one before it, and taken up by one worker."""
+    for told in crowd.told.values():
+        assert told.overlaps == [], told.agent
+        generations = [one.generation for one in told.leases]
+        assert generations == sorted(set(generations))
+
+
+@pytest.mark.parametrize("what", HOST_FAULTS)
+def test_takeover(crowd, what):
+    """Whoever had a cycle under way on the lost host is taken up by another in time."""
+    fault = crowd.fault(what)
+    took = _takeovers(crowd, fault)
+    assert len(took) >= 3
+    assert max(took.values()) <= TAKEOVER_SECONDS, took
+
+
+@pytest.mark.parametrize("what", ["freeze", "network cut"])
+def test_no_session_outlives_its_lease(crowd, what):
+    """What ran on the lost host is gone a while after it is back."""
+    assert len(crowd.fault(what).sessions) >= 3
+    assert crowd.leftovers[what] == []
+
+
+def test_sessions_survive_the_engine(crowd):
+    """What ran when the engine was killed ran on, and ended as if nothing had been."""
+    assert crowd.survivors
+    ended = {one["launch"]: one for told in crowd.told.values() for one in told.of("launch.ended")}
+    fault = crowd.fault("engine kill -9")
+    for launch, one in fault.sessions.items():
+        # Whoever is not among them had come to its own end meanwhile.
+        assert launch in crowd.survivors or ended[launch]["exit"] == "clean", one
+        assert launch in ended, one
+    began = Counter(
+        one["launch"] for told in crowd.told.values() for one in told.of("launch.started")
+    )
+    assert set(began.values()) == {1}
+    # Those that were under way when the workers were rolled, a moment later, ended for that.
+    clean = [launch for launch in crowd.survivors if ended[launch]["exit"] == "clean"]
+    assert clean
+
+
+def test_workers_are_rolled(crowd):
+    """The engine has heard from the new build on each host, and of no old one after that."""
+    assert set(crowd.rolled) == {"x", "y", "z"}
+    builds = Counter(
+        one.taken_by.build
+        for told in crowd.told.values()
+        for one in told.leases
+        if one.taken_by and one.scheduled > crowd.rolled[one.taken_by.host]
+    )
+    assert set(builds) == {NEW_BUILD}
+
+
+def test_the_workspace_comes_along(crowd):
+    """What was pushed last is what is recorded, and it has every line once, in order."""
+    for told in crowd.told.values():
+        name, known = told.agent, crowd.kept[told.agent].projection
+        branch = f"rekindle/{name}/work"
+        tip = git("rev-parse", branch, cwd=crowd.remote).strip()
+        assert tip == known.workspace.revision, name
+        lines = git("show", f"{branch}:{name}.txt", cwd=crowd.remote).splitlines()
+        # A cycle whose draft was lost with its host carries the relay before it: the next one is
+        # asked for the same line, and finds it there.
+        again = [one["how"] for one in told.of("cycle.ended")][:-1].count("carried")
+        assert lines == [str(number + 1) for number in range(known.cycle_ended - again)], name
+
+
+def test_no_zombie_has_pushed(crowd):
+    """Along each work branch the generation never goes down; who is late is refused by git."""
+    for name in crowd.told:
+        made = snapshots(crowd.remote, name)
+        generations = [one.generation for one in made]
+        assert generations == sorted(generations), name
+        assert len({one.host for one in made}) >= 1
+
+
+def test_a_zombie_that_pushes_is_refused(crowd):
+    """From a folder that a lost host still has, with the generation that it had claimed."""
+    tried = 0
+    for what in HOST_FAULTS:
+        fault = crowd.fault(what)
+        for name in _takeovers(crowd, fault):
+            folder = crowd.roots[fault.host] / f"default~{name}" / "work"
+            last = snapshots(crowd.remote, name)[-1]
+            own = document.parse(
+                git("log", "-1", "--format=%B", f"refs/rekindle/{name}/pushed", cwd=folder)
+            )
+            if own is None or own.host == last.host:
+                continue  # it has come back there since
+            (folder / "late").touch()
+            late = Workspace(
+                folder,
+                remote=str(crowd.remote),
+                agent=name,
+                generation=own.generation,
+                host=own.host,
+            )
+            with pytest.raises(StalePushError):
+                late.push()
+            tried += 1
+    assert tried
+    print(f"late pushes refused: {tried}")
+
+
+def _takeovers(crowd: Crowd, fault: Fault) -> dict[str, float]:
+    """From the fault until the next host had it, of each agent with a cycle under way there."""
+    found = {}
+    for told in crowd.told.values():
+        lost = told.held_at(fault.at, fault.host)
+        later = told.next_after(lost) if lost else None
+        if lost and lost.how == "COMPLETED":
+            continue  # its last word was on its way already
+        if lost:
+            assert later is not None, f"nobody took {told.agent}"
+            assert later.taken_at is not None
+            found[told.agent] = (later.taken_at - fault.at).total_seconds()
+    return found
+
+
+def _print(crowd: Crowd) -> None:
+    rows = [
+        ("agents", len(crowd.told)),
+        ("run", f"{crowd.seconds:.0f} s"),
+        ("cycles", sum(len(one.of("cycle.ended")) for one in crowd.told.values())),
+        ("leases", sum(len(one.leases) for one in crowd.told.values())),
+        ("leases ended", dict(Counter(x.how for one in crowd.told.values() for x in one.leases))),
+        ("commits", sum(len(one.commits) for one in crowd.told.values())),
+        ("commits let in from zombies", sum(len(one.zombies) for one in crowd.told.values())),
+        ("late commits refused", len(crowd.refusals)),
+        ("owned twice", sum(len(one.overlaps) for one in crowd.told.values())),
+        ("moves from host to host", sum(one.moves for one in crowd.told.values())),
+        ("history events a cycle", _per_cycle(crowd, "history_events")),
+        ("history bytes a cycle", _per_cycle(crowd, "history_bytes")),
+        ("drafts lost with their host", _carried(crowd)),
+        ("engine away", f"{crowd.engine_away:.1f} s"),
+        (
+            "sessions that survived it",
+            f"{len(crowd.survivors)} of {len(crowd.fault('engine kill -9').sessions)}",
+        ),
+    ]
+    for what in HOST_FAULTS:
+        took = sorted(_takeovers(crowd, crowd.fault(what)).values())
+        said = (
+            f"{len(took)}: {took[0]:.1f} to {took[-1]:.1f} s, median {statistics.median(took):.1f}"
+        )
+        rows.append((f"takeovers after {what}", f"{said} (most: {TAKEOVER_SECONDS} s)"))
+    print()
+    for name, value in rows:
+        print(f"{name:32} {value}")
+
+
+def _carried(crowd: Crowd) -> int:
+    ended = [one for told in crowd.told.values() for one in told.of("cycle.ended")]
+    return sum(one["how"] == "carried" for one in ended)
+
+
+def _per_cycle(crowd: Crowd, what: str) -> int:
+    cycles = sum(len(one.of("cycle.ended")) for one in crowd.told.values())
+    return sum(getattr(one, what) for one in crowd.told.values()) // cycles

@@ -1,0 +1,126 @@
+"""Workflows that run while Rekindle is upgraded: the new one does again what the old one did."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from temporalio import workflow
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+from temporalio.workflow import NondeterminismError
+
+from fleet.record import HISTORIES, LIVES
+from rekindle.fleet import workflow as module
+from rekindle.fleet.converter import data_converter
+from rekindle.fleet.workflow import AgentWorkflow, BriefWorkflow
+from rekindle.policy import ledger, restart
+from rekindle.policy.ledger import Kept
+
+RECORDED = sorted(HISTORIES.glob("*/*.json"))
+
+
+def name(path: Path) -> str:
+    return f"{path.parent.name}-{path.stem}"
+
+
+def replayed(path: Path, agent: type, **how) -> None:
+    history = WorkflowHistory.from_json(f"default/{path.stem}", path.read_text())
+    replayer = Replayer(workflows=[agent, BriefWorkflow], data_converter=data_converter(()), **how)
+    asyncio.run(replayer.replay_workflow(history))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=name)
+def test_what_was_done_before_is_done_again(path):
+    replayed(path, AgentWorkflow)
+
+
+def test_every_life_is_among_them():
+    assert {path.stem for path in RECORDED} >= {life.__name__ for life in LIVES}
+
+
+def test_among_them_is_every_turn_that_a_workflow_may_take():
+    """Else a change could go by unseen."""
+    seen = "".join(path.read_text() for path in RECORDED)
+    for turn in (
+        "EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT",
+        "EVENT_TYPE_ACTIVITY_TASK_FAILED",
+        "EVENT_TYPE_ACTIVITY_TASK_CANCELED",
+        "EVENT_TYPE_TIMER_FIRED",
+        "EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED",
+        "EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED",
+        "EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED",
+        "EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW",
+        '"offer"',
+        '"run_cycle"',
+        '"write_brief"',
+        '"hear"',
+        '"notify"',
+    ):
+        assert turn in seen, turn
+
+
+@workflow.defn(name="Agent")
+class Sleeps(AgentWorkflow):
+    """Rests before it works."""
+
+    @workflow.run
+    async def run(self, kept: Kept) -> Kept:
+        return await super().run(kept)
+
+    async def _work(self) -> None:
+        await workflow.sleep(1)
+        await super()._work()
+
+
+@workflow.defn(name="Agent")
+class Renames(AgentWorkflow):
+    """Calls what a host does by another name."""
+
+    @workflow.run
+    async def run(self, kept: Kept) -> Kept:
+        return await super().run(kept)
+
+    def _start(self, activity: str, host: str):
+        return super()._start(f"{activity}_2", host)
+
+
+@workflow.defn(name="Agent")
+class Hides(AgentWorkflow):
+    """Shows nothing to whoever looks at all agents."""
+
+    @workflow.run
+    async def run(self, kept: Kept) -> Kept:
+        return await super().run(kept)
+
+    def _show(self, state: str, host: str) -> None:
+        pass
+
+
+@workflow.defn(name="Agent")
+class Forgets(AgentWorkflow):
+    """Does not know who had the agent last, and asks again."""
+
+    @workflow.run
+    async def run(self, kept: Kept) -> Kept:
+        return await super().run(kept)
+
+    async def _work(self) -> None:
+        self._kept = ledger.release(self._kept, is_gone=True)
+        await super()._work()
+
+
+@pytest.mark.parametrize("changed", [Sleeps, Renames, Hides, Forgets])
+def test_a_change_that_the_past_does_not_bear_is_seen(changed):
+    path = next(path for path in RECORDED if path.stem == "cycles")
+    with pytest.raises(NondeterminismError):
+        replayed(path, changed, workflow_runner=UnsandboxedWorkflowRunner())
+
+
+def test_a_changed_policy_is_seen_too(monkeypatch):
+    """It is called again with the past as it was."""
+    later = restart.Wait(until=datetime(2999, 1, 1, tzinfo=UTC), why="new", after=0)
+    monkeypatch.setattr(module, "decide", lambda *_: later)
+    path = next(path for path in RECORDED if path.stem == "cycles")
+    with pytest.raises(NondeterminismError):
+        replayed(path, AgentWorkflow, workflow_runner=UnsandboxedWorkflowRunner())

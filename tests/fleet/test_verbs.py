@@ -1,0 +1,438 @@
+"""The ordinary commands, where the manifest names a fleet: real engine, real worker."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from fleet.engine import Engine
+from fleet.working import Place, worker
+from rekindle import config
+from rekindle.cli.main import run
+from rekindle.documents.event import HandoffAsked
+from rekindle.errors import EngineError, OwnershipError
+from rekindle.fleet import checks, schedules
+from rekindle.fleet.define import define
+from rekindle.fleet.moving import Moving
+from rekindle.fleet.store import FleetStore
+from rekindle.stores.files import ownership
+from rekindle.system import clock
+from rekindle.wiring.store import open_store
+
+Cli = Callable[..., tuple[int, str, str]]
+_PATIENCE_SECONDS = 20
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where agents live on the host."""
+    return tmp_path_factory.mktemp("host") / "a"
+
+
+@pytest.fixture(scope="module")
+def host(engine: Engine, root: Path) -> Iterator[str]:
+    """The only host of its pool; returns what a manifest says to have it."""
+    folder = root.parent
+    said = f"fleet: {{address: '{engine.address}', pool: verbs, heartbeat_timeout: 4s}}"
+    manifest = "version: 1\nagents: {}\n"
+    (folder / "rekindle.yaml").write_text(f"{manifest}{said}\n")
+    with worker(folder, root, "a"):
+        yield said
+
+
+@pytest.fixture
+def nobody(engine: Engine) -> str:
+    """What a manifest says of a fleet that no worker works for."""
+    return f"fleet: {{address: '{engine.address}', namespace: other}}"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, request) -> Place:
+    found = Place(tmp_path, f"agent-{request.node.name[5:40].strip('_[]').replace('_', '-')}")
+    monkeypatch.chdir(found.project)
+    monkeypatch.setattr("os.environ", os.environ | {"NO_COLOR": "1"})
+    return found
+
+
+@pytest.fixture
+def rekindle(capsys) -> Cli:
+    def call(*words: str) -> tuple[int, str, str]:
+        code = run(list(words))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def told(rekindle: Cli, agent: str) -> dict:
+    return json.loads(rekindle("status", agent, "--json")[1])["agents"][0]
+
+
+def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline, "it never came to pass"
+        time.sleep(0.1)
+
+
+def say_all(place: Place, rekindle: Cli) -> None:
+    """Everything that an operator may say to an agent that runs."""
+    name = place.agent
+    assert "✓ second opened" in rekindle("loops", "add", "second", "Look again")[1]
+    assert "✓ first resolved" in rekindle("resolve", "first", "done")[1]
+    assert "cannot be stopped between two turns" in rekindle("handoff")[2]
+    with opened(place) as (_, store):  # as for a CLI that can be
+        assert store.submit(name, HandoffAsked(ts=clock.now()))
+    assert "handoff.asked" in rekindle("events")[1]
+    assert "its next cycle is told" in rekindle("answer", name, "Turn", "left")[1]
+    assert "✓ second" not in rekindle("loops")[1]
+
+
+def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
+    """With its numbers, its loops and its relay, and what was said to it meanwhile."""
+    name = place.agent
+    assert rekindle("run", name)[0] == 0
+    assert rekindle("loops", "add", "first", "Look at the list")[0] == 0
+    place.push()
+    place.say(host)
+    assert "lives in this folder: `rekindle fleet import" in rekindle("status")[1]
+    code, _, err = rekindle("run", name)
+    assert code == 6
+    assert f"rekindle fleet import {name}" in err
+    assert rekindle("fleet", "import", name)[0] == 0
+    assert "is on the fleet already" in rekindle("fleet", "import", "--all")[1]
+    row = told(rekindle, name)
+    assert (row["run"]["cycle"], row["open_loops"]) == (2, 1)
+    assert row["next_action"] == "Do step 3 of the list"
+    assert row["fleet"]["state"] == "over"
+
+    place.hold.touch()
+    code, out, _ = rekindle("run", name, "--cycles", "3")
+    assert code == 0
+    assert "the fleet runs it, on a host of pool verbs" in out
+    until(lambda: (found := told(rekindle, name))["run"]["cycle"] == 3 and found["host"] == "a")
+    say_all(place, rekindle)
+    assert rekindle("stop", name)[1] == f"✓ {name}: stopped\n"
+    assert rekindle("stop", name)[1] == f"✓ {name}: is not running, and stays so\n"
+    row = told(rekindle, name)
+    assert (row["run"]["desired"], row["run"]["supervised"]) == ("stopped", False)
+    place.hold.unlink()
+    assert "will be started again in a fresh session" in rekindle("restart", name, "--fresh")[1]
+    until(lambda: told(rekindle, name)["run"]["over"])
+    row = told(rekindle, name)
+    assert row["run"]["cycle"] == 5
+    assert row["next_action"] == "Do step 6 of the list"
+    assert "Do step 6 of the list" in rekindle("relay", "show")[1]
+
+    code, out, _ = rekindle("fleet", "remove", name)
+    assert code == 0
+    assert f"on the branch rekindle/{name}/work" in out
+    assert place.pushed("step-5") == "x"
+    assert "Turn left" in place.pushed("told.md")
+    assert f"agent {name} is not on the fleet" in rekindle("fleet", "remove", name)[2]
+    place.say()
+    row = told(rekindle, name)
+    assert (row["run"]["cycle"], row["open_loops"], row["state"]) == (5, 1, "kept")
+    assert row["next_action"] == "Do step 6 of the list"
+    code, out, _ = rekindle("run", name, "--cycles", "1")
+    assert code == 0
+    assert f"{name}: cycle 6, a fresh session" in out
+
+
+def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
+    place, host, rekindle, monkeypatch
+):
+    """Nothing of it was ever here; what it has come to is, afterwards."""
+    name = place.agent
+    place.say(host)
+    assert rekindle("status")[1].endswith(f"`rekindle run {name}` begins it there\n")
+    assert rekindle("stop", name)[0] == 7
+    assert rekindle("loops", "add", "a", "b")[0] == 7
+    place.hold.touch()
+    assert "the fleet has it now" in rekindle("run", name)[1]
+    until(lambda: "running, host a of pool verbs; generation 1" in rekindle("status")[1])
+    until(lambda: (told(rekindle, name)["run"] or {}).get("supervised"))
+    _, out, err = rekindle("events", "-n", "0")
+    assert "agent.created" in out
+    assert not err
+    monkeypatch.setattr("rekindle.cli.rows.FLEET_STATUS_AGENTS", 0)
+    listed = f"{name}  (command)\n  fleet:  running, host a of pool verbs\n"
+    assert rekindle("status")[1] == listed
+    with opened(place) as (_, store):
+        generation = store.wait_for(store.agents.remove(name)).generation
+    # As if it had been killed on the way home.
+    assert rekindle("fleet", "remove", name)[0] == 0
+    place.hold.unlink()
+    owner = ownership.read(open_store(config.load(place.project)).folder(name))
+    assert owner.gen > generation
+    place.say()
+    assert "cycle 1, a fresh session" in rekindle("run", name, "--cycles", "1")[1]
+
+
+def test_a_changed_manifest_counts_from_the_next_word_on(place, host, rekindle):
+    """It is sent with it."""
+    name = place.agent
+    place.say(host)
+    assert rekindle("run", name, "--cycles", "1")[0] == 0
+    until(lambda: (told(rekindle, name)["run"] or {}).get("over"))
+    place.say(f"{host}\nruntime: {{brief: {{at: '07:15', zone: Europe/Zurich}}}}")
+    assert rekindle("restart", name)[0] == 0
+    with opened(place) as (_, fleet_store):
+        assert "07:15" in fleet_store.kept(name).definition.manifest
+        found = described(fleet_store, name)
+        assert found.schedule.spec.time_zone_name == "Europe/Zurich"
+    assert rekindle("fleet", "remove", name)[0] == 0
+
+
+def test_a_host_that_lost_its_disk_has_the_work_from_the_remote(place, host, root, rekindle):
+    """It comes back under its name, and nobody has moved the agent."""
+    name = place.agent
+    place.say(host)
+    assert rekindle("run", name, "--cycles", "1")[0] == 0
+    until(lambda: (told(rekindle, name)["run"] or {}).get("over"))
+    shutil.rmtree(root / f"default~{name}")
+    assert rekindle("run", name, "--cycles", "1")[0] == 0
+    until(lambda: (found := told(rekindle, name)["run"])["over"] and found["cycle"] == 2)
+    assert (place.pushed("step-1"), place.pushed("step-2")) == ("x", "x")
+    assert rekindle("fleet", "remove", name)[0] == 0
+
+
+def test_a_brief_is_written_by_a_host_and_shown(place, host, rekindle):
+    """Twice without news it is the same one, and that is said."""
+    name = place.agent
+    place.say(host)
+    assert rekindle("run", name, "--cycles", "1")[0] == 0
+    until(lambda: (told(rekindle, name)["run"] or {}).get("over"))
+    code, out, err = rekindle("brief", name)
+    assert (code, err) == (0, "")
+    assert "**Next:** Do step 2 of the list" in out
+    code, again, err = rekindle("brief", name)
+    assert (code, again) == (0, out)
+    assert "nothing newer was written" in err
+    assert rekindle("fleet", "remove", name)[0] == 0
+
+
+def test_without_a_worker_the_engine_is_asked_alone(place, nobody, rekindle, monkeypatch):
+    """What can be known and said without one is; for the rest it is said what is missing."""
+    name = place.agent
+    place.say(nobody)
+    monkeypatch.setattr("rekindle.fleet.client._ANSWER", timedelta(seconds=1))
+    code, out, _ = rekindle("run", name)
+    assert code == 0
+    assert "runs it, as soon as a host of pool default is up, and has room" in out
+    code, out, _ = rekindle("status", name)
+    assert code == 0
+    assert "fleet:  new, pool -" in out
+    assert f"nobody answers for agent {name}: no answer in time" in out
+    assert "`rekindle fleet worker` starts one" in out
+    code, _, err = rekindle("stop", name)
+    assert code == 10
+    assert "nobody answers" in err
+
+
+def test_what_is_pushed_is_said_and_never_a_key_of_the_fleet(place, nobody, rekindle):
+    """Nobody sees a file go that is in no commit, else; a key goes nowhere at all."""
+    name = place.agent
+    key = place.project / "keys/fleet.key"
+    key.parent.mkdir()
+    key.write_text("A" * 43 + "=")
+    place.say(nobody.replace("}", ", codec: {key_files: [keys/fleet.key]}}"))
+    code, out, err = rekindle("run", name)
+    assert (code, out) == (5, "")
+    assert "keys/fleet.key is the fleet's own" in err
+    assert ".gitignore" in err
+    place.push()
+    assert "keys/fleet.key is the fleet's own" in rekindle("fleet", "import", name)[2]
+    subprocess.run(["git", "rm", "-rq", "--cached", "keys"], cwd=place.project, check=True)
+    (place.project / ".gitignore").write_text(".rekindle/\nrekindle.yaml\n*.key\n")
+    (place.project / "new.txt").write_text("new\n")
+    code, out, err = rekindle("run", name)
+    assert code == 0
+    branch = f"rekindle/{name}/work"
+    # That the key is gone is not committed either.
+    assert f"pushed as they are, with 3 that are not committed, to the branch {branch}" in err
+    assert place.pushed("new.txt") == "new\n"
+    with pytest.raises(subprocess.CalledProcessError):
+        place.pushed("keys/fleet.key")
+
+
+def test_the_engine_is_told_of_no_login(place, nobody):
+    """Each host has its own."""
+    url = "https://ann:secret@example.org/x.git"
+    subprocess.run(["git", "remote", "set-url", "origin", url], cwd=place.project, check=True)
+    place.say(nobody)
+    project = config.load(place.project)
+    definition = define(project, project.settings.fleet, place.agent)
+    assert definition.remote == "https://example.org/x.git"
+    [problem] = checks.of_workspace(project, place.agent)
+    assert problem.is_note
+    assert "has a login, which no host of the fleet is told" in problem.what
+    assert "secret" not in problem.what
+
+
+def test_a_brief_has_a_schedule_that_goes_with_the_agent(place, nobody):
+    """At its time, in its zone; one at a time, and a day late at most."""
+    place.say(f"{nobody}\nruntime: {{brief: {{at: '06:30', zone: Asia/Tokyo}}}}")
+    with opened(place) as (_, store):
+        store.keep_schedule(place.agent)
+        found = described(store, place.agent)
+        assert found.schedule.spec.time_zone_name == "Asia/Tokyo"
+        moment = found.schedule.spec.calendars[0]
+        assert (moment.hour[0].start, moment.minute[0].start) == (6, 30)
+        assert found.schedule.policy.overlap.name == "SKIP"
+        assert found.schedule.policy.catchup_window.days == 1
+    place.say(f"{nobody}\nruntime: {{brief: {{at: '07:00'}}}}")
+    with opened(place) as (_, store):
+        store.keep_schedule(place.agent)
+        found = described(store, place.agent)
+        assert found.schedule.spec.calendars[0].hour[0].start == 7
+        assert found.schedule.spec.time_zone_name == "UTC"
+    place.say(f"{nobody}\nruntime: {{brief: {{at: never}}}}")
+    with opened(place) as (_, store):
+        store.keep_schedule(place.agent)
+        store.keep_schedule(place.agent)
+        with pytest.raises(EngineError, match="not found"):
+            described(store, place.agent)
+
+
+def test_who_was_killed_on_the_way_imports_again(place, nobody, rekindle):
+    """The folder is the fleet's first; nobody runs the agent until the fleet has it."""
+    name = place.agent
+    assert rekindle("loops", "add", "first", "Look")[0] == 0
+    place.say(nobody)
+    with opened(place) as (moving, store):
+        moving._hand_over(name)
+        assert not store.exists(name)
+    place.say()
+    code, _, err = rekindle("loops", "add", "second", "Look")
+    assert code == 6
+    assert f"agent {name} lives on the fleet other" in err
+    assert f"`rekindle fleet remove {name}` brings it home" in err
+    assert "it lives on a fleet: this is how it left" in rekindle("status")[1]
+    place.say(nobody)
+    assert rekindle("run", name)[0] == 6
+    assert rekindle("fleet", "import", name)[0] == 0
+    with opened(place) as (moving, store):
+        assert store.exists(name)
+        assert moving.has_left(name)
+
+
+def test_an_agent_that_the_fleet_refuses_stays_at_home(place, nobody, rekindle):
+    """The mark is taken back; one that is only like it is not touched at all."""
+    name = place.agent
+    assert rekindle("loops", "add", "first", "Look")[0] == 0
+    place.say(nobody)
+    with opened(place) as (moving, store):
+        owner = ownership.read(open_store(config.load(place.project)).folder(name))
+        project = config.load(place.project)
+        definition = define(project, project.settings.fleet, name)
+        store.wait_for(store.agents.begin(name, definition))
+        with pytest.raises(OwnershipError, match="is not the one of this folder"):
+            moving.send(name)
+        assert not moving.has_left(name)
+        store.exists = lambda _: False  # somebody else is faster, by a moment
+        with pytest.raises(OwnershipError, match="is on the fleet already"):
+            moving.send(name)
+        assert not moving.has_left(name)
+        assert ownership.read(open_store(project).folder(name)).host == owner.host
+    place.say()
+    assert rekindle("loops", "add", "second", "Look")[0] == 0
+
+
+def test_an_agent_that_somebody_runs_is_not_imported(place, nobody, rekindle):
+    """Two would run it."""
+    place.say(nobody)
+    with open_store(config.load(place.project)).supervising(place.agent):
+        code, _, err = rekindle("fleet", "import", "--all")
+    assert code == 6
+    assert "is being run already" in err
+    assert rekindle("fleet", "import")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (["up"], "`rekindle run NAME`"),
+        (["down"], "`rekindle stop NAME`"),
+        (["watch", "--once"], "needs its worker"),
+        (["daemon"], "needs its worker"),
+        (["service", "install", "--print"], "`rekindle fleet worker`"),
+        (["run", "--once"], "leave it out"),
+        (["run", "--kept"], "end the daemon"),
+        (["brief", "--due"], "runtime: brief: at:"),
+        (["brief", "--all"], "`rekindle status`"),
+        (["brief", "--mechanical"], "summarizer"),
+        (["decisions", "--all"], "without it"),
+        (["relay", "set", "PROMPT.md"], "`rekindle answer NAME TEXT`"),
+        (["relay", "history"], "on the host"),
+        (["relay", "diff"], "on the host"),
+        (["transcript"], "on the host"),
+        (["hooks", "install"], "each host"),
+        (["adopt", "PROMPT.md"], "without `fleet:`"),
+        (["doctor", "--fix"], "without `fleet:`"),
+    ],
+)
+def test_what_is_for_one_host_says_what_to_do_instead(place, rekindle, words, instead):
+    """And asks no engine for it."""
+    place.say("fleet: {address: '127.0.0.1:9'}")
+    code, _, err = rekindle(*words)
+    assert code == 2
+    assert "is not for a fleet" in err
+    assert instead in err
+
+
+def test_the_doctor_looks_at_the_engine_and_at_each_workspace(place, host, nobody, rekindle):
+    """Who polls, and where the work would be pushed."""
+    place.say(host)
+    # A worker that has just come up is known once it has asked for the first time.
+    until(lambda: rekindle("doctor")[0] == 0)
+    out = rekindle("doctor")[1]
+    assert "no git remote" not in out
+    assert "briefs are written at 06:00 UTC" in out
+    place.say(host.replace("pool: verbs", "pool: empty"))
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert "no host of pool empty is up" in out
+    place.say(nobody)
+    subprocess.run(["git", "remote", "remove", "origin"], cwd=place.project, check=True)
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert "no worker is up: nothing is decided" in out
+    assert f"· {place.agent}: its folder has no git remote" in out
+
+
+def test_a_command_ends_as_it_says(place, nobody):
+    """The client's own threads would crash one in four while Python ends."""
+    place.say(nobody)
+    argv = [sys.executable, "-m", "rekindle", "status"]
+    codes = [subprocess.run(argv, check=False, capture_output=True).returncode for _ in range(5)]
+    assert codes == [0] * 5
+
+
+class opened:  # noqa: N801 - a context
+    """Both stores, and who moves agents between them."""
+
+    def __init__(self, place: Place) -> None:
+        project = config.load(place.project)
+        self._store = FleetStore(project, project.settings.fleet, os.environ, say=print)
+        self._moving = Moving(project, project.settings.fleet, open_store(project), self._store)
+
+    def __enter__(self) -> tuple[Moving, FleetStore]:
+        return self._moving, self._store
+
+    def __exit__(self, *exc: object) -> None:
+        self._store.close()
+
+
+def described(store: FleetStore, agent: str):
+    client = store.agents.client
+    handle = client.get_schedule_handle(schedules.name_of(client, agent))
+    return store.wait_for(handle.describe())

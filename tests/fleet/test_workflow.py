@@ -1,0 +1,84 @@
+"""An agent's workflow, with the real engine and hosts that do as they are told."""
+
+import asyncio
+import time
+
+import pytest
+from temporalio.client import Client
+
+from fleet.engine import Engine
+from fleet.record import Life
+from fleet.scripted import HEARTBEAT_SECONDS, Hosts
+from rekindle.documents import event as events
+from rekindle.fleet.client import Agents
+from rekindle.fleet.converter import data_converter
+from rekindle.system import clock
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def lived(address: str, name: str, script: list[str], life) -> None:
+    """Have an agent live, with its hosts, until what is to happen has happened."""
+
+    async def live() -> None:
+        client = await Client.connect(address, data_converter=data_converter(()))
+        hosts = Hosts(client, f"pool-{name}", script)
+        agent = Life(Agents(client), name)
+        async with hosts.working():
+            await agent.begin(f"pool-{name}")
+            await life(agent, hosts)
+
+    asyncio.run(asyncio.wait_for(live(), 90))
+
+
+def test_a_cycle_of_more_facts_than_the_engine_takes_in_one_piece_goes_on(tmp_path):
+    """The lease is given back, the history carried over, and the cycle comes to its end."""
+    with Engine(tmp_path, settings=["history.maxTotalUpdates=40"]) as engine:
+
+        async def life(agent: Life, hosts: Hosts) -> None:
+            await agent.run()
+            await agent.until_over()
+            known = await agent.known()
+            assert hosts.is_asked_back.is_set()
+            assert (known.cycle_ended, known.run.ended.why) == (1, "done")
+
+        lived(engine.address, "talks", ["talk", "last"], life)
+
+
+def test_a_host_that_dies_while_a_brief_is_written_is_followed_at_once(engine):
+    async def life(agent: Life, hosts: Hosts) -> None:
+        hosts.is_deaf = True
+        await agent.run()
+        await agent.until(lambda kept: kept.projection.attempts)
+        await agent.ask_for_brief()
+        await hosts.is_brief_begun.wait()
+        began = time.monotonic()
+        await agent.until(lambda kept: kept.generation >= 2 and kept.is_leased)
+        assert time.monotonic() - began < HEARTBEAT_SECONDS + 5
+
+    lived(engine.address, "briefed", ["die later", "wait"], life)
+
+
+def test_nobody_waits_for_a_message_that_cannot_be_sent(engine):
+    async def life(agent: Life, hosts: Hosts) -> None:
+        hosts.is_deaf = True
+        await agent.run()
+        await agent.until_safe()
+        began = time.monotonic()
+        await agent.say(events.RestartAsked(ts=clock.now()))
+        await hosts.done.wait()
+        assert time.monotonic() - began < 5
+
+    lived(engine.address, "unheard", ["auth", "wait"], life)
+
+
+def test_a_launch_that_nobody_has_ended_is_not_waited_for(engine):
+    """After a crash it would be a second one in a row, and its pause would never be over."""
+
+    async def life(agent: Life, hosts: Hosts) -> None:
+        await agent.run()
+        await agent.until_over()
+        known = await agent.known()
+        assert {one.exit for one in known.attempts.values()} == {"crash", "lost", "clean"}
+
+    lived(engine.address, "unlucky-again", ["crash", "die", "last"], life)

@@ -1,0 +1,82 @@
+"""A project whose agent is a small program, and hosts that are real workers."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from fleet.apart import Apart
+
+AGENT = """\
+import os, pathlib, sys, time
+told = sys.stdin.read()
+pathlib.Path("told.md").open("a").write(told)
+while pathlib.Path(os.environ["HOLD"]).exists():
+    time.sleep(0.05)
+done = len(list(pathlib.Path(".").glob("step-*")))
+pathlib.Path(f"step-{done + 1}").write_text("x")
+draft = pathlib.Path(os.environ["REKINDLE_FOLDER"], "run", "relay.draft.md")
+draft.write_text(f"## Current Phase\\nSteps\\n\\n## Next Action\\nDo step {done + 2} of the list")
+"""
+
+
+class Place:
+    """A project's folder, the git remote of its work, and the file that keeps its agent busy."""
+
+    def __init__(self, folder: Path, agent: str) -> None:
+        self.project, self.remote = folder / "project", folder / "remote.git"
+        self.hold = folder / "hold"
+        self.agent = agent
+        self.project.mkdir()
+        (self.project / "agent.py").write_text(AGENT)
+        (self.project / "PROMPT.md").write_text("Do the list.\n")
+        (self.project / ".gitignore").write_text(".rekindle/\nrekindle.yaml\n")
+        self.say()
+        self._git("init", "-q", "--bare", "-b", "main", str(self.remote))
+        self._git("init", "-q", "-b", "main")
+        self._git("remote", "add", "origin", str(self.remote))
+        self.push()
+
+    def say(self, more: str = "") -> None:
+        """Write the manifest."""
+        program = [sys.executable, str(self.project / "agent.py")]
+        (self.project / "rekindle.yaml").write_text(
+            f"version: 1\nagents:\n  {self.agent}:\n    harness: command\n"
+            f"    command: {program}\n    cycles: 2\n    env: {{HOLD: {self.hold}}}\n"
+            f"personas: {{summarizer: {{adapter: command, command: ['false']}}}}\n{more}\n"
+        )
+
+    def push(self) -> None:
+        self._git("add", "-A")
+        self._git("commit", "-q", "--allow-empty", "-m", "work")
+        self._git("push", "-q", "origin", "main")
+
+    def pushed(self, file: str) -> str:
+        """A file of the agent's work, as its host has pushed it."""
+        revision = f"refs/heads/rekindle/{self.agent}/work:{file}"
+        return self._git("--git-dir", str(self.remote), "show", revision)
+
+    def _git(self, *words: str) -> str:
+        who = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+        done = subprocess.run(
+            ["git", *who, *words], cwd=self.project, check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+
+@contextlib.contextmanager
+def worker(project: Path, root: Path, host: str) -> Iterator[Apart]:
+    """A host, from its first word until it is asked to end."""
+    argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--host", host]
+    process = Apart([*argv, "--root", str(root)], cwd=project, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        assert "takes up to" in process.stdout.readline()
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        finally:
+            process.close()
