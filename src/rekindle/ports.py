@@ -109,7 +109,7 @@ class Harness(Protocol):
         """What the lines of its standard output answer; None: it was refused, or it broke."""
 
 
-class Ledger(Protocol):
+class Register(Protocol):
     """Who says what the log of an agent holds, where that is not the agent's folder itself."""
 
     def commit(

@@ -16,7 +16,7 @@ from temporalio.client import Client
 
 from rekindle.fleet.converter import data_converter
 from rekindle.fleet.workflow import Order
-from rekindle.policy.ledger import Commit, Opening
+from rekindle.policy.register import Commit, Opening
 
 _IDENTITY = re.compile(r"rekindle (\S+) (\d+)@(\S+)")
 _ENDS = ("COMPLETED", "FAILED", "TIMED_OUT", "CANCELED")

@@ -39,7 +39,7 @@ from rekindle.fleet.connect import connect
 from rekindle.fleet.define import define
 from rekindle.fleet.workflow import AgentWorkflow, host_queue
 from rekindle.policy import run as runs
-from rekindle.policy.ledger import Commit, Kept
+from rekindle.policy.register import Commit, Kept
 from rekindle.system import clock
 
 TIMEOUT = 6
@@ -189,8 +189,12 @@ class Chaos:
         await self._freeze(y)
         await self._cut(z)
         await self._kill_engine()
+        await self._until(self._has_a_survivor_ended, 60)
         for host in (x, y, z):
             await self._roll(host)
+        given = await self._leases()
+        # Only the new build is there by now: whoever is leased has it.
+        await self._until(lambda: self._are_leased_since(given), 60)
         self._finish.touch()
         self._say("finish")
         await self._until_all("all runs are over", lambda one: one.projection.run.is_over, 60)
@@ -338,6 +342,22 @@ class Chaos:
 
     async def _is_all_busy(self) -> bool:
         return len(await self._sessions()) >= len(self._names) // 3
+
+    async def _has_a_survivor_ended(self) -> bool:
+        """By itself, and not for what comes next."""
+        for name in self._names:
+            tried = (await self._kept(name)).projection.attempts
+            if any(tried[one].exit == "clean" for one in self.crowd.survivors if one in tried):
+                return True
+        return False
+
+    async def _leases(self) -> dict[str, int]:
+        return {name: (await self._kept(name)).generation for name in self._names}
+
+    async def _are_leased_since(self, given: dict[str, int]) -> bool:
+        """Enough of them, to see who took them."""
+        now = await self._leases()
+        return sum(now[name] > given[name] for name in self._names) >= len(self._hosts)
 
     async def _until_all(self, words: str, wanted: Callable[[Kept], bool], seconds: float) -> None:
         """One after the other: who asks for all at once takes the hosts' time from the agents."""

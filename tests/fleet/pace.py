@@ -34,7 +34,7 @@ from rekindle.fleet.define import define
 from rekindle.fleet.workflow import QUEUE, AgentWorkflow, Order, Ran, host_queue
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection, fold
-from rekindle.policy.ledger import (
+from rekindle.policy.register import (
     Commit,
     Definition,
     Kept,

@@ -27,7 +27,7 @@ from rekindle.fleet.client import Agents
 from rekindle.fleet.converter import data_converter
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection
-from rekindle.policy.ledger import Kept
+from rekindle.policy.register import Kept
 from rekindle.policy.settings import Restart, Runtime
 from rekindle.policy.supervise import Limits
 from rekindle.system import clock

@@ -26,7 +26,7 @@ from rekindle.fleet.workflow import (
     host_queue,
     pool_queue,
 )
-from rekindle.policy.ledger import Commit, Committed, Definition, Opening
+from rekindle.policy.register import Commit, Committed, Definition, Opening
 from rekindle.policy.supervise import Limits
 
 HEARTBEAT_SECONDS = 2.0

@@ -27,7 +27,7 @@ from rekindle.fleet.converter import data_converter
 from rekindle.fleet.workflow import QUEUE, AgentWorkflow, Order, Ran, host_queue
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection
-from rekindle.policy.ledger import Kept, append
+from rekindle.policy.register import Kept, append
 from rekindle.policy.settings import FLEET_BEAT_SHARE
 from rekindle.system import clock
 

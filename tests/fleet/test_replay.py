@@ -14,8 +14,8 @@ from fleet.record import HISTORIES, LIVES
 from rekindle.fleet import workflow as module
 from rekindle.fleet.converter import data_converter
 from rekindle.fleet.workflow import AgentWorkflow, BriefWorkflow
-from rekindle.policy import ledger, restart
-from rekindle.policy.ledger import Kept
+from rekindle.policy import register, restart
+from rekindle.policy.register import Kept
 
 RECORDED = sorted(HISTORIES.glob("*/*.json"))
 
@@ -106,7 +106,7 @@ class Forgets(AgentWorkflow):
         return await super().run(kept)
 
     async def _work(self) -> None:
-        self._kept = ledger.release(self._kept, is_gone=True)
+        self._kept = register.release(self._kept, is_gone=True)
         await super()._work()
 
 

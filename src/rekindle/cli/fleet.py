@@ -112,8 +112,8 @@ def import_agents(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
     """Bring AGENTS of this folder to the fleet, with all that is known of them.
 
     Relay, loops, numbers, what was spent and your last word go with them; one that was to run goes
-    on running there. What is here stays, as it was, and is written to no more. Their work goes by
-    git: push it first.
+    on running there. What is here stays, as it was, and is written to no more. Their folders are
+    pushed as they are, to the branch rekindle/AGENT/work of their git remote.
     """
     project, found = _fleet_here()
     names = [project.require_agent(name) for name in agents]
@@ -137,7 +137,8 @@ def import_agents(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
 def remove(agents: tuple[str, ...], as_json: bool) -> None:
     """End the life of AGENTS on the fleet, and bring all that is known of them home.
 
-    A cycle that runs is cancelled. From then on the files of this folder have them again.
+    `rekindle stop` them first: a cycle that still runs is ended at once, and what it has not pushed
+    stays on its host. From then on the files of this folder have them again.
     """
     project, found = _fleet_here()
     moving = _moving(project, found)

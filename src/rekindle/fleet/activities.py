@@ -18,14 +18,15 @@ from temporalio.worker import (
     SlotReserveContext,
 )
 
+from rekindle.documents import manifest
 from rekindle.errors import RekindleError
 from rekindle.fleet import cycle
 from rekindle.fleet.hosting import Attended, Engine, Nursery, Work
 from rekindle.fleet.place import Place
-from rekindle.fleet.wire import Answer, Asked, EngineLedger, Failed
+from rekindle.fleet.wire import Answer, Asked, EngineRegister, Failed
 from rekindle.fleet.workflow import CUT, FENCED, FULL, AgentWorkflow, Order, Ran
-from rekindle.policy.ledger import Definition
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.register import Definition
 from rekindle.policy.settings import FLEET_HOST_SECONDS, POLL_SECONDS, STOP_SECONDS
 from rekindle.system.notify import Notifier
 
@@ -90,7 +91,7 @@ class Activities:
     def __init__(
         self, engine: Engine, slots: Slots, root: Path, host: str, say: Callable[[str], None]
     ) -> None:
-        self._engine, self._slots = engine, slots
+        self._engine, self.slots = engine, slots
         self._root, self._host, self._say = root, host, say
         self._nursery = Nursery()
         self._running: dict[str, Attended] = {}
@@ -99,12 +100,12 @@ class Activities:
     @activity.defn
     async def offer(self) -> str:
         """Say who we are: whoever is asked this has a slot."""
-        self._slots.promise()
+        self.slots.promise()
         return self._host
 
     @activity.defn
     async def run_cycle(self, order: Order) -> Ran:
-        async with self._slots.one():
+        async with self.slots.one():
             return await self._attend(cycle.run_cycle, order)
 
     @activity.defn
@@ -120,9 +121,9 @@ class Activities:
         def ask(asked: Asked) -> Answer:
             return asyncio.run_coroutine_threadsafe(self._engine.ask(order, asked), loop).result()
 
-        ledger = EngineLedger(order.agent, order.generation, ask)
+        register = EngineRegister(order.agent, order.generation, ask)
         try:
-            is_to_end = await asyncio.to_thread(self._catch_up, order, ledger)
+            is_to_end = await asyncio.to_thread(self._catch_up, order, register)
         except RekindleError as error:
             raise ApplicationError(str(error)) from error  # it is asked again
         if running is not None and is_to_end:
@@ -145,8 +146,8 @@ class Activities:
 
     async def _attend(self, work: Work, order: Order) -> Ran:
         """Serve a process until it ends; whoever takes the lease from us ends it."""
-        place = self._place(order)
-        process = self._nursery.begin(work, order, place)
+        self._engine.heard()
+        process = self._nursery.begin(work, order, self._place(order))
         if work is cycle.run_cycle:
             self._running[order.workflow] = process
         serving = asyncio.create_task(self._serve(process, order))
@@ -158,7 +159,7 @@ class Activities:
         try:
             while not serving.done():
                 activity.heartbeat(order.generation)
-                if self._engine.is_cut(patience):
+                if await self._engine.is_cut(patience):
                     words = "the engine cannot be reached: another host has it"
                     raise ApplicationError(words, type=CUT, non_retryable=True)
                 if leaving in waited and leaving.done():
@@ -195,13 +196,13 @@ class Activities:
             raise ApplicationError(words, type=kind, non_retryable=True)
         return found
 
-    def _catch_up(self, order: Order, ledger: EngineLedger) -> bool:
+    def _catch_up(self, order: Order, register: EngineRegister) -> bool:
         """Whether what runs now is to end: stopped, or to be started again."""
         place = self._place(order)
         definition = place.definition()
         if definition is None:
             return False
-        store = place.store(place.project(definition), ledger)
+        store = place.store(place.project(definition), register)
         with store.writer(order.agent, wait=STOP_SECONDS) as writer:
             writer.catch_up()
             known = writer.projection
@@ -220,8 +221,6 @@ class Activities:
 
 
 def _send(definition: Definition, agent: str, what: str, words: str) -> list[str]:
-    from rekindle.documents import manifest  # noqa: PLC0415 - only who has somebody to tell
-
     found = manifest.parse(definition.manifest)
     redaction = Redaction(tuple(found.redact.allow))
     return Notifier(found.notify, redaction).send(f"{agent}: {what}", words)

@@ -25,9 +25,9 @@ from rekindle.documents.event import AnyEvent, Event
 from rekindle.errors import EngineError, NotOnFleetError, OwnershipError
 from rekindle.fleet.updates import is_overlooked
 from rekindle.fleet.workflow import CYCLE, HOST, POOL, QUEUE, STATE, AgentWorkflow
-from rekindle.policy import ledger
+from rekindle.policy import register
 from rekindle.policy.fold import Projection
-from rekindle.policy.ledger import Definition, Kept
+from rekindle.policy.register import Definition, Kept
 from rekindle.policy.settings import (
     FLEET_ANSWER_SECONDS,
     FLEET_RPC_SECONDS,
@@ -92,8 +92,8 @@ class Agents:
             generation=max(known.gen if known else 0, generation),
         )
         if not kept.projection.seq:
-            kept = ledger.append(kept, events.AgentCreated(ts=clock.now(), agent=agent))
-        kept = ledger.append(kept, *said)
+            kept = register.append(kept, events.AgentCreated(ts=clock.now(), agent=agent))
+        kept = register.append(kept, *said)
         try:
             await self.client.start_workflow(
                 AgentWorkflow.run,

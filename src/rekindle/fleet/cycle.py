@@ -4,13 +4,12 @@ It asks its worker to have facts counted, and ends with it. It has no threads: w
 programs must have none.
 """
 
-import fcntl
 import multiprocessing
 import os
-import signal
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 
 import msgspec
 
@@ -25,16 +24,16 @@ from rekindle.errors import (
     WorkspaceError,
 )
 from rekindle.fleet.place import Place
-from rekindle.fleet.wire import EngineLedger, Failed, asking
+from rekindle.fleet.wire import EngineRegister, Failed, asking
 from rekindle.fleet.workflow import Order, Ran
 from rekindle.fleet.workspace import Workspace
 from rekindle.flows.steps import Steps
 from rekindle.flows.world import Report, Trouble
-from rekindle.policy import ledger
+from rekindle.policy import register
 from rekindle.policy.cycle import Fresh, Resume, next_step
 from rekindle.policy.fold import Projection
-from rekindle.policy.ledger import Definition
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.register import Definition
 from rekindle.policy.restart import Wait
 from rekindle.policy.run import End, HandOn
 from rekindle.policy.sessions import of_cycle
@@ -42,7 +41,7 @@ from rekindle.policy.settings import FLEET_DOCUMENT_BYTES, FLEET_FOLD_SECONDS, S
 from rekindle.policy.supervise import tried
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.layout import AgentFolder, Root
-from rekindle.system import clock, disk
+from rekindle.system import clock, disk, signals
 from rekindle.system.processes import Interruption
 from rekindle.wiring import brief
 from rekindle.wiring import run as wiring
@@ -59,7 +58,7 @@ _BEHIND_WHICH_ANOTHER_GOES_ON = (
 )
 
 
-class HostLedger:
+class HostRegister:
     """Sends along what must not be known without it: the work, and the relay that was written.
 
     Behind such a fact another host may go on: without them it would lose some.
@@ -67,12 +66,12 @@ class HostLedger:
 
     def __init__(
         self,
-        ledger: EngineLedger,
+        register: EngineRegister,
         folder: AgentFolder,
         redaction: Redaction,
         tell: Callable[[Report], None],
     ) -> None:
-        self._ledger, self._folder, self._redaction = ledger, folder, redaction
+        self._register, self._folder, self._redaction = register, folder, redaction
         self._tell = tell
         self._workspace: Workspace | None = None
         self._claim = 0
@@ -87,20 +86,21 @@ class HostLedger:
         pushed = self._push() if is_due else ()
         ended = [one.cycle for one in new if isinstance(one, events.LaunchEnded)]
         drafts = self._draft(ended[-1]) if ended else {}
-        return self._ledger.commit(known, (*pushed, *new), {**documents, **drafts})
+        return self._register.commit(known, (*pushed, *new), {**documents, **drafts})
 
     def _draft(self, cycle: int) -> dict[str, bytes]:
         """What the agent has written for the next cycle, before anybody has looked at it."""
         path = self._folder.draft
         try:
-            if path.is_symlink() or not path.is_file():
+            found = path.lstat()
+            if not stat.S_ISREG(found.st_mode) or found.st_size > FLEET_DOCUMENT_BYTES:
                 return {}
-            found = path.read_bytes()[: FLEET_DOCUMENT_BYTES + 1]
+            text = path.read_bytes().decode("utf-8", "replace")
         except OSError:
             return {}
-        text = self._redaction.text(found.decode("utf-8", "replace"))
-        fits = len(text) <= FLEET_DOCUMENT_BYTES
-        return {ledger.draft(cycle): text.encode()} if fits else {}
+        # In bytes, as the engine counts: refused there, the end of its launch would be too.
+        data = self._redaction.text(text).encode()
+        return {register.draft(cycle): data} if len(data) <= FLEET_DOCUMENT_BYTES else {}
 
     def _push(self) -> tuple[AnyEvent, ...]:
         if self._workspace is None:
@@ -125,7 +125,7 @@ class OnHost:
         self, order: Order, place: Place, line: Connection, *, beside: bool = False
     ) -> None:
         self._order, self._place = order, place
-        self.ledger = EngineLedger(order.agent, order.generation, asking(line))
+        self.register = EngineRegister(order.agent, order.generation, asking(line))
         self.tell = _telling(place, order.agent)
         self.definition = self._as_it_is() if beside else self._take_up()
         self.project = place.project(self.definition)
@@ -147,9 +147,9 @@ class OnHost:
         before = self._place.definition()
         seq, found = 0, ""
         if before is not None:
-            store = self._place.store(self._place.project(before), self.ledger)
+            store = self._place.store(self._place.project(before), self.register)
             seq, found = self._place.held(store)
-        opened = self.ledger.take_up(self._place.host, seq, found, self._place.defined())
+        opened = self.register.take_up(self._place.host, seq, found, self._place.defined())
         definition = opened.definition or before
         if definition is None:
             raise EngineError(
@@ -162,17 +162,19 @@ class OnHost:
         if opened.kept is not None:
             self._place.end_what_is_left()
             project = self._place.project(definition)
-            self._place.receive(self._place.store(project, self.ledger), opened.kept)
+            self._place.receive(self._place.store(project, self.register), opened.kept)
         return definition
 
     def plain_store(self) -> FileStore:
         """The replica."""
-        return self._place.store(self.project, self.ledger)
+        return self._place.store(self.project, self.register)
 
     def store(self) -> FileStore:
         """The replica, with the workspace as it was pushed."""
         plain = self.plain_store()
-        own = HostLedger(self.ledger, plain.folder(self._order.agent), plain.redaction, self.tell)
+        own = HostRegister(
+            self.register, plain.folder(self._order.agent), plain.redaction, self.tell
+        )
         store = self._place.store(self.project, own)
         if not self.definition.remote:
             self._place.work.mkdir(parents=True, exist_ok=True)
@@ -286,25 +288,15 @@ def _answer(line: Connection, work: Callable[[], Ran]) -> None:
 
 
 def _begin() -> None:
-    """Be a process of its own: what is typed at the worker's terminal is not for the agent."""
-    os.setpgid(0, 0)
-    _end_with_worker()
+    """Be a process of its own: what is typed at the worker's terminal is not for the agent.
 
-
-def _end_with_worker() -> None:
-    """Be told to end when the worker dies, however it does.
-
-    It is not our parent: the process that forked us is, and that lives as long as any of us does.
+    It ends with the worker, which is not its parent: the process that forked it is, and that lives
+    as long as any of its children does.
     """
+    os.setpgid(0, 0)
     worker = multiprocessing.parent_process()
-    if worker is None:
-        return
-    line = worker.sentinel  # the end of a pipe whose other end is the worker's alone
-    signal.signal(signal.SIGIO, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-    fcntl.fcntl(line, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)
-    if wait([line], 0):
-        raise SystemExit(1)  # it died before we could ask
+    if worker is not None:
+        signals.end_when_closed(worker.sentinel)
 
 
 def _telling(place: Place, agent: str) -> Callable[[Report], None]:

@@ -11,7 +11,7 @@ from rekindle.errors import ManifestError
 from rekindle.fleet.place import relative
 from rekindle.fleet.workspace import Workspace, remote_of
 from rekindle.policy import handoff
-from rekindle.policy.ledger import Definition
+from rekindle.policy.register import Definition
 from rekindle.policy.settings import AgentDefaults, Fleet, Tls
 from rekindle.policy.supervise import Limits
 from rekindle.stores.files.layout import Root

@@ -23,7 +23,7 @@ from rekindle.fleet.place import Place
 from rekindle.fleet.updates import is_overlooked
 from rekindle.fleet.wire import Answer, Asked, Cut, Failed, Refused, Unfit
 from rekindle.fleet.workflow import FENCED, AgentWorkflow, Order, Ran
-from rekindle.policy.ledger import Opening
+from rekindle.policy.register import Opening
 from rekindle.policy.settings import FLEET_RPC_SECONDS, POLL_SECONDS, STOP_SECONDS
 
 Work = Callable[[Order, Place, Connection], None]
@@ -37,6 +37,8 @@ _AGAIN = {
     RPCStatusCode.UNKNOWN,
 }
 """What asking again may mend."""
+_MOMENT_SECONDS = 0.2
+"""Between two signals of one kind, so that both are heard."""
 _SHARED = (
     "rekindle.fleet.cycle",
     # What it imports only when it is needed, and every cycle needs.
@@ -105,13 +107,14 @@ class Attended:
         """
         self._loop.remove_reader(self._line.fileno())
         self._line.close()  # whatever it asks now, it has lost the agent
-        # Two of a kind would be one, where it has not heard the first yet.
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            self._signal(number)
         ended = asyncio.Event()
         self._loop.add_reader(self._process.sentinel, ended.set)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(ended.wait(), STOP_SECONDS)
+        # The second one says "at once". Of two that come together it would hear one; and another
+        # kind may be ignored here, as SIGHUP is under nohup.
+        for patience in (_MOMENT_SECONDS, STOP_SECONDS):
+            self._signal(signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), patience)
         self._loop.remove_reader(self._process.sentinel)
         self._process.kill()
         self._process.join()
@@ -132,20 +135,30 @@ class Engine:
         """`patience`: so long without an answer, another host has what we had."""
         self.client = client
         self.patience = patience
+        self._answered = self._asked = time.monotonic()
+
+    def heard(self) -> None:
+        """It has just given us something to do."""
         self._answered = time.monotonic()
 
-    def is_cut(self, patience: float) -> bool:
-        """Whether there was no answer for so long; what waited for one is somebody else's then."""
-        return time.monotonic() - self._answered > patience
+    async def is_cut(self, patience: float) -> bool:
+        """Whether there was no answer for so long: somebody else has then what waited for one.
 
-    async def watch(self) -> None:
-        """Ask again and again whether anybody is there: one question for all agents of a host."""
-        while True:
+        Looked at before it is asked anew: whoever was frozen has lost it, though it answers now.
+        One question is for all agents of a host.
+        """
+        if self._was_silent(patience):
+            return True
+        if time.monotonic() - self._asked > patience / 8:
+            self._asked = time.monotonic()
             with contextlib.suppress(RPCError):
-                most = timedelta(seconds=2 * POLL_SECONDS)
+                most = timedelta(seconds=patience / 4)
                 if await self.client.service_client.check_health(timeout=most):
-                    self._answered = time.monotonic()
-            await asyncio.sleep(POLL_SECONDS / 2)
+                    self.heard()
+        return self._was_silent(patience)
+
+    def _was_silent(self, patience: float) -> bool:
+        return time.monotonic() - self._answered > patience
 
     async def ask(self, order: Order, asked: Asked) -> Answer:
         """Ask the agent's workflow; whatever happens meanwhile, it is asked until it is cut off."""
@@ -162,7 +175,7 @@ class Engine:
                     return Refused("the agent was removed", order.generation + 1)
                 if isinstance(failed, RPCError) and failed.status not in _AGAIN:
                     return Unfit(f"the engine refuses it: {failed.message}")
-                if self.is_cut(self.patience):
+                if self._was_silent(self.patience):
                     return Cut(f"no answer from the engine for {self.patience:g} s")
             await asyncio.sleep(POLL_SECONDS / 4)
 

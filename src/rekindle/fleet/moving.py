@@ -13,9 +13,9 @@ from rekindle.errors import (
 from rekindle.fleet import schedules
 from rekindle.fleet.define import define
 from rekindle.fleet.store import FleetStore
-from rekindle.policy import ledger
+from rekindle.policy import register
 from rekindle.policy.fold import Projection, pruned
-from rekindle.policy.ledger import Kept
+from rekindle.policy.register import Kept
 from rekindle.policy.settings import STOP_SECONDS, Fleet
 from rekindle.stores.files import FileStore, ownership, replica
 from rekindle.stores.files.layout import AgentFolder
@@ -120,7 +120,7 @@ def _documents(folder: AgentFolder, known: Projection) -> dict[str, str]:
     """Those that a host may ask for; of a relay that is long past only its verdict counts."""
     in_force = {one.path for one in known.documents.values()}
     found = {}
-    for name in ledger.named(known):
+    for name in register.named(known):
         data = disk.read(folder.path / name)
         if data is not None:
             found[name] = data.decode("utf-8", "replace")

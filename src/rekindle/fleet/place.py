@@ -12,10 +12,10 @@ from rekindle.documents import shape
 from rekindle.documents.manifest import FILE
 from rekindle.errors import ManifestError
 from rekindle.plugins import Readers
-from rekindle.policy.ledger import Definition, Held, defined, held
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.register import Definition, Held, defined, held
 from rekindle.policy.settings import ORPHAN_SECONDS
-from rekindle.ports import Ledger
+from rekindle.ports import Register
 from rekindle.stores.files import FileStore, replica, view
 from rekindle.stores.files.layout import Root
 from rekindle.stores.files.ownership import FLEET
@@ -67,8 +67,8 @@ class Place(msgspec.Struct, frozen=True):
         manifest = msgspec.structs.replace(found.manifest, agents={self.agent: entry})
         return msgspec.structs.replace(found, manifest=manifest)
 
-    def store(self, project: Project, ledger: Ledger) -> FileStore:
-        """The replica; whoever opens it without the ledger is refused."""
+    def store(self, project: Project, register: Register) -> FileStore:
+        """The replica; whoever opens it without the register is refused."""
         return FileStore(
             self.path,
             host=f"{FLEET}{self.host}",
@@ -76,7 +76,7 @@ class Place(msgspec.Struct, frozen=True):
             clock=clock.now,
             redaction=Redaction(tuple(project.manifest.redact.allow)),
             harnesses=Readers(HARNESSES),
-            ledger=ledger,
+            register=register,
         )
 
     @contextmanager

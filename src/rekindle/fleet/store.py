@@ -16,11 +16,11 @@ from rekindle.fleet import pollers, schedules
 from rekindle.fleet.client import Agents, Listed
 from rekindle.fleet.connect import connect
 from rekindle.fleet.define import define, published
-from rekindle.policy import ledger
+from rekindle.policy import register
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection
-from rekindle.policy.ledger import Kept
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.register import Kept
 from rekindle.policy.settings import POLL_SECONDS, Fleet
 from rekindle.stores.files.log import Entry
 from rekindle.stores.files.view import View
@@ -178,7 +178,7 @@ class FleetStore:
 
     def _renew(self, kept: Kept) -> None:
         wanted = define(self._project, self._fleet, kept.agent)
-        if ledger.defined(wanted) != ledger.defined(kept.definition):
+        if register.defined(wanted) != register.defined(kept.definition):
             self.wait_for(self.agents.define(kept.agent, wanted))
         self.keep_schedule(kept.agent)
 

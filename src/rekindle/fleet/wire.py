@@ -9,7 +9,7 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent
 from rekindle.errors import DocumentError, EngineError, FencedError
-from rekindle.policy.ledger import Commit, Committed, Opened, Opening
+from rekindle.policy.register import Commit, Committed, Opened, Opening
 from rekindle.policy.settings import FLEET_COMMIT_BYTES
 
 
@@ -46,7 +46,7 @@ class Failed(msgspec.Struct, frozen=True):
     """Somebody else has the agent by now, or still has it here."""
 
 
-class EngineLedger:
+class EngineRegister:
     """Has an agent's facts counted by its workflow, under one lease."""
 
     def __init__(self, agent: str, generation: int, ask: Ask) -> None:

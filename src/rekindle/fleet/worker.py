@@ -57,34 +57,40 @@ async def work(
             raise OwnershipError(
                 f"another worker works in {root}", hint="give this one a --root of its own"
             )
-        await _work(client, host, pool, slots, root, heartbeat_seconds, say)
+        own = Activities(Engine(client, heartbeat_seconds), Slots(slots), root, host, say)
+        beat = timedelta(seconds=heartbeat_seconds * FLEET_BEAT_SHARE)
+        workers = _workers(client, own, host=host, pool=pool, slots=slots, beat=beat)
+        await _name_attributes(client)
+        ended = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        # They end the other way round: first no more agents are taken, and what runs here is given
+        # back while there is still somebody to decide what becomes of it.
+        async with contextlib.AsyncExitStack() as stack:
+            for worker in workers:
+                await stack.enter_async_context(worker)
+            say(f"host {host} of pool {pool} takes up to {slots} agents")
+            await ended.wait()
+            say("ends: what runs here goes on elsewhere")
 
 
-async def _work(  # noqa: PLR0917 - as above
-    client: Client,
-    host: str,
-    pool: str,
-    slots: int,
-    root: Path,
-    heartbeat_seconds: float,
-    say: Callable[[str], None],
-) -> None:
+def _workers(
+    client: Client, own: Activities, *, host: str, pool: str, slots: int, beat: timedelta
+) -> list[Worker]:
+    """Who looks for what is to be decided, for what this host is to do, and for agents to take."""
     # What goes wrong with an agent is said in a line; the engine's own words come with a traceback.
     logging.getLogger("temporalio").setLevel(logging.ERROR)
     # That an activity was cancelled which had ended by then.
     warnings.filterwarnings("ignore", "Cannot find activity to cancel", UserWarning)
-    engine, supply = Engine(client, heartbeat_seconds), Slots(slots)
-    own = Activities(engine, supply, root, host, say)
-    beat = timedelta(seconds=heartbeat_seconds * FLEET_BEAT_SHARE)
     leave = timedelta(seconds=FLEET_LEAVE_SECONDS)
     usual = FixedSizeSlotSupplier(_BESIDE)
     tuner = WorkerTuner.create_composite(
         workflow_supplier=usual,
-        activity_supplier=supply,
+        activity_supplier=own.slots,
         local_activity_supplier=usual,
         nexus_supplier=usual,
     )
-    workers = [
+    return [
         Worker(
             client,
             task_queue=QUEUE,
@@ -112,21 +118,6 @@ async def _work(  # noqa: PLR0917 - as above
             max_concurrent_activity_task_polls=1,
         ),
     ]
-    await _name_attributes(client)
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ended.set)
-    watching = asyncio.create_task(engine.watch())
-    # They end the other way round: first no more agents are taken, and what runs here is given back
-    # while there is still somebody to decide what becomes of it.
-    async with contextlib.AsyncExitStack() as stack:
-        for worker in workers:
-            await stack.enter_async_context(worker)
-        say(f"host {host} of pool {pool} takes up to {slots} agents")
-        await ended.wait()
-        say("ends: what runs here goes on elsewhere")
-    watching.cancel()
 
 
 async def _name_attributes(client: Client) -> None:

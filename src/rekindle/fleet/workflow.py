@@ -25,9 +25,9 @@ with workflow.unsafe.imports_passed_through():
     import msgspec
 
     from rekindle.documents import event as events
-    from rekindle.policy import handoff, ledger
+    from rekindle.policy import handoff, register
     from rekindle.policy import run as runs
-    from rekindle.policy.ledger import Commit, Committed, Definition, Kept, Opened, Opening
+    from rekindle.policy.register import Commit, Committed, Definition, Kept, Opened, Opening
     from rekindle.policy.restart import Safe, Stop, Wait
     from rekindle.policy.settings import (
         FLEET_HOST_SECONDS,
@@ -103,13 +103,13 @@ class AgentWorkflow:
             if self._is_long() and not self._is_brief_due:
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 if not self._is_brief_due:  # which would be forgotten
-                    workflow.continue_as_new(ledger.compacted(self._kept))
+                    workflow.continue_as_new(register.compacted(self._kept))
             if self._is_brief_due:
                 await self._write_brief()
                 continue
             await self._next()
         await workflow.wait_condition(workflow.all_handlers_finished)
-        return ledger.without_answers(self._kept)
+        return register.without_answers(self._kept)
 
     def _is_long(self) -> bool:
         """By what its own history holds: what only this version knows could not change later."""
@@ -171,7 +171,7 @@ class AgentWorkflow:
         host = self._kept.host or await self._found_host()
         if not host:
             return
-        self._kept, before = ledger.lease(self._kept), self._kept.projection.seq
+        self._kept, before = register.lease(self._kept), self._kept.projection.seq
         self._has_news = False
         cycle = self._start("run_cycle", host)
         try:
@@ -180,7 +180,7 @@ class AgentWorkflow:
         except ActivityError as error:
             await self._lost(error)
             return
-        self._kept = ledger.release(self._kept, is_gone=False)
+        self._kept = register.release(self._kept, is_gone=False)
         if self._kept.projection.seq == before and not ran.is_leaving:
             await self._failed("a host took the agent and did nothing with it")
         else:
@@ -277,10 +277,10 @@ class AgentWorkflow:
         if not host:
             self._is_brief_due = True
             return
-        self._kept = ledger.lease(self._kept)
+        self._kept = register.lease(self._kept)
         await self._settle(self._start("write_brief", host))
         # Where it is due again, that host was gone.
-        self._kept = ledger.release(self._kept, is_gone=self._is_brief_due)
+        self._kept = register.release(self._kept, is_gone=self._is_brief_due)
 
     def _start(
         self,
@@ -306,7 +306,7 @@ class AgentWorkflow:
 
     async def _lost(self, error: ActivityError) -> None:
         """The host is gone, or could not do it: any other may."""
-        self._kept = ledger.release(self._kept, is_gone=True)
+        self._kept = register.release(self._kept, is_gone=True)
         if self._is_removed or is_cancelled_exception(error):
             return
         cause = error.cause
@@ -350,7 +350,7 @@ class AgentWorkflow:
             workflow.logger.warning("nobody could be told: %s", error.cause)
 
     def _append(self, *new: events.AnyEvent) -> None:
-        self._kept = ledger.append(self._kept, *new)
+        self._kept = register.append(self._kept, *new)
 
     def _show(self, state: str, host: str) -> None:
         """For whoever looks at all agents at once: no word of what they do."""
@@ -368,7 +368,7 @@ class AgentWorkflow:
 
     @workflow.update
     def take_up(self, asked: Opening) -> Opened:
-        self._kept, answer = ledger.opened(self._kept, asked, workflow.now())
+        self._kept, answer = register.opened(self._kept, asked, workflow.now())
         self._show("running", asked.host)
         return answer
 
@@ -378,7 +378,7 @@ class AgentWorkflow:
 
     @workflow.update
     def commit(self, asked: Commit) -> Committed:
-        self._kept, answer = ledger.commit(self._kept, asked)
+        self._kept, answer = register.commit(self._kept, asked)
         return answer
 
     @commit.validator
@@ -386,19 +386,19 @@ class AgentWorkflow:
         if asked.id in self._kept.answered:
             return
         self._require(asked.generation)
-        if why := ledger.unfit(self._kept, asked):
+        if why := register.unfit(self._kept, asked):
             raise ApplicationError(why, type=UNFIT, non_retryable=True)
 
     @workflow.update
     def say(self, lines: Sequence[str]) -> int:
-        self._kept = ledger.say(self._kept, lines)
+        self._kept = register.say(self._kept, lines)
         self._has_news = True
         self._said += 1
         return self._kept.projection.seq
 
     @say.validator
     def _may_say(self, lines: Sequence[str]) -> None:
-        if why := ledger.unsayable(lines):
+        if why := register.unsayable(lines):
             raise ApplicationError(why, type=UNFIT, non_retryable=True)
 
     @workflow.update
@@ -418,10 +418,10 @@ class AgentWorkflow:
 
     @workflow.query
     def kept(self) -> Kept:
-        return ledger.without_answers(self._kept)
+        return register.without_answers(self._kept)
 
     def _require(self, generation: int) -> None:
-        if why := ledger.refused(self._kept, generation):
+        if why := register.refused(self._kept, generation):
             raise ApplicationError(why, self._kept.generation, type=FENCED, non_retryable=True)
 
 

@@ -1,5 +1,8 @@
 """Being asked to end: by Ctrl-C, a `kill`, a terminal that closes."""
 
+import fcntl
+import os
+import select
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,3 +51,12 @@ def end_at_once() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+
+def end_when_closed(line: int) -> None:
+    """Be asked to end when whoever has the other end of a pipe is gone, however that came about."""
+    signal.signal(signal.SIGIO, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    fcntl.fcntl(line, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([line], [], [], 0)[0]:
+        raise SystemExit(1)  # it was gone before we could ask

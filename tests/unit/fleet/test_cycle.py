@@ -11,10 +11,12 @@ from rekindle.fleet import cycle
 from rekindle.fleet.place import Place
 from rekindle.fleet.workflow import Order
 from rekindle.flows.world import Trouble
-from rekindle.policy import ledger
+from rekindle.policy import register
 from rekindle.policy.fold import Projection
-from rekindle.policy.ledger import Definition, Kept, Opening
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.register import Definition, Kept, Opening
 from rekindle.policy.restart import Wait
+from rekindle.policy.settings import FLEET_DOCUMENT_BYTES
 from rekindle.stores.files.layout import Root
 from rekindle.system import clock
 from rekindle.system.processes import Interruption
@@ -81,9 +83,9 @@ class Engine:
     def recv(self):
         asked = self.asked[-1]
         if isinstance(asked, Opening):
-            self.kept, opened = ledger.opened(self.kept, asked, clock.now())
+            self.kept, opened = register.opened(self.kept, asked, clock.now())
             return opened
-        self.kept, committed = ledger.commit(self.kept, asked)
+        self.kept, committed = register.commit(self.kept, asked)
         return committed
 
 
@@ -95,7 +97,7 @@ def engine():
     )
     kept = Kept(agent="trades", definition=definition, projection=Projection(agent="trades"))
     created = events.AgentCreated(ts=clock.now(), agent="trades")
-    return Engine(ledger.lease(ledger.append(kept, created)))
+    return Engine(register.lease(register.append(kept, created)))
 
 
 def test_who_writes_beside_a_cycle_leaves_its_replica_alone(tmp_path, engine):
@@ -107,7 +109,7 @@ def test_who_writes_beside_a_cycle_leaves_its_replica_alone(tmp_path, engine):
         with place.supervising(0) as is_second:
             assert not is_second
         said = events.LoopAdded(ts=clock.now(), id="more", text="More")
-        engine.kept = ledger.append(engine.kept, said)
+        engine.kept = register.append(engine.kept, said)
         engine.asked.clear()
         beside = cycle.OnHost(order, place, engine, beside=True)
     assert not any(isinstance(one, Opening) for one in engine.asked)
@@ -116,7 +118,29 @@ def test_who_writes_beside_a_cycle_leaves_its_replica_alone(tmp_path, engine):
     assert store.read("trades").committed.seq == engine.kept.projection.seq
     assert not list(archive.glob("ops-before-*"))
 
-    engine.kept = ledger.append(engine.kept, said)
+    engine.kept = register.append(engine.kept, said)
     cycle.OnHost(order, place, engine)
     assert store.read("trades").committed.seq == engine.kept.projection.seq
     assert list(archive.glob("ops-before-*"))
+
+
+@pytest.mark.parametrize(("size", "is_sent"), [(100, True), (FLEET_DOCUMENT_BYTES // 2, False)])
+def test_a_relay_that_was_written_goes_along_if_the_engine_takes_it(tmp_path, size, is_sent):
+    """It counts bytes, and one character may have three: refused, the launch would never end."""
+    root = Root(tmp_path)
+    root.make()
+    folder = root.agent("trades")
+    folder.make()
+    folder.draft.write_text("字" * size)
+    sent = []
+
+    class Engine:
+        def commit(self, known, new, documents):
+            sent.append(dict(documents))
+            return []
+
+    own = cycle.HostRegister(Engine(), folder, Redaction(), lambda _: None)
+    ended = events.LaunchEnded(ts=clock.now(), launch="l", cycle=3, session="s", exit="clean")
+    own.commit(1, [ended], {})
+    assert bool(sent[0]) == is_sent
+    assert all(len(data) <= FLEET_DOCUMENT_BYTES for data in sent[0].values())

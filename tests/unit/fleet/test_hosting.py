@@ -1,13 +1,16 @@
 """The line between a worker and the process of a cycle."""
 
 import asyncio
-from multiprocessing import Pipe
+import signal
+import time
+from multiprocessing import Pipe, get_context
 
 import pytest
 
 from rekindle.fleet.hosting import Attended
 from rekindle.fleet.wire import Failed
 from rekindle.fleet.workflow import Ran
+from rekindle.policy.settings import STOP_SECONDS
 
 
 @pytest.mark.timeout(10)
@@ -30,5 +33,32 @@ def test_a_line_that_is_said_to_be_readable_keeps_nobody_waiting():
         assert isinstance(await attended.receive(), Failed)
         asyncio.get_running_loop().remove_reader(ours.fileno())
         ours.close()
+
+    asyncio.run(main())
+
+
+def ends_at_the_second(line) -> None:
+    """As a cycle does: the first asks it to end in order, which takes long here."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+    heard = []
+    signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
+    line.send(Ran(1))
+    while len(heard) < 2:
+        signal.pause()
+
+
+@pytest.mark.timeout(30)
+def test_a_process_that_has_lost_its_agent_is_told_twice():
+    async def main() -> None:
+        context = get_context("fork")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=ends_at_the_second, args=(theirs,))
+        process.start()
+        theirs.close()
+        attended = Attended(process, ours)
+        assert await attended.receive() == Ran(1)
+        began = time.monotonic()
+        assert await attended.end(), "it had to be killed"
+        assert time.monotonic() - began < STOP_SECONDS / 2
 
     asyncio.run(main())

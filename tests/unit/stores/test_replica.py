@@ -6,7 +6,7 @@ from conftest import RELAY
 from rekindle.documents import event as events
 from rekindle.documents import relay
 from rekindle.errors import FencedError, ForeignOwnerError
-from rekindle.policy import ledger
+from rekindle.policy import register
 from rekindle.policy.fold import fold
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore, replica, snapshot
@@ -55,7 +55,7 @@ def here(tmp_path, clock, there):
     known, documents = there
     elsewhere = Elsewhere(known)
     store = FileStore(
-        tmp_path / "here", host="fleet:b", settings=Settings(), clock=clock, ledger=elsewhere
+        tmp_path / "here", host="fleet:b", settings=Settings(), clock=clock, register=elsewhere
     )
     store.root.project.mkdir()
     store.root.make()
@@ -115,7 +115,7 @@ def test_whoever_has_lost_the_agent_writes_nothing(here, clock):
     assert store.folder("trades").log.read_bytes() == before
 
 
-def test_whoever_opens_it_without_the_ledger_is_refused(here, tmp_path, clock):
+def test_whoever_opens_it_without_the_register_is_refused(here, tmp_path, clock):
     store, _ = here
     with store.writer("trades"):
         pass
@@ -141,7 +141,7 @@ def test_a_host_that_was_renamed_goes_on(here, tmp_path, clock):
     with store.writer("trades"):
         pass
     renamed = FileStore(
-        tmp_path / "here", host="fleet:c", settings=Settings(), clock=clock, ledger=elsewhere
+        tmp_path / "here", host="fleet:c", settings=Settings(), clock=clock, register=elsewhere
     )
     before = elsewhere.known.seq
     with renamed.writer("trades"):
@@ -170,7 +170,7 @@ def test_what_hooks_have_reported_meanwhile_is_folded_behind_it(here, clock):
 
 def cycle_open(elsewhere, clock, number=3):
     elsewhere.say(events.CycleStarted(ts=clock(), cycle=number))
-    return ledger.draft(number)
+    return register.draft(number)
 
 
 def test_a_relay_that_was_written_elsewhere_is_there_for_the_end_of_its_cycle(here, clock):

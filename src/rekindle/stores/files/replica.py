@@ -9,7 +9,7 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
 from rekindle.errors import BusyError
-from rekindle.policy import ledger
+from rekindle.policy import register
 from rekindle.policy.fold import Projection, fold, pruned
 from rekindle.policy.settings import STOP_SECONDS
 from rekindle.stores.files import log, snapshot
@@ -60,7 +60,7 @@ def _lay_out_draft(
 
     What lies here already counts where it is of the same cycle; one of another time does not.
     """
-    found = documents.get(ledger.draft(known.cycle)) if known.is_cycle_open else None
+    found = documents.get(register.draft(known.cycle)) if known.is_cycle_open else None
     is_of_now = known.is_cycle_open and was.is_cycle_open and was.cycle == known.cycle
     if found is not None:
         disk.replace(folder.draft, found)

@@ -19,7 +19,7 @@ from rekindle.errors import (
 from rekindle.policy.fold import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
-from rekindle.ports import Ledger
+from rekindle.ports import Register
 from rekindle.stores.files import inbox, inspection, log, ownership, view
 from rekindle.stores.files.layout import AgentFolder, Root
 from rekindle.stores.files.view import View
@@ -54,7 +54,7 @@ class FileStore:
         harnesses: inbox.Harnesses | None = None,
         redaction: Redaction | None = None,
         audit: Audit | None = None,
-        ledger: Ledger | None = None,
+        register: Register | None = None,
     ) -> None:
         self.root = Root(project)
         self.redaction = redaction or Redaction()
@@ -63,7 +63,7 @@ class FileStore:
         self._settings = settings
         self._clock = clock
         self._audit = audit
-        self._ledger = ledger
+        self._register = register
         self._recovered: set[str] = set()
 
     def folder(self, agent: str) -> AgentFolder:
@@ -145,7 +145,7 @@ class FileStore:
                 harnesses=self._harnesses,
                 redaction=self.redaction,
                 clock=self._clock,
-                ledger=self._ledger,
+                register=self._register,
             )
             if seen.committed.seq == 0:
                 writer.append(events.AgentCreated(ts=self._clock(), agent=agent))

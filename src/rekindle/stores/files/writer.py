@@ -31,7 +31,7 @@ from rekindle.policy.fold import Projection, Standing, adopt, fold, key_of, stat
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
 from rekindle.policy.tokens import estimate
-from rekindle.ports import Ledger
+from rekindle.ports import Register
 from rekindle.stores.files import inbox, log, ownership, resolutions, snapshot
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.ownership import Owner
@@ -71,10 +71,10 @@ class Writer:
         harnesses: inbox.Harnesses,
         redaction: Redaction,
         clock: Callable[[], datetime],
-        ledger: Ledger | None = None,
+        register: Register | None = None,
     ) -> None:
         self.folder = folder
-        self._ledger = ledger
+        self._register = register
         self.projection: Projection = view.committed
         self._lock = lock
         self._owner = owner
@@ -99,7 +99,7 @@ class Writer:
 
     def catch_up(self) -> None:
         """Add what others have said to whoever numbers our events; where we do, there is none."""
-        if self._ledger is not None:
+        if self._register is not None:
             self._append()
 
     def _append(self, *new: AnyEvent) -> None:
@@ -124,7 +124,7 @@ class Writer:
 
     def _numbered(self, new: Sequence[AnyEvent]) -> Sequence[bytes]:
         """The facts as lines of the log, behind those that others have added meanwhile."""
-        if self._ledger is None:
+        if self._register is None:
             first, gen = self.projection.seq + 1, self._owner.gen
             return [
                 events.render(msgspec.structs.replace(event, seq=first + place, gen=gen))
@@ -137,7 +137,7 @@ class Writer:
             for path in (event.path, getattr(event, "trimmed", ""))
             if path and (kept := disk.read(self.folder.path / path)) is not None
         }
-        return self._ledger.commit(self.projection.seq, new, documents)
+        return self._register.commit(self.projection.seq, new, documents)
 
     def fold(self) -> None:
         """Move what the inbox holds now into the log, then bring the readers' files up to date.

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from rekindle.documents import event as events
 from rekindle.documents import shape
-from rekindle.policy import ledger
+from rekindle.policy import register
 from rekindle.policy.fold import Projection, fold
-from rekindle.policy.ledger import Commit, Definition, Kept, Opening
+from rekindle.policy.register import Commit, Definition, Kept, Opening
 from rekindle.policy.settings import FLEET_DOCUMENT_BYTES, FLEET_EVENTS_KEPT
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -20,7 +20,7 @@ DEFINITION = Definition(manifest="version: 1\n", pool="default", heartbeat_secon
 
 def new() -> Kept:
     kept = Kept(agent="trades", definition=DEFINITION, projection=Projection(agent="trades"))
-    return ledger.append(kept, events.AgentCreated(ts=NOW, agent="trades"))
+    return register.append(kept, events.AgentCreated(ts=NOW, agent="trades"))
 
 
 def line(event: events.Event) -> str:
@@ -33,8 +33,8 @@ def commit(kept: Kept, *new: events.Event, id: str = "one", **more) -> Commit:  
 
 
 def taken_up(kept: Kept, host: str = "a") -> Kept:
-    leased = ledger.lease(kept)
-    return ledger.opened(leased, Opening(generation=leased.generation, host=host), NOW)[0]
+    leased = register.lease(kept)
+    return register.opened(leased, Opening(generation=leased.generation, host=host), NOW)[0]
 
 
 def cycle(number: int) -> events.CycleStarted:
@@ -47,7 +47,7 @@ def relay(number: int, path: str) -> events.RelayCommitted:
 
 def test_a_fact_gets_its_place_and_the_generation_of_its_lease():
     kept = taken_up(new())
-    after, answer = ledger.commit(kept, commit(kept, cycle(1)))
+    after, answer = register.commit(kept, commit(kept, cycle(1)))
     (said,) = [events.parse(one.encode()) for one in answer.lines]
     assert (said.kind, said.seq, said.gen) == ("cycle.started", 3, 1)
     assert after.projection.cycle == 1
@@ -56,8 +56,8 @@ def test_a_fact_gets_its_place_and_the_generation_of_its_lease():
 def test_whoever_commits_is_told_what_was_said_meanwhile():
     kept = taken_up(new())
     before = kept.projection.seq
-    kept = ledger.say(kept, [line(events.DesiredSaid(ts=NOW, desired="stopped"))])
-    after, answer = ledger.commit(kept, commit(kept, cycle(1), known=before))
+    kept = register.say(kept, [line(events.DesiredSaid(ts=NOW, desired="stopped"))])
+    after, answer = register.commit(kept, commit(kept, cycle(1), known=before))
     assert [events.parse(one.encode()).kind for one in answer.lines] == [
         "desired.said",
         "cycle.started",
@@ -68,15 +68,15 @@ def test_whoever_commits_is_told_what_was_said_meanwhile():
 def test_a_commit_whose_answer_was_lost_counts_once():
     kept = taken_up(new())
     asked = commit(kept, cycle(1))
-    once, first = ledger.commit(kept, asked)
-    twice, second = ledger.commit(once, asked)
+    once, first = register.commit(kept, asked)
+    twice, second = register.commit(once, asked)
     assert (twice, second) == (once, first)
 
 
 def test_only_the_last_commits_are_known_again():
     kept = taken_up(new())
     for number in range(40):
-        kept, _ = ledger.commit(kept, commit(kept, cycle(number), id=f"{number}"))
+        kept, _ = register.commit(kept, commit(kept, cycle(number), id=f"{number}"))
     assert list(kept.answered) == ["38", "39"]
 
 
@@ -85,17 +85,17 @@ def test_a_lease_that_is_not_in_force_is_refused(how):
     kept = taken_up(new())
     generation = kept.generation
     if how == "older":
-        kept = ledger.lease(kept)
+        kept = register.lease(kept)
     elif how == "ended":
-        kept = ledger.release(kept, is_gone=False)
+        kept = register.release(kept, is_gone=False)
     else:
         generation += 1
-    assert ledger.refused(kept, generation)
+    assert register.refused(kept, generation)
 
 
 def test_the_lease_in_force_is_not_refused():
     kept = taken_up(new())
-    assert ledger.refused(kept, kept.generation) == ""
+    assert register.refused(kept, kept.generation) == ""
 
 
 @pytest.mark.parametrize(
@@ -108,43 +108,43 @@ def test_the_lease_in_force_is_not_refused():
     ],
 )
 def test_what_cannot_be_counted_is_refused_in_words(asked):
-    assert ledger.unfit(taken_up(new()), asked)
+    assert register.unfit(taken_up(new()), asked)
 
 
 def test_what_fits_is_not():
     kept = taken_up(new())
-    assert ledger.unfit(kept, commit(kept, cycle(1))) == ""
+    assert register.unfit(kept, commit(kept, cycle(1))) == ""
 
 
 def test_an_operator_says_words_and_no_facts():
     said = events.DesiredSaid(ts=NOW, desired="running")
-    assert ledger.unsayable([line(said), line(events.HandoffAsked(ts=NOW))]) == ""
-    assert "relay.committed" in ledger.unsayable([line(said), line(relay(1, "x"))])
-    assert ledger.unsayable(["no json"])
+    assert register.unsayable([line(said), line(events.HandoffAsked(ts=NOW))]) == ""
+    assert "relay.committed" in register.unsayable([line(said), line(relay(1, "x"))])
+    assert register.unsayable(["no json"])
 
 
 def test_a_kind_that_only_a_later_rekindle_knows_keeps_its_words():
     kept = taken_up(new())
     strange = '{"v": 1, "kind": "moon.rose", "ts": "2026-03-01T12:00:00Z", "phase": "full"}'
     asked = msgspec.structs.replace(commit(kept), lines=(strange,))
-    assert ledger.unfit(kept, asked) == ""
-    after, answer = ledger.commit(kept, asked)
+    assert register.unfit(kept, asked) == ""
+    after, answer = register.commit(kept, asked)
     assert '"phase":"full"' in answer.lines[0]
     assert after.projection.seq == kept.projection.seq + 1
 
 
 def test_a_host_that_stays_is_sent_nothing():
-    kept = ledger.release(taken_up(new()), is_gone=False)
-    leased = ledger.lease(kept)
+    kept = register.release(taken_up(new()), is_gone=False)
+    leased = register.lease(kept)
     known = leased.projection
     asked = Opening(
         generation=leased.generation,
         host="a",
         seq=known.seq,
-        held=ledger.held(known),
-        defined=ledger.defined(DEFINITION),
+        held=register.held(known),
+        defined=register.defined(DEFINITION),
     )
-    after, opened = ledger.opened(leased, asked, NOW)
+    after, opened = register.opened(leased, asked, NOW)
     assert opened.kept is None
     assert opened.definition is None
     assert after.projection == known
@@ -152,25 +152,25 @@ def test_a_host_that_stays_is_sent_nothing():
 
 @pytest.mark.parametrize("what", ["another state", "another definition", "another host"])
 def test_a_host_that_has_something_else_is_sent_what_it_lacks(what):
-    leased = ledger.lease(ledger.release(taken_up(new()), is_gone=False))
+    leased = register.lease(register.release(taken_up(new()), is_gone=False))
     asked = Opening(
         generation=leased.generation,
         host="b" if what == "another host" else "a",
         seq=leased.projection.seq,
-        held="other" if what == "another state" else ledger.held(leased.projection),
-        defined="other" if what == "another definition" else ledger.defined(DEFINITION),
+        held="other" if what == "another state" else register.held(leased.projection),
+        defined="other" if what == "another definition" else register.defined(DEFINITION),
     )
-    _, opened = ledger.opened(leased, asked, NOW)
+    _, opened = register.opened(leased, asked, NOW)
     assert (opened.definition is not None) == (what == "another definition")
     assert (opened.kept is not None) == (what != "another definition")
 
 
 def test_a_move_is_in_the_log_and_a_return_after_nobody_had_it_is_none():
-    kept = ledger.release(taken_up(new(), "a"), is_gone=True)
+    kept = register.release(taken_up(new(), "a"), is_gone=True)
     assert kept.host == ""
     back = taken_up(kept, "a")
     assert back.projection.moved == kept.projection.moved
-    moved = taken_up(ledger.release(back, is_gone=True), "b")
+    moved = taken_up(register.release(back, is_gone=True), "b")
     assert (moved.projection.moved.previous, moved.projection.moved.host) == ("a", "b")
 
 
@@ -179,12 +179,12 @@ def test_documents_stay_as_long_as_anybody_may_ask_for_them():
     for number in range(1, 21):
         path = f"memories/archive/relay-{number}.md"
         started = commit(kept, cycle(number), id=f"s{number}")
-        kept, _ = ledger.commit(kept, started)
+        kept, _ = register.commit(kept, started)
         ended = events.CycleEnded(ts=NOW, cycle=number, relay=path)
         asked = commit(
             kept, relay(number, path), ended, id=f"{number}", documents={path: f"# {number}\n"}
         )
-        kept, _ = ledger.commit(kept, asked)
+        kept, _ = register.commit(kept, asked)
     assert sorted(kept.documents.values()) == sorted(f"# {number}\n" for number in range(17, 21))
 
 
@@ -201,8 +201,8 @@ def test_what_is_carried_over_does_not_grow():
         beat = events.Heartbeat(
             ts=NOW, session=f"s{number}", call=f"c{number}", at=f"seg{number}:9"
         )
-        kept, _ = ledger.commit(kept, commit(kept, cycle(number), begun, beat, id=f"{number}"))
-        kept = ledger.compacted(kept)
+        kept, _ = register.commit(kept, commit(kept, cycle(number), begun, beat, id=f"{number}"))
+        kept = register.compacted(kept)
         sizes.append(len(shape.to_json(kept)))
     assert len(kept.tail) == FLEET_EVENTS_KEPT
     assert max(sizes[200:]) < 1.25 * sizes[120]
@@ -211,15 +211,15 @@ def test_what_is_carried_over_does_not_grow():
 def test_a_host_that_is_too_far_behind_is_told_so():
     kept = taken_up(new())
     for number in range(FLEET_EVENTS_KEPT + 5):
-        kept, _ = ledger.commit(kept, commit(kept, cycle(number), id=f"{number}"))
-    assert "too long ago" in ledger.unfit(kept, commit(kept, cycle(1), id="late", known=1))
+        kept, _ = register.commit(kept, commit(kept, cycle(number), id=f"{number}"))
+    assert "too long ago" in register.unfit(kept, commit(kept, cycle(1), id="late", known=1))
 
 
 def test_a_commit_of_more_facts_than_are_kept_is_answered_whole():
     """What hooks report piles up while a session works."""
     kept = taken_up(new())
     many = [cycle(number) for number in range(3 * FLEET_EVENTS_KEPT)]
-    after, answer = ledger.commit(kept, commit(kept, *many))
+    after, answer = register.commit(kept, commit(kept, *many))
     assert len(answer.lines) == len(many)
     assert len(after.tail) == FLEET_EVENTS_KEPT
 
@@ -231,7 +231,7 @@ def test_a_commit_of_more_facts_than_are_kept_is_answered_whole():
 def test_a_document_has_its_place_in_the_archive_alone(path):
     """Whoever receives the agent writes it there."""
     kept = taken_up(new())
-    assert ledger.unfit(kept, commit(kept, relay(1, path), documents={path: "x"}))
+    assert register.unfit(kept, commit(kept, relay(1, path), documents={path: "x"}))
 
 
 def test_what_is_carried_over_fits_a_message_whatever_was_said():
@@ -242,26 +242,26 @@ def test_what_is_carried_over_fits_a_message_whatever_was_said():
             ts=NOW + timedelta(seconds=number), session=f"s{number}", text="x" * 200_000
         )
         noticed = events.HangNoticed(ts=NOW, launch="x", words="y" * 100_000, ended=False)
-        kept, _ = ledger.commit(kept, commit(kept, asked, noticed, id=f"{number}"))
-    assert len(shape.to_json(ledger.compacted(kept))) < 1_000_000
+        kept, _ = register.commit(kept, commit(kept, asked, noticed, id=f"{number}"))
+    assert len(shape.to_json(register.compacted(kept))) < 1_000_000
 
 
 def test_nobody_replaces_what_is_known():
     kept = taken_up(new())
     forged = events.AgentReceived(ts=NOW, seq=99, known={"agent": "other"})
-    assert "replace" in ledger.unfit(kept, commit(kept, forged))
+    assert "replace" in register.unfit(kept, commit(kept, forged))
 
 
 def test_what_is_said_has_no_place_of_its_own():
     kept = taken_up(new())
     said = events.HandoffAsked(ts=NOW, seq=99, gen=99, at="segment:7")
-    after = ledger.say(kept, [line(said)])
+    after = register.say(kept, [line(said)])
     found = events.parse(after.tail[-1].encode())
     assert (found.seq, found.gen, found.at) == (kept.projection.seq + 1, kept.generation, "")
 
 
 def test_what_the_engine_keeps_survives_being_written_down():
-    kept, _ = ledger.commit(taken_up(new()), commit(taken_up(new()), cycle(1)))
+    kept, _ = register.commit(taken_up(new()), commit(taken_up(new()), cycle(1)))
     assert shape.from_json(shape.to_json(kept), Kept) == kept
 
 
@@ -275,18 +275,18 @@ def test_however_hosts_come_and_go_the_log_is_one(steps):
         match step:
             case "lease":
                 old.append(kept.generation)
-                kept = ledger.lease(kept)
+                kept = register.lease(kept)
             case "open" if kept.is_leased:
                 asked = Opening(generation=kept.generation, host="ab"[place % 2])
-                kept, _ = ledger.opened(kept, asked, NOW)
-            case "commit" if not ledger.refused(kept, kept.generation):
-                kept, _ = ledger.commit(kept, commit(kept, cycle(place), id=f"{place}"))
+                kept, _ = register.opened(kept, asked, NOW)
+            case "commit" if not register.refused(kept, kept.generation):
+                kept, _ = register.commit(kept, commit(kept, cycle(place), id=f"{place}"))
             case "zombie":
-                assert all(ledger.refused(kept, one) for one in old if one != kept.generation)
+                assert all(register.refused(kept, one) for one in old if one != kept.generation)
             case "gone":
-                kept = ledger.release(kept, is_gone=True)
+                kept = register.release(kept, is_gone=True)
             case "say":
-                kept = ledger.say(kept, [line(events.HandoffAsked(ts=NOW))])
+                kept = register.say(kept, [line(events.HandoffAsked(ts=NOW))])
         log += kept.tail[len(kept.tail) - (kept.projection.seq - before) :]
     found = [events.parse(one.encode()) for one in log]
     assert [one.seq for one in found] == list(range(1, len(found) + 1))
