@@ -74,9 +74,13 @@ class Reader:
 
         if {"engine", "host"} & set(words):
             started = self.staying[line] = begin()
-            self.place.wait_for(
-                lambda: not difference(shown[:2], started.out.splitlines()[:2]), PATIENCE_SECONDS
-            )
+
+            def is_up():
+                assert started.pid not in self.place.ended, f"$ {line}\n{started.out}{started.err}"
+                is_answering = "host" in words or "Temporal Server:" in started.out
+                return is_answering and not difference(shown[:2], started.out.splitlines()[:2])
+
+            self.place.wait_for(is_up, PATIENCE_SECONDS)
             return
 
         def told():
@@ -101,8 +105,9 @@ def reader(place, tmp_path):
     made = Reader(place, tmp_path)
     yield made
     for started in reversed(made.staying.values()):
-        started.signal(signal.SIGTERM)
-        started.wait()
+        if started.pid not in place.ended:
+            started.signal(signal.SIGTERM)
+            started.wait()
 
 
 def test_the_guide_s_commands_print_what_it_shows(reader):

@@ -9,7 +9,7 @@ from fleet import gateway
 from fleet.engine import free_port
 from fleet.gateway import Authority
 from rekindle.errors import EngineError, StoreError
-from rekindle.fleet.connect import connect
+from rekindle.fleet.connect import connect, connect_once_up
 from rekindle.policy.settings import Fleet, Tls
 
 HUFFMAN = {
@@ -83,6 +83,32 @@ def test_an_engine_that_is_not_there_is_named(tmp_path):
     assert error.cause == "unreachable"
     assert address in str(error)
     assert "rekindle fleet dev" in error.hint
+
+
+def test_a_host_waits_for_an_engine_that_is_not_up_yet(own_engine, tmp_path, monkeypatch):
+    """And says once that it does."""
+    monkeypatch.setattr("rekindle.fleet.connect.CONNECT_AGAIN_SECONDS", 0.05)
+    own_engine.kill()
+    words = []
+
+    def say(word):
+        words.append(word)
+        own_engine.start()
+
+    fleet = Fleet(address=own_engine.address)
+    client = asyncio.run(connect_once_up(fleet, tmp_path, {}, say))
+    assert client.namespace == "default"
+    (word,) = words
+    assert word.startswith(f"waits for the engine: the engine at {own_engine.address} could not be")
+    assert "rekindle fleet dev" in word
+
+
+def test_a_host_does_not_wait_for_what_will_not_change(engine, tmp_path):
+    """A namespace that is not there."""
+    fleet = Fleet(address=engine.address, namespace="nowhere")
+    with pytest.raises(EngineError) as error:
+        asyncio.run(connect_once_up(fleet, tmp_path, {}, pytest.fail))
+    assert error.value.cause == "namespace"
 
 
 def test_a_host_without_an_address_is_named(tmp_path):

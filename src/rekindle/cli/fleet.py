@@ -87,12 +87,12 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None) ->
     their model above all, is this host's own.
     """
     project, found = _fleet_here()
-    from rekindle.fleet.connect import connect  # noqa: PLC0415 - wants the extra
+    from rekindle.fleet.connect import connect_once_up  # noqa: PLC0415 - wants the extra
     from rekindle.fleet.worker import work  # noqa: PLC0415 - as above
 
     async def run() -> None:
         await work(
-            await connect(found, project.path, os.environ),
+            await connect_once_up(found, project.path, os.environ, click.echo),
             host=name or f"{os.uname().nodename}-{host.identify()[:8]}",
             pool=pool or found.pool,
             slots=slots,

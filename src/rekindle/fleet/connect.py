@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from rekindle import __version__
 from rekindle.errors import EngineError, storing
 from rekindle.fleet import keys
 from rekindle.fleet.converter import data_converter
-from rekindle.policy.settings import CONNECT_SECONDS, Fleet, Tls
+from rekindle.policy.settings import CONNECT_AGAIN_SECONDS, CONNECT_SECONDS, Fleet, Tls
 
 _NOT_THERE = re.compile(r"tcp connect error|dns error|deadline has elapsed")
 _NOT_LET_IN = re.compile(r"Unauthenticated|PermissionDenied")
@@ -54,6 +54,23 @@ async def connect(fleet: Fleet, folder: Path, environ: Mapping[str, str]) -> Cli
         raise _refusal(fleet, str(failed)) from failed
     await _require_namespace(client, fleet)
     return client
+
+
+async def connect_once_up(
+    fleet: Fleet, folder: Path, environ: Mapping[str, str], say: Callable[[str], None]
+) -> Client:
+    """The same for a host, which may be up before the engine is, or while it is away."""
+    is_told = False
+    while True:
+        try:
+            return await connect(fleet, folder, environ)
+        except EngineError as error:
+            if error.cause != "unreachable":
+                raise
+            if not is_told:
+                say(f"waits for the engine: {error}\n  → {error.hint}")
+            is_told = True
+        await asyncio.sleep(CONNECT_AGAIN_SECONDS)
 
 
 @cache

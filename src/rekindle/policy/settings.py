@@ -366,6 +366,8 @@ from work that goes in circles and leaves traces; so many full windows cost as m
 """
 CONNECT_SECONDS = 10.0
 """How long a fleet's engine may take to answer at all."""
+CONNECT_AGAIN_SECONDS = 2.0
+"""How often a host looks whether the engine is up that it waits for."""
 MEASURE_SECONDS = 20.0
 """How long a CLI may take to say how large its window is."""
 CYCLES_KEPT = 50
@@ -681,6 +683,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "fleet.connect_seconds": (
         CONNECT_SECONDS,
         "How long a fleet's engine may take to answer at all.",
+    ),
+    "fleet.connect_again_seconds": (
+        CONNECT_AGAIN_SECONDS,
+        "How often a host looks whether the engine is up that it waits for.",
     ),
     "loop.cycles_kept": (
         CYCLES_KEPT,
