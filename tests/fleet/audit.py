@@ -15,7 +15,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from rekindle.fleet.converter import data_converter
-from rekindle.fleet.workflow import Order
+from rekindle.fleet.orders import Order
 from rekindle.policy.register import Commit, Opening
 
 _IDENTITY = re.compile(r"rekindle (\S+) (\d+)@(\S+)")

@@ -31,7 +31,8 @@ from rekindle.documents import event as events
 from rekindle.fleet.client import Agents
 from rekindle.fleet.connect import connect
 from rekindle.fleet.define import define
-from rekindle.fleet.workflow import QUEUE, AgentWorkflow, Order, Ran, host_queue
+from rekindle.fleet.orders import QUEUE, Order, Ran, host_queue
+from rekindle.fleet.workflow import AgentWorkflow
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.register import (

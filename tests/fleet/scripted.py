@@ -16,16 +16,8 @@ from temporalio.worker import Worker
 
 from rekindle.documents import event as events
 from rekindle.fleet.hosting import Engine
-from rekindle.fleet.workflow import (
-    FULL,
-    QUEUE,
-    AgentWorkflow,
-    BriefWorkflow,
-    Order,
-    Ran,
-    host_queue,
-    pool_queue,
-)
+from rekindle.fleet.orders import FULL, QUEUE, Order, Ran, host_queue, pool_queue
+from rekindle.fleet.workflow import AgentWorkflow, BriefWorkflow
 from rekindle.policy.register import Commit, Committed, Definition, Opening
 from rekindle.policy.supervise import Limits
 

@@ -24,7 +24,8 @@ from fleet.pace import AGENT, HOST, Project, begun, cpu_seconds, megabytes
 from rekindle.documents import event as events
 from rekindle.fleet.client import Agents
 from rekindle.fleet.converter import data_converter
-from rekindle.fleet.workflow import QUEUE, AgentWorkflow, Order, Ran, host_queue
+from rekindle.fleet.orders import QUEUE, Order, Ran, host_queue
+from rekindle.fleet.workflow import AgentWorkflow
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection
 from rekindle.policy.register import Kept, append

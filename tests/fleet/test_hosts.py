@@ -7,7 +7,6 @@ in what a host says of itself.
 import asyncio
 import contextlib
 import functools
-import os
 import shlex
 import socket
 import statistics
@@ -21,11 +20,11 @@ from typing import Any
 import pytest
 
 from e2e.sandbox import bash
+from fleet.chaos import Chaos
 from fleet.crowd import (
     AGENT,
     NEW_BUILD,
     TIMEOUT,
-    Chaos,
     Crowd,
     Fault,
     another_build,
@@ -37,9 +36,10 @@ from fleet.engine import Engine
 from fleet.hosts import Host
 from loopback.anthropic import Anthropic
 from loopback.cli import ClaudeSandbox
+from loopback.fixtures import require_namespaces
 from loopback.log import MAIN
 from loopback.model import Model
-from loopback.namespace import Namespace, obstacle
+from loopback.namespace import Namespace
 from loopback.script import DONE, Step
 from rekindle.documents import workspace as document
 from rekindle.errors import StalePushError
@@ -48,11 +48,6 @@ from rekindle.fleet.workspace import Workspace
 pytestmark = [
     pytest.mark.bench,  # how soon is measured: alone
     pytest.mark.timeout(300),
-    pytest.mark.skipif(
-        os.environ.get("REKINDLE_TORTURE") != "whole",
-        reason="not steady enough for CI yet: `REKINDLE_TORTURE=whole just bench"
-        " tests/fleet/test_hosts.py` runs it",
-    ),
 ]
 AGENTS = 30
 CLAUDES = 3
@@ -77,8 +72,7 @@ class Working(Anthropic):
 
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory: pytest.TempPathFactory, claude_program: Path) -> Crowd:
-    if reason := obstacle():
-        pytest.skip(reason)
+    require_namespaces()
     folder = tmp_path_factory.mktemp("crowd")
     finish = folder / "finish"
     (folder / "engine").mkdir()

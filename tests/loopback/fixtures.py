@@ -22,8 +22,7 @@ from loopback.place import Place
 @pytest.fixture
 def network() -> Iterator[Namespace]:
     """A network of its own for every test: what one leaves behind cannot reach the next."""
-    if reason := obstacle():
-        _unavailable(reason)
+    require_namespaces()
     with Namespace() as namespace:
         yield namespace
 
@@ -105,6 +104,12 @@ def _installed(package: install.Package) -> Path:
         return install.program(package)
     except install.UnavailableError as error:
         _unavailable(str(error))
+
+
+def require_namespaces() -> None:
+    """For whoever makes more than one network."""
+    if reason := obstacle():
+        _unavailable(reason)
 
 
 def _unavailable(reason: str) -> NoReturn:

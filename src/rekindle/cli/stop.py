@@ -28,9 +28,9 @@ def stop(agent: str | None, as_json: bool) -> None:
     it was.
     """
     _project, store, name = open_agent(agent)
+    was_running = store.is_supervised(name)  # a moment after our word it may have ended
     say_stopped(store, name)
-    was_running = store.is_supervised(name)
-    if was_running and not wait_until_ended(store, name):
+    if not wait_until_ended(store, name):
         raise AgentError(
             f"{name} is to stop, and its supervisor has not ended yet",
             hint="its word is kept: look again with `rekindle status`",

@@ -22,9 +22,10 @@ from rekindle.documents import manifest
 from rekindle.errors import RekindleError
 from rekindle.fleet import cycle
 from rekindle.fleet.hosting import Attended, Engine, Nursery, Work
+from rekindle.fleet.orders import CUT, FENCED, FULL, Order, Ran
 from rekindle.fleet.place import Place
 from rekindle.fleet.wire import Answer, Asked, EngineRegister, Failed
-from rekindle.fleet.workflow import CUT, FENCED, FULL, AgentWorkflow, Order, Ran
+from rekindle.fleet.workflow import AgentWorkflow
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.register import Definition
 from rekindle.policy.settings import FLEET_HOST_SECONDS, POLL_SECONDS, STOP_SECONDS

@@ -23,8 +23,9 @@ from temporalio.service import RPCError, RPCStatusCode
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent, Event
 from rekindle.errors import EngineError, NotOnFleetError, OwnershipError
+from rekindle.fleet.orders import QUEUE
 from rekindle.fleet.updates import is_overlooked
-from rekindle.fleet.workflow import CYCLE, HOST, POOL, QUEUE, STATE, AgentWorkflow
+from rekindle.fleet.workflow import CYCLE, HOST, POOL, STATE, AgentWorkflow
 from rekindle.policy import register
 from rekindle.policy.fold import Projection
 from rekindle.policy.register import Definition, Kept

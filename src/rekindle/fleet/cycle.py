@@ -23,9 +23,9 @@ from rekindle.errors import (
     SupervisedError,
     WorkspaceError,
 )
+from rekindle.fleet.orders import Order, Ran
 from rekindle.fleet.place import Place
 from rekindle.fleet.wire import EngineRegister, Failed, asking
-from rekindle.fleet.workflow import Order, Ran
 from rekindle.fleet.workspace import Workspace
 from rekindle.flows.steps import Steps
 from rekindle.flows.world import Report, Trouble
@@ -37,7 +37,12 @@ from rekindle.policy.register import Definition
 from rekindle.policy.restart import Wait
 from rekindle.policy.run import End, HandOn
 from rekindle.policy.sessions import of_cycle
-from rekindle.policy.settings import FLEET_DOCUMENT_BYTES, FLEET_FOLD_SECONDS, STOP_SECONDS
+from rekindle.policy.settings import (
+    FLEET_DOCUMENT_BYTES,
+    FLEET_FOLD_SECONDS,
+    FLEET_NICE,
+    STOP_SECONDS,
+)
 from rekindle.policy.supervise import tried
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.layout import AgentFolder, Root
@@ -150,6 +155,9 @@ class OnHost:
             store = self._place.store(self._place.project(before), self.register)
             seq, found = self._place.held(store)
         opened = self.register.take_up(self._place.host, seq, found, self._place.defined())
+        # Whoever has its agent waits for those that are still without a host, and for the worker,
+        # whose heartbeats say that this one lives: a busy agent must not make it look dead.
+        os.nice(FLEET_NICE)
         definition = opened.definition or before
         if definition is None:
             raise EngineError(

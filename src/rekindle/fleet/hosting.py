@@ -19,10 +19,11 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
+from rekindle.fleet.orders import FENCED, Order, Ran
 from rekindle.fleet.place import Place
 from rekindle.fleet.updates import is_overlooked
 from rekindle.fleet.wire import Answer, Asked, Cut, Failed, Refused, Unfit
-from rekindle.fleet.workflow import FENCED, AgentWorkflow, Order, Ran
+from rekindle.fleet.workflow import AgentWorkflow
 from rekindle.policy.register import Opening
 from rekindle.policy.settings import FLEET_RPC_SECONDS, POLL_SECONDS, STOP_SECONDS
 
@@ -42,6 +43,10 @@ _MOMENT_SECONDS = 0.2
 _SHARED = (
     "rekindle.fleet.cycle",
     # What it imports only when it is needed, and every cycle needs.
+    "ctypes",
+    "encodings.utf_8_sig",
+    "rekindle.policy.connection",
+    "rekindle.policy.redact.finding",
     "rekindle.policy.redact.redaction",
     "rekindle.stores.files.recovery",
     "rekindle.stores.files.writer",

@@ -7,7 +7,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 
-from rekindle.fleet.workflow import QUEUE, pool_queue
+from rekindle.fleet.orders import QUEUE, pool_queue
 from rekindle.system import clock
 
 _POLL = timedelta(seconds=75)

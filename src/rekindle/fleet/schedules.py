@@ -17,7 +17,8 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError, RPCStatusCode
 
-from rekindle.fleet.workflow import QUEUE, BriefWorkflow
+from rekindle.fleet.orders import QUEUE
+from rekindle.fleet.workflow import BriefWorkflow
 from rekindle.policy.mornings import NEVER
 from rekindle.policy.settings import FLEET_RPC_SECONDS, Brief
 

@@ -13,19 +13,19 @@ from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
-from temporalio.worker import FixedSizeSlotSupplier, Worker, WorkerTuner
+from temporalio.worker import (
+    FixedSizeSlotSupplier,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerTuner,
+)
 
 from rekindle.errors import OwnershipError
 from rekindle.fleet.activities import Activities, Slots
 from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
 from rekindle.fleet.hosting import Engine
-from rekindle.fleet.workflow import (
-    QUEUE,
-    AgentWorkflow,
-    BriefWorkflow,
-    host_queue,
-    pool_queue,
-)
+from rekindle.fleet.orders import QUEUE, host_queue, pool_queue
+from rekindle.fleet.workflow import AgentWorkflow, BriefWorkflow
 from rekindle.policy.settings import (
     FLEET_BEAT_SHARE,
     FLEET_LEAVE_SECONDS,
@@ -36,6 +36,8 @@ from rekindle.system import disk
 
 _FEW = 2
 """So many questions for work are under way at once: an answer takes less than a moment."""
+_SOME = 4
+"""The same for what is to be decided: when a host dies, all of its agents ask at once."""
 _BESIDE = 16
 """So many words are heard, and briefs written, at once beside the cycles."""
 
@@ -95,8 +97,13 @@ def _workers(
             client,
             task_queue=QUEUE,
             workflows=[AgentWorkflow, BriefWorkflow],
-            # What a worker that is frozen still has asked for is lost to it for a while.
-            max_concurrent_workflow_task_polls=_FEW,
+            # The sandbox doubles what it costs to take an agent up, and when a host dies all of its
+            # agents are. It would find what is not the same again; the tests run in it, and do.
+            workflow_runner=UnsandboxedWorkflowRunner(),
+            # What a worker that is frozen still has asked for is lost to it for a while: only one
+            # question at once is for agents that it does not know.
+            max_concurrent_workflow_task_polls=_SOME,
+            nonsticky_to_sticky_poll_ratio=1 / _SOME,
             # One that dies with what it remembers must not keep its agents waiting for long.
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
         ),

@@ -25,6 +25,16 @@ with workflow.unsafe.imports_passed_through():
     import msgspec
 
     from rekindle.documents import event as events
+    from rekindle.fleet.orders import (
+        CUT,
+        FENCED,
+        FULL,
+        UNFIT,
+        Order,
+        Ran,
+        host_queue,
+        pool_queue,
+    )
     from rekindle.policy import handoff, register
     from rekindle.policy import run as runs
     from rekindle.policy.register import Commit, Committed, Definition, Kept, Opened, Opening
@@ -37,47 +47,13 @@ with workflow.unsafe.imports_passed_through():
     )
     from rekindle.policy.supervise import decide, tried
 
-QUEUE = "rekindle"
-"""Where every worker looks for what an agent's workflow is to decide."""
 STATE = SearchAttributeKey.for_keyword("RekindleState")
 HOST = SearchAttributeKey.for_keyword("RekindleHost")
 POOL = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE = SearchAttributeKey.for_int("RekindleCycle")
-FENCED = "Fenced"
-"""What a lease that counts no more is refused with."""
-CUT = "Cut"
-"""What a host ends a cycle with that could not reach the engine for so long that it has lost it."""
-FULL = "Full"
-"""What a host refuses an agent with, that has no slot left."""
-UNFIT = "Unfit"
-"""What cannot be counted at all is refused with."""
 _ONCE = RetryPolicy(maximum_attempts=1)
 _MOMENT = timedelta(seconds=1)
 _WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
-
-
-class Order(msgspec.Struct, frozen=True):
-    """What a host is to do for an agent: with which lease, and who is to be told of its facts."""
-
-    workflow: str
-    agent: str
-    generation: int
-
-
-class Ran(msgspec.Struct, frozen=True):
-    """What a host says when it gives the lease back."""
-
-    seq: int
-    is_leaving: bool = False
-    """The host ends: somebody else goes on."""
-
-
-def pool_queue(pool: str) -> str:
-    return f"rekindle-pool-{pool}"
-
-
-def host_queue(host: str) -> str:
-    return f"rekindle-host-{host}"
 
 
 @workflow.defn(name="Agent")

@@ -257,7 +257,7 @@ FLEET_HOST_SECONDS = 5.0
 """How long the host that has an agent's workspace may take to begin, before another does."""
 FLEET_OFFER_SECONDS = 1.0
 """How long a host may take to say that it has a slot, before another is asked."""
-FLEET_TASK_SECONDS = 3.0
+FLEET_TASK_SECONDS = 2.0
 """How long a worker may take to decide what comes next, before another is asked."""
 FLEET_WORD_SECONDS = 10.0
 """How long a host may take to hear the operator's word; else it hears it at its next commit."""
@@ -273,6 +273,8 @@ FLEET_STICKY_SECONDS = 1.0
 """How long what is to be decided waits for the worker that decided last."""
 FLEET_LEAVE_SECONDS = 30.0
 """How long a worker that ends may take to give back what runs there."""
+FLEET_NICE = 10
+"""By so much an agent on a host has a lower priority than the worker beside it."""
 FLEET_LEASE_DAYS = 365
 """The longest that one cycle may take; that its host is gone is known long before."""
 POLL_SECONDS = 1.0
@@ -540,6 +542,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "fleet.leave_seconds": (
         FLEET_LEAVE_SECONDS,
         "How long a worker that ends may take to give back what runs there.",
+    ),
+    "fleet.nice": (
+        FLEET_NICE,
+        "By so much an agent on a host has a lower priority than the worker beside it.",
     ),
     "fleet.lease_days": (
         FLEET_LEASE_DAYS,

@@ -1,11 +1,17 @@
 """`stop`, `restart`, `up`, `down`, `watch`: what an operator says, with agents that stand in."""
 
+import contextlib
 import json
 import shutil
 import signal
 import sys
 
 import pytest
+
+from rekindle import config
+from rekindle.cli.main import run
+from rekindle.stores.files import FileStore
+from rekindle.wiring.store import open_store
 
 AGENT = """\
 import os, pathlib, sys, time
@@ -135,6 +141,28 @@ def test_one_that_cannot_be_started_does_not_hold_the_others_back(project):
     assert "NOT.md" in ended.out
     assert "✓ docs: started" in ended.out
     assert "not every agent was started" in ended.err
+
+
+def test_one_that_ends_the_moment_it_is_told_to_was_running(tmp_path, monkeypatch, capsys):
+    """Its supervisor is gone before anybody could look."""
+    (tmp_path / "PROMPT.md").write_text("Ship it.\n")
+    (tmp_path / "rekindle.yaml").write_text(
+        "version: 1\nagents: {trades: {harness: claude-code, prompt: PROMPT.md}}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    store = open_store(config.load(tmp_path))
+    store.create("trades")
+    submit = FileStore.submit
+    with contextlib.ExitStack() as supervisor:
+        supervisor.enter_context(store.supervising("trades"))
+
+        def say(self, agent, *said):
+            submit(self, agent, *said)
+            supervisor.close()
+
+        monkeypatch.setattr(FileStore, "submit", say)
+        assert run(["stop", "trades"]) == 0
+    assert capsys.readouterr().out == "✓ trades: stopped\n"
 
 
 def test_stop_is_kept_where_nobody_runs(project):

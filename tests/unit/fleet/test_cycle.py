@@ -8,8 +8,8 @@ import pytest
 from rekindle import config
 from rekindle.documents import event as events
 from rekindle.fleet import cycle
+from rekindle.fleet.orders import Order
 from rekindle.fleet.place import Place
-from rekindle.fleet.workflow import Order
 from rekindle.flows.world import Trouble
 from rekindle.policy import register
 from rekindle.policy.fold import Projection

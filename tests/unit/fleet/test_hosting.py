@@ -8,8 +8,8 @@ from multiprocessing import Pipe, get_context
 import pytest
 
 from rekindle.fleet.hosting import Attended
+from rekindle.fleet.orders import Ran
 from rekindle.fleet.wire import Failed
-from rekindle.fleet.workflow import Ran
 from rekindle.policy.settings import STOP_SECONDS
 
 
