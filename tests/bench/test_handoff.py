@@ -19,7 +19,7 @@ from loopback.script import Forever, Text
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
-TIMES = 5
+TIMES = 9
 BAR = 1.3
 KNOWN = pytest.mark.xfail(
     strict=False,

@@ -206,7 +206,8 @@ class RunCycle:
         self.last = found
         self._ended(number, launch, found, swept=swept)
         self._world.tell(Fell(found, swept))
-        self._archive()
+        if found.kind != HANDED_OFF:  # else the next launch's end has both: nobody waits for it now
+            self._archive()
 
     def _handed(self, known: Projection, step: Fresh | Resume, tried: list[Attempt]) -> str:
         """Where the checkpoint is that a fresh session goes on with; empty: it has none."""

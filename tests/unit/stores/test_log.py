@@ -20,6 +20,8 @@ from rekindle.policy.settings import SNAPSHOT_EVERY_BYTES
 from rekindle.stores.files import log, snapshot
 from rekindle.system import disk
 
+parse = events.parse
+
 
 def add_loop(store, identity, clock):
     store.submit("trades", loops.add({}, identity, f"text of {identity}", clock()))
@@ -124,6 +126,43 @@ def test_a_snapshot_is_made_when_enough_has_been_written(store, clock, monkeypat
     assert view.snapshot_end > 0
     assert view.end - view.snapshot_end < SNAPSHOT_EVERY_BYTES
     assert snapshot.load(store.folder("trades")).projection.cursors == {}
+
+
+def test_who_looks_again_reads_only_what_is_new(store, open_store, clock, monkeypatch):
+    """And knows what one knows who reads all of it."""
+    for number in range(20):
+        add_loop(store, f"l{number}", clock)
+    store.read("trades")
+    parsed = []
+    monkeypatch.setattr(log.events, "parse", lambda line: parsed.append(line) or parse(line))
+    assert store.read("trades").committed.seq == 21
+    assert parsed == []
+    with store.folder("trades").log.open("ab") as file:
+        file.write(b"garbage\n")
+    add_loop(open_store(), "after", clock)
+    parsed.clear()
+    seen = store.read("trades")
+    assert len(parsed) == 2
+    assert seen == open_store().read("trades")
+    assert len(seen.bad) == 1
+
+
+@pytest.mark.parametrize("grown", [0, 3], ids=["shorter", "longer"])
+def test_another_log_in_its_place_is_read_from_its_beginning(store, open_store, clock, grown):
+    """A backup that was put back, and went on from there."""
+    add_loop(store, "first", clock)
+    backup = store.folder("trades").log.read_bytes()
+    for number in range(2):
+        add_loop(store, f"l{number}", clock)
+    store.read("trades")
+    folder = store.folder("trades")
+    folder.log.write_bytes(backup)
+    folder.state.unlink()
+    other = open_store()
+    for number in range(grown):
+        add_loop(other, f"other{number}", clock)
+    assert open_ids(store) == {"first"} | {f"other{number}" for number in range(grown)}
+    assert store.read("trades") == open_store().read("trades")
 
 
 def test_reading_backwards_gives_the_newest_first(store, clock):

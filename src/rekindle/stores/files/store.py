@@ -65,6 +65,8 @@ class FileStore:
         self._audit = audit
         self._register = register
         self._recovered: set[str] = set()
+        self._seen: dict[str, View] = {}
+        """As each agent was when we looked last: whoever stays looks many times a minute."""
 
     def folder(self, agent: str) -> AgentFolder:
         return self.root.agent(agent)
@@ -86,7 +88,7 @@ class FileStore:
 
     def read(self, agent: str) -> View:
         """What is known of an agent now, whether folded yet or not. Never waits."""
-        return view.read(self.folder(agent), self._harnesses, self.redaction)
+        return self._look(self.folder(agent))
 
     def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
         """Acknowledge records durably, then fold them; False where the agent's writer will.
@@ -128,14 +130,14 @@ class FileStore:
         with disk.locked(folder.lock, wait) as lock:
             if lock is None:
                 raise BusyError(agent, wait)
-            seen = view.read(folder, self._harnesses, self.redaction)
+            seen = self._look(folder)
             view.require_whole_log(folder, seen.committed.seq)
             owner, previous = ownership.claim(
                 folder, self._host, seen.committed.gen, take_over=take_over
             )
             if previous is not None:
                 # Until it was taken over, the old owner may have gone on writing.
-                seen = view.read(folder, self._harnesses, self.redaction)
+                seen = self._look(folder)
             writer = Writer(
                 folder,
                 lock=lock,
@@ -175,6 +177,11 @@ class FileStore:
         """Whether a supervisor lives."""
         return disk.is_locked(self.folder(agent).supervisor)
 
+    def _look(self, folder: AgentFolder) -> View:
+        before = self._seen.get(folder.name)
+        found = self._seen[folder.name] = view.read(folder, self._harnesses, self.redaction, before)
+        return found
+
     def _make(self, folder: AgentFolder) -> None:
         folder.verify()
         self.root.make()
@@ -208,7 +215,7 @@ class FileStore:
         An edit may hold secrets until a writer takes it over: no reader sees them.
         """
         folder = self.folder(agent)
-        seen = view.read(folder, self._harnesses, self.redaction)
+        seen = self._look(folder)
         if name == "relay" and seen.proposed is not None:
             return seen.proposed.text.encode()
         standing = seen.committed.documents.get(name)

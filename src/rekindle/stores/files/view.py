@@ -15,6 +15,7 @@ from rekindle.stores.files import inbox, log, snapshot
 from rekindle.stores.files.inbox import Harnesses, Record, Segment
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.log import BadLine
+from rekindle.stores.files.snapshot import Snapshot
 from rekindle.system import disk
 
 
@@ -39,14 +40,23 @@ class View(msgspec.Struct, frozen=True):
     """Where the next line of the log goes, as far as lines are complete."""
     snapshot_end: int
     """How much of the log the snapshot holds."""
+    gen: int = 0
+    """The generation of the last line that counts."""
+    anchor: str = ""
+    """The fingerprint of the log just before its end."""
 
 
-def read(folder: AgentFolder, harnesses: Harnesses, redaction: Redaction) -> View:
+def read(
+    folder: AgentFolder, harnesses: Harnesses, redaction: Redaction, before: View | None = None
+) -> View:
+    """What is known now; `before`: from what was known then, so that only what is new is read."""
     folder.verify()
     waiting = [(segment, list(inbox.records(segment))) for segment in segments(folder)]
     start = snapshot.load(folder)
-    tail = log.read(folder.log, start.offset, start.projection.gen)
-    committed = fold(start.projection, tail.events)
+    if before is None or not _goes_on(before, folder, start):
+        before = _as_of(start)
+    tail = log.read(folder.log, before.end, before.gen)
+    committed = fold(before.committed, tail.events)
     pending: list[Record] = []
     for segment, records in waiting:
         done = folded_up_to(segment, committed)
@@ -67,11 +77,39 @@ def read(folder: AgentFolder, harnesses: Harnesses, redaction: Redaction) -> Vie
         pending=tuple(pending),
         proposed=proposed[-1] if proposed else None,
         start=start.projection,
-        tail=tuple(tail.events),
-        bad=tuple(tail.bad),
+        tail=(*before.tail, *tail.events),
+        bad=(*before.bad, *tail.bad),
         unreadable=unreadable,
         end=tail.end,
         snapshot_end=start.offset,
+        gen=tail.gen,
+        anchor=log.anchor(folder.log, tail.end),
+    )
+
+
+def _goes_on(before: View, folder: AgentFolder, start: Snapshot) -> bool:
+    """Whether the log has only grown since then, behind the same snapshot.
+
+    Another one may stand in its place: from a backup, or received from elsewhere.
+    """
+    is_same_start = (before.snapshot_end, before.start) == (start.offset, start.projection)
+    return is_same_start and before.anchor == log.anchor(folder.log, before.end)
+
+
+def _as_of(start: Snapshot) -> View:
+    """What the snapshot knows, before the log behind it is read."""
+    return View(
+        projection=start.projection,
+        committed=start.projection,
+        pending=(),
+        proposed=None,
+        start=start.projection,
+        tail=(),
+        bad=(),
+        unreadable=0,
+        end=start.offset,
+        snapshot_end=start.offset,
+        gen=start.projection.gen,
     )
 
 
