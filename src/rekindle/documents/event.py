@@ -55,6 +55,8 @@ class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
     summary = "A host took the agent over; from here on older generations are refused."
     host: str
     previous: str
+    left: str = ""
+    """Why the last of the work stays there: it could not be pushed. Empty: it was."""
 
 
 class WorkspacePushed(Event, frozen=True, kw_only=True, tag="workspace.pushed"):

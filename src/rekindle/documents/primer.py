@@ -116,11 +116,15 @@ def answered(asked: str, text: str) -> str:
     return f"{question}A person has answered: {text.strip()}"
 
 
-def moved(host: str, previous: str) -> str:
-    """What a session is told that begins on another host than the one before it."""
+def moved(host: str, previous: str, left: str = "") -> str:
+    """What a session is told that begins on another host than the one before it.
+
+    `left`: why the last of the work was left there.
+    """
+    why = f" Its last push failed ({one_line(left)})." if left else ""
     return (
         f"This work was on host {one_line(previous)} until now, and goes on on {one_line(host)}."
-        " What was not pushed from there is not here: look at the files before you go on."
+        f"{why} What was not pushed from there is not here: look at the files before you go on."
     )
 
 

@@ -77,8 +77,9 @@ def ledger(opened: Sequence[OpenLoop]) -> str:
 def _moved(known: Projection) -> str:
     """That another host had it before, to the first session here."""
     last = max((one.seq for one in known.attempts.values()), default=0)
-    is_new = known.moved.seq > last > 0 and bool(known.moved.previous)
-    return primer.moved(known.moved.host, known.moved.previous) if is_new else ""
+    moved = known.moved
+    is_new = moved.seq > last > 0 and bool(moved.previous)
+    return primer.moved(moved.host, moved.previous, moved.left) if is_new else ""
 
 
 def _owed(known: Projection, relay: Relay | None) -> str:

@@ -219,10 +219,12 @@ class Follow:
     def _obey(self) -> None:
         """Whoever wants it to end: a signal to us, or the operator's word in the log."""
         times = self._world.interrupted()
-        if times or self._run.desired == "stopped":
+        if self._run.desired == "stopped" or (times and self._world.by_hand()):
             self._end(Exit("interrupted", "stopped, as the operator said"))
         elif self._run.restarted > self._origin.seq:
             self._end(Exit("interrupted", "ended for a restart, as the operator said"))
+        elif times:
+            self._end(Exit("interrupted", "ended with its supervisor, which was told to end"))
         late = self._world.elapsed() - self._asked_at > STOP_SECONDS
         if self.ending is None or not (late or times > 1):
             return

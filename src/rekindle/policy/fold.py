@@ -83,6 +83,7 @@ class Moved(msgspec.Struct, frozen=True, order=True):
     seq: int = 0
     host: str = ""
     previous: str = ""
+    left: str = ""
 
 
 class Projection(msgspec.Struct, frozen=True):
@@ -374,7 +375,8 @@ class _Working:
         kept = self.unpushed.seq if self.unpushed else 0
         match event:
             case events.OwnerChanged():
-                self.moved = max(self.moved, Moved(event.seq, event.host, event.previous))
+                now = Moved(event.seq, event.host, event.previous, event.left)
+                self.moved = max(self.moved, now)
             case events.WorkspacePushed() if event.seq > pushed:
                 self.workspace = event
                 self.unpushed = self.unpushed if kept > event.seq else None

@@ -162,7 +162,10 @@ def opened(kept: Kept, asked: Opening, now: datetime) -> tuple[Kept, Opened]:
     """The host has the lease; where another had the agent before, the log says so."""
     previous = kept.host or kept.projection.moved.host
     if previous and previous != asked.host:
-        kept = append(kept, events.OwnerChanged(ts=now, host=asked.host, previous=previous))
+        unpushed = kept.projection.unpushed
+        left = unpushed.words if unpushed else ""
+        moved = events.OwnerChanged(ts=now, host=asked.host, previous=previous, left=left)
+        kept = append(kept, moved)
     elif not kept.projection.moved.host:
         kept = append(kept, events.OwnerChanged(ts=now, host=asked.host, previous=""))
     kept = msgspec.structs.replace(kept, host=asked.host)

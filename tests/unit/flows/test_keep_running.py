@@ -258,6 +258,19 @@ def test_ctrl_c_says_stopped_and_a_signal_from_elsewhere_does_not(life):
     assert life.run(kept=True) == "unwanted"
 
 
+@pytest.mark.parametrize(
+    ("by_hand", "words"),
+    [(True, "stopped, as the operator said"), (False, "ended with its supervisor, which was told")],
+)
+def test_who_ended_the_session_is_said(life, by_hand, words):
+    """A host that is switched off is nobody's word about the agent."""
+    life.plays = [("crash", lambda: life.presses(hand=by_hand), 60)]
+    assert life.run() == "interrupted"
+    (ended,) = life.logged(events.LaunchEnded)
+    assert ended.exit == "interrupted"
+    assert ended.words.startswith(words)
+
+
 def test_a_stop_from_elsewhere_ends_the_agent_and_the_supervisor(life):
     life.plays = [("crash", lambda: life.says("stopped"), 60)]
     assert life.run() == "interrupted"

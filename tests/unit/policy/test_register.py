@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents import event as events
-from rekindle.documents import shape
+from rekindle.documents import primer, shape
 from rekindle.policy import register
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.register import Commit, Definition, Kept, Opening
@@ -172,6 +172,22 @@ def test_a_move_is_in_the_log_and_a_return_after_nobody_had_it_is_none():
     assert back.projection.moved == kept.projection.moved
     moved = taken_up(register.release(back, is_gone=True), "b")
     assert (moved.projection.moved.previous, moved.projection.moved.host) == ("a", "b")
+
+
+def test_what_could_not_be_pushed_is_said_to_whoever_has_it_next():
+    """Also after the next host has pushed: what is there is still not in it."""
+    kept = taken_up(new())
+    kept, _ = register.commit(kept, commit(kept, events.WorkspaceKept(ts=NOW, words="no room")))
+    kept = taken_up(register.release(kept, is_gone=True), "b")
+    pushed = events.WorkspacePushed(ts=NOW, revision="r", claim=kept.generation)
+    kept, _ = register.commit(kept, commit(kept, pushed, id="two"))
+    assert kept.projection.unpushed is None
+    moved = kept.projection.moved
+    assert (moved.host, moved.previous, moved.left) == ("b", "a", "no room")
+    told = primer.moved(moved.host, moved.previous, moved.left)
+    assert "on host a until now, and goes on on b. Its last push failed (no room). What" in told
+    kept = taken_up(register.release(kept, is_gone=True), "a")
+    assert kept.projection.moved.left == ""
 
 
 def test_documents_stay_as_long_as_anybody_may_ask_for_them():
