@@ -171,7 +171,7 @@ def _per_agent(figures: Figures) -> str:
             ("memory of a worker, for at most 1,000 of them", cached, cached),
             ("memory of the server, until it needs it for others", kept, kept),
             ("its rows in the database", rows, rows),
-            ("its history, until it is carried over", history, history),
+            ("its history, carried over between two cycles", history, history),
         ],
     )
 

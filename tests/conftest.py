@@ -19,6 +19,16 @@ if not os.environ.get("REKINDLE_TORTURE"):
     # A check is green or red by what was changed; `just torture` looks for what is new.
     hypothesis_settings.load_profile("steady")
 
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What failed is measured again; what must hold every time has failed for good."""
+    if not os.environ.get("REKINDLE_MEASURES_AGAIN"):
+        return
+    for item in session.items:
+        if item.get_closest_marker("invariant") and not item.get_closest_marker("timing"):
+            pytest.exit(f"{item.nodeid} does not hold: it is not tried again", returncode=1)
+
+
 RELAY = """\
 ## Current Phase
 Implementation

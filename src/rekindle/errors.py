@@ -21,6 +21,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   ├── FencedError               6
     │   ├── ForeignOwnerError         6
     │   │   └── OnFleetError          6
+    │   ├── LeaseError                6
     │   ├── StalePushError            6
     │   └── SupervisedError           6
     ├── NotFoundError                 7
@@ -58,6 +59,7 @@ __all__ = [
     "ExtraMissingError",
     "FencedError",
     "ForeignOwnerError",
+    "LeaseError",
     "ManifestError",
     "ManifestMissingError",
     "NewerSchemaError",
@@ -279,6 +281,18 @@ class OnFleetError(ForeignOwnerError):
         self.owner = fleet
 
 
+class LeaseError(OwnershipError):
+    """On a fleet: the lease that this host had counts no more, or may not by now."""
+
+    def __init__(self, agent: str, words: str) -> None:
+        super().__init__(
+            f"agent {agent} is this host's no more: {words}",
+            hint="nothing is to be done here; whoever has its lease now goes on with it",
+        )
+        self.agent = agent
+        self.words = words
+
+
 class StalePushError(OwnershipError):
     """The work branch has another owner's commit: what is pushed from here counts no longer."""
 
@@ -429,8 +443,8 @@ class EngineError(RekindleError):
     def __init__(self, cause: str, message: str, *, hint: str) -> None:
         super().__init__(message, hint=hint)
         self.cause = cause
-        """One word: unreachable, namespace, tls, credentials, keys, program, extra; or of an agent:
-        unanswered, ended, refused."""
+        """One word: unreachable, namespace, tls, credentials, keys, attributes, program, extra; or
+        of an agent: unanswered, ended, refused."""
 
 
 class CodecKeyError(EngineError):

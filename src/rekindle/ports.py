@@ -120,7 +120,7 @@ class Register(Protocol):
         `documents` are the bytes of those that the facts commit, by their path in the folder.
 
         Raises:
-            FencedError: Another host has the agent by now.
+            OwnershipError: Another host has the agent by now.
         """
 
 

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -24,9 +24,16 @@ STOP_SECONDS = 20
 class Engine:
     """A server that answers from `start` until `kill` or `stop`; its port and file stay."""
 
-    def __init__(self, folder: Path, *namespaces: str, settings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *namespaces: str,
+        settings: Sequence[str] = (),
+        attributes: Mapping[str, str] = SEARCH_ATTRIBUTES,
+    ) -> None:
         """`settings` are the server's own, as in `history.maxTotalUpdates=40`."""
         self._settings = settings
+        self._attributes = attributes
         self.database = folder / "engine.db"
         self.port = free_port()
         self._errors = folder / "engine.errors"
@@ -97,7 +104,7 @@ class Engine:
             argv += ["--namespace", name]
         for setting in self._settings:
             argv += ["--dynamic-config-value", setting]
-        for name, kind in SEARCH_ATTRIBUTES.items():
+        for name, kind in self._attributes.items():
             argv += ["--search-attribute", f"{name}={kind}"]
         return argv
 

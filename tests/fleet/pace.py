@@ -14,7 +14,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -32,6 +31,7 @@ from rekindle.fleet.client import Agents
 from rekindle.fleet.connect import connect
 from rekindle.fleet.define import define
 from rekindle.fleet.orders import QUEUE, Order, Ran, host_queue
+from rekindle.fleet.worker import deciding
 from rekindle.fleet.workflow import AgentWorkflow
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection, fold
@@ -45,7 +45,6 @@ from rekindle.policy.register import (
     draft,
     held,
 )
-from rekindle.policy.settings import FLEET_STICKY_SECONDS
 from rekindle.system import clock
 
 AGENT = "trades"
@@ -187,20 +186,13 @@ class Pacing:
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """The workers of a host, but for the pool's, which nobody asks here."""
-        deciding = Worker(
-            self._client,
-            task_queue=QUEUE,
-            workflows=[AgentWorkflow, BareWorkflow],
-            max_concurrent_workflow_task_polls=2,
-            sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
-        )
         running = Worker(
             self._client,
             task_queue=host_queue(HOST),
             activities=[self.run_cycle, self.bare_cycle],
             max_concurrent_activity_task_polls=2,
         )
-        async with deciding, running:
+        async with deciding(self._client, AgentWorkflow, BareWorkflow), running:
             yield
 
     @activity.defn

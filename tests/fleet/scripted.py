@@ -5,6 +5,7 @@ For histories of the real workflow, with every turn that it may take, in seconds
 
 import asyncio
 import contextlib
+import itertools
 import secrets
 from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime, timedelta
@@ -16,12 +17,13 @@ from temporalio.worker import Worker
 
 from rekindle.documents import event as events
 from rekindle.fleet.hosting import Engine
-from rekindle.fleet.orders import FULL, QUEUE, Order, Ran, host_queue, pool_queue
+from rekindle.fleet.orders import FENCED, FULL, QUEUE, Order, Ran, host_queue, pool_queue
 from rekindle.fleet.workflow import AgentWorkflow, BriefWorkflow
 from rekindle.policy.register import Commit, Committed, Definition, Opening
 from rekindle.policy.supervise import Limits
 
 HEARTBEAT_SECONDS = 2.0
+_PATIENCE_SECONDS = 30.0
 _EXITS = {"limit", "crash", "auth"}
 
 
@@ -36,8 +38,11 @@ class Hosts:
     def __init__(self, client: Client, pool: str, script: Iterable[str]) -> None:
         self._client, self._pool = client, pool
         self._script = iter(script)
-        self._engine = Engine(client, patience=30)
-        self._offers = 0
+        self._engine = Engine(client)
+        self.offers = itertools.cycle("ba")
+        """Who of them answers the pool."""
+        self.broken = ""
+        """The one that cannot run anything."""
         self.is_asked_back = asyncio.Event()
         self.is_brief_begun = asyncio.Event()
         self.is_deaf = False
@@ -66,9 +71,8 @@ class Hosts:
             yield
 
     @activity.defn
-    async def offer(self) -> str:
-        self._offers += 1
-        return f"{self._pool}-{'ab'[self._offers % 2]}"
+    async def offer(self, _order: Order) -> str:
+        return f"{self._pool}-{next(self.offers)}"
 
     @activity.defn
     async def notify(self, order: Order, what: str, words: str) -> None:
@@ -97,7 +101,11 @@ class Hosts:
 
     @activity.defn
     async def run_cycle(self, order: Order) -> Ran:
+        if self.broken and activity.info().task_queue.endswith(f"-{self.broken}"):
+            raise ApplicationError("there is no git here", non_retryable=True)
         turn = next(self._script, "wait")
+        if turn == "fenced":
+            raise ApplicationError("somebody else has it", type=FENCED, non_retryable=True)
         if turn == "full":
             raise ApplicationError("all slots are taken", type=FULL, non_retryable=True)
         if turn == "fail":
@@ -170,7 +178,7 @@ class Hosts:
     async def _take_up(self, order: Order) -> int:
         host = activity.info().task_queue.removeprefix(host_queue(""))
         asked = Opening(generation=order.generation, host=host)
-        opened = await self._engine.ask(order, asked)
+        opened = await self._engine.ask(order, asked, _PATIENCE_SECONDS)
         assert opened.kept is not None
         return opened.kept.projection.seq
 
@@ -182,7 +190,7 @@ class Hosts:
             lines=tuple(events.render(one).decode() for one in new),
             documents=documents or {},
         )
-        answer = await self._engine.ask(order, asked)
+        answer = await self._engine.ask(order, asked, _PATIENCE_SECONDS)
         assert isinstance(answer, Committed), answer
         return seq + len(answer.lines)
 

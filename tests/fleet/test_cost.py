@@ -25,6 +25,7 @@ from rekindle.documents import event as events
 from rekindle.fleet.client import Agents
 from rekindle.fleet.converter import data_converter
 from rekindle.fleet.orders import QUEUE, Order, Ran, host_queue
+from rekindle.fleet.worker import deciding
 from rekindle.fleet.workflow import AgentWorkflow
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection
@@ -50,10 +51,6 @@ def kept_by(project: Project, *said: events.AnyEvent) -> Kept:
         host=HOST,
     )
     return append(empty, events.AgentCreated(ts=clock.now(), agent=AGENT), *said)
-
-
-def deciding(client: Client) -> Worker:
-    return Worker(client, task_queue=QUEUE, workflows=[AgentWorkflow])
 
 
 async def start(
@@ -115,7 +112,7 @@ def test_what_a_sign_of_life_costs(own_engine, tmp_path):
             max_heartbeat_throttle_interval=beat,
             default_heartbeat_throttle_interval=beat,
         )
-        async with running, deciding(client):
+        async with running, deciding(client, AgentWorkflow):
             quiet = await spent(own_engine, SECONDS)
             await start(client, project, names, said)
             await asyncio.wait_for(all_run.wait(), 120)
@@ -146,7 +143,7 @@ def test_what_an_agent_costs_that_waits(own_engine, tmp_path):
     async def measure() -> tuple[float, float, list[float]]:
         client = await project.connect()
         agents = Agents(client)
-        async with deciding(client):
+        async with deciding(client, AgentWorkflow):
             await start(client, project, [f"{client.namespace}/first"])
             quiet = await spent(own_engine, SECONDS)
             sizes: tuple[Callable[[], float], ...] = (

@@ -47,6 +47,7 @@ from rekindle.fleet.workspace import Workspace
 
 pytestmark = [
     pytest.mark.bench,  # how soon is measured: alone
+    pytest.mark.invariant,  # and all else holds the first time
     pytest.mark.timeout(300),
 ]
 AGENTS = 30
@@ -168,6 +169,7 @@ def test_no_agent_is_owned_twice(crowd):
         assert generations == sorted(set(generations))
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("what", HOST_FAULTS)
 def test_takeover(crowd, what):
     """Whoever had a cycle under way on the lost host is taken up by another in time."""

@@ -1,6 +1,7 @@
 """An agent's workflow, with the real engine and hosts that do as they are told."""
 
 import asyncio
+import itertools
 import time
 
 import pytest
@@ -82,3 +83,55 @@ def test_a_launch_that_nobody_has_ended_is_not_waited_for(engine):
         assert {one.exit for one in known.attempts.values()} == {"crash", "lost", "clean"}
 
     lived(engine.address, "unlucky-again", ["crash", "die", "last"], life)
+
+
+def test_a_lease_that_is_lost_to_nobody_again_and_again_is_a_person_s_to_look_at(engine):
+    """Once may be a host that was late; more would be tried for ever, at somebody's cost."""
+
+    async def life(agent: Life, hosts: Hosts) -> None:
+        await agent.run()
+        await agent.until_safe()
+        assert "somebody else has it" in (await agent.known()).run.safe.words
+
+    lived(engine.address, "nobody-s", ["fenced"] * 9, life)
+
+
+def test_a_host_that_fails_does_not_keep_an_agent_from_the_others(engine):
+    """It answers first whenever it is asked: it has nothing to do."""
+
+    async def life(agent: Life, hosts: Hosts) -> None:
+        hosts.broken, hosts.offers = "a", itertools.cycle("aaaab")
+        await agent.run()
+        await agent.until_over()
+        known = await agent.known()
+        assert (known.cycle_ended, known.moved.host) == (2, "pool-shunned-b")
+
+    lived(engine.address, "shunned", ["cycle", "last"], life)
+
+
+def test_work_that_is_on_one_host_alone_waits_for_a_slot_there(engine):
+    """Without a remote the next host would begin with nothing."""
+
+    async def life(agent: Life, hosts: Hosts) -> None:
+        await agent.run()
+        await agent.until_over()
+        known = await agent.known()
+        assert known.cycle_ended == 2
+        assert known.moved.previous == ""
+
+    lived(engine.address, "alone", ["cycle", "full", "last"], life)
+
+
+def test_an_agent_of_another_pool_goes_there(engine):
+    async def life(agent: Life, hosts: Hosts) -> None:
+        await agent.run()
+        await agent.until_over()
+        client = await Client.connect(engine.address, data_converter=data_converter(()))
+        there = Hosts(client, "pool-other", ["last"])
+        async with there.working():
+            await agent.define("pool-other")
+            await agent.run()
+            await agent.until(lambda kept: kept.projection.cycle_ended == 2)
+        assert (await agent.known()).moved.host == "pool-other-b"
+
+    lived(engine.address, "moves", ["last"], life)

@@ -66,10 +66,11 @@ class Place:
 
 
 @contextlib.contextmanager
-def worker(project: Path, root: Path, host: str) -> Iterator[Apart]:
+def worker(project: Path, root: Path | None, host: str) -> Iterator[Apart]:
     """A host, from its first word until it is asked to end."""
     argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--host", host]
-    process = Apart([*argv, "--root", str(root)], cwd=project, stdout=subprocess.PIPE, text=True)
+    argv += ["--root", str(root)] if root else []
+    process = Apart(argv, cwd=project, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         assert "takes up to" in process.stdout.readline()

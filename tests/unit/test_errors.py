@@ -35,6 +35,7 @@ SAMPLES = [
     errors.FencedError("trades", 1, 2),
     errors.ForeignOwnerError("trades", "there"),
     errors.OnFleetError("trades", "default"),
+    errors.LeaseError("trades", "generation 1 was followed by 2"),
     errors.StalePushError("trades", 1, "9f86d0"),
     errors.SupervisedError("trades"),
     errors.NotFoundError("a", hint="b"),

@@ -90,14 +90,17 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None) ->
     from rekindle.fleet.connect import connect_once_up  # noqa: PLC0415 - wants the extra
     from rekindle.fleet.worker import work  # noqa: PLC0415 - as above
 
+    home = Root(project.path)
+    if root is None:
+        home.make()
+
     async def run() -> None:
         await work(
             await connect_once_up(found, project.path, os.environ, click.echo),
             host=name or f"{os.uname().nodename}-{host.identify()[:8]}",
             pool=pool or found.pool,
             slots=slots,
-            root=(root or Root(project.path).path / "fleet").resolve(),
-            heartbeat_seconds=float(found.heartbeat_timeout),
+            root=(root or home.path / "fleet").resolve(),
             say=click.echo,
         )
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,14 @@ from rekindle.fleet.wire import Answer, Asked, EngineRegister, Failed
 from rekindle.fleet.workflow import AgentWorkflow
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.register import Definition
-from rekindle.policy.settings import FLEET_HOST_SECONDS, POLL_SECONDS, STOP_SECONDS
+from rekindle.policy.settings import (
+    FLEET_BEAT_SHARE,
+    FLEET_HOST_SECONDS,
+    FLEET_LEASE_DAYS,
+    FLEET_WORD_SECONDS,
+    POLL_SECONDS,
+    STOP_SECONDS,
+)
 from rekindle.system.notify import Notifier
 
 
@@ -99,8 +108,12 @@ class Activities:
         self._ending: set[asyncio.Task[None]] = set()
 
     @activity.defn
-    async def offer(self) -> str:
-        """Say who we are: whoever is asked this has a slot."""
+    async def offer(self, order: Order) -> str:  # noqa: ARG002 - see below
+        """Say who we are: whoever is asked this has a slot.
+
+        For whom is of no interest. But who cannot read it, for want of the fleet's key, must not
+        answer: nobody could read that.
+        """
         self.slots.promise()
         return self._host
 
@@ -120,7 +133,8 @@ class Activities:
         loop = asyncio.get_running_loop()
 
         def ask(asked: Asked) -> Answer:
-            return asyncio.run_coroutine_threadsafe(self._engine.ask(order, asked), loop).result()
+            asking = self._engine.ask(order, asked, FLEET_WORD_SECONDS)
+            return asyncio.run_coroutine_threadsafe(asking, loop).result()
 
         register = EngineRegister(order.agent, order.generation, ask)
         try:
@@ -151,15 +165,17 @@ class Activities:
         process = self._nursery.begin(work, order, self._place(order))
         if work is cycle.run_cycle:
             self._running[order.workflow] = process
-        serving = asyncio.create_task(self._serve(process, order))
+        # The agent's own, whatever this host's manifest says: by that it is given to others.
+        timeout = activity.info().heartbeat_timeout or timedelta(days=FLEET_LEASE_DAYS)
+        patience, beaten = timeout.total_seconds(), -math.inf
+        serving = asyncio.create_task(self._serve(process, order, patience))
         leaving = asyncio.create_task(activity.wait_for_worker_shutdown())
         waited: set[asyncio.Task[Any]] = {serving, leaving}
-        # The agent's own, whatever this host's manifest says: by that it is given to others.
-        timeout = activity.info().heartbeat_timeout
-        patience = timeout.total_seconds() if timeout else self._engine.patience
         try:
             while not serving.done():
-                activity.heartbeat(order.generation)
+                if time.monotonic() - beaten >= patience * FLEET_BEAT_SHARE:
+                    beaten = time.monotonic()
+                    activity.heartbeat(order.generation)
                 if await self._engine.is_cut(patience):
                     words = "the engine cannot be reached: another host has it"
                     raise ApplicationError(words, type=CUT, non_retryable=True)
@@ -168,7 +184,7 @@ class Activities:
                     process.ask_to_end()
                 await asyncio.wait(
                     waited,
-                    timeout=patience / 8,
+                    timeout=patience * FLEET_BEAT_SHARE / 4,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
             return self._result(order, serving.result())
@@ -182,12 +198,12 @@ class Activities:
             ending.add_done_callback(self._ending.discard)
             await asyncio.shield(ending)
 
-    async def _serve(self, process: Attended, order: Order) -> Ran | Failed:
+    async def _serve(self, process: Attended, order: Order, patience: float) -> Ran | Failed:
         while True:
             asked = await process.receive()
             if isinstance(asked, Ran | Failed):
                 return asked
-            process.send(await self._engine.ask(order, asked))
+            process.send(await self._engine.ask(order, asked, patience))
 
     def _result(self, order: Order, found: Ran | Failed) -> Ran:
         if isinstance(found, Failed):

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
@@ -10,7 +9,7 @@ from rekindle.config import Project
 from rekindle.documents.workspace import for_any_host
 from rekindle.errors import RekindleError
 from rekindle.fleet import pollers
-from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
+from rekindle.fleet.admission import missing_attributes
 from rekindle.fleet.schedules import ZONE
 from rekindle.fleet.store import FleetStore
 from rekindle.fleet.workspace import remote_of
@@ -57,7 +56,7 @@ def of_workspace(project: Project, name: str) -> list[Problem]:
 
 async def _engine(client: Client, fleet: Fleet) -> list[Problem]:
     found = []
-    if missing := await _missing(client):
+    if missing := await missing_attributes(client):
         what = f"the engine does not know the search attributes {', '.join(missing)}"
         mend = "a worker makes them; where it may not, `temporal operator search-attribute create`"
         found.append(Problem(what, mend))
@@ -67,9 +66,3 @@ async def _engine(client: Client, fleet: Fleet) -> list[Problem]:
         what = f"no host of pool {fleet.pool} is up: nothing is run"
         found.append(Problem(what, _WORKER.format(f" --pool {fleet.pool}")))
     return found
-
-
-async def _missing(client: Client) -> list[str]:
-    asked = ListSearchAttributesRequest(namespace=client.namespace)
-    known = await client.operator_service.list_search_attributes(asked, timeout=_MOST)
-    return [name for name in SEARCH_ATTRIBUTES if name not in known.custom_attributes]

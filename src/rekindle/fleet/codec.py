@@ -6,7 +6,7 @@ nobody can pass off one key's payload as another's.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -32,6 +32,11 @@ class Codec(PayloadCodec):
         self._first = keys[0].id
         self._ciphers = {key.id: AESGCM(key.secret) for key in keys}
 
+    @property
+    def known(self) -> Collection[str]:
+        """The ids of the keys."""
+        return self._ciphers.keys()
+
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
         return [self._encrypted(one) for one in payloads]
 
@@ -48,9 +53,9 @@ class Codec(PayloadCodec):
         )
 
     def _decrypted(self, payload: Payload) -> Payload:
-        if payload.metadata.get("encoding") != ENCODING:
+        wanted = key_of(payload)
+        if wanted is None:
             return payload
-        wanted = payload.metadata.get(_KEY_ID, b"").decode("ascii", "replace")
         cipher = self._ciphers.get(wanted)
         if cipher is None:
             raise CodecKeyError(wanted, self._ciphers)
@@ -63,6 +68,13 @@ class Codec(PayloadCodec):
                 "was changed since it was encrypted",
                 hint="look at who can write to the engine's database; a backup has it as it was",
             ) from changed
+
+
+def key_of(payload: Payload) -> str | None:
+    """The id of the key that it is encrypted with; None if it can be read as it is."""
+    if payload.metadata.get("encoding") != ENCODING:
+        return None
+    return payload.metadata.get(_KEY_ID, b"").decode("ascii", "replace")
 
 
 def _authenticated(key: str) -> bytes:

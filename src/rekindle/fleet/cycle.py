@@ -15,11 +15,12 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent
-from rekindle.documents.workspace import Pushed
+from rekindle.documents.workspace import Pushed, work_ref
 from rekindle.errors import (
     EngineError,
     OwnershipError,
     RekindleError,
+    StalePushError,
     SupervisedError,
     WorkspaceError,
 )
@@ -88,7 +89,7 @@ class HostRegister:
         self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
     ) -> Sequence[bytes]:
         is_due = any(isinstance(one, _BEHIND_WHICH_ANOTHER_GOES_ON) for one in new)
-        pushed = self._push() if is_due else ()
+        pushed = self._push(known) if is_due else ()
         ended = [one.cycle for one in new if isinstance(one, events.LaunchEnded)]
         drafts = self._draft(ended[-1]) if ended else {}
         return self._register.commit(known, (*pushed, *new), {**documents, **drafts})
@@ -107,16 +108,36 @@ class HostRegister:
         data = self._redaction.text(text).encode()
         return {register.draft(cycle): data} if len(data) <= FLEET_DOCUMENT_BYTES else {}
 
-    def _push(self) -> tuple[AnyEvent, ...]:
+    def _push(self, known: int) -> tuple[AnyEvent, ...]:
         if self._workspace is None:
             return ()
         try:
             found = self._workspace.push()
+        except StalePushError as stale:
+            return (self._take_again(self._workspace, known, stale),)
         except WorkspaceError as error:
-            # The work is here, and goes on here; the next push has it all.
-            self._tell(Trouble(str(error)))
-            return (events.WorkspaceKept(ts=clock.now(), words=str(error)),)
+            return (self._kept(str(error)),)
         return (_pushed(found, self._claim),) if found else ()
+
+    def _take_again(self, workspace: Workspace, known: int, stale: StalePushError) -> AnyEvent:
+        """The branch is not where we left it: by a successor, or by a person, who has no lease."""
+        # Refused where another host has the agent by now: what is pushed here must not count then.
+        self._register.commit(known, (), {})
+        branch = work_ref(stale.agent).removeprefix("refs/heads/")
+        how = f"moved to {stale.found[:12]}" if stale.found else "removed"
+        changed = f"the branch {branch} was {how} by somebody else"
+        try:
+            found = workspace.take_again()
+        except WorkspaceError as error:
+            return self._kept(f"{changed}, and could not be taken again: {error}")
+        with_theirs = "; what they pushed is in its history, not in the work" if stale.found else ""
+        self._tell(Trouble(f"{changed}, and was taken again{with_theirs}"))
+        return _pushed(found, self._claim)
+
+    def _kept(self, words: str) -> AnyEvent:
+        """The work is here, and goes on here; the next push has it all."""
+        self._tell(Trouble(words))
+        return events.WorkspaceKept(ts=clock.now(), words=words)
 
 
 class OnHost:
@@ -207,11 +228,21 @@ class OnHost:
     def _bring(self, workspace: Workspace, known: Projection, store: FileStore) -> None:
         """As it was pushed; from here on nobody else's push counts."""
         last = known.workspace
-        brought = workspace.bring(Pushed(last.revision, last.head, last.branch) if last else None)
+        if last is None and self._has_worked_here(known) and workspace.has_files():
+            # Its owner has added a remote since: what the agent has made is not replaced by that.
+            brought = workspace.adopt()
+        else:
+            before = Pushed(last.revision, last.head, last.branch) if last else None
+            brought = workspace.bring(before)
         for ref in workspace.left:
             self.tell(Trouble(f"what was here, and was never pushed, is kept as {ref}"))
         with store.writer(self._order.agent, wait=STOP_SECONDS) as writer:
             writer.append(_pushed(brought, self._order.generation))
+
+    def _has_worked_here(self, known: Projection) -> bool:
+        """Since it came to this host, and in the folder that it works in now."""
+        launched = any(one.seq > known.moved.seq for one in known.attempts.values())
+        return launched and not self.definition.within
 
 
 def run_cycle(order: Order, place: Place, line: Connection) -> None:

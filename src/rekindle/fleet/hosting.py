@@ -136,10 +136,8 @@ class Attended:
 class Engine:
     """The workflows of a fleet, asked until they answer."""
 
-    def __init__(self, client: Client, patience: float) -> None:
-        """`patience`: so long without an answer, another host has what we had."""
+    def __init__(self, client: Client) -> None:
         self.client = client
-        self.patience = patience
         self._answered = self._asked = time.monotonic()
 
     def heard(self) -> None:
@@ -165,23 +163,26 @@ class Engine:
     def _was_silent(self, patience: float) -> bool:
         return time.monotonic() - self._answered > patience
 
-    async def ask(self, order: Order, asked: Asked) -> Answer:
-        """Ask the agent's workflow; whatever happens meanwhile, it is asked until it is cut off."""
+    async def ask(self, order: Order, asked: Asked, patience: float) -> Answer:
+        """Ask the agent's workflow; whatever happens meanwhile, it is asked until it is cut off.
+
+        `patience`: so long without an answer from anybody there, another host has what we had.
+        """
         while True:
             try:
                 return await self._ask(order.workflow, asked)
             except WorkflowUpdateFailedError as refused:
                 if not is_overlooked(refused):
-                    return _refusal(order, refused)
+                    return _refusal(refused)
             except (RPCError, WorkflowUpdateRPCTimeoutOrCancelledError) as failed:
                 if _is_cancelled():
                     raise asyncio.CancelledError from failed
                 if isinstance(failed, RPCError) and failed.status == RPCStatusCode.NOT_FOUND:
-                    return Refused("the agent was removed", order.generation + 1)
+                    return Refused("the agent was removed")
                 if isinstance(failed, RPCError) and failed.status not in _AGAIN:
                     return Unfit(f"the engine refuses it: {failed.message}")
-                if self._was_silent(self.patience):
-                    return Cut(f"no answer from the engine for {self.patience:g} s")
+                if self._was_silent(patience):
+                    return Cut(f"no answer from the engine for {patience:g} s")
             await asyncio.sleep(POLL_SECONDS / 4)
 
     async def _ask(self, workflow: str, asked: Asked) -> Answer:
@@ -200,11 +201,10 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _refusal(order: Order, refused: WorkflowUpdateFailedError) -> Answer:
+def _refusal(refused: WorkflowUpdateFailedError) -> Answer:
     cause = refused.cause
     if not isinstance(cause, ApplicationError):
         return Unfit(str(cause))
     if cause.type != FENCED:
         return Unfit(cause.message)
-    current = cause.details[0] if cause.details else order.generation + 1
-    return Refused(cause.message, int(current))
+    return Refused(cause.message)

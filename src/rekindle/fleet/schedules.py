@@ -20,7 +20,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from rekindle.fleet.orders import QUEUE
 from rekindle.fleet.workflow import BriefWorkflow
 from rekindle.policy.mornings import NEVER
-from rekindle.policy.settings import FLEET_RPC_SECONDS, Brief
+from rekindle.policy.settings import FLEET_BRIEF_SPREAD_SECONDS, FLEET_RPC_SECONDS, Brief
 
 ZONE = "UTC"
 """Where the manifest names none: the engine has no machine whose zone it could be."""
@@ -64,6 +64,10 @@ def _schedule(name: str, workflow: str, brief: Brief) -> Schedule:
     moment = ScheduleCalendarSpec(hour=[ScheduleRange(at.hour)], minute=[ScheduleRange(at.minute)])
     return Schedule(
         action=ScheduleActionStartWorkflow(BriefWorkflow.run, workflow, id=name, task_queue=QUEUE),
-        spec=ScheduleSpec(calendars=[moment], time_zone_name=brief.zone or ZONE),
+        spec=ScheduleSpec(
+            calendars=[moment],
+            time_zone_name=brief.zone or ZONE,
+            jitter=timedelta(seconds=FLEET_BRIEF_SPREAD_SECONDS),
+        ),
         policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=_CATCH_UP),
     )

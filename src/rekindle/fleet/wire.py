@@ -8,7 +8,7 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent
-from rekindle.errors import DocumentError, EngineError, FencedError
+from rekindle.errors import DocumentError, EngineError, LeaseError
 from rekindle.policy.register import Commit, Committed, Opened, Opening
 from rekindle.policy.settings import FLEET_COMMIT_BYTES
 
@@ -17,7 +17,6 @@ class Refused(msgspec.Struct, frozen=True):
     """The lease counts no more."""
 
     words: str
-    generation: int
 
 
 class Unfit(msgspec.Struct, frozen=True):
@@ -85,10 +84,8 @@ class EngineRegister:
     def _answered(self, asked: Asked) -> Answer:
         answer = self._ask(asked)
         match answer:
-            case Refused():
-                raise FencedError(self._agent, self._generation, answer.generation)
-            case Cut():
-                raise FencedError(self._agent, self._generation, self._generation + 1)
+            case Refused() | Cut():
+                raise LeaseError(self._agent, answer.words)
             case Unfit():
                 raise DocumentError("commit", answer.words)
             case _:

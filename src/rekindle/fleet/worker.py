@@ -9,10 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from temporalio.api.enums.v1 import IndexedValueType
-from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client
-from temporalio.service import RPCError
 from temporalio.worker import (
     FixedSizeSlotSupplier,
     UnsandboxedWorkflowRunner,
@@ -20,14 +17,13 @@ from temporalio.worker import (
     WorkerTuner,
 )
 
-from rekindle.errors import OwnershipError
+from rekindle.errors import OwnershipError, storing
+from rekindle.fleet import admission
 from rekindle.fleet.activities import Activities, Slots
-from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
 from rekindle.fleet.hosting import Engine
 from rekindle.fleet.orders import QUEUE, host_queue, pool_queue
 from rekindle.fleet.workflow import AgentWorkflow, BriefWorkflow
 from rekindle.policy.settings import (
-    FLEET_BEAT_SHARE,
     FLEET_LEAVE_SECONDS,
     FLEET_STICKY_SECONDS,
     LOCK_WAIT_SECONDS,
@@ -38,6 +34,7 @@ _FEW = 2
 """So many questions for work are under way at once: an answer takes less than a moment."""
 _SOME = 4
 """The same for what is to be decided: when a host dies, all of its agents ask at once."""
+_AT_ONCE = timedelta(milliseconds=100)
 _BESIDE = 16
 """So many words are heard, and briefs written, at once beside the cycles."""
 
@@ -49,20 +46,20 @@ async def work(
     pool: str,
     slots: int,
     root: Path,
-    heartbeat_seconds: float,
     say: Callable[[str], None],
 ) -> None:
     """Be a host, until somebody wants us to end; then give back what runs here."""
+    with storing(root):
+        root.parent.mkdir(parents=True, exist_ok=True)
     disk.make_folder(root)
     with disk.locked(root / "worker", LOCK_WAIT_SECONDS) as lock:
         if lock is None:
             raise OwnershipError(
                 f"another worker works in {root}", hint="give this one a --root of its own"
             )
-        own = Activities(Engine(client, heartbeat_seconds), Slots(slots), root, host, say)
-        beat = timedelta(seconds=heartbeat_seconds * FLEET_BEAT_SHARE)
-        workers = _workers(client, own, host=host, pool=pool, slots=slots, beat=beat)
-        await _name_attributes(client)
+        await admission.require(client)
+        own = Activities(Engine(client), Slots(slots), root, host, say)
+        workers = _workers(client, own, host=host, pool=pool, slots=slots)
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -76,9 +73,28 @@ async def work(
             say("ends: what runs here goes on elsewhere")
 
 
-def _workers(
-    client: Client, own: Activities, *, host: str, pool: str, slots: int, beat: timedelta
-) -> list[Worker]:
+def deciding(client: Client, *workflows: type) -> Worker:
+    """Who looks for what is to be decided, for whichever agent."""
+    return Worker(
+        client,
+        task_queue=QUEUE,
+        workflows=workflows,
+        # The sandbox doubles what it costs to take an agent up, and when a host dies all of its
+        # agents are. It would see a clock or a die in `workflow.py`, and there the tests run in it;
+        # policy and documents, which it lets through, are kept from both by what they may import.
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        # What a worker that is frozen still has asked for is lost to it for a while: only one
+        # question at once is for agents that it does not know.
+        max_concurrent_workflow_task_polls=_SOME,
+        nonsticky_to_sticky_poll_ratio=1 / _SOME,
+        # More at once would only make all of them late: they have one processor.
+        max_concurrent_workflow_tasks=2 * _SOME,
+        # One that dies with what it remembers must not keep its agents waiting for long.
+        sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
+    )
+
+
+def _workers(client: Client, own: Activities, *, host: str, pool: str, slots: int) -> list[Worker]:
     """Who looks for what is to be decided, for what this host is to do, and for agents to take."""
     # What goes wrong with an agent is said in a line; the engine's own words come with a traceback.
     logging.getLogger("temporalio").setLevel(logging.ERROR)
@@ -93,28 +109,16 @@ def _workers(
         nexus_supplier=usual,
     )
     return [
-        Worker(
-            client,
-            task_queue=QUEUE,
-            workflows=[AgentWorkflow, BriefWorkflow],
-            # The sandbox doubles what it costs to take an agent up, and when a host dies all of its
-            # agents are. It would find what is not the same again; the tests run in it, and do.
-            workflow_runner=UnsandboxedWorkflowRunner(),
-            # What a worker that is frozen still has asked for is lost to it for a while: only one
-            # question at once is for agents that it does not know.
-            max_concurrent_workflow_task_polls=_SOME,
-            nonsticky_to_sticky_poll_ratio=1 / _SOME,
-            # One that dies with what it remembers must not keep its agents waiting for long.
-            sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
-        ),
+        deciding(client, AgentWorkflow, BriefWorkflow),
         Worker(
             client,
             task_queue=host_queue(host),
             activities=[own.run_cycle, own.write_brief, own.hear, own.give_back],
             max_concurrent_activities=slots + _BESIDE,
             max_concurrent_activity_task_polls=_FEW,
-            max_heartbeat_throttle_interval=beat,
-            default_heartbeat_throttle_interval=beat,
+            # How often a host says that it lives is each agent's own: `activities` keeps to it.
+            max_heartbeat_throttle_interval=_AT_ONCE,
+            default_heartbeat_throttle_interval=_AT_ONCE,
             graceful_shutdown_timeout=leave,
         ),
         Worker(
@@ -125,14 +129,3 @@ def _workers(
             max_concurrent_activity_task_polls=1,
         ),
     ]
-
-
-async def _name_attributes(client: Client) -> None:
-    """What the fleet view is made from; who may not say it has said it already."""
-    kinds = {
-        name: IndexedValueType.Value(f"INDEXED_VALUE_TYPE_{kind.upper()}")
-        for name, kind in SEARCH_ATTRIBUTES.items()
-    }
-    asked = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=kinds)
-    with contextlib.suppress(RPCError):
-        await client.operator_service.add_search_attributes(asked)

@@ -40,6 +40,7 @@ with workflow.unsafe.imports_passed_through():
     from rekindle.policy.register import Commit, Committed, Definition, Kept, Opened, Opening
     from rekindle.policy.restart import Safe, Stop, Wait
     from rekindle.policy.settings import (
+        FLEET_BRIEF_SECONDS,
         FLEET_HOST_SECONDS,
         FLEET_LEASE_DAYS,
         FLEET_OFFER_SECONDS,
@@ -51,6 +52,8 @@ STATE = SearchAttributeKey.for_keyword("RekindleState")
 HOST = SearchAttributeKey.for_keyword("RekindleHost")
 POOL = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE = SearchAttributeKey.for_int("RekindleCycle")
+_ASKED = 6
+"""So often the pool is asked for another host than one that has failed the agent."""
 _ONCE = RetryPolicy(maximum_attempts=1)
 _MOMENT = timedelta(seconds=1)
 _WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
@@ -70,7 +73,12 @@ class AgentWorkflow:
         self._heard = 0
         """How often, when it was last decided what to do."""
         self._failures = 0
-        self._shown: tuple[str, str] = ("", "")
+        self._fenced = 0
+        """How often in a row a lease was given back as lost that nobody else has."""
+        self._shunned: set[str] = set()
+        """The hosts that have failed it since it last got on: others are asked first."""
+        self._leaves_pool = False
+        self._shown: tuple[str, str, str] = ("", "", "")
         self._telling: set[asyncio.Task[None]] = set()
 
     @workflow.run
@@ -154,13 +162,15 @@ class AgentWorkflow:
             await self._attend(cycle, host)
             ran: Ran = await cycle
         except ActivityError as error:
-            await self._lost(error)
+            await self._lost(error, host, before)
             return
-        self._kept = register.release(self._kept, is_gone=False)
+        self._kept = register.release(self._kept, is_gone=self._leaves_pool)
+        self._leaves_pool = False
         if self._kept.projection.seq == before and not ran.is_leaving:
             await self._failed("a host took the agent and did nothing with it")
         else:
-            self._failures = 0
+            self._failures = self._fenced = 0
+            self._shunned.clear()
 
     async def _found_host(self) -> str:
         """Who of the pool has a slot; empty: somebody has said something meanwhile.
@@ -169,20 +179,25 @@ class AgentWorkflow:
         handed what its last poll was waiting for.
         """
         self._show("queued", "")
-        asked = workflow.start_activity(
-            "offer",
-            result_type=str,
-            task_queue=pool_queue(self._kept.definition.pool),
-            start_to_close_timeout=timedelta(seconds=FLEET_OFFER_SECONDS),
-            retry_policy=RetryPolicy(
-                initial_interval=timedelta(milliseconds=100), backoff_coefficient=1
-            ),
-        )
-        await workflow.wait_condition(lambda: asked.done() or self._said != self._heard)
-        if not asked.done():
-            asked.cancel()
-            return ""
-        found: str = await asked
+        found = ""
+        for _ in range(_ASKED):
+            asked = workflow.start_activity(
+                "offer",
+                self._order(),
+                result_type=str,
+                task_queue=pool_queue(self._kept.definition.pool),
+                start_to_close_timeout=timedelta(seconds=FLEET_OFFER_SECONDS),
+                retry_policy=RetryPolicy(
+                    initial_interval=timedelta(milliseconds=100), backoff_coefficient=1
+                ),
+            )
+            await workflow.wait_condition(lambda: asked.done() or self._said != self._heard)  # noqa: B023 - awaited here
+            if not asked.done():
+                asked.cancel()
+                return ""
+            found = await asked
+            if found not in self._shunned:
+                break
         return found
 
     async def _attend(self, cycle: workflow.ActivityHandle[Ran], host: str) -> None:
@@ -254,7 +269,9 @@ class AgentWorkflow:
             self._is_brief_due = True
             return
         self._kept = register.lease(self._kept)
-        await self._settle(self._start("write_brief", host))
+        # Of many agents it is due at the same time: a host that is busy with others is not gone.
+        most = timedelta(seconds=FLEET_BRIEF_SECONDS)
+        await self._settle(self._start("write_brief", host, waits=most))
         # Where it is due again, that host was gone.
         self._kept = register.release(self._kept, is_gone=self._is_brief_due)
 
@@ -263,8 +280,12 @@ class AgentWorkflow:
         activity: str,
         host: str,
         cancelled: ActivityCancellationType = _WHEN_IT_HAS_ENDED,
+        waits: timedelta | None = None,
     ) -> workflow.ActivityHandle[Any]:
+        """`waits`: how long that host may take to begin; else as long as the workspace is worth."""
         definition = self._kept.definition
+        # What was never pushed is there alone: who comes back soon has it.
+        seconds = FLEET_HOST_SECONDS if definition.remote else definition.heartbeat_seconds
         return workflow.start_activity(
             activity,
             self._order(),
@@ -272,7 +293,7 @@ class AgentWorkflow:
             task_queue=host_queue(host),
             heartbeat_timeout=timedelta(seconds=definition.heartbeat_seconds),
             start_to_close_timeout=timedelta(days=FLEET_LEASE_DAYS),
-            schedule_to_start_timeout=timedelta(seconds=FLEET_HOST_SECONDS),
+            schedule_to_start_timeout=waits or timedelta(seconds=seconds),
             retry_policy=_ONCE,
             cancellation_type=cancelled,
         )
@@ -280,18 +301,25 @@ class AgentWorkflow:
     def _order(self) -> Order:
         return Order(workflow.info().workflow_id, self._kept.agent, self._kept.generation)
 
-    async def _lost(self, error: ActivityError) -> None:
-        """The host is gone, or could not do it: any other may."""
-        self._kept = register.release(self._kept, is_gone=True)
+    async def _lost(self, error: ActivityError, host: str, before: int) -> None:
+        """The host is gone, or could not do it: any other may. `before`: what was known then."""
+        cause = error.cause
+        kind = cause.type if isinstance(cause, ApplicationError) else ""
+        # Without a remote the work is on that host alone: until it has a slot, the agent waits.
+        is_gone = kind != FULL or bool(self._kept.definition.remote)
+        self._kept = register.release(self._kept, is_gone=is_gone)
         if self._is_removed or is_cancelled_exception(error):
             return
-        cause = error.cause
-        is_nobodys = isinstance(cause, ApplicationError) and cause.type in {FULL, CUT, FENCED}
-        if is_nobodys or isinstance(cause, TimedOutError):
+        is_idle = self._kept.projection.seq == before
+        self._fenced = self._fenced + 1 if kind == FENCED and is_idle else 0
+        if isinstance(cause, TimedOutError):
+            await self._until_news("queued", timedelta(0))
+        elif kind in {FULL, CUT} or (kind == FENCED and self._fenced <= 1):
             # Who still has it there needs a moment to let it go.
-            await self._until_news("queued", _MOMENT if is_nobodys else timedelta(0))
-            return
-        await self._failed(str(error.cause))
+            await self._until_news("queued", _MOMENT)
+        else:
+            self._shunned.add(host)
+            await self._failed(str(cause))
 
     async def _failed(self, words: str) -> None:
         """No host gets as far as to begin: pauses that double, then a person."""
@@ -330,14 +358,15 @@ class AgentWorkflow:
 
     def _show(self, state: str, host: str) -> None:
         """For whoever looks at all agents at once: no word of what they do."""
-        if (state, host) == self._shown:
+        pool = self._kept.definition.pool
+        if (state, host, pool) == self._shown:
             return
-        self._shown = (state, host)
+        self._shown = (state, host, pool)
         workflow.upsert_search_attributes(
             [
                 STATE.value_set(state),
                 HOST.value_set(host or "-"),
-                POOL.value_set(self._kept.definition.pool),
+                POOL.value_set(pool),
                 CYCLE.value_set(self._kept.projection.cycle),
             ]
         )
@@ -379,6 +408,10 @@ class AgentWorkflow:
 
     @workflow.update
     def define(self, definition: Definition) -> None:
+        if definition.pool != self._kept.definition.pool:
+            self._leaves_pool = self._kept.is_leased
+            host = self._kept.host if self._kept.is_leased else ""
+            self._kept = msgspec.structs.replace(self._kept, host=host)
         self._kept = msgspec.structs.replace(self._kept, definition=definition)
         self._said += 1
 

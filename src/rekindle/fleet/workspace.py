@@ -18,7 +18,10 @@ from rekindle.errors import AuditError, StalePushError, WorkspaceError
 from rekindle.policy.settings import WORKSPACE_TRIES, WORKTREE_CALL_SECONDS
 from rekindle.system.git import Repository
 from rekindle.system.remote import Remote, Seen
-from rekindle.system.workcopy import Named, Standing, Taken, WorkingCopy
+from rekindle.system.workcopy import OURS, Named, Standing, Taken, WorkingCopy
+
+_BRANCH = "main"
+"""Where the agent stands if the remote does not say."""
 
 
 class Workspace:
@@ -130,6 +133,59 @@ class Workspace:
             if not (found and self._is_ours(found)):
                 break
         raise StalePushError(self._agent, self._generation, expected)
+
+    def take_again(self) -> Pushed:
+        """Push where somebody who is no host has moved the branch, or removed it.
+
+        Only for whoever was just told that the lease is in force. What they pushed becomes a
+        parent; it is not in the work.
+        """
+        copy = WorkingCopy(self._folder)
+        return self._claim_with(copy, copy.standing(), self._known(copy).oid)
+
+    def adopt(self) -> Pushed:
+        """Claim the branch with what is here: the agent has worked here before it had a remote.
+
+        A folder without a repository gets one, in which nothing is checked out.
+        """
+        seen = self._remote.look()
+        self._remote.clone(self._folder)
+        copy = WorkingCopy(self._folder)
+        copy.sweep()
+        standing = copy.standing()
+        if not copy.has_index and standing.head == seen.head:
+            # As it was cloned. Left there, all that the remote has would look removed by the agent.
+            standing = Standing("", standing.branch or _BRANCH)
+            copy.stand(standing)
+        return self._claim_with(copy, standing)
+
+    def has_files(self) -> bool:
+        """Whether anything lies in the folder that is the agent's."""
+        with suppress(FileNotFoundError):
+            return any(one.name not in {".git", OURS} for one in self._folder.iterdir())
+        return False
+
+    def _claim_with(self, copy: WorkingCopy, standing: Standing, last: str = "") -> Pushed:
+        """Push the work tree as it is onto whatever the branch has, unless that is a successor's.
+
+        Without a `last` push of ours there may be a branch of an earlier life, at first sight.
+        """
+        with copy.taken() as taken:
+            tree = taken.tree
+        for attempt in range(WORKSPACE_TRIES):
+            seen = self._remote.look()
+            self._fetch(copy, seen)
+            if seen.work and (last or attempt):
+                self._refuse_a_successor(copy, seen.work)
+            made = self._commit(copy, tree, standing, (standing.head, last, seen.work))
+            if self._remote.push(copy, made.revision, seen.work):
+                copy.move(f"{self._ours}/pushed", made.revision)
+                return made
+        raise WorkspaceError(
+            "contested",
+            "somebody else pushes to it all the time",
+            hint="push to another branch: this one is the agent's",
+        )
 
     def _known(self, copy: WorkingCopy) -> Named:
         """What this generation has pushed last from here, or claimed.

@@ -255,6 +255,10 @@ FLEET_HISTORY_EVENTS = 1_000
 worker that has never seen it reads all of them, within `fleet.task_seconds`."""
 FLEET_HOST_SECONDS = 5.0
 """How long the host that has an agent's workspace may take to begin, before another does."""
+FLEET_BRIEF_SECONDS = 60.0
+"""The same for a brief, which all agents may want in one hour."""
+FLEET_BRIEF_SPREAD_SECONDS = 300.0
+"""Over so long the briefs of one time of day are spread, on a fleet."""
 FLEET_OFFER_SECONDS = 1.0
 """How long a host may take to say that it has a slot, before another is asked."""
 FLEET_TASK_SECONDS = 2.0
@@ -506,6 +510,14 @@ FIXED: dict[str, tuple[Any, str]] = {
     "fleet.host_seconds": (
         FLEET_HOST_SECONDS,
         "How long the host that has an agent's workspace may take to begin, before another does.",
+    ),
+    "fleet.brief_seconds": (
+        FLEET_BRIEF_SECONDS,
+        "The same for a brief, which all agents may want in one hour.",
+    ),
+    "fleet.brief_spread_seconds": (
+        FLEET_BRIEF_SPREAD_SECONDS,
+        "Over so long the briefs of one time of day are spread, on a fleet.",
     ),
     "fleet.offer_seconds": (
         FLEET_OFFER_SECONDS,

@@ -72,6 +72,11 @@ class WorkingCopy:
         )
         self._off = self._nobodys_programs()
 
+    @property
+    def has_index(self) -> bool:
+        """Whether anything was ever checked out here, or added."""
+        return self._index.exists()
+
     def standing(self) -> Standing:
         branch = self._say("symbolic-ref", "--quiet", "HEAD", may_fail_with=1)
         head = self._say("rev-parse", "--verify", "--quiet", "HEAD^{commit}", may_fail_with=1)

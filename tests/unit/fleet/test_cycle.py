@@ -3,13 +3,17 @@
 import stat
 import sys
 
+import msgspec
 import pytest
 
 from rekindle import config
 from rekindle.documents import event as events
+from rekindle.documents.workspace import Pushed, work_ref
+from rekindle.errors import FencedError, LeaseError, OwnershipError, StalePushError
 from rekindle.fleet import cycle
 from rekindle.fleet.orders import Order
 from rekindle.fleet.place import Place
+from rekindle.fleet.wire import Cut, EngineRegister, Refused, asking
 from rekindle.flows.world import Trouble
 from rekindle.policy import register
 from rekindle.policy.fold import Projection
@@ -20,8 +24,11 @@ from rekindle.policy.settings import FLEET_DOCUMENT_BYTES
 from rekindle.stores.files.layout import Root
 from rekindle.system import clock
 from rekindle.system.processes import Interruption
+from rekindle.system.remote import Remote
+from rekindle.system.workcopy import WorkingCopy
 from rekindle.wiring import run as wiring
 from rekindle.wiring.store import open_store
+from throwaway import Repository
 
 
 @pytest.fixture
@@ -82,6 +89,8 @@ class Engine:
 
     def recv(self):
         asked = self.asked[-1]
+        if why := register.refused(self.kept, asked.generation):
+            return Refused(why)
         if isinstance(asked, Opening):
             self.kept, opened = register.opened(self.kept, asked, clock.now())
             return opened
@@ -90,7 +99,8 @@ class Engine:
 
 
 @pytest.fixture
-def engine():
+def engine(monkeypatch):
+    monkeypatch.setattr("os.nice", lambda _: 0)  # it would count for all the tests after this one
     manifest = "version: 1\nagents: {trades: {harness: command, command: ['true']}}\n"
     definition = Definition(
         manifest=manifest, files={"PROMPT.md": "work"}, pool="p", heartbeat_seconds=5
@@ -144,3 +154,208 @@ def test_a_relay_that_was_written_goes_along_if_the_engine_takes_it(tmp_path, si
     own.commit(1, [ended], {})
     assert bool(sent[0]) == is_sent
     assert all(len(data) <= FLEET_DOCUMENT_BYTES for data in sent[0].values())
+
+
+class Host:
+    """One that has claimed the work branch, and whose agent has just written something."""
+
+    def __init__(self, fleet, engine, tmp_path):
+        self.fleet, self.engine, self.told = fleet, engine, []
+        self.workspace = fleet.at("here", 1)
+        self.claimed = self.workspace.bring(None)
+        (fleet.repository("here").path / "new.txt").write_text("the agent's\n")
+        register = EngineRegister("trades", 1, asking(engine))
+        folder = Root(tmp_path).agent("trades")
+        self.own = cycle.HostRegister(register, folder, Redaction(), self.told.append)
+        self.own.push_to(self.workspace, 1)
+
+    def end_launch(self):
+        seq = self.engine.kept.projection.seq
+        ended = events.LaunchEnded(ts=clock.now(), launch="l", cycle=1, session="s", exit="clean")
+        return [events.parse(line) for line in self.own.commit(seq, [ended], {})]
+
+
+@pytest.fixture
+def host(fleet, engine, tmp_path):
+    return Host(fleet, engine, tmp_path)
+
+
+def by_a_person(fleet):
+    """Somebody pushes to the work branch; returns what."""
+    person = Repository(fleet.root / "person")
+    person.git("fetch", "-q", fleet.url, work_ref("trades"))
+    person.git("checkout", "-q", "FETCH_HEAD")
+    made = person.commit("theirs.txt", f"a person's, after {fleet.work()}\n")
+    person.git("push", "-q", fleet.url, f"HEAD:{work_ref('trades')}")
+    return made
+
+
+@pytest.mark.parametrize("is_removed", [True, False], ids=["removed", "pushed to"])
+def test_a_branch_that_a_person_changed_is_taken_again(host, fleet, is_removed):
+    """The lease is in force: the launch ends, and what they pushed is not lost."""
+    if is_removed:
+        fleet.remote.git("update-ref", "-d", work_ref("trades"))
+    else:
+        theirs = by_a_person(fleet)
+    pushed, ended = host.end_launch()
+    assert isinstance(pushed, events.WorkspacePushed)
+    assert isinstance(ended, events.LaunchEnded)
+    assert pushed.revision == fleet.work()
+    assert fleet.remote.git("show", f"{pushed.revision}:new.txt") == "the agent's"
+    parents = fleet.remote.git("log", "-1", "--format=%P", pushed.revision).split()
+    assert parents == [pushed.head, host.claimed.revision, *([] if is_removed else [theirs])]
+    (trouble,) = host.told
+    assert "rekindle/trades/work" in trouble.words
+    assert ("removed" if is_removed else theirs[:12]) in trouble.words
+    (fleet.repository("here").path / "more.txt").write_text("more\n")
+    assert host.workspace.push().revision == fleet.work(), "it goes on from there"
+
+
+def test_who_has_lost_the_lease_takes_no_branch_again(host, fleet):
+    """Whatever the branch was made to be meanwhile."""
+    fleet.remote.git("update-ref", "-d", work_ref("trades"))
+    host.engine.kept = register.lease(host.engine.kept)
+    with pytest.raises(LeaseError):
+        host.end_launch()
+    assert not fleet.work()
+    assert not host.told
+
+
+def test_who_loses_the_lease_just_behind_its_check_takes_nothing_either(host, fleet):
+    """The successor has claimed the branch by then, and its generation is higher."""
+    owner = fleet.at("there", 2).bring(host.claimed)
+    with pytest.raises(StalePushError):
+        host.end_launch()
+    assert fleet.work() == owner.revision
+
+
+def test_a_branch_that_cannot_be_taken_again_does_not_hold_the_agent_up(host, fleet):
+    """The work stays here, and that is recorded."""
+    fleet.remote.git("update-ref", "-d", work_ref("trades"))
+    fleet.remote.git("branch", "rekindle/trades", "main")  # in its way
+    kept, ended = host.end_launch()
+    assert isinstance(kept, events.WorkspaceKept)
+    assert "could not be taken again" in kept.words
+    assert isinstance(ended, events.LaunchEnded)
+    assert [one.words for one in host.told] == [kept.words]
+
+
+def test_somebody_who_pushes_all_the_time_is_given_way_to(host, fleet, monkeypatch):
+    """It is tried a few times; the agent goes on."""
+    real = Remote.push
+
+    def outrun(self, *arguments):
+        by_a_person(fleet)
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Remote, "push", outrun)
+    kept, _ = host.end_launch()
+    assert isinstance(kept, events.WorkspaceKept)
+    assert "somebody else" in kept.words
+
+
+@pytest.mark.parametrize(
+    "answer", [Cut("the worker is gone (x)"), Refused("generation 1 was followed by 2")]
+)
+def test_a_lease_that_counts_no_more_is_said_in_the_fleets_words(answer):
+    """It is lost; nobody is told to take over what a fleet hands on by itself."""
+    lost = EngineRegister("trades", 1, lambda _: answer)
+    with pytest.raises(LeaseError) as refused:
+        lost.commit(1, (), {})
+    assert isinstance(refused.value, OwnershipError)
+    assert not isinstance(refused.value, FencedError)
+    assert answer.words in str(refused.value)
+    assert "--take-over" not in refused.value.hint
+
+
+class Settled:
+    """An agent of a host, that has worked there without a remote until its owner adds one."""
+
+    def __init__(self, fleet, engine, tmp_path):
+        self.fleet, self.engine = fleet, engine
+        self.place = Place(tmp_path / "p", "trades", "a")
+        self.here().store()
+        self.work = Repository(self.place.work)
+        own = {"ts": clock.now(), "launch": "l", "cycle": 1, "session": "s"}
+        self.launched = [
+            events.LaunchStarted(**own, harness="command", boot="b", uptime=1),
+            events.LaunchEnded(**own, exit="clean"),
+        ]
+
+    def here(self):
+        order = Order("ns/trades", "trades", self.engine.kept.generation)
+        return cycle.OnHost(order, self.place, self.engine)
+
+    def go_on_with_a_remote(self):
+        """The host's next cycle; returns what the log has of the work."""
+        definition = msgspec.structs.replace(self.engine.kept.definition, remote=self.fleet.url)
+        leased = register.lease(self.engine.kept)
+        self.engine.kept = msgspec.structs.replace(leased, definition=definition)
+        self.here().store()
+        return self.engine.kept.projection.workspace
+
+
+@pytest.fixture
+def settled(fleet, engine, tmp_path):
+    found = Settled(fleet, engine, tmp_path)
+    engine.kept = register.append(engine.kept, *found.launched)
+    return found
+
+
+def test_what_an_agent_made_before_it_had_a_remote_stays_its_work(settled, fleet):
+    """It is pushed as it is; what the remote has is neither put here nor taken for removed."""
+    (settled.work.path / "kept.txt").write_text("the agent's\n")
+    (settled.work.path / "made.txt").write_text("made here\n")
+    pushed = settled.go_on_with_a_remote()
+    assert pushed.revision == fleet.work()
+    assert (pushed.head, pushed.branch) == ("", "main")
+    assert sorted(one.name for one in settled.work.path.iterdir()) == [
+        ".git",
+        "kept.txt",
+        "made.txt",
+    ]
+    assert settled.work.git("status", "--porcelain") == "?? kept.txt\n?? made.txt"
+    assert settled.work.git("log", "-1", "--format=%s", "origin/main") == "More"
+    (settled.work.path / "more.txt").write_text("more\n")
+    assert settled.go_on_with_a_remote() == pushed, "claimed once"
+    other = fleet.at("there", 9)
+    other.bring(Pushed(pushed.revision, pushed.head, pushed.branch))
+    assert (fleet.repository("there").path / "kept.txt").read_text() == "the agent's\n"
+
+
+def test_a_repository_that_the_agent_made_itself_stays_as_it_is(settled, fleet):
+    """With its commits, which have nothing to do with the remote's."""
+    made = settled.work.init("--initial-branch=own").commit("made.txt")
+    pushed = settled.go_on_with_a_remote()
+    assert (pushed.head, pushed.branch) == (made, "own")
+    assert settled.work.git("status", "--porcelain") == ""
+    assert fleet.is_in(made, fleet.work())
+
+
+@pytest.mark.parametrize("step", ["sweep", "stand", "move"])
+def test_killed_while_the_work_is_made_known_it_gets_there_the_next_time(
+    settled, fleet, monkeypatch, step
+):
+    """Nothing was recorded: it is done again, and nothing of it is replaced."""
+    (settled.work.path / "made.txt").write_text("made here\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkingCopy, step, lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            settled.go_on_with_a_remote()
+    pushed = settled.go_on_with_a_remote()
+    assert pushed.revision == fleet.work()
+    assert settled.work.git("status", "--porcelain") == "?? made.txt"
+
+
+def test_a_folder_that_the_agent_has_not_worked_in_has_what_the_remote_has(fleet, engine, tmp_path):
+    """What lies there is of another life."""
+    found = Settled(fleet, engine, tmp_path)
+    (found.work.path / "kept.txt").write_text("of another life\n")
+    assert found.go_on_with_a_remote().head
+    assert (found.work.path / "kept.txt").read_text() == "kept\n"
+
+
+def test_an_agent_that_has_made_nothing_begins_with_what_the_remote_has(settled):
+    """As on a disk that was lost."""
+    assert settled.go_on_with_a_remote().head
+    assert (settled.work.path / "kept.txt").read_text() == "kept\n"

@@ -14,53 +14,9 @@ from rekindle.fleet.workspace import Workspace, remote_of
 from rekindle.system import gitprocess
 from rekindle.system import remote as transport
 from rekindle.system.workcopy import Taken, WorkingCopy
-from throwaway import Repository, isolate
+from throwaway import Repository
 
 WORK = "refs/heads/rekindle/trades/work"
-
-
-class Fleet:
-    """A bare remote, and a folder for the agent on each host."""
-
-    def __init__(self, root):
-        self.root = root
-        self.remote = Repository(root / "remote.git").init("--bare")
-        self.url = f"file://{self.remote.path}"
-
-    def at(self, host, generation):
-        return Workspace(
-            self.root / host / "trades",
-            remote=self.url,
-            agent="trades",
-            generation=generation,
-            host=host,
-        )
-
-    def repository(self, host):
-        return Repository(self.root / host / "trades")
-
-    def work(self):
-        return self.remote.git("for-each-ref", "--format=%(objectname)", WORK)
-
-    def is_in(self, ancestor, commit):
-        asked = ("merge-base", "--is-ancestor", ancestor, commit)
-        self.remote.git(*asked)
-        return True
-
-
-@pytest.fixture
-def fleet(tmp_path, monkeypatch):
-    isolate(monkeypatch, tmp_path / "home")
-    made = Fleet(tmp_path)
-    person = Repository(tmp_path / "person").init()
-    person.commit("kept.txt", "kept\n")
-    person.commit("gone.txt", "gone\n")
-    (person.path / "run.sh").write_text("#!/bin/sh\n")
-    (person.path / ".gitignore").write_text("build/\n*.log\n")
-    person.git("add", "-A")
-    person.git("commit", "-q", "-m", "More")
-    person.git("push", "-q", made.url, "main")
-    return made
 
 
 def contents(folder):

@@ -1,0 +1,191 @@
+"""Who may be a host: not one that cannot read the agents, nor where the engine cannot show them."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from temporalio.client import Client
+
+from fleet.engine import Engine, program
+from fleet.scripted import definition
+from fleet.working import worker
+from rekindle.errors import CodecKeyError, EngineError
+from rekindle.fleet import admission, keys
+from rekindle.fleet.client import Agents
+from rekindle.fleet.connect import connect
+from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
+from rekindle.fleet.worker import work
+from rekindle.policy.settings import Codec, Fleet
+
+ENVIRON = {"OURS": keys.new(), "OTHER": keys.new()}
+FULL = {"A": "Int", "B": "Int", "C": "Int"}
+"""The engine has room for three numbers: with these it refuses to make ours."""
+SECONDS = 30
+
+
+@pytest.fixture
+def project(tmp_path):
+    made = tmp_path / "project"
+    made.mkdir()
+    return made
+
+
+def reached(engine, project, *names):
+    """A client of the engine, with these keys."""
+    fleet = Fleet(address=engine.address, codec=Codec(keys=list(names)))
+    return connect(fleet, project, ENVIRON)
+
+
+async def begun(engine, project, *names):
+    """An agent, encrypted with the first of these keys, that the engine's list has."""
+    agents = Agents(await reached(engine, project, *names))
+    await agents.begin("keeper", definition("pool"))
+    async with asyncio.timeout(SECONDS):
+        while not [one async for one in agents.listed()]:
+            pass  # its list may lag a second
+
+
+def hosting(client, project):
+    """Be a host until we take agents, or are refused; what was said until then."""
+    words = []
+
+    def say(word):
+        words.append(word)
+        if "takes up to" in word:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    async def run():
+        own = {"host": "one", "pool": "pool", "slots": 1}
+        async with asyncio.timeout(SECONDS):
+            await work(await client, **own, root=project / "root", say=say)
+        return words
+
+    return run()
+
+
+@pytest.mark.parametrize("names", [[], ["$OTHER"]])
+def test_a_host_that_cannot_read_the_agents_is_refused(own_engine, project, names):
+    """With another key, or with none: by our own error, which names the one that is wanted."""
+
+    async def run():
+        await begun(own_engine, project, "$OURS")
+        await hosting(reached(own_engine, project, *names), project)
+
+    with pytest.raises(CodecKeyError) as refused:
+        asyncio.run(run())
+    assert refused.value.wanted == keys.load(Codec(keys=["$OURS"]), project, ENVIRON)[0].id
+    assert "`fleet: codec:`" in refused.value.hint
+
+
+def test_its_command_ends_at_once_and_says_why(own_engine, project):
+    """With the exit code of an engine that refuses."""
+    asyncio.run(begun(own_engine, project, "$OURS"))
+    (project / "rekindle.yaml").write_text(
+        f"version: 1\nfleet: {{address: '{own_engine.address}', codec: {{keys: [$OTHER]}}}}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "rekindle", "fleet", "worker", "--root", "root"],
+        cwd=project,
+        env={**os.environ, **ENVIRON},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == CodecKeyError.exit_code
+    assert "which is not among ours" in done.stderr
+    assert "takes up to" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [(["$OURS"], ["$OURS"]), (["$OURS"], ["$OTHER", "$OURS"]), ([], ["$OURS"]), ([], [])],
+)
+def test_a_host_that_can_read_them_is_let_in(own_engine, project, theirs, ours):
+    """Also while keys follow each other, and when a fleet begins with encryption."""
+
+    async def run():
+        await begun(own_engine, project, *theirs)
+        return await hosting(reached(own_engine, project, *ours), project)
+
+    assert "takes up to 1 agents" in asyncio.run(run())[0]
+
+
+def test_a_host_is_let_in_where_no_agent_is(own_engine, project):
+    """Nothing is known yet that it could not read."""
+    said = asyncio.run(hosting(reached(own_engine, project, "$OTHER"), project))
+    assert "takes up to 1 agents" in said[0]
+
+
+def test_an_engine_that_tells_nothing_refuses_nobody(own_engine):
+    """Who may not ask for the list of agents, or of attributes, may still be a host."""
+
+    async def run():
+        client = await Client.connect(own_engine.address, namespace="nowhere")
+        return await admission.require(client)
+
+    assert asyncio.run(run()) is None
+
+
+@pytest.mark.parametrize(
+    ("there", "missing"),
+    [
+        (FULL, SEARCH_ATTRIBUTES),
+        ({"RekindleCycle": "Keyword"}, {"RekindleCycle": "Int"}),
+    ],
+)
+def test_a_host_is_refused_where_attributes_are_missing_that_it_may_not_make(
+    tmp_path, project, there, missing
+):
+    """Each of them is named with its type, and how it is made."""
+    with Engine(tmp_path, attributes=there) as engine, pytest.raises(EngineError) as refused:
+        asyncio.run(hosting(reached(engine, project), project))
+    assert refused.value.cause == "attributes"
+    for name, kind in SEARCH_ATTRIBUTES.items():
+        assert (f"{name} ({kind})" in str(refused.value)) == (name in missing)
+        assert (f"--name {name} " in refused.value.hint) == (name in missing)
+
+
+def test_what_it_is_told_to_do_makes_them(tmp_path, project):
+    """By the engine's own program, word for word."""
+    folders = [tmp_path / "full", tmp_path / "fresh"]
+    for folder in folders:
+        folder.mkdir()
+    with Engine(folders[0], attributes=FULL) as engine, pytest.raises(EngineError) as refused:
+        asyncio.run(hosting(reached(engine, project), project))
+    with Engine(folders[1], attributes={}) as engine:
+        (words,) = re.findall(r"`temporal (.+?)`", refused.value.hint)
+        argv = [program(), *words.split(), "--address", engine.address]
+        subprocess.run(argv, check=True, capture_output=True, timeout=SECONDS)
+
+        async def missing():
+            return await admission.missing_attributes(await reached(engine, project))
+
+        assert asyncio.run(missing()) == {}
+
+
+def test_a_host_makes_the_attributes_where_it_may(tmp_path, project):
+    """Those that are missing; then it takes agents."""
+
+    async def run(engine):
+        said = await hosting(reached(engine, project), project)
+        return said, await admission.missing_attributes(await reached(engine, project))
+
+    with Engine(tmp_path, attributes={"RekindleHost": "Keyword"}) as engine:
+        said, missing = asyncio.run(run(engine))
+    assert "takes up to 1 agents" in said[0]
+    assert missing == {}
+
+
+@pytest.mark.parametrize("root", [None, "deep/er"])
+def test_a_host_makes_its_own_place(engine, tmp_path, root):
+    """On a machine where nobody has ever said anything to Rekindle."""
+    said = f"version: 1\nagents: {{}}\nfleet: {{address: '{engine.address}', pool: places}}\n"
+    (tmp_path / "rekindle.yaml").write_text(said)
+    wanted = tmp_path / (root or ".rekindle/fleet")
+    with worker(tmp_path, tmp_path / root if root else None, f"place-{bool(root)}"):
+        assert wanted.is_dir()
