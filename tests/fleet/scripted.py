@@ -71,7 +71,7 @@ class Hosts:
             yield
 
     @activity.defn
-    async def offer(self, _order: Order) -> str:
+    async def offer(self, _order: Order, _shunned: list[str]) -> str:
         return f"{self._pool}-{next(self.offers)}"
 
     @activity.defn
@@ -111,6 +111,8 @@ class Hosts:
         if turn == "fail":
             raise ApplicationError("there is no such program here", non_retryable=True)
         seq = await self._take_up(order)
+        if turn == "fenced later":
+            raise ApplicationError("somebody else has it", type=FENCED, non_retryable=True)
         handle = self._client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)
         known = (await handle.query(AgentWorkflow.kept)).projection
         number = known.cycle_now
@@ -149,6 +151,8 @@ class Hosts:
         if turn == "wait":
             self.done.set()
             await self._beat_until(asyncio.Event())
+        if turn == "beat and end":
+            await self._beat_until(self.is_brief_begun)
         if turn == "die later":
             await self._beat_until(self.is_brief_begun)
             await asyncio.Event().wait()

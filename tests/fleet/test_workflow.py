@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import time
+from datetime import timedelta
 
 import pytest
 from temporalio.client import Client
@@ -85,7 +86,8 @@ def test_a_launch_that_nobody_has_ended_is_not_waited_for(engine):
     lived(engine.address, "unlucky-again", ["crash", "die", "last"], life)
 
 
-def test_a_lease_that_is_lost_to_nobody_again_and_again_is_a_person_s_to_look_at(engine):
+@pytest.mark.parametrize("turn", ["fenced", "fenced later"])
+def test_a_lease_that_is_lost_to_nobody_again_and_again_is_a_person_s_to_look_at(engine, turn):
     """Once may be a host that was late; more would be tried for ever, at somebody's cost."""
 
     async def life(agent: Life, hosts: Hosts) -> None:
@@ -93,7 +95,7 @@ def test_a_lease_that_is_lost_to_nobody_again_and_again_is_a_person_s_to_look_at
         await agent.until_safe()
         assert "somebody else has it" in (await agent.known()).run.safe.words
 
-    lived(engine.address, "nobody-s", ["fenced"] * 9, life)
+    lived(engine.address, f"nobody-s-{turn.replace(' ', '-')}", [turn] * 9, life)
 
 
 def test_a_host_that_fails_does_not_keep_an_agent_from_the_others(engine):
@@ -109,8 +111,10 @@ def test_a_host_that_fails_does_not_keep_an_agent_from_the_others(engine):
     lived(engine.address, "shunned", ["cycle", "last"], life)
 
 
-def test_work_that_is_on_one_host_alone_waits_for_a_slot_there(engine):
-    """Without a remote the next host would begin with nothing."""
+@pytest.mark.parametrize("trouble", ["full", "fail"])
+def test_work_that_is_on_one_host_alone_waits_for_it(engine, trouble, monkeypatch):
+    """Never pushed, the next host would begin with nothing."""
+    monkeypatch.setattr("rekindle.fleet.workflow._WHILE", timedelta(seconds=0.5))
 
     async def life(agent: Life, hosts: Hosts) -> None:
         await agent.run()
@@ -119,19 +123,28 @@ def test_work_that_is_on_one_host_alone_waits_for_a_slot_there(engine):
         assert known.cycle_ended == 2
         assert known.moved.previous == ""
 
-    lived(engine.address, "alone", ["cycle", "full", "last"], life)
+    lived(engine.address, f"alone-{trouble}", ["cycle", trouble, "last"], life)
 
 
-def test_an_agent_of_another_pool_goes_there(engine):
+@pytest.mark.parametrize("is_leased", [False, True])
+def test_an_agent_of_another_pool_goes_there(engine, is_leased):
+    """When what runs has come to its end."""
+    name = f"moves-{is_leased}".lower()
+
     async def life(agent: Life, hosts: Hosts) -> None:
         await agent.run()
-        await agent.until_over()
+        if is_leased:
+            await agent.until(lambda kept: kept.projection.attempts)
+        else:
+            await agent.until_over()
         client = await Client.connect(engine.address, data_converter=data_converter(()))
-        there = Hosts(client, "pool-other", ["last"])
+        there = Hosts(client, f"other-{name}", ["last"])
         async with there.working():
-            await agent.define("pool-other")
-            await agent.run()
+            await agent.define(f"other-{name}")
+            hosts.is_brief_begun.set()
+            if not is_leased:
+                await agent.run()
             await agent.until(lambda kept: kept.projection.cycle_ended == 2)
-        assert (await agent.known()).moved.host == "pool-other-b"
+        assert (await agent.known()).moved.host == f"other-{name}-b"
 
-    lived(engine.address, "moves", ["last"], life)
+    lived(engine.address, name, ["beat and end" if is_leased else "last"], life)

@@ -5,7 +5,7 @@ import contextlib
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -108,13 +108,14 @@ class Activities:
         self._ending: set[asyncio.Task[None]] = set()
 
     @activity.defn
-    async def offer(self, order: Order) -> str:  # noqa: ARG002 - see below
-        """Say who we are: whoever is asked this has a slot.
+    async def offer(self, order: Order, shunned: Sequence[str]) -> str:  # noqa: ARG002 - see below
+        """Say who we are: whoever is asked this has a slot; it is kept, unless we were `shunned`.
 
         For whom is of no interest. But who cannot read it, for want of the fleet's key, must not
         answer: nobody could read that.
         """
-        self.slots.promise()
+        if self._host not in shunned:
+            self.slots.promise()
         return self._host
 
     @activity.defn

@@ -1,8 +1,9 @@
 """Whether this process may be a host: it can read the agents, and the engine can show them.
 
 Every worker decides for all agents of its namespace. One without their key would fail what it is
-handed, and encrypt what it answers with a key that nobody else has; where an attribute is missing,
-no agent gets beyond its first word. Either would hold up every agent, and nobody would be told.
+handed; where an attribute is missing, no agent gets beyond its first word. Either would hold up
+every agent, and nobody would be told. What is looked at is the agent that was begun last: whether
+all hosts have the key that we encrypt with, nobody knows but whoever changes keys.
 """
 
 import contextlib

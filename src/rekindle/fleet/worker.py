@@ -88,7 +88,7 @@ def deciding(client: Client, *workflows: type) -> Worker:
         max_concurrent_workflow_task_polls=_SOME,
         nonsticky_to_sticky_poll_ratio=1 / _SOME,
         # More at once would only make all of them late: they have one processor.
-        max_concurrent_workflow_tasks=2 * _SOME,
+        max_concurrent_workflow_tasks=_SOME,
         # One that dies with what it remembers must not keep its agents waiting for long.
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
     )

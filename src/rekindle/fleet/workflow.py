@@ -56,6 +56,7 @@ _ASKED = 6
 """So often the pool is asked for another host than one that has failed the agent."""
 _ONCE = RetryPolicy(maximum_attempts=1)
 _MOMENT = timedelta(seconds=1)
+_WHILE = timedelta(seconds=20)
 _WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 
 
@@ -77,7 +78,6 @@ class AgentWorkflow:
         """How often in a row a lease was given back as lost that nobody else has."""
         self._shunned: set[str] = set()
         """The hosts that have failed it since it last got on: others are asked first."""
-        self._leaves_pool = False
         self._shown: tuple[str, str, str] = ("", "", "")
         self._telling: set[asyncio.Task[None]] = set()
 
@@ -156,16 +156,16 @@ class AgentWorkflow:
         if not host:
             return
         self._kept, before = register.lease(self._kept), self._kept.projection.seq
-        self._has_news = False
+        pool, self._has_news = self._kept.definition.pool, False
         cycle = self._start("run_cycle", host)
         try:
             await self._attend(cycle, host)
             ran: Ran = await cycle
         except ActivityError as error:
+            self._kept = register.release(self._kept, is_gone=self._is_to_move(error, pool))
             await self._lost(error, host, before)
             return
-        self._kept = register.release(self._kept, is_gone=self._leaves_pool)
-        self._leaves_pool = False
+        self._kept = register.release(self._kept, is_gone=self._kept.definition.pool != pool)
         if self._kept.projection.seq == before and not ran.is_leaving:
             await self._failed("a host took the agent and did nothing with it")
         else:
@@ -183,7 +183,7 @@ class AgentWorkflow:
         for _ in range(_ASKED):
             asked = workflow.start_activity(
                 "offer",
-                self._order(),
+                args=[self._order(), sorted(self._shunned)],
                 result_type=str,
                 task_queue=pool_queue(self._kept.definition.pool),
                 start_to_close_timeout=timedelta(seconds=FLEET_OFFER_SECONDS),
@@ -268,12 +268,25 @@ class AgentWorkflow:
         if not host:
             self._is_brief_due = True
             return
+        pool = self._kept.definition.pool
         self._kept = register.lease(self._kept)
         # Of many agents it is due at the same time: a host that is busy with others is not gone.
-        most = timedelta(seconds=FLEET_BRIEF_SECONDS)
+        most = timedelta(seconds=max(FLEET_BRIEF_SECONDS, self._seconds_to_begin()))
         await self._settle(self._start("write_brief", host, waits=most))
         # Where it is due again, that host was gone.
-        self._kept = register.release(self._kept, is_gone=self._is_brief_due)
+        is_gone = self._is_brief_due or self._kept.definition.pool != pool
+        self._kept = register.release(self._kept, is_gone=is_gone)
+
+    def _is_there_alone(self) -> bool:
+        """Whether what it has made was never pushed: it is on its host, and nowhere else."""
+        known = self._kept.projection
+        is_pushed = bool(self._kept.definition.remote) and known.workspace is not None
+        return bool(known.attempts) and not is_pushed
+
+    def _seconds_to_begin(self) -> float:
+        """How long its host may take; where nobody else has the work, as long as for a sign."""
+        heartbeat = self._kept.definition.heartbeat_seconds
+        return max(FLEET_HOST_SECONDS, heartbeat) if self._is_there_alone() else FLEET_HOST_SECONDS
 
     def _start(
         self,
@@ -282,10 +295,7 @@ class AgentWorkflow:
         cancelled: ActivityCancellationType = _WHEN_IT_HAS_ENDED,
         waits: timedelta | None = None,
     ) -> workflow.ActivityHandle[Any]:
-        """`waits`: how long that host may take to begin; else as long as the workspace is worth."""
         definition = self._kept.definition
-        # What was never pushed is there alone: who comes back soon has it.
-        seconds = FLEET_HOST_SECONDS if definition.remote else definition.heartbeat_seconds
         return workflow.start_activity(
             activity,
             self._order(),
@@ -293,7 +303,7 @@ class AgentWorkflow:
             task_queue=host_queue(host),
             heartbeat_timeout=timedelta(seconds=definition.heartbeat_seconds),
             start_to_close_timeout=timedelta(days=FLEET_LEASE_DAYS),
-            schedule_to_start_timeout=waits or timedelta(seconds=seconds),
+            schedule_to_start_timeout=waits or timedelta(seconds=self._seconds_to_begin()),
             retry_policy=_ONCE,
             cancellation_type=cancelled,
         )
@@ -301,19 +311,26 @@ class AgentWorkflow:
     def _order(self) -> Order:
         return Order(workflow.info().workflow_id, self._kept.agent, self._kept.generation)
 
+    def _is_to_move(self, error: ActivityError, pool: str) -> bool:
+        """Whether any host of the pool may go on: the one that had it is gone, or could not do it.
+
+        What is on that one alone waits for it, unless nothing was heard of it.
+        """
+        is_elsewhere = self._kept.definition.pool != pool
+        return is_elsewhere or isinstance(error.cause, TimedOutError) or not self._is_there_alone()
+
     async def _lost(self, error: ActivityError, host: str, before: int) -> None:
-        """The host is gone, or could not do it: any other may. `before`: what was known then."""
-        cause = error.cause
-        kind = cause.type if isinstance(cause, ApplicationError) else ""
-        # Without a remote the work is on that host alone: until it has a slot, the agent waits.
-        is_gone = kind != FULL or bool(self._kept.definition.remote)
-        self._kept = register.release(self._kept, is_gone=is_gone)
+        """The lease has ended before its time. `before`: what was known when it began."""
         if self._is_removed or is_cancelled_exception(error):
             return
-        is_idle = self._kept.projection.seq == before
+        cause, known = error.cause, self._kept.projection
+        kind = cause.type if isinstance(cause, ApplicationError) else ""
+        is_idle = known.seq <= max(before, known.moved.seq)
         self._fenced = self._fenced + 1 if kind == FENCED and is_idle else 0
         if isinstance(cause, TimedOutError):
             await self._until_news("queued", timedelta(0))
+        elif kind == FULL and self._kept.host:
+            await self._until_news("queued", _WHILE)  # for a slot there
         elif kind in {FULL, CUT} or (kind == FENCED and self._fenced <= 1):
             # Who still has it there needs a moment to let it go.
             await self._until_news("queued", _MOMENT)
@@ -409,8 +426,7 @@ class AgentWorkflow:
     @workflow.update
     def define(self, definition: Definition) -> None:
         if definition.pool != self._kept.definition.pool:
-            self._leaves_pool = self._kept.is_leased
-            host = self._kept.host if self._kept.is_leased else ""
+            host = self._kept.host if self._kept.is_leased else ""  # then it ends there first
             self._kept = msgspec.structs.replace(self._kept, host=host)
         self._kept = msgspec.structs.replace(self._kept, definition=definition)
         self._said += 1

@@ -219,6 +219,9 @@ class Follow:
     def _obey(self) -> None:
         """Whoever wants it to end: a signal to us, or the operator's word in the log."""
         times = self._world.interrupted()
+        if times and self.ending is None:
+            # Whoever sent the signal may have said why in the log, which we read only now and then.
+            self._run = self._world.store.read(self._agent.name).projection.run
         if self._run.desired == "stopped" or (times and self._world.by_hand()):
             self._end(Exit("interrupted", "stopped, as the operator said"))
         elif self._run.restarted > self._origin.seq:

@@ -255,7 +255,7 @@ FLEET_HISTORY_EVENTS = 1_000
 worker that has never seen it reads all of them, within `fleet.task_seconds`."""
 FLEET_HOST_SECONDS = 5.0
 """How long the host that has an agent's workspace may take to begin, before another does."""
-FLEET_BRIEF_SECONDS = 60.0
+FLEET_BRIEF_SECONDS = 20.0
 """The same for a brief, which all agents may want in one hour."""
 FLEET_BRIEF_SPREAD_SECONDS = 300.0
 """Over so long the briefs of one time of day are spread, on a fleet."""

@@ -271,6 +271,19 @@ def test_who_ended_the_session_is_said(life, by_hand, words):
     assert ended.words.startswith(words)
 
 
+def test_a_word_that_came_with_the_signal_is_heard_before_it(life):
+    """A host of a fleet says it so: the log is read only now and then, the signal at once."""
+
+    def stops():
+        life.says("stopped")
+        life.presses(hand=False)
+
+    life.plays = [("crash", stops, 60)]
+    assert life.run() == "interrupted"
+    (ended,) = life.logged(events.LaunchEnded)
+    assert ended.words == "stopped, as the operator said"
+
+
 def test_a_stop_from_elsewhere_ends_the_agent_and_the_supervisor(life):
     life.plays = [("crash", lambda: life.says("stopped"), 60)]
     assert life.run() == "interrupted"

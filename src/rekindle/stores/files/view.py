@@ -44,6 +44,8 @@ class View(msgspec.Struct, frozen=True):
     """The generation of the last line that counts."""
     anchor: str = ""
     """The fingerprint of the log just before its end."""
+    stamp: tuple[int, ...] | None = None
+    """Of the file that the snapshot was read from."""
 
 
 def read(
@@ -52,9 +54,9 @@ def read(
     """What is known now; `before`: from what was known then, so that only what is new is read."""
     folder.verify()
     waiting = [(segment, list(inbox.records(segment))) for segment in segments(folder)]
-    start = snapshot.load(folder)
-    if before is None or not _goes_on(before, folder, start):
-        before = _as_of(start)
+    stamp = disk.stamp(folder.snapshot)
+    if before is None or before.stamp != stamp or not _goes_on(before, folder):
+        before = _as_of(snapshot.load(folder))
     tail = log.read(folder.log, before.end, before.gen)
     committed = fold(before.committed, tail.events)
     pending: list[Record] = []
@@ -76,24 +78,24 @@ def read(
         committed=committed,
         pending=tuple(pending),
         proposed=proposed[-1] if proposed else None,
-        start=start.projection,
+        start=before.start,
         tail=(*before.tail, *tail.events),
         bad=(*before.bad, *tail.bad),
         unreadable=unreadable,
         end=tail.end,
-        snapshot_end=start.offset,
+        snapshot_end=before.snapshot_end,
         gen=tail.gen,
         anchor=log.anchor(folder.log, tail.end),
+        stamp=stamp,
     )
 
 
-def _goes_on(before: View, folder: AgentFolder, start: Snapshot) -> bool:
-    """Whether the log has only grown since then, behind the same snapshot.
+def _goes_on(before: View, folder: AgentFolder) -> bool:
+    """Whether the log has only grown since then.
 
     Another one may stand in its place: from a backup, or received from elsewhere.
     """
-    is_same_start = (before.snapshot_end, before.start) == (start.offset, start.projection)
-    return is_same_start and before.anchor == log.anchor(folder.log, before.end)
+    return before.anchor == log.anchor(folder.log, before.end)
 
 
 def _as_of(start: Snapshot) -> View:
