@@ -9,11 +9,15 @@ TIMES = 3
 """So much may a machine differ from the one that they were taken on, and no more."""
 
 
-def hold(**measured: float) -> None:
-    """Say what was measured; whoever makes it much dearer, or cheaper, is to say so there too."""
+def hold(*, is_sample: bool = False, **measured: float) -> None:
+    """Say what was measured; whoever makes it much dearer, or cheaper, is to say so there too.
+
+    A sample may come out cheaper by chance: what it is held against is then the dearer side alone.
+    """
     written = msgspec.json.decode(FIGURES.read_bytes(), type=dict[str, float])
     for name, value in measured.items():
         print(f"  {name}: {value:.4g} measured, {written[name]:.4g} written")
     for name, value in measured.items():
         share = value / written[name]
-        assert 1 / TIMES < share < TIMES, f"docs/scale.json says {written[name]} of {name}"
+        assert share < TIMES, f"docs/scale.json says {written[name]} of {name}"
+        assert is_sample or share > 1 / TIMES, f"docs/scale.json says {written[name]} of {name}"

@@ -133,7 +133,8 @@ def test_what_a_sign_of_life_costs(own_engine, tmp_path):
     )
     assert begun_now == BEATING, "none timed out, none was begun again"
     assert sent == pytest.approx(BEATING * SECONDS / beat.total_seconds(), rel=0.3)
-    hold(server_ms_per_beat=1e3 * (busy - quiet) / sent)
+    # In five seconds the server does as much by itself: with a busy neighbour all is chance.
+    hold(is_sample=not WHOLE, server_ms_per_beat=1e3 * (busy - quiet) / sent)
 
 
 def test_what_an_agent_costs_that_waits(own_engine, tmp_path):
