@@ -30,8 +30,10 @@ Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from rekindle.documents import jsontext
-from rekindle.documents.event import AnyEvent
+from rekindle.documents.event import AnyEvent, SessionStarted
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles, Installation, Muted, installed
 from rekindle.documents.launch import (
@@ -258,7 +260,11 @@ def told(event: str, text: str) -> str:
 
 def read_hook(line: HookLine) -> AnyEvent | None:
     """The fact that a hook reports; None where it reports nothing that we keep."""
-    return hookwords.read(line, NAME, _FACTS)
+    found = hookwords.read(line, NAME, _FACTS)
+    if isinstance(found, SessionStarted) and found.source == "resume":
+        # It names the file by the minute of its own start, and goes on in the one of the session's.
+        return msgspec.structs.replace(found, transcript="")
+    return found
 
 
 def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for each kind of line

@@ -39,6 +39,7 @@ class Life(msgspec.Struct, frozen=True):
     process: str = ""
     launch: str = ""
     transcript: str = ""
+    transcript_seq: int = 0
     context_tokens: int = 0
     cache_expired: bool = False
     asked: Asked | None = None
@@ -83,7 +84,7 @@ class Attempt(msgspec.Struct, frozen=True):
     """It began with the checkpoint of the one before it."""
 
 
-_TOLD = ("process", "launch", "transcript", "context_tokens", "cache_expired")
+_TOLD = ("process", "launch", "context_tokens", "cache_expired")
 """What the start of a session tells of it."""
 Lives = Mapping[str, Life]
 Attempts = Mapping[str, Attempt]
@@ -97,6 +98,12 @@ def started(lives: dict[str, Life], event: events.SessionStarted) -> None:
     if known.started is None or found > (known.started_seq, known.started, *before):
         lives[event.session] = msgspec.structs.replace(
             known, started=event.ts, started_seq=place, **told
+        )
+    # Apart: whoever goes on may tell nothing of it, and then it is where it was.
+    known = lives.get(event.session, known)
+    if event.transcript and (place, event.transcript) > (known.transcript_seq, known.transcript):
+        lives[event.session] = msgspec.structs.replace(
+            known, transcript=event.transcript, transcript_seq=place
         )
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from recordings.gemini_cases import GEMINI
 from recordings.tape import Tape, as_bytes, traces
@@ -33,6 +34,7 @@ from rekindle.errors import DocumentError, UnenforceableError, UsageError
 from rekindle.harnesses import gemini
 from rekindle.harnesses.gemini_policy import TOOLS, policy
 from rekindle.policy import limits
+from rekindle.policy.fold import Projection, fold
 
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
 OTHER = "6f1c2a34-0000-4000-8000-00000000dcba"
@@ -508,3 +510,15 @@ def test_an_agent_that_talks_about_limits():
     finished = Finished("", ok=True)
     found = gemini.classify(ended(code=0, finished=finished, errors="quota exceeded, 429"))
     assert found.kind == "clean"
+
+
+def test_a_session_that_goes_on_is_kept_where_it_was_begun():
+    """The file that its hook then names has the minute of the second start, and little in it."""
+    told = {"session_id": SESSION, "transcript_path": "/chats/session-2026-11-15T22-20-6f1c.jsonl"}
+    payload = json.dumps(told).encode()
+    begun = gemini.read_hook(hooked("SessionStart", payload, source="startup"))
+    again = gemini.read_hook(hooked("SessionStart", payload, source="resume"))
+    assert (begun.transcript, again.transcript) == (told["transcript_path"], "")
+    known = fold(Projection("a"), [replace(begun, seq=1), replace(again, seq=2)])
+    assert known.lives[SESSION].transcript == told["transcript_path"]
+    assert known.lives[SESSION].started_seq == 2
