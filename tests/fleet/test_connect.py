@@ -99,8 +99,8 @@ def test_a_host_waits_for_an_engine_that_is_not_up_yet(own_engine, tmp_path, mon
     client = asyncio.run(connect_once_up(fleet, tmp_path, {}, say))
     assert client.namespace == "default"
     (word,) = words
-    assert word.startswith(f"waits for the engine: the engine at {own_engine.address} could not be")
-    assert "rekindle fleet dev" in word
+    assert word.startswith(f"waits: the engine at {own_engine.address} could not be reached")
+    assert f"`rekindle fleet dev --port {own_engine.port}`" in word
 
 
 def test_a_host_does_not_wait_for_what_will_not_change(engine, tmp_path):

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import time
-from datetime import timedelta
 
 import pytest
 from temporalio.client import Client
@@ -114,7 +113,7 @@ def test_a_host_that_fails_does_not_keep_an_agent_from_the_others(engine):
 @pytest.mark.parametrize("trouble", ["full", "fail"])
 def test_work_that_is_on_one_host_alone_waits_for_it(engine, trouble, monkeypatch):
     """Never pushed, the next host would begin with nothing."""
-    monkeypatch.setattr("rekindle.fleet.workflow._WHILE", timedelta(seconds=0.5))
+    monkeypatch.setattr("rekindle.policy.settings.FLEET_SLOT_SECONDS", 0.5)
 
     async def life(agent: Life, hosts: Hosts) -> None:
         await agent.run()

@@ -21,12 +21,12 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from rekindle.errors import CodecKeyError, EngineError
+from rekindle.fleet.client import ALL_AGENTS
 from rekindle.fleet.codec import Codec, key_of
 from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
 from rekindle.policy.settings import FLEET_RPC_SECONDS
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
-_AGENTS = 'WorkflowType="Agent" AND ExecutionStatus="Running"'
 
 
 async def require(client: Client) -> None:
@@ -50,6 +50,12 @@ async def missing_attributes(client: Client) -> dict[str, str]:
     }
 
 
+def making(client: Client, missing: dict[str, str]) -> str:
+    """The command that makes them: each name with a type of its own, else only the first is."""
+    options = " ".join(f"--name {name} --type {kind}" for name, kind in missing.items())
+    return f"`temporal operator search-attribute create --namespace {client.namespace} {options}`"
+
+
 async def _require_key(client: Client) -> None:
     codec = client.data_converter.payload_codec
     known = codec.known if isinstance(codec, Codec) else ()
@@ -65,7 +71,7 @@ async def _newest(client: Client) -> Sequence[Payload]:
 
     As the engine keeps it: only the names of keys are looked at, nothing is decrypted.
     """
-    async for agent in client.list_workflows(_AGENTS, limit=1, page_size=1, rpc_timeout=_MOST):
+    async for agent in client.list_workflows(ALL_AGENTS, limit=1, page_size=1, rpc_timeout=_MOST):
         told = await client.workflow_service.get_workflow_execution_history(
             GetWorkflowExecutionHistoryRequest(
                 namespace=client.namespace,
@@ -92,13 +98,11 @@ async def _require_attributes(client: Client) -> None:
 
 def _incomplete(client: Client, missing: dict[str, str]) -> EngineError:
     names = ", ".join(f"{name} ({kind})" for name, kind in missing.items())
-    options = " ".join(f"--name {name} --type {kind}" for name, kind in missing.items())
     return EngineError(
         "attributes",
         f"namespace {client.namespace!r} of the engine has no search attributes {names},"
         " and this host may not make them",
-        hint="make them first, in the engine's own UI or by `temporal operator search-attribute"
-        f" create --namespace {client.namespace} {options}`",
+        hint=f"make them first, in the engine's own UI or by {making(client, missing)}",
     )
 
 

@@ -9,7 +9,7 @@ from rekindle.config import Project
 from rekindle.documents.workspace import for_any_host
 from rekindle.errors import RekindleError
 from rekindle.fleet import pollers
-from rekindle.fleet.admission import missing_attributes
+from rekindle.fleet.admission import making, missing_attributes
 from rekindle.fleet.schedules import ZONE
 from rekindle.fleet.store import FleetStore
 from rekindle.fleet.workspace import remote_of
@@ -58,7 +58,7 @@ async def _engine(client: Client, fleet: Fleet) -> list[Problem]:
     found = []
     if missing := await missing_attributes(client):
         what = f"the engine does not know the search attributes {', '.join(missing)}"
-        mend = "a worker makes them; where it may not, `temporal operator search-attribute create`"
+        mend = f"a worker makes them; where it may not: {making(client, missing)}"
         found.append(Problem(what, mend))
     if not await pollers.has_worker(client, _MOST):
         found.append(Problem("no worker is up: nothing is decided", _WORKER.format("")))

@@ -39,6 +39,8 @@ from rekindle.system import clock
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _ANSWER = timedelta(seconds=FLEET_ANSWER_SECONDS)
 _TRIES = 5
+ALL_AGENTS = 'WorkflowType="Agent" AND ExecutionStatus="Running"'
+"""What the engine's list is asked for."""
 T = TypeVar("T")
 
 
@@ -157,7 +159,7 @@ class Agents:
 
     async def listed(self, only: Sequence[str] = ()) -> AsyncIterator[Listed]:
         """All of them, or `only` these, as the engine's list has them: it may lag a second."""
-        wanted = 'WorkflowType="Agent" AND ExecutionStatus="Running"'
+        wanted = ALL_AGENTS
         if only:
             ids = ", ".join(f'"{self.workflow(agent)}"' for agent in only)
             wanted += f" AND WorkflowId IN ({ids})"

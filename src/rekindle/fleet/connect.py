@@ -68,7 +68,7 @@ async def connect_once_up(
             if error.cause != "unreachable":
                 raise
             if not is_told:
-                say(f"waits for the engine: {error}\n  → {error.hint}")
+                say(f"waits: {error}\n  → {error.hint}")
             is_told = True
         await asyncio.sleep(CONNECT_AGAIN_SECONDS)
 
@@ -145,9 +145,11 @@ def _not_let_in(fleet: Fleet) -> EngineError:
 
 
 def _unreachable(fleet: Fleet, why: str) -> EngineError:
+    port = fleet.address.rpartition(":")[2]
+    own = f" --port {port}" if fleet.address != Fleet().address else ""
     return EngineError(
         "unreachable",
         f"the engine at {fleet.address} could not be reached: {why}",
-        hint="is it up? `rekindle fleet dev` starts one on this host; if it wants TLS, say so under"
-        " `fleet: tls:`",
+        hint=f"is it up? `rekindle fleet dev{own}` starts one on this host; if it wants TLS, say so"
+        " under `fleet: tls:`",
     )

@@ -44,6 +44,8 @@ with workflow.unsafe.imports_passed_through():
         FLEET_HOST_SECONDS,
         FLEET_LEASE_DAYS,
         FLEET_OFFER_SECONDS,
+        FLEET_OFFERS,
+        FLEET_SLOT_SECONDS,
         FLEET_WORD_SECONDS,
     )
     from rekindle.policy.supervise import decide, tried
@@ -52,11 +54,8 @@ STATE = SearchAttributeKey.for_keyword("RekindleState")
 HOST = SearchAttributeKey.for_keyword("RekindleHost")
 POOL = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE = SearchAttributeKey.for_int("RekindleCycle")
-_ASKED = 6
-"""So often the pool is asked for another host than one that has failed the agent."""
 _ONCE = RetryPolicy(maximum_attempts=1)
 _MOMENT = timedelta(seconds=1)
-_WHILE = timedelta(seconds=20)
 _WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 
 
@@ -180,7 +179,7 @@ class AgentWorkflow:
         """
         self._show("queued", "")
         found = ""
-        for _ in range(_ASKED):
+        for _ in range(FLEET_OFFERS):
             asked = workflow.start_activity(
                 "offer",
                 args=[self._order(), sorted(self._shunned)],
@@ -270,9 +269,7 @@ class AgentWorkflow:
             return
         pool = self._kept.definition.pool
         self._kept = register.lease(self._kept)
-        # Of many agents it is due at the same time: a host that is busy with others is not gone.
-        most = timedelta(seconds=max(FLEET_BRIEF_SECONDS, self._seconds_to_begin()))
-        await self._settle(self._start("write_brief", host, waits=most))
+        await self._settle(self._start("write_brief", host))
         # Where it is due again, that host was gone.
         is_gone = self._is_brief_due or self._kept.definition.pool != pool
         self._kept = register.release(self._kept, is_gone=is_gone)
@@ -283,17 +280,20 @@ class AgentWorkflow:
         is_pushed = bool(self._kept.definition.remote) and known.workspace is not None
         return bool(known.attempts) and not is_pushed
 
-    def _seconds_to_begin(self) -> float:
-        """How long its host may take; where nobody else has the work, as long as for a sign."""
+    def _seconds_to_begin(self, activity: str) -> float:
+        """How long its host may take; where nobody else has the work, as long as for a sign.
+
+        Of many agents a brief is due at the same time: who is busy with others is not gone.
+        """
+        least = FLEET_BRIEF_SECONDS if activity == "write_brief" else FLEET_HOST_SECONDS
         heartbeat = self._kept.definition.heartbeat_seconds
-        return max(FLEET_HOST_SECONDS, heartbeat) if self._is_there_alone() else FLEET_HOST_SECONDS
+        return max(least, heartbeat) if self._is_there_alone() else least
 
     def _start(
         self,
         activity: str,
         host: str,
         cancelled: ActivityCancellationType = _WHEN_IT_HAS_ENDED,
-        waits: timedelta | None = None,
     ) -> workflow.ActivityHandle[Any]:
         definition = self._kept.definition
         return workflow.start_activity(
@@ -303,7 +303,7 @@ class AgentWorkflow:
             task_queue=host_queue(host),
             heartbeat_timeout=timedelta(seconds=definition.heartbeat_seconds),
             start_to_close_timeout=timedelta(days=FLEET_LEASE_DAYS),
-            schedule_to_start_timeout=waits or timedelta(seconds=self._seconds_to_begin()),
+            schedule_to_start_timeout=timedelta(seconds=self._seconds_to_begin(activity)),
             retry_policy=_ONCE,
             cancellation_type=cancelled,
         )
@@ -330,7 +330,7 @@ class AgentWorkflow:
         if isinstance(cause, TimedOutError):
             await self._until_news("queued", timedelta(0))
         elif kind == FULL and self._kept.host:
-            await self._until_news("queued", _WHILE)  # for a slot there
+            await self._until_news("queued", timedelta(seconds=FLEET_SLOT_SECONDS))
         elif kind in {FULL, CUT} or (kind == FENCED and self._fenced <= 1):
             # Who still has it there needs a moment to let it go.
             await self._until_news("queued", _MOMENT)
@@ -447,7 +447,7 @@ class AgentWorkflow:
 
     def _require(self, generation: int) -> None:
         if why := register.refused(self._kept, generation):
-            raise ApplicationError(why, self._kept.generation, type=FENCED, non_retryable=True)
+            raise ApplicationError(why, type=FENCED, non_retryable=True)
 
 
 @workflow.defn(name="Brief")

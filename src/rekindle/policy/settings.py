@@ -261,6 +261,10 @@ FLEET_BRIEF_SPREAD_SECONDS = 300.0
 """Over so long the briefs of one time of day are spread, on a fleet."""
 FLEET_OFFER_SECONDS = 1.0
 """How long a host may take to say that it has a slot, before another is asked."""
+FLEET_OFFERS = 6
+"""So often the pool is asked for another host than one that has failed the agent."""
+FLEET_SLOT_SECONDS = 20.0
+"""How long work that is on one host alone waits, where that is full, until it asks again."""
 FLEET_TASK_SECONDS = 2.0
 """How long a worker may take to decide what comes next, before another is asked."""
 FLEET_WORD_SECONDS = 10.0
@@ -522,6 +526,14 @@ FIXED: dict[str, tuple[Any, str]] = {
     "fleet.offer_seconds": (
         FLEET_OFFER_SECONDS,
         "How long a host may take to say that it has a slot, before another is asked.",
+    ),
+    "fleet.offers": (
+        FLEET_OFFERS,
+        "So often the pool is asked for another host than one that has failed the agent.",
+    ),
+    "fleet.slot_seconds": (
+        FLEET_SLOT_SECONDS,
+        "How long work that is on one host alone waits, where that is full, until it asks again.",
     ),
     "fleet.task_seconds": (
         FLEET_TASK_SECONDS,
