@@ -1,6 +1,7 @@
 """What all tests share: a project in an empty folder, and a clock that the test moves."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from own_user_folder import isolate_user_folder
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 
@@ -18,6 +20,17 @@ hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
 if not os.environ.get("REKINDLE_TORTURE"):
     # A check is green or red by what was changed; `just torture` looks for what is new.
     hypothesis_settings.load_profile("steady")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the tests a user folder of their own, for as long as they run.
+
+    Its path depends on the user id alone, so that no variable could point a program under test
+    elsewhere: a mount that only this process and its children see takes its place.
+    """
+    if os.getuid() == 0 and sys.platform == "linux" and not hasattr(config, "_has_user_folder"):
+        config._has_user_folder = True
+        isolate_user_folder()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,0 +1,90 @@
+"""A project's private files: outside its folder, where no sandboxed agent can write.
+
+Everything inside a workspace counts as written by the agent. What the operator decides, and what
+tells an honest log from a forged one, is kept below the user's own folder instead:
+
+    projects/NAME-HASH/project.json      which folder this is, and that the user trusts it
+    projects/NAME-HASH/agents/NAME/      the operator's commands to one agent, and what they fixed
+
+HASH is the start of a SHA-256 of the project's path, so that two projects of one name differ.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+
+import msgspec
+
+from rekindle.documents.identity import agent_name
+from rekindle.system import disk, user_folder
+
+_PROJECTS = "projects"
+_AGENTS = "agents"
+_HASH_LENGTH = 16
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class PrivateAgent(msgspec.Struct, frozen=True):
+    """The private files of one agent."""
+
+    path: Path
+
+    @property
+    def inbox(self) -> Path:
+        """The operator's commands that are not in the log yet."""
+        return self.path / "inbox"
+
+    @property
+    def seal(self) -> Path:
+        """Where the log ends, and the hash of what it ends with."""
+        return self.path / "seal"
+
+    @property
+    def settings(self) -> Path:
+        """The settings that the operator accepted with the last `run`, `up` or `restart`."""
+        return self.path / "settings.json"
+
+    @property
+    def environment(self) -> Path:
+        """The operator's environment, without secrets, for a supervisor the watchdog starts."""
+        return self.path / "environment.json"
+
+
+class PrivateProject(msgspec.Struct, frozen=True):
+    """The private files of one project."""
+
+    project: Path
+    """The project's folder, without links."""
+
+    @property
+    def _name(self) -> str:
+        whole = str(self.project)
+        mark = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()
+        return f"{_UNSAFE.sub('_', self.project.name)[:40]}-{mark[:_HASH_LENGTH]}"
+
+    @property
+    def path(self) -> Path:
+        return user_folder.path() / _PROJECTS / self._name
+
+    @property
+    def record(self) -> Path:
+        return self.path / "project.json"
+
+    def agent(self, name: str) -> PrivateAgent:
+        return PrivateAgent(self.path / _AGENTS / agent_name(name))
+
+    def make(self) -> None:
+        user_folder.make(_PROJECTS, self._name, _AGENTS)
+
+    def make_agent(self, name: str) -> PrivateAgent:
+        """Make the agent's private folder, and return it."""
+        self.make()
+        found = self.agent(name)
+        disk.make_folder(found.path)
+        disk.make_folder(found.inbox)
+        return found
+
+
+def of_project(folder: Path) -> PrivateProject:
+    """Return the private files of a project, whichever links lead to its folder."""
+    return PrivateProject(folder.resolve())
