@@ -7,7 +7,8 @@ import click
 from rekindle import config
 from rekindle.cli.init import add_agent, default_name, write_prompt
 from rekindle.cli.one_host import refuse_fleet
-from rekindle.cli.options import as_json, here, print_json, print_note, take_over
+from rekindle.cli.options import as_json, here, print_note, take_over
+from rekindle.cli.output import echo, print_json, secho
 from rekindle.config import Project
 from rekindle.documents.identity import agent_name, one_line
 from rekindle.errors import UsageError
@@ -75,23 +76,21 @@ def adopt(
         )
         return
     for line in did:
-        click.echo(f"✓ {line}")
+        echo(f"✓ {line}")
     if adopted.is_known:
-        click.echo(f"{name}: nothing to do, this was taken over before and has not changed since")
+        echo(f"{name}: nothing to do, this was taken over before and has not changed since")
         return
     for line in adopted.took:
-        click.echo(f"✓ took {line}")
+        echo(f"✓ took {line}")
     if adopted.trimmed:
         where = store.folder(name).path / adopted.trimmed
-        click.echo(f"  trimmed to its cap; what went is in {where}")
+        echo(f"  trimmed to its cap; what went is in {where}")
     if adopted.over_cap:
-        click.secho("  ! still over its cap: shorten its Next Action", fg="yellow")
+        secho("  ! still over its cap: shorten its Next Action", fg="yellow")
     if secrets:
-        click.secho(
-            f"  ! {secrets:,} redacted as secrets: `rekindle redact` shows which", fg="yellow"
-        )
+        secho(f"  ! {secrets:,} redacted as secrets: `rekindle redact` shows which", fg="yellow")
     for line in left:
-        click.echo(f"· left out {line}")
+        echo(f"· left out {line}")
     _print_next(name, found)
 
 
@@ -129,5 +128,5 @@ def _refuse_own(path: Path, folder: Path) -> None:
 
 def _print_next(name: str, found: Found) -> None:
     if RELAY not in found.parts:
-        click.echo(f"Next: `rekindle relay set FILE -a {name}` gives it a directive.")
-    click.echo(f"Next: look at `rekindle status {name}`, then `rekindle run {name}`.")
+        echo(f"Next: `rekindle relay set FILE -a {name}` gives it a directive.")
+    echo(f"Next: look at `rekindle status {name}`, then `rekindle run {name}`.")

@@ -13,9 +13,9 @@ from rekindle.cli.options import (
     as_json,
     here,
     open_project,
-    print_json,
     print_note,
 )
+from rekindle.cli.output import echo, print_json
 from rekindle.config import Project
 from rekindle.documents import morning
 from rekindle.errors import BusyError, RekindleError, UsageError, storing
@@ -82,8 +82,8 @@ def brief(  # noqa: PLR0917 - one for each option
     if as_json:
         print_json({"agent": name, "brief": written})
         return
-    click.echo(written.text, nl=False)
-    click.echo(f"Note: {_told(name, written)}.", err=True)
+    echo(written.text, nl=False)
+    echo(f"Note: {_told(name, written)}.", err=True)
 
 
 def _show_all(agent: str | None, html: str | None, *, as_json: bool) -> None:
@@ -94,12 +94,12 @@ def _show_all(agent: str | None, html: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(page)
     elif html is None:
-        click.echo(morning.render(page), nl=False)
+        echo(morning.render(page), nl=False)
     elif html == "-":
-        click.echo(morning.render_html(page), nl=False)
+        echo(morning.render_html(page), nl=False)
     else:
         _write(Path(html), morning.render_html(page).encode("utf-8", "replace"))
-        click.echo(f"✓ wrote {html}: {morning.headline(page)}")
+        echo(f"✓ wrote {html}: {morning.headline(page)}")
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -128,7 +128,7 @@ def _write_due(agent: str | None, *, mechanical: bool, as_json: bool) -> None:
             row = {"agent": name, "written": False, "words": str(error)}
         rows.append(row)
         if not as_json:
-            click.echo(f"{'✓' if row['written'] else '·'} {name}: {row['words']}")
+            echo(f"{'✓' if row['written'] else '·'} {name}: {row['words']}")
     if as_json:
         print_json({"agents": rows})
     if failed is not None:

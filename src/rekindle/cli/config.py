@@ -4,7 +4,8 @@ import click
 import msgspec
 
 from rekindle import config as configuration
-from rekindle.cli.options import as_json, here, print_json
+from rekindle.cli.options import as_json, here
+from rekindle.cli.output import echo, print_json, styled
 from rekindle.documents.shape import Duration
 from rekindle.policy import settings
 from rekindle.policy.settings import Explanation
@@ -34,8 +35,8 @@ def explain(key: str | None, as_json: bool) -> None:
         return
     for one in found:
         changed = "" if one.value == one.default else f" (default {_shown(one.default)})"
-        click.echo(f"{click.style(one.key, bold=True)} = {_shown(one.value)}{changed}")
-        click.echo(f"  {one.meaning}  [{one.origin}]")
+        echo(styled(one.key, bold=True), f" = {_shown(one.value)}{changed}")
+        echo(f"  {one.meaning}  [{one.origin}]")
 
 
 def _as_json(one: Explanation) -> dict[str, object]:

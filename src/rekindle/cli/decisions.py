@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from rekindle.cli.options import Store, as_json, open_agent, open_files, print_json
+from rekindle.cli.options import Store, as_json, open_agent, open_files
+from rekindle.cli.output import echo, print_json, styled
 from rekindle.documents import relay as relays
 from rekindle.documents.event import CycleStarted, RelayCommitted
 from rekindle.errors import DocumentError
@@ -38,7 +39,7 @@ def decisions(agent: str | None, search: str | None, every: bool, as_json: bool)
         return
     if not found:
         hint = "" if every or search is not None else " `--all` also shows older ones."
-        click.echo(f"No decision was found.{hint}")
+        echo(f"No decision was found.{hint}")
     for entry in found:
         _print(entry)
 
@@ -85,8 +86,8 @@ def _decisions(data: bytes | None) -> tuple[Decision, ...]:
 
 def _print(entry: Entry) -> None:
     is_held = entry.status in {Status.IN_FORCE, Status.ARCHIVED}
-    mark = click.style("✓", fg="green") if is_held else click.style("·", dim=True)
-    click.echo(f"{mark} {entry.decision.text}")
+    mark = styled("✓", fg="green") if is_held else styled("·", dim=True)
+    echo(mark, f" {entry.decision.text}")
     told = [] if entry.status is Status.IN_FORCE else [str(entry.status)]
     if entry.decision.made:
         told.append(f"made {entry.decision.made.isoformat()}")
@@ -94,9 +95,9 @@ def _print(entry: Entry) -> None:
         told.append(f"first seen {_where(entry.first)}")
     if entry.last and (entry.first != entry.last):
         told.append(f"last seen {_where(entry.last)}")
-    click.echo(click.style(f"  {', '.join(told)}", dim=True))
+    echo(styled(f"  {', '.join(told)}", dim=True))
     if entry.by:
-        click.echo(f"  → {entry.by.text}")
+        echo(f"  → {entry.by.text}")
 
 
 def _where(seen: Seen) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from rekindle.cli.output import echo, secho
 from rekindle.demo.show import Show, Shown
 from rekindle.errors import CheckFailedError
 
@@ -17,18 +18,16 @@ def demo() -> None:
     folder, which is removed at the end.
     """
     with tempfile.TemporaryDirectory(prefix="rekindle-demo-") as folder:
-        click.secho(
-            "An agent is killed in the middle of its work, and the work goes on.", bold=True
-        )
-        click.echo(f"In {folder}: no key, no network, nothing outside.\n")
-        shown = Show(Path(folder), click.echo).run()
+        secho("An agent is killed in the middle of its work, and the work goes on.", bold=True)
+        echo(f"In {folder}: no key, no network, nothing outside.\n")
+        shown = Show(Path(folder), echo).run()
         if shown is None:
             raise click.Abort
         _summed_up(shown)
 
 
 def _summed_up(shown: Shown) -> None:
-    click.echo(
+    echo(
         f"5. {shown.chapters} chapters are there, in {shown.sessions} sessions; {shown.heartbeats}"
         " calls were finished, none twice."
     )
@@ -36,5 +35,5 @@ def _summed_up(shown: Shown) -> None:
         raise CheckFailedError(
             "the demonstration did not go as it should", hint="please report it with its output"
         )
-    click.secho("\n✓ Killed twice; nothing was lost, and nothing was done twice.", fg="green")
-    click.echo("Next: `rekindle init` in your own project, then `rekindle run`.")
+    secho("\n✓ Killed twice; nothing was lost, and nothing was done twice.", fg="green")
+    echo("Next: `rekindle init` in your own project, then `rekindle run`.")

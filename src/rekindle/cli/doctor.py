@@ -6,7 +6,8 @@ import click
 
 from rekindle import config
 from rekindle.cli.hooks import examine_all
-from rekindle.cli.options import as_json, here, open_fleet, open_project, print_json, take_over
+from rekindle.cli.options import as_json, here, open_fleet, open_project, take_over
+from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.config import Project
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.policy import connection
@@ -116,9 +117,9 @@ def _fix(*, take_over: bool) -> None:
         try:
             _mend(store, name, take_over=take_over)
         except RekindleError as error:
-            click.secho(f"{name}: could not be mended: {error}", fg="red", err=True)
+            secho(f"{name}: could not be mended: {error}", fg="red", err=True)
             if error.hint:
-                click.echo(f"  → {error.hint}", err=True)
+                echo(f"  → {error.hint}", err=True)
 
 
 def _mend(store: FileStore, name: str, *, take_over: bool) -> None:
@@ -130,13 +131,13 @@ def _mend(store: FileStore, name: str, *, take_over: bool) -> None:
 def _print(found: dict[str, list[Problem]], programs: dict[str, bool]) -> None:
     for name, problems in found.items():
         if not problems:
-            click.echo(f"✓ {name}")
+            echo(f"✓ {name}")
         for one in problems:
-            mark = click.style("·", dim=True) if one.is_note else click.style("✗", fg="red")
-            click.echo(f"{mark} {name}: {one.what}")
-            click.echo(f"    → {one.mend}")
+            mark = styled("·", dim=True) if one.is_note else styled("✗", fg="red")
+            echo(mark, f" {name}: {one.what}")
+            echo(f"    → {one.mend}")
     for name, there in programs.items():
         if there:
-            click.echo(f"✓ {name}")
+            echo(f"✓ {name}")
         else:
-            click.echo(f"· {name} is not installed (optional: {PROGRAMS[name]})")
+            echo(f"· {name} is not installed (optional: {PROGRAMS[name]})")

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from rekindle.cli.options import Store, as_json, how_many, open_agent, which_agent
+from rekindle.cli.output import echo, print_json_line, styled
 from rekindle.documents.identity import one_line
 from rekindle.policy.settings import POLL_SECONDS
 from rekindle.stores.files.log import Entry
@@ -28,14 +29,14 @@ def events(agent: str | None, last: int, follow: bool, as_json: bool) -> None:
     """What happened, newest last. With --json one event a line, as the log has it."""
     project, store, name = open_agent(agent)
     if not store.exists(name):
-        click.echo("Nothing has happened yet.", err=True)
+        echo("Nothing has happened yet.", err=True)
         return
     seen = store.read(name)
     shown = [one for one in _newest(store, name, last) if one.event.seq <= seen.committed.seq]
     for entry in shown:
         _print(entry, as_json=as_json)
     if shown and shown[0].event.seq > 1 and (last == 0 or len(shown) < last):
-        click.echo("Note: older ones are in the logs of the hosts that it ran on.", err=True)
+        echo("Note: older ones are in the logs of the hosts that it ran on.", err=True)
     end = seen.end
     while follow:
         for entry in store.entries_since(name, end):
@@ -54,7 +55,7 @@ def _newest(store: Store, name: str, last: int) -> Iterator[Entry]:
 
 def _print(entry: Entry, *, as_json: bool) -> None:
     if as_json:
-        click.echo(entry.line)
+        print_json_line(entry.line)
         return
     event = entry.event
     fields = msgspec.to_builtins(event)
@@ -64,4 +65,5 @@ def _print(entry: Entry, *, as_json: bool) -> None:
         if key not in _FRAME
     )
     moment = event.ts.strftime("%Y-%m-%d %H:%M:%S")
-    click.echo(f"{event.seq:>7}  {moment}  {click.style(event.kind, bold=True):<22} {facts}")
+    kind = styled(f"{event.kind:<22}", bold=True)
+    echo(f"{event.seq:>7}  {moment}  ", kind, f" {facts}")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rekindle import config
-from rekindle.cli.options import as_json, here, open_fleet, print_json, print_note
+from rekindle.cli.options import as_json, here, open_fleet, print_note
+from rekindle.cli.output import echo, print_json, secho
 from rekindle.config import Project
 from rekindle.documents.identity import agent_name, one_line
 from rekindle.documents.workspace import work_ref
@@ -61,10 +62,10 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     found = program()
     server.require_ports()
     kept = f"its state is kept in {database}" if database else "its state dies with it"
-    click.echo(f"Engine: 127.0.0.1:{port}, namespace {namespace}; {kept}.")
-    click.echo(f"UI:     http://127.0.0.1:{ui_port}")
+    echo(f"Engine: 127.0.0.1:{port}, namespace {namespace}; {kept}.")
+    echo(f"UI:     http://127.0.0.1:{ui_port}")
     said = f"address: 127.0.0.1:{port}, namespace: {namespace}"
-    click.echo(f"  → say `fleet: {{{said}}}` in rekindle.yaml, then `rekindle fleet worker`")
+    echo(f"  → say `fleet: {{{said}}}` in rekindle.yaml, then `rekindle fleet worker`")
     sys.stdout.flush()  # what is still buffered would be lost with this program
     server.become(found, os.environ)
 
@@ -96,12 +97,12 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None) ->
 
     async def run() -> None:
         await work(
-            await connect_once_up(found, project.path, os.environ, click.echo),
+            await connect_once_up(found, project.path, os.environ, echo),
             host=name or f"{os.uname().nodename}-{host.identify()[:8]}",
             pool=pool or found.pool,
             slots=slots,
             root=(root or home.path / "fleet").resolve(),
-            say=click.echo,
+            say=echo,
         )
 
     asyncio.run(run())
@@ -129,7 +130,7 @@ def import_agents(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
         rows.append({"agent": name, "imported": is_new})
         if not as_json:
             did = "lives on the fleet now" if is_new else "is on the fleet already"
-            click.echo(f"✓ {name}: {did}; `rekindle status {name}` tells how it is")
+            echo(f"✓ {name}: {did}; `rekindle status {name}` tells how it is")
     if as_json:
         print_json({"agents": rows})
 
@@ -153,21 +154,19 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
         rows.append({"agent": name, "cycle": known.cycle, "events": known.seq, "branch": branch})
         if as_json:
             continue
-        click.echo(
-            f"✓ {name}: is at home again, with its relay and loops, after cycle {known.cycle}"
-        )
+        echo(f"✓ {name}: is at home again, with its relay and loops, after cycle {known.cycle}")
         if known.unpushed is not None:
             words = one_line(known.unpushed.words)
             where = f"is on host {known.moved.host} alone"
-            click.secho(f"  ! its last work could not be pushed, and {where}: {words}", fg="yellow")
+            secho(f"  ! its last work could not be pushed, and {where}: {words}", fg="yellow")
         if branch:
-            click.echo(f"  its work is at its remote, on the branch {branch}: fetch it from there")
+            echo(f"  its work is at its remote, on the branch {branch}: fetch it from there")
         else:
-            click.echo("  its work is on the host that it ran on last: it has no git remote")
+            echo("  its work is on the host that it ran on last: it has no git remote")
     if as_json:
         print_json({"agents": rows})
     else:
-        click.echo("Next: take `fleet:` out of rekindle.yaml, then `rekindle run` goes on here.")
+        echo("Next: take `fleet:` out of rekindle.yaml, then `rekindle run` goes on here.")
 
 
 @fleet.command()
@@ -180,12 +179,10 @@ def key() -> None:
     """
     from rekindle.fleet import keys  # noqa: PLC0415 - wants the extra
 
-    click.echo(keys.new())
-    click.echo(
-        "Keep it where your other secrets are, and have it in a variable of each host:", err=True
-    )
-    click.echo("  → rekindle.yaml: `fleet: {codec: {keys: [$REKINDLE_FLEET_KEY]}}`", err=True)
-    click.echo("  → or in a file of mode 0600: `fleet: {codec: {key_files: [FILE]}}`", err=True)
+    echo(keys.new())
+    echo("Keep it where your other secrets are, and have it in a variable of each host:", err=True)
+    echo("  → rekindle.yaml: `fleet: {codec: {keys: [$REKINDLE_FLEET_KEY]}}`", err=True)
+    echo("  → or in a file of mode 0600: `fleet: {codec: {key_files: [FILE]}}`", err=True)
 
 
 def _moving(project: Project, found: Fleet) -> "Moving":

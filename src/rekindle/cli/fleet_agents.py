@@ -1,8 +1,7 @@
 """What commands do for an agent of a fleet, and how they say it."""
 
-import click
-
-from rekindle.cli.options import open_fleet, print_json
+from rekindle.cli.options import open_fleet
+from rekindle.cli.output import echo, print_json, secho
 from rekindle.config import Project
 from rekindle.errors import AgentError, OwnershipError
 from rekindle.policy.settings import Fleet, cycles_of
@@ -29,8 +28,8 @@ def run_on_fleet(
     did = "the fleet has it now, and runs it" if before is None else "the fleet runs it"
     pool = f"a host of pool {fleet.pool}"
     where = f"on {pool}" if there.has_host() else f"as soon as {pool} is up, and has room"
-    click.secho(f"✓ {name}: {did}, {where}", fg="green")
-    click.echo(f"Next: `rekindle status {name}` tells how it is, `rekindle stop {name}` stops it.")
+    secho(f"✓ {name}: {did}, {where}", fg="green")
+    echo(f"Next: `rekindle status {name}` tells how it is, `rekindle stop {name}` stops it.")
 
 
 def brief_on_fleet(project: Project, fleet: Fleet, name: str, *, as_json: bool) -> None:
@@ -46,6 +45,6 @@ def brief_on_fleet(project: Project, fleet: Fleet, name: str, *, as_json: bool) 
     if as_json:
         print_json({"agent": name, "new": text is not None, "text": standing.decode()})
         return
-    click.echo(standing.decode(), nl=False)
+    echo(standing.decode(), nl=False)
     if text is None:
-        click.echo("Note: nothing newer was written: this is the last one.", err=True)
+        echo("Note: nothing newer was written: this is the last one.", err=True)

@@ -2,7 +2,8 @@
 
 import click
 
-from rekindle.cli.options import as_json, open_agent, print_json
+from rekindle.cli.options import as_json, open_agent
+from rekindle.cli.output import echo, print_json
 from rekindle.documents.event import HandoffAsked
 from rekindle.errors import AgentError
 from rekindle.policy import sessions
@@ -43,5 +44,5 @@ def handoff(agent: str | None, as_json: bool) -> None:
         print_json({"agent": name, "asked": "handoff"})
         return
     when = "at its person's next prompt" if stays else "between two of its tool calls"
-    click.echo(f"✓ {name}: is stopped {when}, and a fresh session goes on with a checkpoint")
-    click.echo("`rekindle events` tells when; a session that ends before then needs none.")
+    echo(f"✓ {name}: is stopped {when}, and a fresh session goes on with a checkpoint")
+    echo("`rekindle events` tells when; a session that ends before then needs none.")

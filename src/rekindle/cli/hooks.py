@@ -8,7 +8,8 @@ import click
 from click.core import ParameterSource
 
 from rekindle import config
-from rekindle.cli.options import as_json, here, open_files, print_json, which_agent
+from rekindle.cli.options import as_json, here, open_files, which_agent
+from rekindle.cli.output import echo, print_json, styled
 from rekindle.errors import CheckFailedError, RekindleError, UsageError
 from rekindle.flows import install_hooks
 from rekindle.flows.export_hooks import export_hooks
@@ -90,22 +91,20 @@ def install(
         print_json({**told, "changed": changed})
         return
     if done.settings_changed:
-        click.echo(f"✓ hooks installed in {place.shown}")
+        echo(f"✓ hooks installed in {place.shown}")
     elif done.program_changed:
-        click.echo(f"✓ hooks in {place.shown} renewed")
+        echo(f"✓ hooks in {place.shown} renewed")
     else:
-        click.echo(f"✓ already installed in {place.shown}")
+        echo(f"✓ already installed in {place.shown}")
     if level == "local" and done.settings_made:
-        click.echo("· it names this machine's Python: keep it out of git")
+        echo("· it names this machine's Python: keep it out of git")
     if level == "project" and done.settings_changed:
-        click.echo("· it names this machine's Python: whoever shares it elsewhere installs again")
+        echo("· it names this machine's Python: whoever shares it elsewhere installs again")
     files = place.files
     if files.trust and done.settings_changed:
-        click.echo(f"· {files.trust}")
+        echo(f"· {files.trust}")
     where = "in any project with an agent" if level == "user" else "here"
-    click.echo(
-        f"Next: start `{files.program}` {where}; `rekindle status` shows when it was last active."
-    )
+    echo(f"Next: start `{files.program}` {where}; `rekindle status` shows when it was last active.")
 
 
 @hooks.command()
@@ -120,11 +119,11 @@ def uninstall(level: Level | None, harness: str | None, as_json: bool) -> None:
         changed = {"settings": place.shown, "changed": done.settings_changed}
         print_json({"harness": place.harness.NAME, "level": place.level, **changed})
     elif done.settings_removed:
-        click.echo(f"✓ hooks removed, and with them {place.shown}, which held nothing else")
+        echo(f"✓ hooks removed, and with them {place.shown}, which held nothing else")
     elif done.settings_changed:
-        click.echo(f"✓ hooks removed from {place.shown}")
+        echo(f"✓ hooks removed from {place.shown}")
     else:
-        click.echo(f"No hooks of ours in {place.shown}: nothing to do.")
+        echo(f"No hooks of ours in {place.shown}: nothing to do.")
 
 
 @hooks.command()
@@ -140,12 +139,12 @@ def export(folder: Path, harness: str) -> None:
     """
     made = export_hooks(HARNESSES[harness], folder)
     for path in made:
-        click.echo(f"✓ wrote {path}")
+        echo(f"✓ wrote {path}")
     files = HARNESSES[harness].HOOK_FILES
     if files and files.trust:
-        click.echo(f"· {files.trust}")
+        echo(f"· {files.trust}")
     if files and files.taken_in:
-        click.echo(f"Next: {files.taken_in.format(folder=made[0].parent)}")
+        echo(f"Next: {files.taken_in.format(folder=made[0].parent)}")
 
 
 @hooks.command()
@@ -162,9 +161,9 @@ def status(as_json: bool) -> None:
         for one in found:
             _print(one)
         if not found:
-            click.echo("No agent here has a CLI with hooks: `rekindle run` needs none.")
+            echo("No agent here has a CLI with hooks: `rekindle run` needs none.")
         elif all(one.state == "not installed" for one in found):
-            click.echo("Next: `rekindle hooks install`.")
+            echo("Next: `rekindle hooks install`.")
     if any(one.is_broken for one in found):
         mends = [one.mend for one in found if one.is_broken]
         told = all(mend.startswith("rekindle ") for mend in mends)
@@ -238,11 +237,9 @@ def _as_json(one: Report) -> dict[str, Any]:
 
 
 def _print(one: Report) -> None:
-    mark = click.style("✗", fg="red") if one.is_broken else "✓" if one.state == "installed" else "·"
-    click.echo(
-        f"{mark} {one.place.harness.NAME}, {one.place.level}: {one.state}  ({one.place.shown})"
-    )
+    mark = styled("✗", fg="red") if one.is_broken else "✓" if one.state == "installed" else "·"
+    echo(mark, f" {one.place.harness.NAME}, {one.place.level}: {one.state}  ({one.place.shown})")
     for problem in one.problems:
-        click.echo(f"    {problem}")
+        echo(f"    {problem}")
     if one.is_broken:
-        click.echo(f"    → {one.mend}")
+        echo(f"    → {one.mend}")

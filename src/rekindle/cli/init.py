@@ -2,12 +2,13 @@
 
 import shutil
 from pathlib import Path
-from uuid import uuid4
+from uuid import uuid4  # noqa: TID251 - a command draws the id
 
 import click
 
 from rekindle import config
-from rekindle.cli.options import as_json, here, print_json, print_note
+from rekindle.cli.options import as_json, here, print_note
+from rekindle.cli.output import echo, print_json
 from rekindle.documents import manifest
 from rekindle.documents.identity import agent_name, one_line, slug
 from rekindle.documents.launch import Start
@@ -54,12 +55,10 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
         print_json({"agent": name, "harness": stands, "folder": one_line(str(folder)), "did": did})
         return
     for line in did:
-        click.echo(f"✓ {line}")
+        echo(f"✓ {line}")
     if stands == "command" and not project.manifest.agents[name].command:
-        click.echo(f'Next: add `command: ["./your-program"]` to {name} in {manifest.FILE}.')
-    click.echo(
-        f"Next: say in {AgentDefaults().prompt} what it is to do, then `rekindle run {name}`."
-    )
+        echo(f'Next: add `command: ["./your-program"]` to {name} in {manifest.FILE}.')
+    echo(f"Next: say in {AgentDefaults().prompt} what it is to do, then `rekindle run {name}`.")
 
 
 def add_agent(folder: Path, name: str, harness: str | None, *, yes: bool) -> str:
@@ -73,7 +72,7 @@ def _ask_for_harness(*, yes: bool) -> str:
     there = f", installed: {', '.join(found)}" if found else ""
     first, *_ = [*found, *BUILT_IN]
     if yes and not found:
-        click.echo(
+        echo(
             f"· no agent CLI was found on the PATH: {first} is assumed, or say --harness", err=True
         )
     return _ask(f"Harness ({', '.join(HARNESSES)}{there})", first, yes=yes)
@@ -148,7 +147,7 @@ def _ask(question: str, default: str, *, yes: bool) -> str:
         answer: str = click.prompt(question, default=default)
     except click.Abort as gone:
         if isinstance(gone.__context__, KeyboardInterrupt):
-            click.echo(err=True)  # the question's line is still open
+            echo(err=True)  # the question's line is still open
             raise
         raise UsageError(
             "no answer", hint="answer the question, or take the defaults with --yes"

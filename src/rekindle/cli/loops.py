@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from rekindle.cli.options import Store, as_json, open_agent, print_json, take_over, which_agent
+from rekindle.cli.options import Store, as_json, open_agent, take_over, which_agent
+from rekindle.cli.output import echo, print_json, styled
 from rekindle.documents.event import LoopAdded, LoopResolved
 from rekindle.documents.state import OpenLoop
 from rekindle.policy import loops as policy
@@ -39,12 +40,12 @@ def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
         )
         return
     if not opened:
-        click.echo("Nothing is open. Add a loop with `rekindle loops add ID TEXT`.")
+        echo("Nothing is open. Add a loop with `rekindle loops add ID TEXT`.")
     for loop in opened:
-        age = click.style("  stale", fg="yellow") if loop.stale else ""
-        click.echo(f"{click.style(loop.id, bold=True)}  since {loop.added}{age}\n  {loop.text}")
+        age = styled("  stale" if loop.stale else "", fg="yellow")
+        echo(styled(loop.id, bold=True), f"  since {loop.added}", age, f"\n  {loop.text}")
     for one in resolved:
-        click.echo(click.style(f"✓ {one.id}  {one.resolved_date}: {one.reason}", dim=True))
+        echo(styled(f"✓ {one.id}  {one.resolved_date}: {one.reason}", dim=True))
 
 
 @loops.command("add")
@@ -114,10 +115,10 @@ def _hand_in(
         print_json({"id": identity, "outcome": outcome, "folded": folded})
         return
     if event is None:
-        click.echo(f"{identity}: nothing to do, it stands so already")
+        echo(f"{identity}: nothing to do, it stands so already")
         return
     waits = "" if folded else " (kept; the agent's writer is busy and will fold it)"
-    click.echo(f"✓ {identity} {did}{waits}")
+    echo(f"✓ {identity} {did}{waits}")
 
 
 def _as_json(loop: OpenLoop, found: Projection) -> dict[str, Any]:

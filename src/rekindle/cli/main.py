@@ -11,6 +11,7 @@ from typing import NoReturn
 import click
 
 from rekindle import __version__
+from rekindle.cli.output import echo, secho
 from rekindle.errors import RekindleError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -116,10 +117,10 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
     except click.ClickException as error:
         words = io.StringIO()
         error.show(words)
-        click.echo(_without_secrets(words.getvalue().removesuffix("\n")), err=True)
+        echo(_without_secrets(words.getvalue().removesuffix("\n")), err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Stopped.", err=True)
+        echo("Stopped.", err=True)
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # The reader (head, less) went away; click leaves by SystemExit then. What is still
@@ -128,13 +129,13 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
         return OUTPUT_GONE
     except OSError as error:
         # Those of our files are RekindleErrors: this is the output. What the command did is done.
-        click.echo(f"Error: the output could not be written: {error.strerror}", err=True)
+        echo(f"Error: the output could not be written: {error.strerror}", err=True)
         _drop_output()
         return RekindleError.exit_code
     except RekindleError as error:
-        click.secho(f"Error: {_without_secrets(str(error))}", fg="red", err=True)
+        secho(f"Error: {_without_secrets(str(error))}", fg="red", err=True)
         if error.hint:
-            click.echo(f"  → {_without_secrets(error.hint)}", err=True)
+            echo(f"  → {_without_secrets(error.hint)}", err=True)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the one place that turns a bug into a report
         return _crashed(error)
@@ -179,7 +180,7 @@ def _crashed(error: Exception) -> int:
         said = type(error).__name__
         trace = "".join(format_tb(error.__traceback__)) + said
     report = f"rekindle {__version__}, Python {sys.version}\n{trace}"
-    click.secho(f"Error: a bug in Rekindle: {said}", fg="red", err=True)
+    secho(f"Error: a bug in Rekindle: {said}", fg="red", err=True)
     try:
         with tempfile.NamedTemporaryFile(
             "w",
@@ -190,7 +191,7 @@ def _crashed(error: Exception) -> int:
             errors="backslashreplace",
         ) as file:
             file.write(report)
-        click.echo(f"  → please report it with {file.name}; what was kept is safe", err=True)
+        echo(f"  → please report it with {file.name}; what was kept is safe", err=True)
     except OSError:
-        click.echo(report, err=True)
+        echo(report, err=True)
     return CRASHED

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
-import msgspec
 
 from rekindle import config
 from rekindle.cli.one_host import refuse_fleet
+from rekindle.cli.output import echo
 from rekindle.config import Project
 from rekindle.documents.event import Event
 from rekindle.errors import AuditError, UsageError
@@ -131,15 +131,11 @@ def agent_of(project: Project, agent: str | None) -> str:
 
 def print_note(error: AuditError) -> None:
     """What the user should know of, though the command did what it was asked."""
-    click.echo(f"Note: {error} (→ {error.hint})", err=True)
+    echo(f"Note: {error} (→ {error.hint})", err=True)
 
 
 def _note(words: str) -> None:
-    click.echo(f"Note: {words}", err=True)
-
-
-def print_json(value: Any) -> None:
-    click.echo(msgspec.json.encode(value).decode())
+    echo(f"Note: {words}", err=True)
 
 
 def ago(then: datetime | None, now: datetime) -> str:

@@ -3,10 +3,10 @@
 import sys
 
 import click
-import msgspec
 
 from rekindle import config
 from rekindle.cli.options import as_json, here
+from rekindle.cli.output import echo, print_json
 from rekindle.errors import storing
 from rekindle.policy.redact.finding import find as find_secrets
 from rekindle.policy.redact.finding import redact as without_secrets
@@ -29,7 +29,11 @@ def redact(file: str | None, as_json: bool) -> None:
         # Bytes that are no text pass as they came.
         text = source.read().decode("utf-8", "surrogateescape")
     if not as_json:
-        sys.stdout.buffer.write(without_secrets(text, allow).encode("utf-8", "surrogateescape"))
+        cleaned = without_secrets(text, allow)
+        if sys.stdout.isatty():
+            echo(cleaned, nl=False)
+        else:  # a filter passes every other byte on
+            sys.stdout.buffer.write(cleaned.encode("utf-8", "surrogateescape"))
         return
     line = line_start = position = 0
     for found in find_secrets(text, allow):
@@ -40,4 +44,4 @@ def redact(file: str | None, as_json: bool) -> None:
         position = found.start
         start, end = found.start - line_start, found.end - line_start
         row = {"line": line, "start": start, "end": end, "rule": found.rule}
-        click.echo(msgspec.json.encode(row).decode())
+        print_json(row)

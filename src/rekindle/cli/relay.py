@@ -15,10 +15,10 @@ from rekindle.cli.options import (
     how_many,
     open_agent,
     open_files,
-    print_json,
     take_over,
     which_agent,
 )
+from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.config import Project, find, load
 from rekindle.documents import relay as documents
 from rekindle.documents.event import RelayCommitted, RelayProposed
@@ -52,7 +52,7 @@ def show(agent: str | None, as_json: bool) -> None:
         fields = {str(field): found.content(field) for field in Field if found.places(field)}
         print_json({"agent": name, "text": text, "fields": fields})
     else:
-        click.echo(text, nl=not text.endswith("\n"))
+        echo(text, nl=not text.endswith("\n"))
 
 
 @relay.command("check")
@@ -112,7 +112,7 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
         if as_json:
             print_json({"agent": name, "folded": False, "redacted": redacted})
         else:
-            click.echo("✓ kept; the agent's writer is busy and will commit it")
+            echo("✓ kept; the agent's writer is busy and will commit it")
             _print_redacted(redacted)
         return
     standing = store.read(name).committed.documents["relay"]
@@ -120,13 +120,13 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
         told = {"agent": name, "folded": True, "redacted": redacted}
         print_json(told | msgspec.to_builtins(standing))
         return
-    click.echo(f"✓ relay committed: ~{standing.tokens:,} tokens, next: {standing.headline}")
+    echo(f"✓ relay committed: ~{standing.tokens:,} tokens, next: {standing.headline}")
     _print_redacted(redacted)
     if standing.trimmed:
         folder = store.folder(name).path
-        click.echo(f"  trimmed to its cap; what went is in {folder / standing.trimmed}")
+        echo(f"  trimmed to its cap; what went is in {folder / standing.trimmed}")
     if standing.over_cap:
-        click.secho("  ! still over its cap: shorten its Next Action", fg="yellow")
+        secho("  ! still over its cap: shorten its Next Action", fg="yellow")
 
 
 @relay.command()
@@ -159,12 +159,12 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
         )
         return
     if not found:
-        click.echo(f"{name} has no relay yet. Set one with `rekindle relay set FILE`.")
+        echo(f"{name} has no relay yet. Set one with `rekindle relay set FILE`.")
     for one in found:
         when = one.ts.strftime("%Y-%m-%d %H:%M")
         commit = in_git.get((one.seq, one.sha256), "")[:_ID_CHARACTERS]
         column = f"{commit:<{_ID_CHARACTERS}}  " if in_git else ""
-        click.echo(f"{one.seq:>7}  {column}{when}  {one.by:<7} ~{one.tokens:>6,}  {one.headline}")
+        echo(f"{one.seq:>7}  {column}{when}  {one.by:<7} ~{one.tokens:>6,}  {one.headline}")
 
 
 @relay.command()
@@ -200,9 +200,9 @@ def diff(older: str | None, newer: str | None, agent: str | None, as_json: bool)
         print_json({"older": before.seq, "newer": after.seq, "diff": lines})
         return
     if not lines:
-        click.echo(f"Relays {before.seq} and {after.seq} are the same.")
+        echo(f"Relays {before.seq} and {after.seq} are the same.")
     for line in lines:
-        click.secho(line, fg={"+": "green", "-": "red"}.get(line[:1]))
+        secho(line, fg={"+": "green", "-": "red"}.get(line[:1]))
 
 
 @relay.command()
@@ -250,7 +250,7 @@ def _read(file: str, redaction: Redaction) -> tuple[Relay, int]:
 def _print_redacted(count: int) -> None:
     if count:
         many = "1 secret was" if count == 1 else f"{count:,} secrets were"
-        click.secho(f"  ! {many} redacted: `rekindle redact` shows which", fg="yellow")
+        secho(f"  ! {many} redacted: `rekindle redact` shows which", fg="yellow")
 
 
 def _require_usable(project: Project, proposed: Relay) -> None:
@@ -263,12 +263,12 @@ def _require_usable(project: Project, proposed: Relay) -> None:
 
 
 def _print_checked(found: Checked) -> None:
-    mark = click.style("✓", fg="green") if found.usable else click.style("✗", fg="red")
-    click.echo(f"{mark} {found.kind}: ~{found.tokens:,} tokens, {len(found.fields)} of 7 fields")
+    mark = styled("✓", fg="green") if found.usable else styled("✗", fg="red")
+    echo(mark, f" {found.kind}: ~{found.tokens:,} tokens, {len(found.fields)} of 7 fields")
     if found.headline:
-        click.echo(f"  next: {found.headline}")
+        echo(f"  next: {found.headline}")
     for one in found.findings:
-        click.echo(f"  {'·' if found.usable else '✗'} {one.message}")
+        echo(f"  {'·' if found.usable else '✗'} {one.message}")
 
 
 def _commits(store: FileStore, name: str, last: int | None) -> list[RelayCommitted]:

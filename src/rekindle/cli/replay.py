@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-import click
-
-from rekindle.cli.options import print_json
+from rekindle.cli.output import Styled, echo, print_json, secho, styled
 from rekindle.documents.identity import one_line
 from rekindle.policy.settings import STALL_ALARM
 from rekindle.policy.stall.stretches import Stretch, stretches, verdicts
@@ -52,22 +50,22 @@ def _print_lines(found: Sequence[Verdict], stuck: Sequence[Stretch]) -> None:
 def _print_page(past: Sequence[Past], found: Sequence[Verdict], stuck: Sequence[Stretch]) -> None:
     kinds = Counter(one.verdict for one in found)
     relays = "1 relay" if len(past) == 1 else f"{len(past):,} relays"
-    click.echo(f"{relays}, {len(found):,} cycles between them{_days(past)}")
+    echo(f"{relays}, {len(found):,} cycles between them{_days(past)}")
     for kind, count in kinds.most_common():
-        name = click.style(f"{kind:<9}", fg=_COLOURS.get(kind))
-        click.echo(f"  {name} {count:>6,}  {count / len(found):>4.0%}  {_MEANINGS[kind]}")
+        name = styled(f"{kind:<9}", fg=_COLOURS.get(kind))
+        echo("  ", name, f" {count:>6,}  {count / len(found):>4.0%}  {_MEANINGS[kind]}")
     if not kinds.keys() - {Kind.UNUSABLE}:
-        click.echo("\nNothing to compare: it takes two relays in a row with a `## Next Action`.")
+        echo("\nNothing to compare: it takes two relays in a row with a `## Next Action`.")
     elif stuck:
         _print_stuck(past, found, stuck)
     else:
-        click.echo(f"\n✓ nowhere stuck: never {STALL_ALARM} cycles in a row without a step")
+        echo(f"\n✓ nowhere stuck: never {STALL_ALARM} cycles in a row without a step")
 
 
 def _print_stuck(past: Sequence[Past], found: Sequence[Verdict], stuck: Sequence[Stretch]) -> None:
     lost = sum(stretch.cycles for stretch in stuck)
     times = "once" if len(stuck) == 1 else f"{len(stuck)} times"
-    click.secho(
+    secho(
         f"\nStuck {times}, for {lost:,} of {len(found):,} cycles ({lost / len(found):.0%}):",
         bold=True,
     )
@@ -76,19 +74,17 @@ def _print_stuck(past: Sequence[Past], found: Sequence[Verdict], stuck: Sequence
     if len(stuck) > 1:
         longest = max(stuck, key=lambda stretch: stretch.cycles)
         where = f"relays {longest.first} to {longest.last}"
-        click.echo(f"\nThe longest cost {longest.cycles:,} cycles: {where}.")
+        echo(f"\nThe longest cost {longest.cycles:,} cycles: {where}.")
 
 
 def _print_stretch(past: Sequence[Past], stretch: Stretch) -> None:
-    kinds = ", ".join(
-        click.style(kind if len(stretch.verdicts) == 1 else f"{kind} {count}", fg=_COLOURS[kind])
-        for kind, count in stretch.verdicts.items()
-    )
+    kinds: list[str | Styled] = []
+    for kind, count in stretch.verdicts.items():
+        text = kind if len(stretch.verdicts) == 1 else f"{kind} {count}"
+        kinds += [", ", styled(text, fg=_COLOURS[kind])]
     days = _days(past[stretch.first : stretch.last + 1])
-    click.echo(
-        f"\n  relays {stretch.first}–{stretch.last}{days}: {stretch.cycles:,} cycles, {kinds}"
-    )
-    click.echo(f"    {one_line(stretch.about, _ABOUT_CHARACTERS)}")
+    echo(f"\n  relays {stretch.first}–{stretch.last}{days}: {stretch.cycles:,} cycles", *kinds)
+    echo(f"    {one_line(stretch.about, _ABOUT_CHARACTERS)}")
 
 
 def _days(past: Sequence[Past]) -> str:

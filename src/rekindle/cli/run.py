@@ -9,7 +9,8 @@ import msgspec
 from rekindle import config
 from rekindle.cli.fleet_agents import run_on_fleet
 from rekindle.cli.one_host import refuse_fleet
-from rekindle.cli.options import agent_of, as_json, here, print_json, print_note
+from rekindle.cli.options import agent_of, as_json, here, print_note
+from rekindle.cli.output import echo, print_json, secho
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Called, Compacted, Retried, Said, Warned
 from rekindle.errors import AgentError
@@ -114,15 +115,15 @@ def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:
     if outcome.kind == "clean":
         if not silent:
             words = f": {outcome.words}" if outcome.words else ""
-            click.secho(f"✓ {name}: cycle {outcome.cycle} is done{words}", fg="green")
+            secho(f"✓ {name}: cycle {outcome.cycle} is done{words}", fg="green")
         return 0
     if outcome.kind == "unwanted":
         if not silent:
-            click.echo(f"{name}: is not to run")
+            echo(f"{name}: is not to run")
         return 0
     if outcome.kind == "interrupted":
         if not silent:
-            click.echo(f"{name}: {_goes_on(name, outcome)}")
+            echo(f"{name}: {_goes_on(name, outcome)}")
         return INTERRUPTED
     words = outcome.words or (outcome.last.words if outcome.last else "") or outcome.kind
     where = "after" if outcome.kind in _BETWEEN else "in"
@@ -166,24 +167,24 @@ def _for_people(name: str) -> Callable[[Report], None]:
                 how = "the same session goes on" if report.resumes else "a fresh session"
                 told = ", told what was interrupted" if report.recovery else ""
                 which = f" ({report.session[:8]})" if report.session else ""
-                click.secho(f"{name}: cycle {report.cycle}, {how}{which}{told}", bold=True)
+                secho(f"{name}: cycle {report.cycle}, {how}{which}{told}", bold=True)
             case Called():
-                click.echo(f"  {one_line(f'· {report.tool} {report.about}', _WIDTH)}")
+                echo(f"  {one_line(f'· {report.tool} {report.about}', _WIDTH)}")
             case Said() | Warned():
-                click.echo(f"  {one_line(report.text, _WIDTH)}")
+                echo(f"  {one_line(report.text, _WIDTH)}")
             case Retried():
-                click.echo(
+                echo(
                     f"  the model refused ({report.status or 'no answer'}); the CLI tries again in"
                     f" {report.seconds:.0f} s"
                 )
             case Compacted():
-                click.echo("  the conversation was compacted")
+                echo("  the conversation was compacted")
             case Fell():
                 _fell(report)
             case Handed() | HandedOff() | Noticed() | Waits() | InSafeMode():
                 _stands(name, report)
             case Trouble():
-                click.secho(f"  ! {report.words}", fg="yellow", err=True)
+                secho(f"  ! {report.words}", fg="yellow", err=True)
             case _:
                 pass
 
@@ -198,16 +199,16 @@ def _stands(name: str, report: Handed | HandedOff | Noticed | Waits | InSafeMode
         case HandedOff():
             by = "a model" if report.how == "headless" else "what the log, git and the turns say"
             why = f" ({report.words})" if report.words else ""
-            click.echo(f"{name}: a checkpoint was written by {by}{why}; a fresh session goes on")
+            echo(f"{name}: a checkpoint was written by {by}{why}; a fresh session goes on")
         case Noticed():
-            click.secho(f"! {report.words}", fg="yellow")
+            secho(f"! {report.words}", fg="yellow")
         case Waits():
-            click.echo(f"{name}: {_waits(report)}")
+            echo(f"{name}: {_waits(report)}")
         case InSafeMode():
             mend = _MENDS.get(report.why, _MENDS["crash"]).format(name=name)
-            click.secho(f"{name}: in safe mode: {report.words or report.why}", fg="red")
+            secho(f"{name}: in safe mode: {report.words or report.why}", fg="red")
             here = ", or Enter here" if sys.stdin.isatty() else ""
-            click.echo(f"  → {mend}; then `rekindle restart {name}`{here}")
+            echo(f"  → {mend}; then `rekindle restart {name}`{here}")
 
 
 def _waits(report: Waits) -> str:
@@ -228,13 +229,13 @@ def _handed(name: str, report: Handed) -> None:
         "carried": "the agent wrote no relay: what is known of its work is handed on",
     }.get(report.how, "no relay was written")
     verdict = f"; {report.verdict}: {report.words}" if report.verdict else ""
-    click.echo(f"{name}: cycle {report.cycle} is over, {how}{verdict}")
+    echo(f"{name}: cycle {report.cycle} is over, {how}{verdict}")
 
 
 def _fell(report: Fell) -> None:
     if report.exit.kind == "clean":
         if report.swept:
-            click.echo(f"  ended what it had left running ({report.swept})")
+            echo(f"  ended what it had left running ({report.swept})")
         return
     left = f"; ended what it had left running ({report.swept})" if report.swept else ""
-    click.secho(f"! {report.exit.words or report.exit.kind}{left}", fg="yellow")
+    secho(f"! {report.exit.words or report.exit.kind}{left}", fg="yellow")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rekindle.cli.options import open_project
+from rekindle.cli.output import echo
 from rekindle.documents import service as units
 from rekindle.documents.identity import derived_id
 from rekindle.errors import UsageError, storing
@@ -49,19 +50,19 @@ def install(kind: str | None, briefs: bool, only_print: bool) -> None:
         raise UsageError("`runtime: brief: at:` says never", hint='say when, as in `at: "06:30"`')
     files = _units(kind, found, brief)
     if only_print:
-        click.echo("\n".join(data.decode() for data in files.values()), nl=False)
+        echo("\n".join(data.decode() for data in files.values()), nl=False)
         return
     for path, data in files.items():
         with storing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         disk.replace(path, data)
-        click.echo(f"✓ wrote {path}")
+        echo(f"✓ wrote {path}")
     path = list(files)[-1]
     if kind == "systemd":
-        click.echo(f"Next: systemctl --user enable --now {path.name}")
-        click.echo("      loginctl enable-linger   (so that it runs while you are logged out)")
+        echo(f"Next: systemctl --user enable --now {path.name}")
+        echo("      loginctl enable-linger   (so that it runs while you are logged out)")
     else:
-        click.echo(f"Next: launchctl bootstrap gui/$(id -u) {path}")
+        echo(f"Next: launchctl bootstrap gui/$(id -u) {path}")
 
 
 @service.command()
@@ -78,12 +79,12 @@ def uninstall(kind: str | None, briefs: bool) -> None:
     for path in paths:
         with storing(path):
             path.unlink(missing_ok=True)
-        click.echo(f"✓ removed {path}")
+        echo(f"✓ removed {path}")
     if kind == "systemd":
         stop = f"systemctl --user stop {paths[-1].name}"
-        click.echo(f"Next: {stop}; systemctl --user daemon-reload")
+        echo(f"Next: {stop}; systemctl --user daemon-reload")
     else:
-        click.echo(f"Next: launchctl bootout gui/$(id -u)/{found.name}")
+        echo(f"Next: launchctl bootout gui/$(id -u)/{found.name}")
 
 
 def _units(kind: str, found: units.Service, brief: Brief | None) -> dict[Path, bytes]:

@@ -7,7 +7,8 @@ import click
 
 from rekindle import config
 from rekindle.cli import rows as rows_of
-from rekindle.cli.options import ago, as_json, here, open_fleet, print_json, print_note
+from rekindle.cli.options import ago, as_json, here, open_fleet, print_note
+from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.documents.identity import one_line
 from rekindle.policy import handoff
 from rekindle.policy.settings import SECONDS_AN_HOUR
@@ -35,46 +36,46 @@ def status(agent: str | None, as_json: bool) -> None:
         print_json({"v": SCHEMA, "agents": rows})
         return
     if not rows:
-        click.echo("No agents yet. Next: `rekindle init --agent NAME`.")
+        echo("No agents yet. Next: `rekindle init --agent NAME`.")
     for row in rows:
         _print(row, now)
 
 
 def _print(row: dict[str, Any], now: datetime) -> None:
-    click.echo(f"{click.style(row['agent'], bold=True)}  ({row['harness']})")
+    echo(styled(row["agent"], bold=True), f"  ({row['harness']})")
     if row["state"] == "new":
-        click.echo(f"  {_nothing(row)}")
+        echo(f"  {_nothing(row)}")
         return
     if row.get("fleet"):
-        click.echo(f"  fleet:  {_on_fleet(row)}")
+        echo(f"  fleet:  {_on_fleet(row)}")
     if row["state"] == "listed":
         if "error" in row:
-            click.secho(f"  ! {row['error']}", fg="yellow")
-            click.echo(f"  → {row['hint']}")
+            secho(f"  ! {row['error']}", fg="yellow")
+            echo(f"  → {row['hint']}")
         return
     if row["state"] == "unreadable":
-        click.secho(f"  {row['error']}", fg="red")
-        click.echo(f"  → {row['hint'] or 'rekindle doctor'}")
+        secho(f"  {row['error']}", fg="red")
+        echo(f"  → {row['hint'] or 'rekindle doctor'}")
         return
     _print_known(row, now)
 
 
 def _print_known(row: dict[str, Any], now: datetime) -> None:
     none = "no relay yet" if "fleet" in row else "no relay yet: rekindle relay set FILE"
-    click.echo(f"  next:   {row['next_action'] or none}")
+    echo(f"  next:   {row['next_action'] or none}")
     stale = f", {row['stale_loops']} stale" if row["stale_loops"] else ""
-    click.echo(f"  loops:  {row['open_loops']} open{stale}")
-    click.echo(f"  active: {ago(row['last_active'], now)}")
+    echo(f"  loops:  {row['open_loops']} open{stale}")
+    echo(f"  active: {ago(row['last_active'], now)}")
     if row["run"]:
-        click.echo(f"  cycle:  {_cycle(row['agent'], row['run'], now)}")
+        echo(f"  cycle:  {_cycle(row['agent'], row['run'], now)}")
         if row["run"]["window"] or row["run"]["handoffs"]:
-            click.echo(f"  window: {_fullness(row['run'])}")
+            echo(f"  window: {_fullness(row['run'])}")
         if row["budget"] or row["run"]["spent"]["tokens"]:
-            click.echo(f"  spent:  {_spent(row['run'], row['budget'], now)}")
+            echo(f"  spent:  {_spent(row['run'], row['budget'], now)}")
     if row["relay"]:
         _print_relay(row["relay"], now)
     for line in _warnings(row):
-        click.secho(f"  ! {line}", fg="yellow")
+        secho(f"  ! {line}", fg="yellow")
 
 
 def _nothing(row: dict[str, Any]) -> str:
@@ -164,9 +165,7 @@ def _spent(run: dict[str, Any], budget: dict[str, Any] | None, now: datetime) ->
 
 
 def _print_relay(relay: dict[str, Any], now: datetime) -> None:
-    click.echo(
-        f"  relay:  ~{relay['tokens']:,} tokens, by {relay['by']}, {ago(relay['committed'], now)}"
-    )
+    echo(f"  relay:  ~{relay['tokens']:,} tokens, by {relay['by']}, {ago(relay['committed'], now)}")
 
 
 def _warnings(row: dict[str, Any]) -> list[str]:

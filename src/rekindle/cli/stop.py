@@ -4,7 +4,8 @@ import time
 
 import click
 
-from rekindle.cli.options import Store, as_json, open_agent, print_json
+from rekindle.cli.options import Store, as_json, open_agent
+from rekindle.cli.output import echo, print_json
 from rekindle.documents.event import Answered, RestartAsked
 from rekindle.documents.identity import visible
 from rekindle.errors import AgentError, UsageError
@@ -38,7 +39,7 @@ def stop(agent: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"agent": name, "desired": "stopped", "was_running": was_running})
     else:
-        click.echo(f"✓ {name}: {'stopped' if was_running else 'is not running, and stays so'}")
+        echo(f"✓ {name}: {'stopped' if was_running else 'is not running, and stays so'}")
 
 
 @click.command()
@@ -59,11 +60,9 @@ def restart(agent: str | None, fresh: bool, as_json: bool) -> None:
     if as_json:
         print_json({"agent": name, "desired": "running", "supervised": is_supervised})
         return
-    click.echo(f"✓ {name}: will be started again{' in a fresh session' if fresh else ''}")
+    echo(f"✓ {name}: will be started again{' in a fresh session' if fresh else ''}")
     if not is_supervised:
-        click.echo(
-            f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background."
-        )
+        echo(f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background.")
 
 
 @click.command()
@@ -90,11 +89,9 @@ def answer(agent: str, text: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"agent": name, "answered": words, "asked": asked})
         return
-    click.echo(f"✓ {name}: its next cycle is told")
+    echo(f"✓ {name}: its next cycle is told")
     if not store.is_supervised(name):
-        click.echo(
-            f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background."
-        )
+        echo(f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background.")
 
 
 def _waited_for(found: Projection) -> str:

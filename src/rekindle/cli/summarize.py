@@ -5,7 +5,8 @@ from typing import get_args
 import click
 import msgspec
 
-from rekindle.cli.options import as_json, open_files, print_json, which_agent
+from rekindle.cli.options import as_json, open_files, which_agent
+from rekindle.cli.output import echo, print_json
 from rekindle.documents.summary import Kind
 from rekindle.errors import DocumentError, UsageError
 from rekindle.flows.read_transcript import ReadTranscript, told_by
@@ -63,7 +64,7 @@ def summarize(  # noqa: PLR0917 - one for each option
         facts = {"kind": kind, "how": made.how, "words": made.words}
         print_json({**facts, "usd": made.usd, "tokens": made.tokens, "text": text})
         return
-    click.echo(text, nl=False)
+    echo(text, nl=False)
     _tell(made)
 
 
@@ -72,7 +73,7 @@ def _tell(made: Made) -> None:
     cost = ", ".join(filter(None, costs))
     spent = f" ({cost})" if cost else ""
     if made.how == "headless":
-        click.echo(f"Note: a model has made this{spent}.", err=True)
+        echo(f"Note: a model has made this{spent}.", err=True)
     else:
         why = f": {made.words}" if made.words else ""
-        click.echo(f"Note: this was put together without a model{spent}{why}.", err=True)
+        echo(f"Note: this was put together without a model{spent}{why}.", err=True)

@@ -1,7 +1,7 @@
 """`rekindle torture`."""
 
 import random
-import secrets
+import secrets  # noqa: TID251 - a command draws the name
 import shutil
 from collections.abc import Generator
 from contextlib import closing
@@ -11,6 +11,7 @@ import click
 
 from rekindle import config
 from rekindle.cli import options
+from rekindle.cli.output import echo, print_json, secho
 from rekindle.errors import CheckFailedError, StoreError, storing
 from rekindle.flows.torture_folder import DISK_FULL, Finding
 from rekindle.flows.torture_folder import torture as try_out
@@ -43,7 +44,7 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
     place = Path(folder) if folder is not None else _default()
     chosen = random.randrange(_LARGEST_SEED) if seed is None else seed  # noqa: S311 - no secret
     if not as_json:
-        click.echo(f"Trying {place} out, for about {minutes:g} min, with --seed {chosen}.\n")
+        echo(f"Trying {place} out, for about {minutes:g} min, with --seed {chosen}.\n")
     found = []
     try:
         with signals.as_ctrl_c(), closing(_findings(place, minutes * 60, chosen)) as findings:
@@ -60,15 +61,15 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
         ) from full
     held = not any(one.broken for one in found)
     if as_json:
-        options.print_json({"folder": str(place), "seed": chosen, "held": held, "findings": found})
+        print_json({"folder": str(place), "seed": chosen, "held": held, "findings": found})
     if not held:
         raise CheckFailedError(
             f"{place} does not keep what Rekindle promises",
             hint="do not put .rekindle here: move the project to a local disk, then try that out",
         )
     if not as_json:
-        click.secho(f"\n✓ {place} keeps what Rekindle promises.", fg="green")
-        click.echo(f"  {_CANNOT_TELL}")
+        secho(f"\n✓ {place} keeps what Rekindle promises.", fg="green")
+        echo(f"  {_CANNOT_TELL}")
 
 
 def _findings(place: Path, seconds: float, seed: int) -> Generator[Finding, None, None]:
@@ -89,10 +90,10 @@ def _findings(place: Path, seconds: float, seed: int) -> Generator[Finding, None
 
 def _show(finding: Finding) -> None:
     if finding.broken:
-        click.secho(f"✗ {finding.promise}: {finding.broken}", fg="red")
-        click.echo(f"  It means that {finding.means}.")
+        secho(f"✗ {finding.promise}: {finding.broken}", fg="red")
+        echo(f"  It means that {finding.means}.")
     else:
-        click.echo(f"✓ {finding.promise}: {finding.tried}")
+        echo(f"✓ {finding.promise}: {finding.tried}")
 
 
 def _default() -> Path:

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from rekindle.cli.options import as_json, how_many, open_files
+from rekindle.cli.output import echo, print_json, secho
 from rekindle.documents.transcript import Turn, render
 from rekindle.errors import NotFoundError, UsageError
 from rekindle.stores.files.transcripts import Kept
@@ -63,12 +64,12 @@ def _print(found: list[tuple[Kept, Turn]], *, as_json: bool) -> None:
     for kept, turn in found:
         if as_json:
             more = {"session": kept.session, "harness": kept.harness}
-            click.echo(msgspec.json.encode({**more, **msgspec.to_builtins(turn)}).decode())
+            print_json({**more, **msgspec.to_builtins(turn)})
             continue
         if kept.session != before:
             before = kept.session
-            click.secho(f"── {kept.harness} {kept.session}", bold=True)
-        click.echo(render(turn))
+            secho(f"── {kept.harness} {kept.session}", bold=True)
+        echo(render(turn))
 
 
 def _instant(since: str, now: datetime) -> datetime:

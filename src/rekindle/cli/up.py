@@ -4,7 +4,8 @@ import time
 
 import click
 
-from rekindle.cli.options import as_json, open_project, print_json
+from rekindle.cli.options import as_json, open_project
+from rekindle.cli.output import echo, print_json
 from rekindle.cli.stop import say_stopped, wait_until_ended
 from rekindle.config import Project
 from rekindle.errors import AgentError, RekindleError
@@ -40,9 +41,9 @@ def up(agents: tuple[str, ...], tmux: bool, as_json: bool) -> None:
     else:
         for row in rows:
             sign = "✗" if row["error"] else "✓"
-            click.echo(f"{sign} {row['agent']}: {row['error'] or row['state']}")
+            echo(f"{sign} {row['agent']}: {row['error'] or row['state']}")
         if tmux and names:
-            click.echo(f"Look at them: tmux attach -t {watch.TMUX_SESSION}")
+            echo(f"Look at them: tmux attach -t {watch.TMUX_SESSION}")
     if any(row["error"] for row in rows):
         raise AgentError("not every agent was started", hint="`rekindle run NAME` shows why")
 
@@ -127,7 +128,7 @@ def down(agents: tuple[str, ...], as_json: bool) -> None:
     else:
         for name in names:
             state = "stopped" if name in running else "is not running, and stays so"
-            click.echo(f"✓ {name}: {state}")
+            echo(f"✓ {name}: {state}")
     if left:
         raise AgentError(
             f"still ending: {', '.join(left)}", hint="their word is kept: see `rekindle status`"

@@ -4,7 +4,8 @@ import click
 
 from rekindle import config
 from rekindle.cli.one_host import refuse_fleet
-from rekindle.cli.options import as_json, here, open_project, print_json
+from rekindle.cli.options import as_json, here, open_project
+from rekindle.cli.output import echo, print_json
 from rekindle.flows.watch_agents import Looked
 from rekindle.system import clock
 from rekindle.wiring import watch as wiring
@@ -52,4 +53,4 @@ def _as_line(one: Looked) -> None:
 def _print(one: Looked) -> None:
     did = ("started again: " if one.failed else "started: ") if one.started else ""
     sign = "✗" if one.failed else "✓" if one.started else "·"
-    click.echo(f"{sign} {one.agent}: {did}{one.words}")
+    echo(f"{sign} {one.agent}: {did}{one.words}")

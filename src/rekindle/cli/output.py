@@ -1,0 +1,80 @@
+"""Print text so that a terminal shows it and never obeys it.
+
+Relays, transcripts, logs and error messages hold text that agents, tools and other people wrote. An
+escape sequence in it could rename the window, write to the clipboard, or repaint lines above.
+`echo` therefore prints every control character as its escaped form, whether the output is a
+terminal, a pipe or a file: what is piped often reaches a terminal later. `--json` keeps the exact
+text, because JSON has escapes of its own.
+"""
+
+import re
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+import click
+
+_OBEYED = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"  # C0 without tab and newline, DEL, C1
+    r"|\r(?!\n)"  # alone it moves the cursor back to the start of the line
+    r"|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # changes the order of the letters shown
+)
+_RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that a terminal obeys and that JSON may hold unescaped; only strings hold them."""
+
+
+class Style(TypedDict, total=False):
+    """The styles that commands use."""
+
+    fg: str | None
+    bold: bool
+    dim: bool
+
+
+class Styled(NamedTuple):
+    """Text in a style; the text itself cannot add one."""
+
+    text: str
+    style: Style
+
+
+def styled(text: str, **style: Unpack[Style]) -> Styled:
+    return Styled(text, style)
+
+
+def make_safe(text: str) -> str:
+    r"""Return the text with control characters shown as `\x1b` or `\u202e`.
+
+    Newlines, tabs and the end of a line in a Windows file stay as they are.
+    """
+    return _OBEYED.sub(_escape, text)
+
+
+def echo(*parts: str | Styled, err: bool = False, nl: bool = True) -> None:
+    """Print the parts on one line; only `Styled` parts have colours."""
+    text = "".join(
+        click.style(make_safe(part.text), **part.style)
+        if isinstance(part, Styled)
+        else make_safe(part)
+        for part in parts
+    )
+    click.echo(text, err=err, nl=nl)
+
+
+def secho(text: str, *, err: bool = False, **style: Unpack[Style]) -> None:
+    echo(Styled(text, style), err=err)
+
+
+def print_json(value: Any) -> None:
+    import msgspec  # noqa: PLC0415 - the entry point prints errors and must start fast
+
+    print_json_line(msgspec.json.encode(value))
+
+
+def print_json_line(line: bytes) -> None:
+    """Print one line of JSON; it means the same with its control characters escaped."""
+    text = line.decode("utf-8", "replace")
+    click.echo(_RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"  # noqa: PLR2004 - one byte

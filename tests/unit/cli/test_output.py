@@ -1,0 +1,133 @@
+"""Text of agents and other people, printed: a terminal shows it and never obeys it."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import RELAY
+from rekindle.cli import main
+from rekindle.cli.output import make_safe
+from rekindle.documents import event as events
+from rekindle.policy.settings import Settings
+from rekindle.stores.files import FileStore
+from rekindle.system import clock, host
+
+OSC = "\x1b]0;TITLE\x07"
+CSI = "\x1b[8mHIDDEN\x1b[2J"
+C1 = "\x9b31mEIGHT"
+BIDI = "\u202eDROWKCAB"
+HOSTILE = f"do {OSC}{CSI}{C1}\rOVER{BIDI}\x08\x7f it"
+MANIFEST = "version: 1\nagents: {trades: {harness: command, command: ['true']}}\n"
+OWN_STYLE = re.compile(rb"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """An agent whose relays, loops and events hold what a terminal obeys."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rekindle.yaml").write_text(MANIFEST)
+    store = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
+    first = RELAY.replace("Write the parser", f"First {HOSTILE}")
+    second = RELAY.replace("Write the parser", f"Second {HOSTILE}").replace(
+        "- Files over", f"- {HOSTILE} Files over"
+    )
+    for text in (first, second):
+        store.submit("trades", events.RelayProposed(ts=clock.now(), text=text, by="person"))
+    now = clock.now()
+    store.submit("trades", events.LoopAdded(ts=now, id="parser", text=HOSTILE, added=now.date()))
+    transcript = tmp_path / "session.jsonl"
+    message = {"role": "user", "content": HOSTILE}
+    line = {"type": "user", "timestamp": clock.now().isoformat(), "message": message}
+    transcript.write_bytes(msgspec.json.encode(line) + b"\n")
+    started = events.SessionStarted(
+        ts=clock.now(), session="s1", harness="claude-code", transcript=str(transcript)
+    )
+    store.submit("trades", started)
+    return tmp_path
+
+
+def on_terminal(*words):
+    """Run a command as a process on a terminal of its own, and return what the terminal got."""
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "rekindle", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    received = b""
+    try:
+        while piece := os.read(controller, 65536):
+            received += piece
+    except OSError:
+        pass  # Linux reports the end of a terminal as EIO
+    finally:
+        os.close(controller)
+        process.wait(timeout=20)
+    return received
+
+
+@pytest.mark.parametrize(
+    ("words", "shows"),
+    [
+        (("relay", "show"), rb"\x1b]0;TITLE\x07"),
+        (("relay", "diff"), rb"\x1b[8mHIDDEN\x1b[2J"),
+        (("relay", "show", "--json"), rb"\u009b31m"),
+        (("relay", "history"), b"TITLE"),
+        (("decisions",), b"TITLE"),
+        (("loops",), b"TITLE"),
+        (("transcript",), b"EIGHT"),
+        (("events",), b"TITLE"),
+        (("events", "--json"), b"DROWKCAB"),
+        (("status",), b"TITLE"),
+        (("brief", "--mechanical"), b"TITLE"),
+        (("redact", "session.jsonl"), b"TITLE"),
+        (("relay", "diff", OSC), b"TITLE"),
+    ],
+)
+def test_a_terminal_gets_no_sequence_from_text(project, words, shows):
+    """Only the styles of the command itself reach the terminal as sequences."""
+    received = on_terminal(*words)
+    assert shows in received
+    own = OWN_STYLE.sub(b"", received)
+    assert b"\x1b" not in own
+    assert b"\x1b[8m" not in received
+    text = own.decode().replace("\r\n", "\n")
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text), text
+
+
+def test_json_holds_the_exact_text(project, capfd):
+    """Programs that need every character read --json."""
+    assert main.run(["relay", "show", "--json"]) == 0
+    assert f"Second {HOSTILE}" in msgspec.json.decode(capfd.readouterr().out)["text"]
+
+
+def test_a_relay_without_control_characters_is_piped_exactly(project, capfd):
+    """`relay show > FILE` gives the file that `relay set` would take, Windows lines included."""
+    text = RELAY.replace("\n", "\r\n").replace("Write", "Write\tdie ✓ Prüfung")
+    (project / "relay.md").write_bytes(text.encode())
+    assert main.run(["relay", "set", "relay.md"]) == 0
+    capfd.readouterr()
+    assert main.run(["relay", "show"]) == 0
+    shown = capfd.readouterr().out
+    committed = project / ".rekindle/agents/trades/memories/consensus.md"
+    assert shown.encode() == committed.read_bytes()
+    assert "Write\tdie ✓ Prüfung" in shown
+
+
+@given(st.text())
+def test_safe_text_is_a_fixed_point_without_control_characters(text):
+    """Text is escaped once; whatever a terminal shows stays as it is."""
+    safe = make_safe(text)
+    assert make_safe(safe) == safe
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e]|\r(?!\n)", safe)
+    plain = re.sub(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", text)
+    assert make_safe(plain) == plain
