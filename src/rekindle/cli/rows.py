@@ -124,6 +124,7 @@ def _known(
         else None,
         "unpushed": _unpushed(found),
         "events": found.seq,
+        "may_miss_stop": found.may_miss_stop,
     }
 
 

@@ -199,6 +199,8 @@ def _about_files(row: dict[str, Any]) -> list[str]:
         found.append("state.json was edited: the next command that writes takes it over")
     if row["pending"] and not (row["run"] and row["run"]["supervised"]):
         found.append(f"records that wait to be folded, and count already: {row['pending']}")
+    if row["may_miss_stop"]:
+        found.append("events of its log are lost, and a stop may be among them: rekindle doctor")
     if row["unreadable"]:
         found.append(f"unreadable records: {row['unreadable']}; see rekindle doctor")
     return found

@@ -189,6 +189,7 @@ class WatchAgents:
             is_over=run.is_over,
             marker=self._store.folder(agent).clean_exit_says(),
             said=max(run.began, run.restarted, run.wanted),
+            may_miss_stop=known.may_miss_stop,
             stays=agent in self._staying,
         )
 

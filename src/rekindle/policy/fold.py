@@ -86,6 +86,15 @@ class Moved(msgspec.Struct, frozen=True, order=True):
     left: str = ""
 
 
+class Loss(msgspec.Struct, frozen=True):
+    """Events that the log once held and that cannot be read any more."""
+
+    after: int
+    """Number of the last event before them."""
+    before: int = 0
+    """Number of the next event that can be read; 0 if the numbers continue without a gap."""
+
+
 class Projection(msgspec.Struct, frozen=True):
     agent: str
     seq: int = 0
@@ -121,6 +130,15 @@ class Projection(msgspec.Struct, frozen=True):
     """Why what it works on is on its host alone; None: it is not."""
     fresh_asked: int = 0
     """Where in the log somebody has last asked for a fresh session."""
+    loss: Loss | None = None
+    """The last loss of events."""
+
+    @property
+    def may_miss_stop(self) -> bool:
+        """Whether a stop may be among lost events: it is to run, but by no later word."""
+        word = max(self.run.wanted, self.run.restarted)
+        is_wanted = self.run.desired == "running"
+        return is_wanted and self.loss is not None and word <= self.loss.after
 
     @property
     def is_cycle_open(self) -> bool:
@@ -266,6 +284,7 @@ class _Working:
         self.workspace = before.workspace
         self.unpushed = before.unpushed
         self.fresh_asked = before.fresh_asked
+        self.loss = before.loss
 
     def projection(self) -> Projection:
         return Projection(
@@ -295,6 +314,7 @@ class _Working:
             self.workspace,
             self.unpushed,
             self.fresh_asked,
+            self.loss,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:

@@ -37,6 +37,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What `.clean-exit` says; None: there is none."""
     said: int = 0
     """Where in the log the operator last said that it is to run."""
+    may_miss_stop: bool = False
+    """Events of its log are lost, and a stop may be among them."""
     stays: bool = False
     """It needs a person's terminal."""
     rests: float = 0.0
@@ -69,6 +71,12 @@ ROWS: tuple[Row, ...] = (
         starts=False,
         words="nobody has said that it is to run",
         fits=lambda facts: not facts.desired,
+    ),
+    Row(
+        starts=False,
+        words="events of its log are lost, and a stop may be among them: see `rekindle doctor`,"
+        " then `rekindle run`, `up` or `restart`",
+        fits=lambda facts: facts.may_miss_stop,
     ),
     Row(starts=False, words="its run is over", fits=lambda facts: facts.is_over),
     Row(starts=False, words="ended as intended", fits=_is_marked),

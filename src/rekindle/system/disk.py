@@ -19,7 +19,8 @@ from rekindle.errors import NotDurableError, UnsafePathError, storing
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 TEMPORARY_PREFIX = ".tmp-"
-_TORN = b" torn\n"
+TORN = b" torn\n"
+"""How a line ends that its writer never acknowledged."""
 _POLL_SECONDS = 0.005
 
 
@@ -60,7 +61,7 @@ def append(path: Path, data: bytes) -> int:
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
             try:
-                _write_all(fd, _TORN + data if torn else data)
+                _write_all(fd, TORN + data if torn else data)
                 _sync(fd, path)
             except BaseException:
                 # Readers must not see what nobody will acknowledge; and a later append must write
@@ -72,7 +73,7 @@ def append(path: Path, data: bytes) -> int:
             os.close(fd)
     if is_new:
         sync_folder(path.parent)
-    return size + (len(_TORN) if torn else 0)
+    return size + (len(TORN) if torn else 0)
 
 
 def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:

@@ -13,10 +13,11 @@ import msgspec
 
 from rekindle.documents import jsontext, state
 from rekindle.documents.event import Unrecognised
+from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError, storing
 from rekindle.policy.fold import Standing
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.stores.files import ownership, view
+from rekindle.stores.files import log, ownership, view
 from rekindle.stores.files.inbox import Harnesses, Record
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.view import View
@@ -84,20 +85,57 @@ def _log(folder: AgentFolder, seen: View, harnesses: Harnesses) -> Iterator[Prob
         view.require_whole_log(folder, seen.committed.seq)
     except DocumentError as error:
         yield Problem(str(error), error.hint)
-    if seen.bad:
-        first = seen.bad[0]
+    whole = log.read(folder.log)  # the snapshot hides what is damaged before it
+    if skipped := [one for one in whole.bad if not one.is_damaged]:
+        first = skipped[0]
         yield Problem(
-            f"lines of ops.jsonl that count for nothing: {len(seen.bad)}, the first at byte"
+            f"lines of ops.jsonl that count for nothing: {len(skipped)}, the first at byte"
             f" {first.offset}: {first.reason}",
-            "they are skipped; nothing to do",
+            "nobody acknowledged them, and they are skipped; nothing to do",
             is_note=True,
         )
+    yield from _losses(folder, seen, whole)
     if any(_is_newer(record, harnesses) for record in seen.pending):
         yield Problem(
             "the inbox holds a record of a newer Rekindle", "pip install --upgrade rekindle"
         )
     elif seen.pending:
         yield Problem(f"records of the inbox that are not folded yet: {len(seen.pending)}", _FIX)
+
+
+def _losses(folder: AgentFolder, seen: View, whole: log.Tail) -> Iterator[Problem]:
+    """Report damaged lines and gaps in the numbers of the log."""
+    damaged = [one for one in whole.bad if one.is_damaged]
+    numbers = ", ".join(
+        f"{loss.after + 1}"
+        if loss.before == loss.after + 2
+        else f"{loss.after + 1} to {loss.before - 1}"
+        for loss in whole.losses
+        if loss.before
+    )
+    if damaged:
+        first = damaged[0]
+        yield Problem(
+            f"damaged lines of ops.jsonl: {len(damaged)}, the first at byte {first.offset}:"
+            f" {first.reason}",
+            _after_loss(folder, seen),
+            is_note=not seen.committed.may_miss_stop,
+        )
+    if numbers:
+        yield Problem(
+            f"ops.jsonl has lost events: {one_line(numbers)}",
+            _after_loss(folder, seen),
+            is_note=not seen.committed.may_miss_stop,
+        )
+
+
+def _after_loss(folder: AgentFolder, seen: View) -> str:
+    if not seen.committed.may_miss_stop:
+        return "what they said is lost, unless a backup of ops.jsonl has it"
+    return (
+        "restore ops.jsonl from a backup. A stop may be lost: watch and daemon do not start the"
+        f" agent until you say `rekindle run {folder.name}` or `rekindle stop {folder.name}`"
+    )
 
 
 def _is_newer(record: Record, harnesses: Harnesses) -> bool:

@@ -11,9 +11,10 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents import event as events
-from rekindle.documents.event import AnyEvent, Unrecognised
+from rekindle.documents.event import AgentReceived, AnyEvent, Unrecognised
 from rekindle.documents.jsontext import fingerprint
 from rekindle.errors import DocumentError, NewerSchemaError, storing
+from rekindle.policy.fold import Loss
 from rekindle.system import disk
 
 _BLOCK = 256 * 1024
@@ -22,6 +23,8 @@ _BLOCK = 256 * 1024
 class BadLine(msgspec.Struct, frozen=True):
     offset: int
     reason: str
+    is_damaged: bool = False
+    """An event stood there; a torn or fenced line never was one."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -41,16 +44,19 @@ class Tail(msgspec.Struct, frozen=True):
     end: int
     """Behind the last complete line."""
     gen: int
+    losses: list[Loss] = []
+    """Where events are missing: damaged lines, and gaps in their numbers."""
 
 
-def read(path: Path, start: int = 0, gen: int = 0) -> Tail:
-    """Events from `start` on. One of an older generation than it follows is fenced off.
+def read(path: Path, start: int = 0, gen: int = 0, seq: int = 0) -> Tail:
+    """Events from `start` on, which follow the event `seq`.
 
-    A host that lost the agent may still have appended: such a line is in the file, but it never
-    happened.
+    An event of an older generation than it follows is fenced off. A host that lost the agent may
+    still have appended: such a line is in the file, but it never happened.
     """
     found: list[AnyEvent | Unrecognised] = []
     bad: list[BadLine] = []
+    losses: list[Loss] = []
     end = start
     for offset, line in _lines(path, start):
         end = offset + len(line)
@@ -61,14 +67,21 @@ def read(path: Path, start: int = 0, gen: int = 0) -> Tail:
         except NewerSchemaError:
             raise
         except DocumentError as error:
-            bad.append(BadLine(offset, error.reason))
+            is_damaged = not line.endswith(disk.TORN)
+            bad.append(BadLine(offset, error.reason, is_damaged))
+            if is_damaged:
+                losses.append(Loss(seq))
             continue
         if event.gen < gen:
             bad.append(BadLine(offset, f"generation {event.gen} was taken over by {gen}"))
             continue
-        gen = event.gen
+        if isinstance(event, AgentReceived):
+            losses.clear()  # it holds everything that came before it
+        elif event.seq > seq + 1:
+            losses.append(Loss(seq, event.seq))
+        gen, seq = event.gen, max(seq, event.seq)
         found.append(event)
-    return Tail(found, bad, end, gen)
+    return Tail(found, bad, end, gen, losses)
 
 
 def append(path: Path, lines: Sequence[bytes]) -> tuple[int, int]:

@@ -57,8 +57,10 @@ def read(
     stamp = disk.stamp(folder.snapshot)
     if before is None or before.stamp != stamp or not _goes_on(before, folder):
         before = _as_of(snapshot.load(folder))
-    tail = log.read(folder.log, before.end, before.gen)
+    tail = log.read(folder.log, before.end, before.gen, before.committed.seq)
     committed = fold(before.committed, tail.events)
+    if tail.losses:
+        committed = msgspec.structs.replace(committed, loss=tail.losses[-1])
     pending: list[Record] = []
     for segment, records in waiting:
         done = folded_up_to(segment, committed)

@@ -1,0 +1,162 @@
+"""Damaged files of one agent: what commands say of it, and what they never do because of it."""
+
+import json
+
+import pytest
+
+from rekindle.cli import main
+from rekindle.documents import event as events
+from rekindle.policy import loops
+from rekindle.policy import run as policy
+from rekindle.policy.settings import Settings
+from rekindle.stores.files import FileStore
+from rekindle.system import clock, host
+
+AGENT = "{harness: command, command: ['true'], prompt: PROMPT.md}"
+MANIFEST = f"version: 1\nagents:\n  trades: {AGENT}\n  other: {AGENT}\n"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rekindle.yaml").write_text(MANIFEST)
+    (tmp_path / "PROMPT.md").write_text("Trade.\n")
+    return tmp_path
+
+
+@pytest.fixture
+def store(project):
+    made = FileStore(project, host=host.identify(), settings=Settings(), clock=clock.now)
+    for name in ("trades", "other"):
+        made.create(name)
+    return made
+
+
+@pytest.fixture
+def rekindle(capfd):
+    def run(*words):
+        code = main.run(list(words))
+        said = capfd.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def say(store, desired):
+    store.submit("trades", policy.say(store.read("trades").projection.run, desired, clock.now()))
+
+
+def add_loop(store, identity):
+    store.submit("trades", loops.add({}, identity, f"text of {identity}", clock.now()))
+
+
+def damage(store, word, *, snapshot=False):
+    """Overwrite a line of the log in its place, as a bad sector or an editor would."""
+    if snapshot:
+        with store.writer("trades") as writer:
+            writer.snapshot()
+    log = store.folder("trades").log
+    lines = log.read_bytes().splitlines(keepends=True)
+    (number,) = [place for place, line in enumerate(lines) if word in line]
+    lines[number] = b"#" * (len(lines[number]) - 1) + b"\n"
+    log.write_bytes(b"".join(lines))
+    return number + 1
+
+
+def row(rekindle, name):
+    code, out, err = rekindle("status", "--json")
+    assert code == 0, err
+    return next(one for one in json.loads(out)["agents"] if one["agent"] == name)
+
+
+def watched(rekindle, name):
+    code, out, err = rekindle("watch", "--once", "--json")
+    assert code == 0, err
+    found = json.loads(out)["agents"]
+    return next(one for one in found if one["agent"] == name)
+
+
+class TestLostStop:
+    """A stop whose line was damaged is lost; it must not become a start."""
+
+    @pytest.fixture
+    def damaged(self, store):
+        say(store, "running")
+        say(store, "stopped")
+        add_loop(store, "later")
+        damage(store, b'"stopped"')
+        return store
+
+    def test_watch_does_not_start_the_agent(self, damaged, rekindle):
+        found = watched(rekindle, "trades")
+        assert not found["started"]
+        assert "a stop may be among them" in found["words"]
+
+    def test_doctor_names_the_lost_events_and_the_next_command(self, damaged, rekindle):
+        code, out, _ = rekindle("doctor")
+        assert code == 8
+        assert "✗ trades: ops.jsonl has lost events: 3" in out
+        assert "rekindle run trades" in out
+        assert "✓ other" in out
+
+    def test_status_says_it(self, damaged, rekindle):
+        assert row(rekindle, "trades")["may_miss_stop"]
+        assert not row(rekindle, "other")["may_miss_stop"]
+        assert "a stop may be among them" in rekindle("status", "trades")[1]
+
+    def test_a_snapshot_does_not_hide_it(self, damaged, rekindle):
+        with damaged.writer("trades") as writer:
+            writer.snapshot()
+        assert not watched(rekindle, "trades")["started"]
+        assert "has lost events: 3" in rekindle("doctor")[1]
+
+    @pytest.mark.parametrize("word", ["running", "stopped", "restart"])
+    def test_the_operator_s_next_word_settles_it(self, damaged, rekindle, word):
+        """Doctor still names the loss, as a note."""
+        if word == "restart":
+            damaged.submit("trades", events.RestartAsked(ts=clock.now()))
+        else:
+            say(damaged, word)
+        assert not row(rekindle, "trades")["may_miss_stop"]
+        code, out, _ = rekindle("doctor")
+        assert (code, "· trades: ops.jsonl has lost events: 3" in out) == (0, True)
+
+    def test_removed_lines_are_a_gap_too(self, store, rekindle):
+        say(store, "running")
+        for number in range(3):
+            add_loop(store, f"l{number}")
+        log = store.folder("trades").log
+        lines = log.read_bytes().splitlines(keepends=True)
+        log.write_bytes(b"".join(lines[:2] + lines[4:]))
+        assert not watched(rekindle, "trades")["started"]
+        assert "ops.jsonl has lost events: 3 to 4" in rekindle("doctor")[1]
+
+    def test_a_damaged_last_line_is_a_loss_without_a_gap(self, store, rekindle):
+        """The next writer would give its number away again."""
+        say(store, "running")
+        say(store, "stopped")
+        damage(store, b'"stopped"')
+        assert not watched(rekindle, "trades")["started"]
+        store.folder("trades").state.unlink()
+        add_loop(store, "later")
+        assert not watched(rekindle, "trades")["started"]
+        assert "damaged lines of ops.jsonl: 1" in rekindle("doctor")[1]
+
+    def test_damage_before_the_snapshot_is_reported(self, store, rekindle):
+        """The snapshot still knows the stop."""
+        say(store, "running")
+        say(store, "stopped")
+        for number in range(9):  # the end of the log tells whether a snapshot fits it
+            add_loop(store, f"l{number}")
+        damage(store, b'"stopped"', snapshot=True)
+        assert watched(rekindle, "trades")["words"] == "stopped, as the operator said"
+        assert "has lost events: 3" in rekindle("doctor")[1]
+
+    def test_a_torn_line_is_not_a_loss(self, store, rekindle):
+        """Its writer never acknowledged it: the agent is started as after any crash."""
+        say(store, "running")
+        with store.folder("trades").log.open("ab") as file:
+            file.write(b'{"v":1,"seq":3,"ts"')
+        add_loop(store, "later")
+        assert not row(rekindle, "trades")["may_miss_stop"]
+        assert "has lost events" not in rekindle("doctor")[1]
