@@ -13,6 +13,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   └── NewerSchemaError          4
     ├── StoreError                    5
     │   ├── AuditError                5
+    │   ├── HookProgramError          5
     │   ├── NotDurableError           5
     │   ├── UnsafePathError           5
     │   └── WorkspaceError            5
@@ -59,6 +60,7 @@ __all__ = [
     "ExtraMissingError",
     "FencedError",
     "ForeignOwnerError",
+    "HookProgramError",
     "LeaseError",
     "ManifestError",
     "ManifestMissingError",
@@ -201,6 +203,10 @@ class AuditError(StoreError):
         super().__init__("git audit trail", reason, hint=hint)
         self.cause = cause
         """A word that stays the same as long as the obstacle does."""
+
+
+class HookProgramError(StoreError):
+    """The hook program could not be written to the user's own folder."""
 
 
 class NotDurableError(StoreError):

@@ -1,6 +1,6 @@
 """The only code that a tool call waits for: append one record, answer, end with 0.
 
-    python -I -S hook.pyc HARNESS EVENT[:SOURCE] [AGENT_FOLDER]
+    python -I -S hook-HASH.pyc HARNESS EVENT[:SOURCE] [AGENT_FOLDER]
 
 It imports nothing of ours, and neither re nor json, so that it starts in the time that Python
 itself needs. Event and source come from the command line, which we wrote, never from the payload,

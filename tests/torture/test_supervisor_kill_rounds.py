@@ -21,6 +21,7 @@ from typing import Any, Final
 import pytest
 
 from loopback.place import Place
+from rekindle.system import hook_program
 
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(7200)]
 
@@ -62,7 +63,7 @@ def hold(name, how):
     return fd
 
 def report(event, call):
-    hook = [sys.executable, "-I", "-S", folder + "/run/hook.pyc", "claude-code", event, folder]
+    hook = [sys.executable, "-I", "-S", %(hook)r, "claude-code", event, folder]
     payload = '{"session_id": "%%s", "tool_name": "Bash", "tool_use_id": "%%s"}' %% (session, call)
     subprocess.run(hook, input=payload.encode(), check=True)
     keep(f"told {event} {call}")
@@ -107,7 +108,8 @@ class Rounds:
         (self.path / "rekindle.yaml").write_text(MANIFEST)
         (self.path / "PROMPT.md").write_text("Ship it.\n")
         program = programs / "claude"
-        program.write_text(STAND_IN % {"python": sys.executable, "deaf": DEAF})
+        hook = str(hook_program.path())
+        program.write_text(STAND_IN % {"python": sys.executable, "deaf": DEAF, "hook": hook})
         program.chmod(stat.S_IRWXU)
 
     def start(self, *arguments: str) -> Any:

@@ -7,6 +7,7 @@ is somebody else's: everything but our own entries keeps its bytes and its place
 """
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,8 @@ from rekindle.documents.jsonedit import Edit, Node
 from rekindle.errors import DocumentError
 
 PROGRAM = "hook.pyc"
+"""The hook program's name, which has a hash of its content since it left the workspace."""
+_PROGRAM = re.compile(r"(?:.*/)?hook(?:-[0-9a-f]{32})?\.pyc", re.DOTALL)
 NEW = "{}\n"
 """What a file that is not there, or empty, is taken for."""
 _LONG_NUMBER = 300
@@ -101,7 +104,7 @@ class Installed(msgspec.Struct, frozen=True):
 
 def read_command(line: object) -> Command | None:
     """The words of a command of ours; None for anybody else's."""
-    if not isinstance(line, str) or PROGRAM not in line:
+    if not isinstance(line, str) or ".pyc" not in line:
         return None
     try:
         words = shlex.split(line)
@@ -110,7 +113,7 @@ def read_command(line: object) -> Command | None:
     words = words[: words.index("||")] if "||" in words else words
     for place in range(1, len(words) - 2):
         harness, event = words[place + 1], words[place + 2]
-        is_ours = words[place].rpartition("/")[2] == PROGRAM and STABLE_ID.match(harness)
+        is_ours = _PROGRAM.fullmatch(words[place]) and STABLE_ID.match(harness)
         if is_ours and len(words) <= place + 4:
             folder = words[place + 3] if len(words) > place + 3 else ""
             return Command(words[0], words[place], harness, event, folder)

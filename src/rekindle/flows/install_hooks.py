@@ -1,10 +1,12 @@
 """Our hooks in a CLI's settings files: installed, examined, taken out again.
 
-Beside the compiled hook lies a record of each file: the text from before, and the hash of what we
-wrote. As long as the file has that hash, uninstalling puts the old bytes back; where somebody
-changed it since, only our own entries go.
+A record of each settings file has the text from before, and the hash of what we wrote. As long as
+the file has that hash, uninstalling puts the old bytes back; where somebody changed it since, only
+our own entries go. A project's record is in its `.rekindle`, where an agent can write: its text is
+used only if it says the same as the file does without our entries.
 """
 
+import json
 import os
 import shlex
 import sys
@@ -15,7 +17,6 @@ from typing import Literal, get_args
 
 import msgspec
 
-from rekindle import hook
 from rekindle.documents import hooksettings, jsonedit, jsontext
 from rekindle.documents.hooksettings import HookFiles, Hooks, Installation, Installed
 from rekindle.documents.identity import one_line
@@ -23,7 +24,7 @@ from rekindle.errors import DocumentError, RekindleError, StoreError, UsageError
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
 from rekindle.ports import Harness
 from rekindle.stores.files import layout
-from rekindle.system import bytecode, disk
+from rekindle.system import disk, hook_program
 
 Level = Literal["local", "project", "user"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -32,11 +33,10 @@ State = Literal["installed", "not installed", "partly", "outdated", "muted", "un
 _SCHEMA = 1
 _SHARED_MODE = 0o644
 _SHARED_FOLDER_MODE = 0o755
-_SOURCE = Path(hook.__file__)
 
 
 class Place(msgspec.Struct, frozen=True):
-    """One settings file, and the folder of ours that serves it."""
+    """One settings file, and the folder that has the record of it."""
 
     harness: Harness
     level: Level
@@ -47,7 +47,8 @@ class Place(msgspec.Struct, frozen=True):
     """The CLI's folder of the person's own settings."""
 
     @property
-    def program(self) -> Path:
+    def old_program(self) -> Path:
+        """Where earlier versions put the hook program."""
         return self.home / hooksettings.PROGRAM
 
     @property
@@ -144,7 +145,7 @@ def install(place: Place, folder: Path | None) -> Done:
         after = hooksettings.with_hooks(
             before, hooks, place.shown, comments=place.files.comments
         ).encode()
-        program_changed = _renew_program(place)
+        program_changed = hook_program.provide()
         if _stand(found, hooks) and earlier:
             return Done(settings_changed=False, program_changed=program_changed)
         made_folder = _make_settings_folder(place)
@@ -232,7 +233,7 @@ def _installation(place: Place, text: str) -> Installation:
 def _hooks(place: Place, folder: Path | None) -> Hooks:
     # Not resolved: the link in a virtual environment is what makes it that environment.
     python = Path(sys.executable).absolute() if sys.executable else None
-    words = [str(python), str(place.program), str(folder or "")]
+    words = [str(python), str(hook_program.path()), str(folder or "")]
     if python is None or not python.is_file():
         raise UsageError("this Python does not know its own path", hint="run rekindle by its path")
     try:
@@ -242,7 +243,7 @@ def _hooks(place: Place, folder: Path | None) -> Hooks:
             f"a path is no text, and JSON holds nothing else: {one_line(' '.join(words))}",
             hint="rename the folder",
         ) from error
-    program = [str(python), "-I", "-S", str(place.program)]
+    program = [str(python), "-I", "-S", str(hook_program.path())]
     return place.harness.hooks(program, supervised=False, folder=str(folder or ""))
 
 
@@ -254,11 +255,24 @@ def _stand(found: list[Installed], hooks: Hooks) -> bool:
 
 
 def _text_before(place: Place, text: str, current: bytes | None, record: _Record | None) -> str:
-    """The file's text without us: the very text from before, where nobody changed it since."""
-    if record and current is not None and jsontext.fingerprint(current) == record.written:
-        return record.before
+    """Return the file's text without our hooks: the text from before, if that is still known."""
     before = record.before if record else ""
-    return hooksettings.without_hooks(text, place.shown, before, comments=place.files.comments)
+    comments = place.files.comments
+    without = hooksettings.without_hooks(text, place.shown, before, comments=comments)
+    is_as_written = record and current and jsontext.fingerprint(current) == record.written
+    return before if is_as_written and _says_same(place, before, without) else without
+
+
+def _says_same(place: Place, text: str, other: str) -> bool:
+    """Return whether two texts of settings differ in their layout alone."""
+    values = []
+    for each in (text, other):
+        bare = jsonedit.plain(each) if place.files.comments else each
+        try:
+            values.append(json.loads(bare.removeprefix("\ufeff").strip() or "{}"))
+        except (ValueError, RecursionError):
+            return False
+    return bool(values[0] == values[1])
 
 
 def _installed(place: Place, text: str) -> list[Installed]:
@@ -271,19 +285,9 @@ def _problems(found: list[Installed]) -> Iterator[str]:
         python, program = Path(command.python), Path(command.program)
         if not os.access(python, os.X_OK):
             yield f"{one_line(command.python)} is gone"
-        try:
-            data = disk.read(program)
-        except StoreError as error:
-            yield str(error)
-            continue
-        if data is None:
-            yield f"{one_line(command.program)} is missing"
-        # Another Python's number cannot be known without starting it, and the settings of a
-        # project that somebody cloned must not decide what we start.
-        elif python == Path(sys.executable).absolute() and not bytecode.is_of_this_python(data):
-            yield f"{one_line(command.program)} was compiled by another Python"
-        elif not bytecode.is_of(data, _SOURCE):
-            yield f"{one_line(command.program)} is of another version of Rekindle"
+        is_this_python = python == Path(sys.executable).absolute()
+        if wrong := hook_program.problem(program, this_python=is_this_python):
+            yield f"{one_line(command.program)} {wrong}"
         if command.folder and not Path(command.folder).is_dir():
             yield f"the agent's folder {one_line(command.folder)} is gone"
 
@@ -302,7 +306,6 @@ def _alone(place: Place) -> Iterator[None]:
     with disk.locked(place.home / "lock", LOCK_WAIT_SECONDS * 10) as lock:
         if lock is None:
             raise UsageError("somebody else is changing the hooks", hint="repeat the command")
-        disk.sweep_temporary(place.home, of=f"-{hooksettings.PROGRAM}")
         disk.sweep_temporary(place.home, of=f"-{place.record.name}")
         target = _target(place)
         if target.parent.is_dir():
@@ -360,17 +363,6 @@ def _remove_settings(place: Place, *, made_folder: bool) -> None:
             place.settings.parent.rmdir()
 
 
-def _renew_program(place: Place) -> bool:
-    try:
-        there = disk.read(place.program) or b""
-    except StoreError:
-        there = b""  # a link in its place is replaced
-    if bytecode.is_of_this_python(there) and bytecode.is_of(there, _SOURCE):
-        return False
-    disk.replace(place.program, bytecode.compiled(_SOURCE))
-    return True
-
-
 def _read_record(place: Place) -> _Record | None:
     data = disk.read(place.record)
     if data is None:
@@ -395,12 +387,12 @@ def _beside(place: Place) -> list[Place]:
 
 
 def _forget(place: Place) -> bool:
-    """Remove the record, and the program where no other settings need it."""
+    """Remove the record, and an earlier version's program if no other settings need it."""
     with storing(place.home):
         place.record.unlink(missing_ok=True)
-        if any(place.home.glob("hooks-*.json")) or not place.program.exists():
+        if any(place.home.glob("hooks-*.json")) or not place.old_program.exists():
             return False
         if any(_installed(one, _read(one)[0]) for one in _beside(place)):
             return False  # its record is lost, and it needs the program all the same
-        place.program.unlink()
+        place.old_program.unlink()
     return True

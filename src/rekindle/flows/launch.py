@@ -21,7 +21,7 @@ from rekindle.flows.world import Agent, World
 from rekindle.policy import tokens
 from rekindle.policy.budget import Spent
 from rekindle.ports import Child
-from rekindle.system import disk
+from rekindle.system import disk, hook_program
 
 
 class Launch:
@@ -134,6 +134,8 @@ class Launch:
 
     def _begin(self, prompt: str) -> Child:
         folder, command = self._folder, self._command
+        if self._agent.hook:
+            hook_program.provide()
         for name, text in command.files.items():
             disk.replace(folder.run / name, text.encode())
         own = {

@@ -6,11 +6,9 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
-from rekindle import hook
 from rekindle.config import Project, load
 from rekindle.documents import manifest
 from rekindle.documents.identity import one_line
@@ -29,7 +27,7 @@ from rekindle.policy import environment, handoff
 from rekindle.policy.settings import AgentDefaults, cycles_of
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
-from rekindle.system import bytecode, clock, disk
+from rekindle.system import clock, hook_program
 from rekindle.system.keyboard import Keyboard
 from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
@@ -185,8 +183,7 @@ def _agent(
         )
     store.create(name)
     persona, instructions = _persona(project, name, entry)
-    hook_program = store.folder(name).run / "hook.pyc"
-    disk.replace(hook_program, bytecode.compiled(Path(hook.__file__)))
+    hook_program.provide()
     passed_on = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
     agent = Agent(
         name=name,
@@ -197,7 +194,7 @@ def _agent(
         persona=persona,
         instructions=instructions,
         environment={**passed_on, **_own_environment(project, name, entry.env or {})},
-        hook=(sys.executable, "-I", "-S", str(hook_program)),
+        hook=(sys.executable, "-I", "-S", str(hook_program.path())),
         program=program,
         budget=entry.budget,
         prices=project.manifest.prices,

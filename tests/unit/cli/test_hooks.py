@@ -1,5 +1,6 @@
 """`rekindle hooks`: what it leaves in a person's settings, in a home that is thrown away."""
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -13,11 +14,11 @@ import msgspec
 import pytest
 
 from rekindle.cli import main
-from rekindle.documents import hooksettings
+from rekindle.documents import hooksettings, jsontext
 from rekindle.errors import StoreError
 from rekindle.flows import install_hooks
 from rekindle.harnesses import codex
-from rekindle.system import disk
+from rekindle.system import bytecode, disk, hook_program
 
 MINE = """\
 {
@@ -34,7 +35,7 @@ FILES = {
     "project": "project/.claude/settings.json",
     "user": "home/.claude/settings.json",
 }
-PROGRAMS = {
+OLD_PROGRAMS = {
     "local": "project/.rekindle/hook.pyc",
     "project": "project/.rekindle/hook.pyc",
     "user": "home/.local/share/rekindle/hook.pyc",
@@ -108,15 +109,14 @@ def test_the_file_is_as_it_was_after_uninstalling(rekindle, root, level):
         for entries in json.loads(once)["hooks"].values()
         for entry in entries
         for hook in entry["hooks"]
-        if "hook.pyc" in hook["command"]
+        if hook_program.path().name in hook["command"]
     )
     assert "already installed" in rekindle("hooks", "install", "--for", level)[1]
     assert path.read_text() == once
     assert "removed from" in rekindle("hooks", "uninstall", "--for", level)[1]
     assert path.read_text() == MINE
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert not (root / PROGRAMS[level]).exists()
-    assert not list((root / PROGRAMS[level]).parent.glob("hooks-*"))
+    assert not list((root / OLD_PROGRAMS[level]).parent.glob("hook*"))
     assert "nothing to do" in rekindle("hooks", "uninstall", "--for", level)[1]
 
 
@@ -190,7 +190,7 @@ def test_the_command_is_ours_word_by_word(rekindle, root, level):
     line = json.loads((root / FILES[level]).read_text())["hooks"]["SessionEnd"][0]["hooks"][0]
     words = shlex.split(line["command"].partition(" || ")[0])
     folder = [] if level == "user" else [str(root / "project/.rekindle/agents/trades")]
-    program = str(root / PROGRAMS[level])
+    program = str(hook_program.path())
     assert words == [sys.executable, "-I", "-S", program, "claude-code", "SessionEnd", *folder]
     assert stat.S_IMODE(Path(program).stat().st_mode) == 0o600
 
@@ -215,7 +215,7 @@ def test_what_is_installed_runs(rekindle, root, level):
 def test_a_hook_whose_program_is_gone_blocks_nothing(rekindle, root):
     """Exit code 2 would block every prompt: a removed .rekindle must end with 0."""
     rekindle("hooks", "install")
-    (root / PROGRAMS["local"]).unlink()
+    hook_program.path().unlink()
     hooks = json.loads((root / FILES["local"]).read_text())["hooks"]
     for entries in hooks.values():
         command = entries[0]["hooks"][0]["command"]
@@ -230,31 +230,103 @@ def test_a_hook_whose_program_is_gone_blocks_nothing(rekindle, root):
         )
 
 
-def test_a_program_that_is_still_needed_stays(rekindle, root):
-    """Local and project settings share one hook: it goes with the last of them."""
-    rekindle("hooks", "install", "--for", "local")
-    rekindle("hooks", "install", "--for", "project")
+def _as_installed_before(path, root, level):
+    """Make the settings and the program as an earlier version left them."""
+    old = root / OLD_PROGRAMS[level]
+    old.write_bytes(hook_program.content())
+    text = path.read_text().replace(str(hook_program.path()), str(old))
+    (record,) = old.parent.glob("hooks-*.json")
+    kept = json.loads(record.read_text())
+    record.write_text(json.dumps({**kept, "written": jsontext.fingerprint(text.encode())}))
+    path.write_text(text)
+    return old
+
+
+def test_a_program_in_the_workspace_is_named_and_replaced(rekindle, root, level):
+    """What an earlier version installed is outdated; installing again moves it out."""
+    path = written(root, level)
+    rekindle("hooks", "install", "--for", level)
+    old = _as_installed_before(path, root, level)
+    code, out, _ = rekindle("hooks", "status")
+    assert (code, f"{level}: outdated" in out, "an agent could change it" in out) == (8, True, True)
+    assert "an agent could change it" in rekindle("doctor")[1]
+    assert rekindle("hooks", "install", "--for", level)[0] == 0
+    assert {one.program for one in commands(path)} == {str(hook_program.path())}
+    assert states(rekindle)[0] == 0
+    assert rekindle("hooks", "uninstall", "--for", level)[0] == 0
+    assert path.read_text() == MINE
+    assert not old.exists()
+
+
+def test_uninstalling_what_an_earlier_version_installed(rekindle, root, level):
+    """The old bytes are put back, and the program in the workspace is removed."""
+    path = written(root, level)
+    rekindle("hooks", "install", "--for", level)
+    old = _as_installed_before(path, root, level)
+    assert rekindle("hooks", "uninstall", "--for", level)[0] == 0
+    assert path.read_text() == MINE
+    assert not old.exists()
+
+
+def test_a_planted_program_with_a_genuine_header_is_not_used(rekindle, root):
+    """A cloned project brings .rekindle/hook.pyc: its header says nothing about the rest."""
+    planted = root / OLD_PROGRAMS["local"]
+    canary = root / "planted"
+    source = root / "planted.py"
+    source.write_text(f"open({str(canary)!r}, 'w')")
+    planted.write_bytes(hook_program.content()[:16] + bytecode.compile_program(source)[16:])
+    rekindle("hooks", "install")
+    for entries in json.loads((root / FILES["local"]).read_text())["hooks"].values():
+        subprocess.run(
+            ["sh", "-c", entries[0]["hooks"][0]["command"]], input=b"{}", check=True, timeout=30
+        )
+    assert not canary.exists()
+
+
+def test_an_old_program_that_is_still_needed_stays(rekindle, root):
+    """Local and project settings of an earlier version share one program."""
+    for level in ("local", "project"):
+        rekindle("hooks", "install", "--for", level)
+    for level in ("local", "project"):
+        path = root / FILES[level]
+        old = root / OLD_PROGRAMS[level]
+        old.write_bytes(hook_program.content())
+        path.write_text(path.read_text().replace(str(hook_program.path()), str(old)))
     rekindle("hooks", "uninstall", "--for", "local")
-    assert (root / PROGRAMS["project"]).exists()
-    assert states(rekindle) == (
-        0,
-        {"local": "not installed", "project": "installed", "user": "not installed"},
-    )
+    assert old.exists()
+    rekindle("hooks", "uninstall", "--for", "project")
+    assert not old.exists()
+
+
+def test_a_forged_record_puts_nothing_into_the_settings(rekindle, root):
+    """The record is in the workspace: an agent could claim any text to be the one from before."""
+    path = written(root, "local")
+    rekindle("hooks", "install")
+    (record,) = (root / "project/.rekindle").glob("hooks-*.json")
+    kept = json.loads(record.read_text())
+    forged = MINE.replace("make größe", "touch /forged")
+    record.write_text(json.dumps({**kept, "before": forged}))
+    rekindle("hooks", "uninstall")
+    assert path.read_text() == MINE
 
 
 def _no_program(root):
-    (root / PROGRAMS["local"]).unlink()
+    hook_program.path().unlink()
 
 
-def _another_python(root):
-    path = root / PROGRAMS["local"]
-    path.write_bytes(b"\x00\x00\r\n" + path.read_bytes()[4:])
+def _one_byte(root):
+    path = hook_program.path()
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
 
 
 def _another_version(root):
-    path = root / PROGRAMS["local"]
-    data = path.read_bytes()
-    path.write_bytes(data[:8] + b"12345678" + data[16:])
+    data = hook_program.content() + b"1"
+    name = f"hook-{hashlib.sha256(data).hexdigest()[:32]}.pyc"
+    program = hook_program.path().with_name(name)
+    program.write_bytes(data)
+    path = root / FILES["local"]
+    path.write_text(path.read_text().replace(str(hook_program.path()), str(program)))
 
 
 def _no_agent(root):
@@ -279,7 +351,7 @@ def _twice(root):
     ("harm", "state", "said"),
     [
         (_no_program, "outdated", "is missing"),
-        (_another_python, "outdated", "another Python"),
+        (_one_byte, "outdated", "was changed"),
         (_another_version, "outdated", "another version of Rekindle"),
         (_no_agent, "outdated", "agent's folder"),
         (_no_event, "partly", "no hook for SessionEnd"),
@@ -363,15 +435,17 @@ def test_a_link_in_a_circle_is_refused(rekindle, root):
 
 
 @pytest.mark.parametrize(
-    "refused", ["settings.local.json", "hook.pyc", "hooks-claude-code-local.json"]
+    "refused", ["settings.local.json", "the program", "hooks-claude-code-local.json"]
 )
 def test_a_disk_that_refuses_leaves_the_old_file(rekindle, root, monkeypatch, refused):
     """At whichever write it happens: a typed error, the settings as they were, no litter."""
     path = written(root, "local")
     real = disk.replace
+    hook_program.path().unlink(missing_ok=True)
+    name = hook_program.path().name if refused == "the program" else refused
 
     def full(to, data, *, mode=disk.FILE_MODE):
-        if to.name == refused:
+        if to.name == name:
             raise StoreError(str(to), "No space left on device", hint="free some space")
         real(to, data, mode=mode)
 
@@ -405,14 +479,15 @@ def test_other_places_of_the_user_are_honoured(rekindle, root, monkeypatch):
     path.parent.mkdir(parents=True)
     path.write_text("{ }")
     rekindle("hooks", "install", "--for", "user")
-    assert {one.program for one in commands(path)} == {str(root / "data/rekindle/hook.pyc")}
+    assert {one.program for one in commands(path)} == {str(hook_program.path())}
+    assert len(list((root / "data/rekindle").glob("hooks-*.json"))) == 2
     rekindle("hooks", "uninstall", "--for", "user")
     assert path.read_text() == "{ }"
     monkeypatch.delenv("CLAUDE_CONFIG_DIR")
     assert states(rekindle)[1]["user"] == "installed"
     rekindle("hooks", "uninstall", "--for", "user")
     assert not (root / "home/.claude").exists()
-    assert not (root / "data/rekindle/hook.pyc").exists()
+    assert not list((root / "data/rekindle").glob("hook*"))
 
 
 def test_an_agent_is_asked_for_where_there_are_several(rekindle, root):
@@ -451,7 +526,7 @@ def test_many_at_once_install_once(rekindle, root):
 def test_no_source_is_looked_at(rekindle, root):
     """The compiled hook is an unchecked-hash one, for this Python."""
     rekindle("hooks", "install")
-    data = (root / PROGRAMS["local"]).read_bytes()
+    data = hook_program.path().read_bytes()
     assert data[:8] == importlib.util.MAGIC_NUMBER + b"\x01\x00\x00\x00"
 
 
