@@ -10,6 +10,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   ├── NotifyError               3
     │   └── UnenforceableError        3
     ├── DocumentError                 4
+    │   ├── ForgedCommandError        4
     │   └── NewerSchemaError          4
     ├── StoreError                    5
     │   ├── AuditError                5
@@ -19,6 +20,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   └── WorkspaceError            5
     ├── OwnershipError                6
     │   ├── BusyError                 6
+    │   │   └── ConfinedError         6
     │   ├── FencedError               6
     │   ├── ForeignOwnerError         6
     │   │   └── OnFleetError          6
@@ -55,11 +57,13 @@ __all__ = [
     "BusyError",
     "CheckFailedError",
     "CodecKeyError",
+    "ConfinedError",
     "DocumentError",
     "EngineError",
     "ExtraMissingError",
     "FencedError",
     "ForeignOwnerError",
+    "ForgedCommandError",
     "HookProgramError",
     "LeaseError",
     "ManifestError",
@@ -170,6 +174,18 @@ class DocumentError(RekindleError):
         self.reason = reason
 
 
+class ForgedCommandError(DocumentError):
+    """A record in the workspace claims to be the operator's command: it counts for nothing."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            "inbox record",
+            f"{kind} is a command that only the operator can give",
+            hint="look at what the agent did: it, or a program it started, wrote the record",
+        )
+        self.kind = kind
+
+
 class NewerSchemaError(DocumentError):
     """Written by a newer Rekindle; reading it would lose what this one does not know."""
 
@@ -245,6 +261,23 @@ class BusyError(OwnershipError):
         )
         self.agent = agent
         self.waited = waited
+
+
+class ConfinedError(BusyError):
+    """This process may not write to the user's own folder: it runs in an agent's sandbox.
+
+    A process outside the sandbox has to be the writer instead, as if that one held the lock.
+    """
+
+    def __init__(self, agent: str, path: str) -> None:
+        OwnershipError.__init__(
+            self,
+            f"agent {agent}: {path} is read-only for this process, as in an agent's sandbox",
+            hint="run the command in a terminal, outside the agent's sandbox",
+        )
+        self.agent = agent
+        self.waited = 0.0
+        self.path = path
 
 
 class FencedError(OwnershipError):

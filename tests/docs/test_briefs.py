@@ -169,7 +169,7 @@ def test_its_line_for_cron_writes_what_is_due(reader):
     ended = reader.run("/bin/sh", "-c", command, path="/usr/bin:/bin")
     assert ended.returncode == 0, ended.stderr
     assert "✓ trades: a model has read 1 turn" in ended.stdout
-    assert os.path.exists(reader.store.folder("trades").environment)  # noqa: PTH110 - a path
+    assert os.path.exists(reader.store.folder("trades").private.environment)  # noqa: PTH110 - a path
 
 
 def test_its_manifests_are_accepted():

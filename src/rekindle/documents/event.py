@@ -555,6 +555,9 @@ KINDS: tuple[type[Event], ...] = (
     InboxRejected,
 )
 
+OPERATOR_COMMANDS = (DesiredSaid, RestartAsked, Answered, HandoffAsked)
+"""What only the operator decides: records of these kinds count only from outside the workspace."""
+
 AnyEvent = (
     AgentCreated
     | AgentReceived

@@ -11,6 +11,8 @@ import msgspec
 
 from rekindle.policy.settings import Restart
 
+_MOST_DOUBLINGS = 60
+
 
 class Tried(msgspec.Struct, frozen=True):
     """A supervisor that the watchdog has started, as long as nothing has come of it."""
@@ -101,7 +103,9 @@ def rests(tried: Tried | None, now: datetime, limits: Restart) -> float:
     since = (now - tried.at).total_seconds()
     if since < 0:
         return 0.0  # the clock was set back
-    return max(0.0, min(limits.cooldown * 2.0 ** (tried.times - 1), limits.max_cooldown) - since)
+    # The note is in the workspace: a number that an agent wrote must not overflow.
+    doublings = min(max(0, tried.times - 1), _MOST_DOUBLINGS)
+    return max(0.0, min(limits.cooldown * 2.0**doublings, limits.max_cooldown) - since)
 
 
 def verdict(facts: Facts) -> Row:

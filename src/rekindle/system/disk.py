@@ -4,6 +4,7 @@ A failed fsync is never repeated on the same descriptor: after it the kernel may
 dirty pages, and a second fsync would report success for bytes that are not there.
 """
 
+import errno
 import fcntl
 import os
 import secrets
@@ -21,6 +22,8 @@ FOLDER_MODE = 0o700
 TEMPORARY_PREFIX = ".tmp-"
 TORN = b" torn\n"
 """How a line ends that its writer never acknowledged."""
+REFUSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+"""What the kernel answers a process that may not write or read there, such as one in a sandbox."""
 _POLL_SECONDS = 0.005
 
 

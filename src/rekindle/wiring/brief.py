@@ -8,7 +8,7 @@ from rekindle.flows.gather_morning import GatherMorning
 from rekindle.flows.write_brief import Around, WriteBrief
 from rekindle.policy.claims import Work
 from rekindle.stores.files import FileStore
-from rekindle.system import clock, disk
+from rekindle.system import clock
 from rekindle.system.processes import Processes
 from rekindle.wiring import summarize, transcripts, watch
 from rekindle.wiring.store import HARNESSES
@@ -18,7 +18,7 @@ def writing(
     project: Project, store: FileStore, name: str, *, by_hand: bool, mechanical: bool = False
 ) -> WriteBrief:
     """Whoever is not the operator has hardly an environment: theirs is remembered."""
-    environ = os.environ if by_hand else {**os.environ, **watch.remembered(store, name)}
+    environ = os.environ if by_hand else {**os.environ, **watch.remembered(project, store, name)}
     asked = None if mechanical else summarize.headless(project, store, name, environ)
     around = Around(
         ask=asked.ask if asked else None,
@@ -37,7 +37,7 @@ def writing(
 def remember(project: Project, store: FileStore, name: str) -> None:
     """Keep the operator's environment for briefs by the clock, unless a run has kept it."""
     harness = HARNESSES.get(project.manifest.agents[name].harness)
-    if harness is not None and not disk.exists(store.folder(name).environment):
+    if harness is not None and not watch.has_remembered(store, name):
         watch.remember(store, name, harness)
 
 

@@ -7,6 +7,7 @@ from rekindle.errors import AuditError, ManifestError
 from rekindle.plugins import Harnesses, Readers
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.ports import Harness
+from rekindle.stores import private
 from rekindle.stores.files import FileStore
 from rekindle.stores.git import AuditTrail
 from rekindle.system import clock, host
@@ -23,6 +24,7 @@ def open_store(project: Project, say: Callable[[AuditError], None] | None = None
         clock=clock.now,
         redaction=Redaction(tuple(project.manifest.redact.allow)),
         harnesses=Readers(HARNESSES),
+        private=private.of_project(project.path),
         audit=AuditTrail(project.path, clock=clock.now, say=say or (lambda _: None)),
     )
 

@@ -47,7 +47,9 @@ def note_start(store: FileStore, name: str, seq: int) -> None:
 
 def start_kept(project: Project, store: FileStore, name: str) -> int:
     """The same for who is not the operator: with what the operator's environment was."""
-    return _start(project, store, supervisor(name, "--kept"), name, remembered(store, name))
+    return _start(
+        project, store, supervisor(name, "--kept"), name, remembered(project, store, name)
+    )
 
 
 def _start(
@@ -99,15 +101,30 @@ def remember(store: FileStore, name: str, harness: Harness) -> None:
     """
     passed = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
     kept = environment.without_secrets(passed)
-    disk.replace(store.folder(name).environment, msgspec.json.encode(kept))
+    store.open_private(name)
+    if (private := store.folder(name).private) is not None:
+        disk.replace(private.environment, msgspec.json.encode(kept))
 
 
-def remembered(store: FileStore, name: str) -> dict[str, str]:
-    data = disk.read(store.folder(name).environment)
+def has_remembered(store: FileStore, name: str) -> bool:
+    """Whether an operator's environment is kept; a replica has none, and is given none."""
+    private = store.folder(name).private
+    return private is None or disk.exists(private.environment)
+
+
+def remembered(project: Project, store: FileStore, name: str) -> dict[str, str]:
+    """Return the environment that was kept, held to the same rules as when it was."""
+    private = store.folder(name).private
+    harness = HARNESSES.get(project.manifest.agents[name].harness)
+    data = disk.read(private.environment) if private else None
+    if not data or harness is None:
+        return {}
     try:
-        return msgspec.json.decode(data, type=dict[str, str]) if data else {}
+        kept = msgspec.json.decode(data, type=dict[str, str])
     except msgspec.MsgspecError:
         return {}
+    passed = environment.allowed(kept, harness.PASSED_ON, harness.NEVER_PASSED_ON)
+    return environment.without_secrets(passed)
 
 
 def look_once(project: Project, store: FileStore) -> list[Looked]:

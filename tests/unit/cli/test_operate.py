@@ -11,6 +11,7 @@ import pytest
 from rekindle import config
 from rekindle.cli.main import run
 from rekindle.stores.files import FileStore
+from rekindle.stores.private import of_project
 from rekindle.wiring.store import open_store
 
 AGENT = """\
@@ -54,6 +55,9 @@ class Project:
 
     def run(self, name):
         return self.path / ".rekindle/agents" / name / "run"
+
+    def private(self, name):
+        return of_project(self.path).agent(name)
 
     def wait_for_launch(self, name, number=0):
         self.place.wait_for((self.path / f"{name}-{number}").exists)
@@ -220,17 +224,35 @@ def test_the_operator_s_environment_is_kept_for_who_has_none(project):
     secrets = {"LC_SECRET": "s", "XDG_TOKEN": "t"}
     project("up", "trades", path="/opt/mine:/usr/bin:/bin", **secrets)
     project.wait_for_launch("trades")
-    kept = json.loads((project.run("trades") / "environment.json").read_text())
+    private = project.private("trades").environment
+    kept = json.loads(private.read_text())
     assert kept == {
         "PATH": "/opt/mine:/usr/bin:/bin",
         "HOME": str(project.path),
         "LC_ALL": "C.UTF-8",
     }
-    assert ((project.run("trades") / "environment.json").stat().st_mode & 0o777) == 0o600
+    assert (private.stat().st_mode & 0o777) == 0o600
     project.kill_supervisor("trades")
     project("watch", "--once")
     project.wait_for_launch("trades", 1)
     assert (project.path / "trades-1").read_text() == "/opt/mine:/usr/bin:/bin"
+
+
+@pytest.mark.parametrize("planted_in", ["workspace", "user folder"])
+def test_a_planted_environment_runs_nothing(project, planted_in):
+    """Neither a file in the workspace, nor a variable that is never kept, reaches a supervisor."""
+    project("up", "trades")
+    project.wait_for_launch("trades")
+    project.kill_supervisor("trades")
+    planted = project.path / "planted"
+    planted.mkdir()
+    ran = project.path / "ran"
+    (planted / "sitecustomize.py").write_text(f"open({str(ran)!r}, 'w')\n")
+    where = project.run("trades") if planted_in == "workspace" else project.private("trades").path
+    (where / "environment.json").write_text(json.dumps({"PYTHONPATH": str(planted)}))
+    assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
+    project.wait_for_launch("trades", 1)
+    assert not ran.exists()
 
 
 def test_up_takes_the_environment_of_now(project):
@@ -320,7 +342,7 @@ def test_a_tmux_window_has_the_operator_s_environment(project):
     for name in ("trades", "docs"):  # the first makes the session, the second is put into it
         assert "started\n" in project("up", name, "--tmux", **where, **mine).out
         project.wait_for_launch(name)
-        found = json.loads((project.run(name) / "environment.json").read_text())
+        found = json.loads(project.private(name).environment.read_text())
         assert found["XDG_MINE"] == mine["XDG_MINE"]
     project("down")
     tmux("kill-server")

@@ -64,6 +64,8 @@ def test_one_that_does_not_come_up_is_tried_more_and_more_seldom():
     assert watch.rests(tried[1], NOW + timedelta(seconds=20), Restart()) == 0
     assert watch.rests(tried[1], NOW - timedelta(hours=1), Restart()) == 0
     assert watch.rests(None, NOW, Restart()) == 0
+    forged = Tried(1, NOW, times=10**6)
+    assert watch.rests(forged, NOW, Restart()) == 300
 
 
 def test_the_operator_s_word_outranks_every_marker():

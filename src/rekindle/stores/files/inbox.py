@@ -3,6 +3,9 @@
 A record is one line, `1 event {...}`, written with a single write that also opens with a
 newline: a torn tail then spoils itself and never the record after it.
 
+There are two: one in the workspace, which counts as written by the agent, and the operator's, in
+the user's own folder. The operator's commands count only if they come from the second.
+
 Segments have names that are never used twice. A writer appends under a shared lock and
 looks, once it has the lock, whether the segment is still there; the fold removes one only
 under the exclusive lock. So no record can land in a file that is already gone.
@@ -12,7 +15,7 @@ import fcntl
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,8 +27,9 @@ from rekindle.documents import hookline, jsontext
 from rekindle.documents.event import AnyEvent, Event, LoopAdded, LoopResolved, Unrecognised
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import one_line
-from rekindle.errors import DocumentError, StoreError, storing
+from rekindle.errors import DocumentError, ForgedCommandError, StoreError, storing
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.stores.files.layout import AgentFolder
 from rekindle.system import disk
 
 _VERSION = 1
@@ -46,6 +50,8 @@ class Record(msgspec.Struct, frozen=True):
     segment: str
     end: int
     line: bytes
+    is_operators: bool = False
+    """It comes from the operator's inbox."""
 
     @property
     def at(self) -> str:
@@ -58,6 +64,8 @@ class Record(msgspec.Struct, frozen=True):
         event = self._event(harnesses)
         if event is None or isinstance(event, Unrecognised):
             return event
+        if isinstance(event, events.OPERATOR_COMMANDS) and not self.is_operators:
+            raise ForgedCommandError(event.kind)
         return (redaction or Redaction()).event(event)
 
     def _event(self, harnesses: Harnesses) -> AnyEvent | Unrecognised | None:
@@ -75,13 +83,15 @@ class Record(msgspec.Struct, frozen=True):
 
 class Segment(msgspec.Struct, frozen=True):
     path: Path
+    is_operators: bool = False
 
     @property
     def name(self) -> str:
-        return self.path.name
+        """The name that the log knows it by; no file in the workspace can have an operator's."""
+        return f"operator/{self.path.name}" if self.is_operators else self.path.name
 
 
-def append(folder: Path, records: list[Event], *, durable: bool) -> None:
+def append(folder: Path, records: Sequence[Event], *, durable: bool) -> None:
     """Append records in one write; `durable` returns only once the disk has confirmed it."""
     data = b"".join(b"\n" + _PREFIX + events.render(record) + b"\n" for record in records)
     fd = _open_newest(folder)
@@ -111,6 +121,24 @@ def segments(folder: Path, prefix: str = "") -> list[Segment]:
     return [Segment(folder / name) for name in found]
 
 
+def of_agent(folder: AgentFolder) -> list[Segment]:
+    """Return every segment of an agent: the operator's, the workspace's, and the hooks' spool."""
+    return operators(folder) + segments(folder.inbox) + spooled(folder.path)
+
+
+def operators(folder: AgentFolder) -> list[Segment]:
+    """Return the segments of the operator's inbox."""
+    if folder.private is None:
+        return []
+    try:
+        found = segments(folder.private.inbox)
+    except StoreError as error:
+        if error.errno not in disk.REFUSED:
+            raise
+        return []  # a sandbox hides the user's folder from this process
+    return [Segment(segment.path, is_operators=True) for segment in found]
+
+
 def spooled(agent: Path) -> list[Segment]:
     """What hooks kept elsewhere while the inbox could not be written."""
     if not hook.spool_is_ours():
@@ -126,7 +154,7 @@ def records(segment: Segment, start: int = 0) -> Iterator[Record]:
         line = data[position:newline]
         position = newline + 1
         if line.strip():
-            yield Record(segment.name, start + position, line)
+            yield Record(segment.name, start + position, line, segment.is_operators)
 
 
 def size(segment: Segment, *, gone: int) -> int:
@@ -174,7 +202,7 @@ def retire(segment: Segment, folded: int) -> Record | None:
             if complete.strip():
                 return None
             if tail.strip():
-                return Record(segment.name, folded + len(rest), tail)
+                return Record(segment.name, folded + len(rest), tail, segment.is_operators)
             segment.path.unlink()
         finally:
             os.close(fd)

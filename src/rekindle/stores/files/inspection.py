@@ -14,7 +14,13 @@ import msgspec
 from rekindle.documents import jsontext, state
 from rekindle.documents.event import Unrecognised
 from rekindle.documents.identity import one_line
-from rekindle.errors import DocumentError, NewerSchemaError, RekindleError, storing
+from rekindle.errors import (
+    DocumentError,
+    ForgedCommandError,
+    NewerSchemaError,
+    RekindleError,
+    storing,
+)
 from rekindle.policy.fold import Standing
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import log, ownership, view
@@ -95,6 +101,13 @@ def _log(folder: AgentFolder, seen: View, harnesses: Harnesses) -> Iterator[Prob
             is_note=True,
         )
     yield from _losses(folder, seen, whole)
+    forged = sum(_is_forged(record, harnesses) for record in seen.pending)
+    if forged:
+        yield Problem(
+            f"commands in the workspace's inbox that only the operator can give: {forged}; they"
+            " count for nothing",
+            "look at what the agent did: it, or a program it started, wrote them",
+        )
     if any(_is_newer(record, harnesses) for record in seen.pending):
         yield Problem(
             "the inbox holds a record of a newer Rekindle", "pip install --upgrade rekindle"
@@ -145,6 +158,16 @@ def _is_newer(record: Record, harnesses: Harnesses) -> bool:
         return True
     except DocumentError:
         return False
+
+
+def _is_forged(record: Record, harnesses: Harnesses) -> bool:
+    try:
+        record.event(harnesses)
+    except ForgedCommandError:
+        return True
+    except DocumentError:
+        return False
+    return False
 
 
 def _documents(folder: AgentFolder, seen: View) -> Iterator[Problem]:

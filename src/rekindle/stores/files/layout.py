@@ -7,6 +7,7 @@ import msgspec
 
 from rekindle.documents.identity import agent_name
 from rekindle.errors import storing
+from rekindle.stores.private import PrivateAgent, PrivateProject
 from rekindle.system import disk
 
 FOLDER = ".rekindle"
@@ -29,6 +30,8 @@ What is wrong with it, `rekindle doctor` says.
 
 class AgentFolder(msgspec.Struct, frozen=True):
     path: Path
+    private: PrivateAgent | None = None
+    """The agent's files outside the workspace; None for a replica, whose register has them."""
 
     @property
     def name(self) -> str:
@@ -116,20 +119,18 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return self.run / ".fresh"
 
     @property
-    def environment(self) -> Path:
-        """What of the operator's environment a supervisor is started with from elsewhere."""
-        return self.run / "environment.json"
-
-    @property
     def output(self) -> Path:
         """What a supervisor says that runs in the background."""
         return self.run / "output.log"
 
     def stamp(self) -> tuple[object, ...]:
-        """Changes whenever somebody has written to the log or the inbox."""
-        own = (disk.stamp(path) for path in (self.log, self.owner, self.inbox))
-        segments = (disk.stamp(path) for path in sorted(self.inbox.glob("*")))
-        return (*own, *segments)
+        """Return a value that changes with every write to the log or to an inbox."""
+        own = (disk.stamp(path) for path in (self.log, self.owner))
+        inboxes = (self.inbox, *((self.private.inbox,) if self.private else ()))
+        waiting = (
+            disk.stamp(path) for inbox in inboxes for path in (inbox, *sorted(inbox.glob("*")))
+        )
+        return (*own, *waiting)
 
     def put_draft_away(self) -> None:
         """Whatever stands where a draft is to be written, a folder even, is kept beside it."""
@@ -235,6 +236,8 @@ class Root(msgspec.Struct, frozen=True):
     """The .rekindle folder of a project."""
 
     project: Path
+    private: PrivateProject | None = None
+    """The project's files outside it."""
 
     @property
     def path(self) -> Path:
@@ -250,7 +253,8 @@ class Root(msgspec.Struct, frozen=True):
         return self.path / "personas" / "summarizer.md"
 
     def agent(self, name: str) -> AgentFolder:
-        return AgentFolder(self.agents / agent_name(name))
+        private = self.private.agent(name) if self.private else None
+        return AgentFolder(self.agents / agent_name(name), private)
 
     def make(self) -> None:
         for folder in (self.path, self.agents):

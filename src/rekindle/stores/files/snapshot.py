@@ -4,13 +4,10 @@ It is a cache. One that is missing, broken, newer than we know, or that does not
 more is ignored, and the log is read from its beginning.
 """
 
-import os
-
 import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
-from rekindle.errors import storing
 from rekindle.policy.fold import Projection, pruned
 from rekindle.stores.files import inbox, log
 from rekindle.stores.files.layout import AgentFolder
@@ -58,9 +55,9 @@ def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
     # A removed segment could come back after a power loss, and without its cursor it would be
     # folded again: the removal must be durable first.
     disk.sync_folder(folder.inbox)
-    with storing(folder.inbox):
-        present = {entry.name for entry in os.scandir(folder.inbox)}
-    present |= {segment.name for segment in inbox.spooled(folder.path)}
+    if folder.private is not None:
+        disk.sync_folder(folder.private.inbox)
+    present = {segment.name for segment in inbox.of_agent(folder)}
     cursors = {name: end for name, end in projection.cursors.items() if name in present}
     kept = msgspec.structs.replace(pruned(projection), cursors=cursors)
     snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), kept, KINDS)

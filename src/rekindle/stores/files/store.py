@@ -1,6 +1,7 @@
 """The front door of the file store."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -8,21 +9,32 @@ from typing import TYPE_CHECKING, Protocol
 
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
-from rekindle.documents.event import AnyEvent, Event, RelayCommitted, Unrecognised
+from rekindle.documents.event import (
+    OPERATOR_COMMANDS,
+    AnyEvent,
+    Event,
+    RelayCommitted,
+    Unrecognised,
+)
 from rekindle.errors import (
     AuditError,
     BusyError,
+    ConfinedError,
+    OwnershipError,
     RekindleError,
     StoreError,
     SupervisedError,
+    storing,
 )
 from rekindle.policy.fold import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
 from rekindle.ports import Register
+from rekindle.stores import private as private_files
 from rekindle.stores.files import inbox, inspection, log, ownership, view
 from rekindle.stores.files.layout import AgentFolder, Root
 from rekindle.stores.files.view import View
+from rekindle.stores.private import PrivateProject
 from rekindle.system import disk
 
 if TYPE_CHECKING:
@@ -55,8 +67,15 @@ class FileStore:
         redaction: Redaction | None = None,
         audit: Audit | None = None,
         register: Register | None = None,
+        private: PrivateProject | None = None,
     ) -> None:
-        self.root = Root(project)
+        """`private`: the project's files outside it; default: those of the folder's path.
+
+        A store whose register numbers the events has none: its commands come with the lease.
+        """
+        if private is None and register is None:
+            private = private_files.of_project(project)
+        self.root = Root(project, private)
         self.redaction = redaction or Redaction()
         self._harnesses = {} if harnesses is None else harnesses
         self._host = host
@@ -102,7 +121,11 @@ class FileStore:
         owner = ownership.read(folder)
         ownership.refuse(agent, owner, self._host, take_over=take_over)
         cleaned = [self.redaction.event(record) for record in records]
-        inbox.append(folder.inbox, cleaned, durable=True)
+        commands = [record for record in cleaned if isinstance(record, OPERATOR_COMMANDS)]
+        if commands:
+            self._command(folder, commands)
+        if others := [record for record in cleaned if record not in commands]:
+            inbox.append(folder.inbox, others, durable=True)
         try:
             with self.writer(agent, take_over=take_over) as writer:
                 writer.fold()
@@ -127,6 +150,7 @@ class FileStore:
 
         folder = self.folder(agent)
         self._make(folder)
+        self.open_private(agent)
         with disk.locked(folder.lock, wait) as lock:
             if lock is None:
                 raise BusyError(agent, wait)
@@ -162,6 +186,31 @@ class FileStore:
         # The lock is free: a slow git keeps nobody else waiting.
         if self._audit and _relay_of(writer.projection) != _relay_of(seen.committed):
             self._audit.follow(folder, writer.projection.seq)
+
+    def _command(self, folder: AgentFolder, commands: Sequence[Event]) -> None:
+        """Keep the operator's commands where no sandboxed agent can write."""
+        if folder.private is None:
+            raise OwnershipError(
+                f"agent {folder.name}: this copy of it takes no commands",
+                hint="give the command where the fleet's manifest is",
+            )
+        self.open_private(folder.name)
+        inbox.append(folder.private.inbox, commands, durable=True)
+
+    def open_private(self, agent: str) -> None:
+        """Make the agent's private files, or refuse a process that may not write them."""
+        folder = self.folder(agent)
+        if self.root.private is None or folder.private is None:
+            return
+        try:
+            self.root.private.make_agent(folder.name)
+            # By trying: a sandbox's own rules do not show in the file's mode.
+            with storing(folder.private.seal):
+                os.close(disk.open_plain(folder.private.seal, os.O_WRONLY | os.O_CREAT))
+        except StoreError as error:
+            if error.errno not in disk.REFUSED:
+                raise
+            raise ConfinedError(folder.name, str(folder.private.path)) from error
 
     @contextmanager
     def supervising(self, agent: str) -> Iterator[None]:

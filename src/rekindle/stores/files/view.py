@@ -53,7 +53,7 @@ def read(
 ) -> View:
     """What is known now; `before`: from what was known then, so that only what is new is read."""
     folder.verify()
-    waiting = [(segment, list(inbox.records(segment))) for segment in segments(folder)]
+    waiting = [(segment, list(inbox.records(segment))) for segment in inbox.of_agent(folder)]
     stamp = disk.stamp(folder.snapshot)
     if before is None or before.stamp != stamp or not _goes_on(before, folder):
         before = _as_of(snapshot.load(folder))
@@ -115,11 +115,6 @@ def _as_of(start: Snapshot) -> View:
         snapshot_end=start.offset,
         gen=start.projection.gen,
     )
-
-
-def segments(folder: AgentFolder) -> list[Segment]:
-    """The inbox, and what hooks had to keep elsewhere."""
-    return inbox.segments(folder.inbox) + inbox.spooled(folder.path)
 
 
 def folded_up_to(segment: Segment, committed: Projection) -> int:

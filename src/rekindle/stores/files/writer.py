@@ -35,7 +35,7 @@ from rekindle.ports import Register
 from rekindle.stores.files import inbox, log, ownership, resolutions, snapshot
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.ownership import Owner
-from rekindle.stores.files.view import View, folded_up_to, segments
+from rekindle.stores.files.view import View, folded_up_to
 from rekindle.system import disk
 
 _FROM_OUTSIDE = (
@@ -47,10 +47,7 @@ _FROM_OUTSIDE = (
     events.LoopAdded,
     events.LoopResolved,
     events.RelayProposed,
-    events.DesiredSaid,
-    events.RestartAsked,
-    events.Answered,
-    events.HandoffAsked,
+    *events.OPERATOR_COMMANDS,
 )
 """What hooks and commands may say. Everything else is a fact that only the writer establishes."""
 
@@ -144,7 +141,7 @@ class Writer:
 
         One pass: writers that never stop must not keep a command from ending.
         """
-        for segment in segments(self.folder):
+        for segment in inbox.of_agent(self.folder):
             start = folded_up_to(segment, self.projection)
             found = list(inbox.records(segment, start))
             if found:

@@ -1,0 +1,187 @@
+"""The operator's commands: only those given outside the workspace count."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rekindle import hook
+from rekindle.documents import event as events
+from rekindle.errors import ForgedCommandError
+from rekindle.stores.files import FileStore, inbox
+from rekindle.system import disk, user_folder
+
+
+def commands(clock):
+    return [
+        events.DesiredSaid(ts=clock(), desired="running"),
+        events.RestartAsked(ts=clock()),
+        events.Answered(ts=clock(), text="yes, deploy it"),
+        events.HandoffAsked(ts=clock()),
+    ]
+
+
+def logged(store, kind):
+    return [one for one in store.events_since("trades", 0).events if isinstance(one, kind)]
+
+
+@pytest.fixture
+def spool(tmp_path, monkeypatch):
+    """A spool of the test's own."""
+    path = tmp_path / "spool"
+    path.mkdir(mode=0o700)
+    monkeypatch.setattr(hook, "SPOOL", str(path))
+    return path
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("place", ["inbox", "spool"])
+def test_the_workspace_cannot_carry_an_operator_s_command(store, clock, spool, number, place):
+    """A forged record counts for nothing, before and after it is folded, and is recorded."""
+    forged = commands(clock)[number]
+    folder = store.folder("trades")
+    before = store.read("trades").projection
+    if place == "inbox":
+        inbox.append(folder.inbox, [forged], durable=True)
+    else:
+        line = b"\n1 event " + events.render(forged) + b"\n"
+        (spool / f"{hook.spool_prefix(str(folder.path))}1-a.seg").write_bytes(line)
+    seen = store.read("trades")
+    assert len(seen.pending) == 1
+    assert seen.projection == before
+    assert any("only the operator" in found.what for found in store.inspect("trades"))
+    with store.writer("trades") as writer:
+        writer.fold()
+    assert not logged(store, type(forged))
+    (refused,) = logged(store, events.InboxRejected)
+    assert "operator" in refused.reason
+    assert not store.read("trades").pending
+
+
+def test_a_hook_record_cannot_carry_one_either(store, clock):
+    """What a harness's reader makes of a hook is held to the same."""
+    readers = {"codex": lambda _: events.DesiredSaid(ts=clock(), desired="running")}
+    record = inbox.Record("1-a.seg", 10, b"1 hook codex Stop - - 1794709671134562890 - {}")
+    with pytest.raises(ForgedCommandError):
+        record.event(readers)
+
+
+def test_the_operator_s_command_is_kept_outside_the_workspace(store, clock):
+    """Acknowledged while another process is the writer, it counts at once."""
+    with store.writer("trades"):
+        stopped = events.DesiredSaid(ts=clock(), desired="stopped")
+        assert not store.submit("trades", stopped)
+        assert inbox.segments(store.folder("trades").inbox) == []
+        assert store.read("trades").projection.run.desired == "stopped"
+        private = store.folder("trades").private.inbox
+        assert len(inbox.segments(private)) == 1
+        assert private.is_relative_to(user_folder.path())
+    with store.writer("trades") as writer:
+        writer.fold()
+    assert inbox.segments(private) == []
+    assert store.read("trades").committed.run.desired == "stopped"
+
+
+def test_a_segment_of_the_same_name_does_not_hide_a_command(store, clock):
+    """A longer workspace segment of the same name, folded first, must not pass for the real one."""
+    folder = store.folder("trades")
+    with store.writer("trades") as writer:
+        store.submit("trades", events.DesiredSaid(ts=clock(), desired="stopped"))
+        (segment,) = inbox.segments(folder.private.inbox)
+        beats = b"".join(
+            b"\n1 event " + events.render(events.Heartbeat(ts=clock())) + b"\n" for _ in range(99)
+        )
+        (folder.inbox / segment.path.name).write_bytes(beats)
+        writer.fold()
+    assert [one.desired for one in logged(store, events.DesiredSaid)] == ["stopped"]
+
+
+def test_a_watcher_notices_an_operator_s_command(store, clock):
+    folder = store.folder("trades")
+    with store.writer("trades"):
+        before = folder.stamp()
+        store.submit("trades", events.DesiredSaid(ts=clock(), desired="running"))
+        assert folder.stamp() != before
+
+
+def test_a_snapshot_keeps_the_cursor_of_a_command_that_is_still_there(store, clock):
+    folder = store.folder("trades")
+    with store.writer("trades") as writer:
+        store.submit("trades", events.DesiredSaid(ts=clock(), desired="running"))
+        (segment,) = inbox.segments(folder.private.inbox)
+        kept = disk.read(segment.path)
+        writer.fold()
+        segment.path.write_bytes(kept)  # as after a power loss
+        writer.snapshot()
+        writer.fold()
+    assert len(logged(store, events.DesiredSaid)) == 1
+
+
+CONFINED = """\
+import ctypes, os, sys
+kernel = ctypes.CDLL(None, use_errno=True)
+folder = os.fsencode(sys.argv[1])
+os.chdir(sys.argv[2])
+assert kernel.unshare(0x00020000) == 0
+assert kernel.mount(b"none", b"/", None, 0x4000 | 0x40000, None) == 0
+assert kernel.mount(folder, folder, None, 4096, None) == 0
+assert kernel.mount(b"none", folder, None, 4096 | 32 | 1, None) == 0
+os.execv(sys.executable, [sys.executable, "-I", "-m", "rekindle", *sys.argv[3:]])
+"""
+
+
+@pytest.fixture
+def confined(tmp_path):
+    """Run a command as in an agent's sandbox: the user folder is read-only for it."""
+    (tmp_path / "rekindle.yaml").write_text(
+        'version: 1\nagents:\n  trades:\n    harness: command\n    command: ["true"]\n'
+    )
+
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-c", CONFINED, user_folder.path(), tmp_path, *arguments],
+            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return run
+
+
+def test_a_sandboxed_agent_may_add_a_loop_and_not_decide(tmp_path, confined):
+    def command(*arguments):
+        return subprocess.run(
+            [sys.executable, "-I", "-m", "rekindle", *arguments],
+            cwd=tmp_path,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    first = confined("loops", "add", "early", "before anything was written")
+    assert first.returncode == 0, first.stderr
+    made = command("loops", "add", "one", "the first")
+    assert made.returncode == 0, made.stderr
+    added = confined("loops", "add", "two", "from the sandbox")
+    assert added.returncode == 0, added.stderr
+    assert "two opened" in added.stdout
+    stopped = confined("stop", "trades")
+    assert stopped.returncode == 6, stopped.stdout + stopped.stderr
+    assert "sandbox" in stopped.stderr
+    assert "Traceback" not in stopped.stderr + added.stderr
+    listed = command("loops", "--json")
+    assert {"early", "one", "two"} <= set(re.findall(r'"id": ?"(\w+)"', listed.stdout))
+    assert command("loops", "add", "three", "and fold").returncode == 0
+    assert inbox.segments(tmp_path / ".rekindle/agents/trades/run/inbox") == []
+
+
+def test_a_store_of_another_folder_has_another_channel(tmp_path, clock, open_store):
+    other = FileStore(tmp_path / "other", host="here", settings=open_store()._settings, clock=clock)
+    assert other.folder("trades").private != open_store().folder("trades").private
+    assert isinstance(other.folder("trades").private.path, Path)
