@@ -72,7 +72,7 @@ def test_one_that_was_stopped_is_noticed_and_goes_on(project):
     running = project.start("run")
     project.place.wait_for(lambda: bool(project.log("hang.noticed")), 20)
     (noticed,) = project.log("hang.noticed")
-    assert "stopped its process" in noticed["words"]
+    assert "was suspended" in noticed["words"]
     assert not noticed.get("ended")
     assert SILENCE <= project.after(noticed) <= SILENCE + EVERY + SLACK
     pid, _ = project.began
@@ -120,6 +120,91 @@ say(type="user", message={"content": [{"type": "tool_result", "tool_use_id": "1"
     project("run")
     (noticed,) = project.log("hang.noticed")
     assert "tool call" in noticed["words"]
+    assert not noticed.get("ended")
+    assert project.exits() == ["clean"]
+
+
+COMMAND = "version: 1\nagents:\n  trades:\n    harness: command\n    cycles: 1\n"
+UNTIL_NOTICED = """\
+log = os.path.join(os.environ["REKINDLE_FOLDER"], "ops.jsonl")
+while "hang.noticed" not in open(log).read():
+"""
+
+
+def wraps(project, code):
+    """Make the agent a shell that waits for a program, which does this the first time."""
+    program = project.programs / "agent"
+    lines = "".join(f"    {line}\n" for line in code.strip().splitlines())
+    program.write_text(f"#!{sys.executable} -IS\nimport os, select, signal, time\n{ONCE}{lines}")
+    program.chmod(0o700)
+    # The shell has something left to do, so that it cannot become the program by `exec`.
+    manifest = COMMAND + '    command: ["sh", "-c", "agent; code=$?; echo done; exit $code"]\n'
+    (project.path / "rekindle.yaml").write_text(manifest + WATCH)
+
+
+def test_a_shell_that_waits_for_a_hung_program_is_ended(project):
+    """An idle child is not a sign of life: else no wrapper would ever be found hung."""
+    wraps(project, "select.epoll().poll()")
+    project("run")
+    noticed, gone = project.ended_for_it()
+    print(f"\nidle in a shell: noticed after {noticed:.1f} s, gone after {gone:.1f} s")
+    # Its start counts as work, until the look after the next.
+    assert SILENCE <= noticed <= gone <= SILENCE + 3 * EVERY + SLACK
+
+
+@pytest.mark.parametrize(
+    "work",
+    ["    pass", "    open('log', 'a').write('x' * 10_000)\n    time.sleep(0.05)"],
+    ids=["computes", "writes"],
+)
+def test_a_shell_whose_program_works_in_silence_is_left_alone(project, work):
+    """The processor or a file: the operator is told once, and the program finishes."""
+    wraps(project, UNTIL_NOTICED + work)
+    project("run")
+    (noticed,) = project.log("hang.noticed")
+    assert "works" in noticed["words"]
+    assert not noticed.get("ended")
+    assert project.exits() == ["clean"]
+
+
+IDLE_CALL = 4.0
+CALLS = """
+say(type="assistant", message={"model": "m", "content": [
+    {"type": "tool_use", "id": "1", "name": "Bash", "input": {"command": "make"}}]})
+"""
+
+
+def bounded(project):
+    more = f"  watch: {{silence: {SILENCE:.0f}s, every: 0.5s, idle_call: {IDLE_CALL:.0f}s}}\n"
+    text = f"{MANIFEST}runtime:\n{more}  restart: {{cooldown: 0s}}\n"
+    (project.path / "rekindle.yaml").write_text(text)
+
+
+def test_a_call_that_never_returns_does_not_switch_the_detection_off(project):
+    """The call's own program has ended, and the CLI never says so: it is ended at the bound."""
+    bounded(project)
+    project.hangs(CALLS + "import select\nselect.epoll().poll()")
+    project("run")
+    first, second = project.log("hang.noticed")
+    assert "tool call" in first["words"]
+    assert [bool(one.get("ended")) for one in (first, second)] == [False, True]
+    assert IDLE_CALL <= project.after(second) <= IDLE_CALL + EVERY + SLACK
+    ended, last = project.log("launch.ended")
+    print(f"\nnever returns: gone after {project.after(ended):.1f} s")
+    assert (ended["exit"], last["exit"]) == ("hang", "clean")
+
+
+def test_a_call_whose_program_works_may_take_longer_than_the_bound(project):
+    """A test run of two hours has a busy child."""
+    bounded(project)
+    work = f"import time\nend = time.time() + {IDLE_CALL + 2}\nwhile time.time() < end: pass"
+    project.hangs(
+        CALLS
+        + f"import subprocess\nsubprocess.run([sys.executable, '-c', {work!r}])\n"
+        + 'say(type="user", message={"content": [{"type": "tool_result", "tool_use_id": "1"}]})'
+    )
+    project("run")
+    (noticed,) = project.log("hang.noticed")
     assert not noticed.get("ended")
     assert project.exits() == ["clean"]
 

@@ -118,6 +118,10 @@ class Process:
         self.chatters = self.stopped = self.hung = False
         self.call_since = self.finished_at = None
         self.background = False
+        self.waited_for = host.rng.random() < 0.5
+        """It is a shell that waits for the agent proper, or has some other idle child."""
+        self.is_call_lost = False
+        """It hung within a tool call, whose return it never reports."""
         self.heeds = host.rng.random() < 0.8
         self.asked_at = None
         self.noticed = False
@@ -163,7 +167,8 @@ class Process:
 
     def vitals(self):
         self.count()
-        tools = int(self.background or self.call_since is not None)
+        in_call = self.call_since is not None and not self.is_call_lost
+        tools = int(self.background or in_call or (self.waited_for and self.hung))
         return Vitals(
             stopped=self.stopped,
             cpu_seconds=self._cpu,
@@ -676,6 +681,13 @@ def _hangs(*, busy):
     return befalls
 
 
+def _hangs_in_a_call(host, rng):
+    """Its return is never reported, and no later turn shows that it is over."""
+    if one := _works(host):
+        one.now_is(chatters=False, hung=True, is_call_lost=True, call_since=host.mono)
+        one.sign(Called("Bash", f"call-{host.faults}"))
+
+
 def _is_stopped(host, rng):
     if one := _works(host):
         one.now_is(stopped=True)
@@ -695,17 +707,22 @@ def _chatters_again(one):
 
 
 def _calls(host, rng):
-    """A tool call that takes up to three hours, in which nothing is shown."""
+    """A tool call that takes up to three hours, in which nothing is shown.
+
+    If it only waits, as for another host, it must return before its time is over.
+    """
     one = _works(host)
     if one is None:
         return
     call = f"call-{host.faults}"
-    one.now_is(chatters=False, call_since=host.mono, background=rng.random() < 0.5)
+    works = rng.random() < 0.5
+    one.now_is(chatters=False, call_since=host.mono, background=works)
     # Told with the turn that it is of, or without.
     is_of_turn = rng.random() < 0.5
     one.sign(Called("Bash", call), *([_used(host)] if is_of_turn else []))
     is_lost = is_of_turn and rng.random() < 0.5
-    host.at(rng.uniform(60, 3 * HOUR), lambda: _returns(one, call, is_lost=is_lost))
+    longest = 3 * HOUR if works else min(3 * HOUR, 0.9 * host.scenario.runtime.watch.idle_call)
+    host.at(rng.uniform(60, longest), lambda: _returns(one, call, is_lost=is_lost))
 
 
 def _returns(one, call, *, is_lost):
@@ -926,6 +943,7 @@ FAULTS = {
     "crashes": _ends_often("crash", 7),
     "idle hang": _hangs(busy=False),
     "busy hang": _hangs(busy=True),
+    "hang in a call": _hangs_in_a_call,
     "sigstop": _is_stopped,
     "long call": _calls,
     "background": _works_in_background,

@@ -210,7 +210,9 @@ class Oracle:
             if host.mono - process.finished_at >= MAY_LINGER:
                 yield "clean"
         elif lasted is not None:
-            if lasted >= watch.tool_timeout and not process.stopped:
+            idle = host.mono - max(process.sign_at, process.excused_at)
+            is_lost = process.is_call_lost and idle >= max(watch.idle_call, watch.silence)
+            if (lasted >= watch.tool_timeout or is_lost) and not process.stopped:
                 yield "hang"
         elif not process.stopped and not process.background:
             silent = host.mono - max(process.sign_at, process.excused_at)
@@ -576,14 +578,17 @@ class Oracle:
             self.require(
                 lasted <= watch.tool_timeout + 2 * process.step + 15, "its tool call goes on"
             )
-        late = host.mono - watch.silence - 2 * process.step - 15
+        is_lost = process.is_call_lost
+        patience = max(watch.silence, watch.idle_call) if is_lost else watch.silence
+        late = host.mono - patience - 2 * process.step - 15
         # Hooks that reported while the disk was full are heard of when it is free again.
         if host.scenario.stays:
             return  # a person sits before it, and may well be thinking
         lives = process.chatters and not process.stopped
         if lives or process.sign_at > late or self._freed_at > late:
             return
-        may_stay = process.stopped or process.call_since is not None or process.background
+        in_call = process.call_since is not None and not is_lost
+        may_stay = process.stopped or in_call or process.background
         may_stay = may_stay or (process.busy and not host.scenario.tells)
         self.require(may_stay or process.excused_at > late, "it hangs, and is not ended")
         self.require(not may_stay or process.noticed, "nobody is told that it is silent")

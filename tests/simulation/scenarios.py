@@ -26,6 +26,7 @@ def drawn(seed):
     watch = Watch(
         silence=Duration(rng.choice([120, 600, 3600])),
         tool_timeout=Duration(rng.choice([float("inf"), float("inf"), HOUR])),
+        idle_call=Duration(rng.choice([float("inf"), HOUR / 2, HOUR, 2 * HOUR])),
     )
     caps = [None, Budget(tokens=400_000), Budget(hours=40.0), Budget(tokens=200_000, hours=90.0)]
     budget = rng.choice(caps)

@@ -41,9 +41,9 @@ CONCERNS = {
     "budget": {"cli budget": 1},
 }
 """The faults by which each row is put to the test."""
-SHORT = Watch(silence=Duration(120))
+SHORT = Watch(silence=Duration(120), idle_call=Duration(900))
 SILENT = {"idle hang": 2, "busy hang": 1, "sigstop": 2, "long call": 2, "background": 2}
-SILENT |= {"does not exit": 1, "crash": 1}
+SILENT |= {"does not exit": 1, "crash": 1, "hang in a call": 1}
 
 
 def scenario(mix, **more):
@@ -151,6 +151,20 @@ def test_another_answer_to_silence(monkeypatch, place, answer):
     row = hang.ROWS[place]
     new = () if answer == "dropped" else (hang.Row(answer, row.words, row.fits),)
     monkeypatch.setattr(hang, "ROWS", (*hang.ROWS[:place], *new, *hang.ROWS[place + 1 :]))
+    expect_caught(*OF_HANGS)
+
+
+MISREAD = {
+    "an idle child": lambda signs: signs.children_work or signs.children > 0,
+    "no child": lambda signs: signs.works and not signs.reports,
+    "a CLI that spins": lambda signs: signs.children_work or signs.works,
+    "no own work": lambda signs: signs.children_work,
+}
+
+
+@pytest.mark.parametrize("what", MISREAD)
+def test_another_process_that_counts_as_working(monkeypatch, what):
+    monkeypatch.setattr(hang, "is_working", MISREAD[what])
     expect_caught(*OF_HANGS)
 
 
@@ -313,9 +327,10 @@ def test_a_threshold_of_restarts_that_is_ignored(name):
     [
         (Runtime(watch=SHORT), SILENT),
         (Runtime(watch=Watch(tool_timeout=Duration(900))), {"long call": 1}),
+        (Runtime(watch=Watch(idle_call=Duration(900))), {"hang in a call": 1}),
         (Runtime(limits=Limits(wait=False)), LIMITS),
     ],
-    ids=["silence", "tool_timeout", "limits.wait"],
+    ids=["silence", "tool_timeout", "idle_call", "limits.wait"],
 )
 def test_another_threshold_that_is_ignored(kept, mix):
     assert found_in(scenario(mix, runtime=kept)) == ""

@@ -276,12 +276,16 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
     cpu_seconds: float
     """What its own process has used."""
     tools: int
-    """How many other processes bear its mark."""
+    """How many other processes bear its mark or descend from it."""
     tools_cpu_seconds: float
     """What they have used, with those that ended and were waited for, where the system counts them.
 
     It falls when one ends that nobody of the launch waited for.
     """
+    moved_bytes: int = 0
+    """Bytes that its own process has read and written; 0 if the system does not count them."""
+    tools_moved_bytes: int = 0
+    """The same of the other processes that run."""
 
 
 class Exit(msgspec.Struct, frozen=True):

@@ -1,6 +1,5 @@
 """A process while it runs: what it shows, what the operator says, whether it hangs."""
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 
@@ -10,16 +9,12 @@ from rekindle.documents import event as events
 from rekindle.documents.event import LaunchStarted
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import (
-    TELLING_KEPT,
     Called,
     Exit,
     Finished,
     Opened,
-    Refused,
-    Returned,
     Said,
     Seen,
-    Telling,
     Usage,
     Used,
     Vitals,
@@ -30,14 +25,15 @@ from rekindle.errors import RekindleError
 from rekindle.flows import transcripts
 from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
+from rekindle.flows.watched import Watched
 from rekindle.flows.world import Agent, Noticed, Trouble, World
-from rekindle.policy import budget, hang, tokens
+from rekindle.policy import budget, hang
 from rekindle.policy.cycle import is_fresh_cheaper
 from rekindle.policy.fold import Projection
 from rekindle.policy.hang import Signs
 from rekindle.policy.run import Run
 from rekindle.policy.sessions import Life
-from rekindle.policy.settings import BUSY_SHARE, STOP_SECONDS
+from rekindle.policy.settings import BUSY_BYTES, BUSY_SHARE, STOP_SECONDS
 from rekindle.ports import Child
 
 _TICK_SECONDS = 0.25
@@ -47,58 +43,6 @@ _LEAVING_SECONDS = 0.5
 """How long one that was stopped may take to end, after its account."""
 _HELD_TICK_SECONDS = 0.05
 """Where a call may be held until we look, and nothing else tells that it is."""
-
-
-class Watched:
-    """What a process has shown so far."""
-
-    def __init__(self) -> None:
-        self.opened = ""
-        self.finished: Finished | None = None
-        self.refused: Refused | None = None
-        self.last: deque[Telling] = deque(maxlen=TELLING_KEPT)
-        self.usage: Usage | None = None
-        self.read_and_said = 0
-        """In tokens, by our own estimate; for who tells nothing else."""
-        self.calls: dict[str, float] = {}
-        """The tool calls that go on, and since when."""
-        self._turn = ""
-        self._of_turns: set[str] = set()
-        """Those of them whose turn was told of."""
-
-    def take(self, seen: Seen, now: float) -> None:
-        if isinstance(seen, Telling):
-            self.last.append(seen)
-        match seen:
-            case Opened():
-                self.opened = seen.session
-            case Called():
-                self.calls.setdefault(seen.call, now)
-            case Returned():
-                self.calls.pop(seen.call, None)
-            case Said():
-                self.read_and_said += tokens.estimate(seen.text)
-            case Used():
-                self.usage = seen.usage
-                self._goes_on(seen.turn)
-            case Refused():
-                self.refused = seen
-            case Finished():
-                self.finished = seen
-                self.calls.clear()
-            case _:
-                pass
-
-    def _goes_on(self, turn: str) -> None:
-        """The model has made a turn: it was told how all calls of the turns before had ended.
-
-        Else one whose end was never reported would seem to go on for ever. What was called since
-        the last turn may be of this one, which may come in several pieces.
-        """
-        if not turn or turn != self._turn:
-            for call in self._of_turns:
-                self.calls.pop(call, None)
-        self._turn, self._of_turns = turn, set(self.calls)
 
 
 class Follow:
@@ -126,7 +70,7 @@ class Follow:
         self._is_told_to_end = False
         self._asked_at = 0.0
         now = world.elapsed()
-        self._sign_at = self._folded_at = self._looked_at = now
+        self._sign_at = self._folded_at = self._looked_at = self._active_at = now
         self._transcript = ""
         self._grown = 0
         self._heard: object = None
@@ -259,7 +203,7 @@ class Follow:
             self._end(Exit("interrupted", words))
 
     def _sign(self, now: float) -> None:
-        self._sign_at = now
+        self._sign_at = self._active_at = now
         self._noticed = ""
 
     def _fold_every(self) -> float:
@@ -358,6 +302,7 @@ class Follow:
         turns = [used for line in found.splitlines() if (used := self._agent.harness.turn(line))]
         if not turns:
             return
+        self._watched.end_earlier_calls()
         # Which model it was may stand in lines of their own.
         last = self._agent.harness.usage(transcripts.tail(self._transcript), {})
         for used in turns:
@@ -377,7 +322,7 @@ class Follow:
         signs = self._signs(now, since)
         was_excused, self._is_excused = self._is_excused, hang.is_excused(signs)
         if was_excused and not self._is_excused and not signs.finished:
-            # Let go on, or done with what it waited for: it has had no time yet to say anything.
+            # It has had no time to say anything since it was continued, or since its call returned.
             self._sign(now)
             signs = msgspec.structs.replace(signs, silent=0.0)
         found = hang.verdict(signs, self._world.settings.runtime.watch)
@@ -419,20 +364,25 @@ class Follow:
             silent=now - self._sign_at,
             finished=watched.finished is not None,
             calling=now - oldest if oldest is not None else None,
-            tells=self._agent.harness.CAN.hooks,
+            reports=self._agent.harness.CAN.hooks,
         )
-        if vitals is None:
-            return signs
-        before = before or vitals
-        share = max(since, 1.0) * BUSY_SHARE
-        return msgspec.structs.replace(
-            signs,
-            stopped=vitals.stopped,
-            tools=vitals.tools,
-            # It falls when one of them has ended: that is a sign of life too.
-            tools_busy=abs(vitals.tools_cpu_seconds - before.tools_cpu_seconds) > share,
-            busy=vitals.cpu_seconds - before.cpu_seconds > share,
-        )
+        if vitals is not None:
+            before = before or vitals
+            seconds = max(since, 1.0)
+            share, most = seconds * BUSY_SHARE, seconds * BUSY_BYTES
+            signs = msgspec.structs.replace(
+                signs,
+                stopped=vitals.stopped,
+                children=vitals.tools,
+                # These fall when one of the processes has ended, which is a sign of life too.
+                children_work=abs(vitals.tools_cpu_seconds - before.tools_cpu_seconds) > share
+                or abs(vitals.tools_moved_bytes - before.tools_moved_bytes) > most,
+                works=vitals.cpu_seconds - before.cpu_seconds > share
+                or vitals.moved_bytes - before.moved_bytes > most,
+            )
+        if signs.stopped or hang.is_working(signs):
+            self._active_at = now
+        return msgspec.structs.replace(signs, idle=now - self._active_at)
 
     def _without_secrets(self, seen: Seen) -> Seen:
         """What an agent says and does is shown to whoever looks on, or kept in their logs."""

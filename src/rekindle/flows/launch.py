@@ -14,9 +14,10 @@ from rekindle.documents.launch import (
     Usage,
 )
 from rekindle.flows import transcripts
-from rekindle.flows.follow import Follow, Watched
+from rekindle.flows.follow import Follow
 from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
+from rekindle.flows.watched import Watched
 from rekindle.flows.world import Agent, World
 from rekindle.policy import tokens
 from rekindle.policy.budget import Spent

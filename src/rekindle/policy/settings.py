@@ -69,6 +69,12 @@ class Watch(msgspec.Struct, frozen=True):
     tool_timeout: Annotated[
         Duration, _doc("End a tool call after this long; none: only say so.")
     ] = Duration("inf")
+    idle_call: Annotated[
+        Duration,
+        _doc(
+            "A tool call excuses silence until no process has worked for this long; none: always."
+        ),
+    ] = Duration(3600)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -308,6 +314,11 @@ FRESH_TOKENS = 20_000
 """What a fresh session reads beside its primer: the CLI's own instructions and tools."""
 BUSY_SHARE = 0.05
 """The share of a processor above which a silent process counts as working."""
+BUSY_BYTES = 16_384
+"""Bytes read and written in a second above which a silent process counts as working.
+
+A shell that calls `sleep 1` in a loop reads half of that.
+"""
 NOTIFY_SECONDS = 10.0
 """How long a supervisor waits for its notifications to be delivered, all of them together."""
 REDACT_GUESSABLE_CHARACTERS = 20
@@ -607,6 +618,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "run.busy_share": (
         BUSY_SHARE,
         "The share of a processor above which a silent process counts as working.",
+    ),
+    "watch.busy_bytes": (
+        BUSY_BYTES,
+        "Bytes read and written in a second above which a silent process counts as working.",
     ),
     "limits.probe_seconds": (
         LIMIT_PROBE_SECONDS,

@@ -21,6 +21,7 @@ _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 # Places in /proc/PID/stat, behind the name in brackets.
 _STATE = 0
+_PARENT = 1
 _OWN_CPU = slice(11, 13)
 _CHILDREN_CPU = slice(13, 15)
 _START_TIME = 19
@@ -54,11 +55,12 @@ def born(pid: int) -> int | None:
 
 
 def vitals(pid: int, mark: str, uptime: float) -> Vitals | None:
-    """How a launch's process does, and what else bears its mark; None: it is gone."""
+    """Measure a launch's process and its other processes; None if it is gone."""
     stat = _stat(pid)
     if stat is None:
         return None
-    tools = [one for number, one in _bearing(mark, uptime) if number != pid]
+    others = _others(pid, mark, uptime)
+    tools = others.values()
     return Vitals(
         stopped=stat[_STATE] == b"T",
         cpu_seconds=_seconds(stat[_OWN_CPU]),
@@ -66,6 +68,8 @@ def vitals(pid: int, mark: str, uptime: float) -> Vitals | None:
         # What ended and was waited for counts on with whoever waited.
         tools_cpu_seconds=_seconds(stat[_CHILDREN_CPU])
         + sum(_seconds(one[_OWN_CPU] + one[_CHILDREN_CPU]) for one in tools),
+        moved_bytes=_moved(pid),
+        tools_moved_bytes=sum(map(_moved, others)),
     )
 
 
@@ -126,6 +130,29 @@ def end_with_parent() -> Callable[[], None] | None:
             os._exit(1)  # it died before we could ask
 
     return ask
+
+
+def _others(pid: int, mark: str, uptime: float) -> dict[int, list[bytes]]:
+    """Return the launch's processes except `pid`: those with its mark, and all descendants.
+
+    A descendant may have lost the mark (`env -i`, `sudo`), and a marked one may have lost its
+    parent.
+    """
+    numbers = [int(name) for name in os.listdir(_PROC) if name.isdecimal()]  # noqa: PTH208 - as below
+    stats = {number: stat for number in numbers if (stat := _stat(number)) is not None}
+    tree = {pid, *(number for number, _ in _bearing(mark, uptime))}
+    while more := {one for one, stat in stats.items() if int(stat[_PARENT]) in tree} - tree:
+        tree |= more
+    return {one: stats[one] for one in tree & stats.keys() if one != pid}
+
+
+def _moved(pid: int) -> int:
+    """Return how many bytes a process has read and written; 0 if the kernel does not say."""
+    try:
+        counts = _read(f"{_PROC}/{pid}/io").split()
+    except OSError:
+        return 0
+    return int(counts[1]) + int(counts[3])  # rchar and wchar, each behind its name
 
 
 def _bearing(mark: str, uptime: float) -> Iterator[tuple[int, list[bytes]]]:

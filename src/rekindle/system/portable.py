@@ -64,7 +64,7 @@ def born(pid: int) -> int | None:
 
 
 def vitals(pid: int, mark: str, uptime: float) -> Vitals | None:
-    """How a launch's process does, and what else bears its mark; None: it is gone."""
+    """Measure a launch's process and its other processes; None if it is gone."""
     found = _process(pid)
     if found is None:
         return None
@@ -73,18 +73,19 @@ def vitals(pid: int, mark: str, uptime: float) -> Vitals | None:
             stopped, cpu = found.status() == psutil.STATUS_STOPPED, found.cpu_times()
     except psutil.Error:
         return None
-    tools, seconds = 0, cpu.children_user + cpu.children_system
-    for one in _bearing(mark, uptime):
-        if one.pid == pid:
-            continue
+    tools, seconds, moved = 0, cpu.children_user + cpu.children_system, 0
+    for one in {*_bearing(mark, uptime), *_descendants(found)} - {found}:
         with contextlib.suppress(psutil.Error):  # it has just ended
             seconds += sum(one.cpu_times()[:4])
             tools += 1
+            moved += _moved(one)
     return Vitals(
         stopped=stopped,
         cpu_seconds=cpu.user + cpu.system,
         tools=tools,
         tools_cpu_seconds=seconds,
+        moved_bytes=_moved(found),
+        tools_moved_bytes=moved,
     )
 
 
@@ -122,6 +123,24 @@ def _bearing(mark: str, uptime: float) -> Iterator[psutil.Process]:
     for pid in psutil.pids():
         if pid != os.getpid() and (found := _process(pid)) and _bears(found, mark, earliest):
             yield found
+
+
+def _descendants(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return [one for one in process.children(recursive=True) if _lives(one)]
+    except psutil.Error:
+        return []
+
+
+def _moved(process: psutil.Process) -> int:
+    """Return how many bytes a process has read and written; 0 on macOS, which does not count."""
+    try:
+        counts = process.io_counters()
+    except (AttributeError, psutil.Error):
+        return 0
+    # All that it read and wrote; other systems than Linux count only what reached a disk.
+    read = getattr(counts, "read_chars", counts.read_bytes)
+    return int(read + getattr(counts, "write_chars", counts.write_bytes))
 
 
 def _bears(process: psutil.Process, mark: str, earliest: float) -> bool:

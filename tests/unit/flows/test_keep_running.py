@@ -22,6 +22,7 @@ from rekindle.documents.manifest import Budget, Persona
 from rekindle.documents.shape import Duration
 from rekindle.errors import ProgramMissingError, StoreError, SupervisedError
 from rekindle.flows.keep_running import KeepRunning
+from rekindle.flows.watched import Watched
 from rekindle.flows.world import Agent, InSafeMode, Waits, World
 from rekindle.policy import run as policy
 from rekindle.policy import watch
@@ -434,13 +435,45 @@ def test_a_call_whose_end_was_lost_is_over_when_the_model_goes_on(life):
 
 def test_a_hang_is_ended_in_its_time_and_a_long_call_is_not(life):
     life.runtime = Runtime(watch=Watch(silence=Duration(120)))
-    life.plays = [("crash", 600), ("clean", Called("Bash", "c"), 7200, Returned("c"))]
+    life.plays = [("crash", 600), ("clean", Called("Bash", "c"), 3500, Returned("c"))]
     assert life.run() == "clean"
     first, second = life.logged(events.LaunchEnded)
     assert (first.exit, second.exit) == ("hang", "clean")
     assert 120 <= first.seconds <= 140
     assert life.notified == ["hang", "hang"]
     assert [one.ended for one in life.logged(events.HangNoticed)] == [True, False]
+
+
+def test_a_call_that_never_returns_excuses_silence_only_while_something_works(life):
+    """A child that works may take all night; when all are idle, the call's time runs out."""
+    seconds = itertools.count()
+
+    def works():
+        life.vitals = lambda pid, mark, **at: Vitals(
+            stopped=False, cpu_seconds=0.0, tools=1, tools_cpu_seconds=10.0 * next(seconds)
+        )
+
+    def idles():
+        life.vitals = lambda pid, mark, **at: IDLE
+
+    lost = ("crash", Called("Bash", "c"), works, 20_000, idles, 20_000)
+    life.plays = [lost, ("clean", Called("Bash", "c"), works, 20_000, Returned("c"))]
+    assert life.run() == "clean"
+    first, second = life.logged(events.LaunchEnded)
+    assert (first.exit, second.exit) == ("hang", "clean")
+    assert 23_600 <= first.seconds <= 23_650
+    assert second.seconds >= 20_000
+
+
+def test_turns_of_the_transcript_close_calls_whose_return_was_not_reported():
+    """The stream may be a turn ahead of the transcript: a call is closed one turn later."""
+    watched = Watched()
+    for turn in range(4):
+        watched.take(Called("Bash", f"call {turn}"), float(turn))
+        watched.end_earlier_calls()
+    assert set(watched.calls) == {"call 2", "call 3"}
+    watched.take(Returned("call 3"), 5.0)
+    assert set(watched.calls) == {"call 2"}
 
 
 def test_a_stopped_process_is_left_alone_and_has_its_time_when_it_goes_on(life):

@@ -19,23 +19,28 @@ def answer(watch=WATCH, **signs):
     [
         ({"silent": 599.9}, "fine"),
         ({"silent": 600.0}, "end"),
-        ({"busy": True}, "end"),
-        ({"tools": 2}, "end"),
+        ({"works": True}, "end"),
+        ({"children": 2}, "end"),
         ({"stopped": True}, "say"),
         ({"stopped": True, "silent": 10.0}, "fine"),
         ({"calling": 7200.0, "silent": 7200.0}, "say"),
         ({"calling": 7200.0, "silent": 5.0}, "fine"),
-        ({"tools": 1, "tools_busy": True}, "say"),
-        ({"tells": False, "busy": True}, "say"),
-        ({"tells": False, "tools": 1}, "say"),
-        ({"tells": False}, "end"),
+        ({"calling": 7200.0, "idle": 3599.0}, "say"),
+        ({"calling": 7200.0, "idle": 3600.0}, "end"),
+        ({"calling": 7200.0, "idle": 3600.0, "children": 1}, "end"),
+        ({"calling": 7200.0, "idle": 3600.0, "stopped": True}, "say"),
+        ({"children": 1, "children_work": True}, "say"),
+        ({"reports": False, "works": True}, "say"),
+        ({"reports": False, "children": 1}, "end"),
+        ({"reports": False, "children": 1, "children_work": True}, "say"),
+        ({"reports": False}, "end"),
         ({"finished": True, "silent": 59.0}, "fine"),
         ({"finished": True, "silent": 60.0}, "reap"),
-        ({"finished": True, "silent": 60.0, "tools": 1}, "fine"),
+        ({"finished": True, "silent": 60.0, "children": 1}, "fine"),
     ],
 )
 def test_the_table(signs, expected):
-    """Busy without a word is a hang too, unless it is a program that tells nothing."""
+    """Work in silence is a hang too, unless the program does not report its tool calls."""
     assert answer(**signs) == expected
 
 
@@ -53,13 +58,13 @@ def test_a_tool_call_is_ended_only_where_that_was_asked_for():
     ("signs", "expected"),
     [
         ({}, False),
-        ({"busy": True}, False),
-        ({"tools": 1}, False),
+        ({"works": True}, False),
+        ({"children": 1}, False),
         ({"stopped": True}, True),
         ({"calling": 1.0}, True),
-        ({"tools_busy": True}, True),
-        ({"tells": False, "busy": True}, True),
-        ({"tells": False, "tools": 1}, True),
+        ({"children_work": True}, True),
+        ({"reports": False, "works": True}, True),
+        ({"reports": False, "children": 1}, False),
     ],
 )
 def test_what_excuses_silence(signs, expected):

@@ -251,6 +251,7 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
         "brief.max_usd",
         "stall.tell",
         "stall.pause",
+        "watch.idle_call",
     }
     ours = {f"runtime.{key}" for key in added}
     assert named == leaves(Runtime, "runtime").keys() - ours

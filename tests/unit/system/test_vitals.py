@@ -93,6 +93,43 @@ tell(working=working, tools=busy.tools, own=busy.cpu_seconds < busy.tools_cpu_se
     assert found == {"working": True, "tools": 1, "own": True, "left": 0, "kept": True}
 
 
+def test_a_descendant_without_the_mark_counts_too(inside):
+    """`env -i` takes the mark away, not the parent."""
+    found = inside(
+        PRELUDE
+        + """
+tool = ["env", "-i", sys.executable, "-I", "-S", "-c", BURN]
+child, _ = begin(f"subprocess.Popen({tool!r})\\n{IDLE}")
+working = wait_until(lambda: look(child).tools_cpu_seconds > 0.5)
+tell(working=working, tools=look(child).tools)
+"""
+    )
+    assert found == {"working": True, "tools": 1}
+
+
+def test_data_that_is_read_and_written_is_counted(inside):
+    """By the launch's own process and by its tools apart; one that waits moves nothing."""
+    found = inside(
+        PRELUDE
+        + """
+write = "import os; os.write(os.open(os.devnull, os.O_WRONLY), bytes(50_000_000))\\n"
+tool = [sys.executable, "-I", "-S", "-c", write + "import select\\n" + IDLE]
+own, owned = begin(write + IDLE)
+alone = wait_until(lambda: look(own).moved_bytes > 50_000_000)
+own.kill()
+list(owned)
+both, followed = begin(f"subprocess.Popen({tool!r})\\n{IDLE}")
+apart = wait_until(lambda: look(both).tools_moved_bytes > 50_000_000)
+before = look(both)
+time.sleep(0.3)
+after = look(both)
+tell(alone=alone, apart=apart, small=after.moved_bytes < 50_000_000,
+     waits=after.tools_moved_bytes - before.tools_moved_bytes)
+"""
+    )
+    assert found == {"alone": True, "apart": True, "small": True, "waits": 0}
+
+
 def test_one_that_is_gone_has_none(inside):
     """Ended, and waited for or not; or begun before the host was started anew."""
     found = inside(

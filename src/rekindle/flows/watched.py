@@ -1,0 +1,82 @@
+"""What a process has shown so far."""
+
+from collections import deque
+
+from rekindle.documents.launch import (
+    TELLING_KEPT,
+    Called,
+    Finished,
+    Opened,
+    Refused,
+    Returned,
+    Said,
+    Seen,
+    Telling,
+    Usage,
+    Used,
+)
+from rekindle.policy import tokens
+
+
+class Watched:
+    """What a process has shown so far."""
+
+    def __init__(self) -> None:
+        self.opened = ""
+        self.finished: Finished | None = None
+        self.refused: Refused | None = None
+        self.last: deque[Telling] = deque(maxlen=TELLING_KEPT)
+        self.usage: Usage | None = None
+        self.read_and_said = 0
+        """In tokens, by our own estimate; for who tells nothing else."""
+        self.calls: dict[str, float] = {}
+        """The tool calls that go on, and since when."""
+        self._turn = ""
+        self._of_turns: set[str] = set()
+        """Those of them whose turn was told of."""
+        self._of_earlier_turns: set[str] = set()
+        """Those that were open one turn before, if turns are read from the transcript."""
+
+    def take(self, seen: Seen, now: float) -> None:
+        if isinstance(seen, Telling):
+            self.last.append(seen)
+        match seen:
+            case Opened():
+                self.opened = seen.session
+            case Called():
+                self.calls.setdefault(seen.call, now)
+            case Returned():
+                self.calls.pop(seen.call, None)
+            case Said():
+                self.read_and_said += tokens.estimate(seen.text)
+            case Used():
+                self.usage = seen.usage
+                self._goes_on(seen.turn)
+            case Refused():
+                self.refused = seen
+            case Finished():
+                self.finished = seen
+                self.calls.clear()
+            case _:
+                pass
+
+    def _goes_on(self, turn: str) -> None:
+        """The model has made a turn: it was told how all calls of the turns before had ended.
+
+        Else one whose end was never reported would seem to go on for ever. What was called since
+        the last turn may be of this one, which may come in several pieces.
+        """
+        if not turn or turn != self._turn:
+            for call in self._of_turns:
+                self.calls.pop(call, None)
+        self._turn, self._of_turns = turn, set(self.calls)
+
+    def end_earlier_calls(self) -> None:
+        """Close the calls that were open two turns ago: the model has had their results since.
+
+        For turns that are read from the transcript. The stream may be one turn ahead of it, so that
+        a call which was open at the last turn may belong to this one.
+        """
+        for call in self._of_earlier_turns:
+            self.calls.pop(call, None)
+        self._of_earlier_turns, self._of_turns = self._of_turns, set(self.calls)
