@@ -11,6 +11,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   └── UnenforceableError        3
     ├── DocumentError                 4
     │   ├── ForgedCommandError        4
+    │   ├── LogMissingError           4
     │   └── NewerSchemaError          4
     ├── StoreError                    5
     │   ├── AuditError                5
@@ -66,6 +67,7 @@ __all__ = [
     "ForgedCommandError",
     "HookProgramError",
     "LeaseError",
+    "LogMissingError",
     "ManifestError",
     "ManifestMissingError",
     "NewerSchemaError",
@@ -184,6 +186,19 @@ class ForgedCommandError(DocumentError):
             hint="look at what the agent did: it, or a program it started, wrote the record",
         )
         self.kind = kind
+
+
+class LogMissingError(DocumentError):
+    """An agent's log is gone, and other files show that there was one."""
+
+    def __init__(self, folder: str, trace: str) -> None:
+        super().__init__(
+            "ops.jsonl",
+            f"is missing or empty, but {trace}",
+            hint=f"restore it from a backup; to start again without it, move {folder} away",
+        )
+        self.folder = folder
+        self.trace = trace
 
 
 class NewerSchemaError(DocumentError):

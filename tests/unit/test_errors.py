@@ -25,6 +25,7 @@ SAMPLES = [
     errors.UnenforceableError("Codex", "Bash(rm *)", hint="name whole tools"),
     errors.DocumentError("relay", "a", hint="b"),
     errors.ForgedCommandError("desired.said"),
+    errors.LogMissingError("/p/.rekindle/agents/a", "there is a snapshot of it"),
     errors.NewerSchemaError("relay", 2, 1),
     errors.StoreError("/a", "b", errno=5, hint="b"),
     errors.AuditError("slow", "a", hint="b"),

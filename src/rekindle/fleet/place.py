@@ -10,7 +10,7 @@ from rekindle import config
 from rekindle.config import Project
 from rekindle.documents import shape
 from rekindle.documents.manifest import FILE
-from rekindle.errors import ManifestError
+from rekindle.errors import LogMissingError, ManifestError
 from rekindle.plugins import Readers
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.register import Definition, Held, defined, held
@@ -97,7 +97,10 @@ class Place(msgspec.Struct, frozen=True):
         """What is here from before: the last event, and a fingerprint of what it all came to."""
         if not store.exists(self.agent):
             return 0, ""
-        known = store.read(self.agent).committed
+        try:
+            known = store.read(self.agent).committed
+        except LogMissingError:
+            return 0, ""  # killed while it received the replica: it receives it again
         return known.seq, held(known)
 
     def receive(self, store: FileStore, found: Held) -> None:
@@ -113,7 +116,10 @@ class Place(msgspec.Struct, frozen=True):
         folder = Root(self.path).agent(self.agent)
         if not folder.exists():
             return
-        known = view.read(folder, {}, Redaction()).committed
+        try:
+            known = view.read(folder, {}, Redaction()).committed
+        except LogMissingError:
+            return
         for mark, one in known.attempts.items():
             if not one.exit:
                 Processes().end_marked(

@@ -206,6 +206,8 @@ class Settings(msgspec.Struct, frozen=True):
 
 SNAPSHOT_EVERY_BYTES = 64 * 1024
 """Log written since the last snapshot that makes a new one: what a start has to read again."""
+COLD_LOG_BYTES = 1024 * 1024
+"""Log read without a snapshot after which the reader itself keeps one."""
 LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
 RELAY_BYTES = 8_000_000
@@ -440,6 +442,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "store.snapshot_every_bytes": (
         SNAPSHOT_EVERY_BYTES,
         "Log written since the last snapshot that makes a new one.",
+    ),
+    "store.cold_log_bytes": (
+        COLD_LOG_BYTES,
+        "Log read without a snapshot after which the reader itself keeps one.",
     ),
     "store.lock_wait_seconds": (
         LOCK_WAIT_SECONDS,

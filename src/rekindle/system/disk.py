@@ -143,6 +143,18 @@ def exists(path: Path) -> bool:
     return True
 
 
+def entries(folder: Path) -> Iterator[str]:
+    """Yield the names in a folder; none if there is no folder."""
+    with storing(folder):
+        try:
+            found = os.scandir(folder)
+        except FileNotFoundError:
+            return
+        with found:
+            for entry in found:
+                yield entry.name
+
+
 def make_folder(path: Path) -> None:
     """A folder that only its owner can enter, durable in its parent."""
     with storing(path):

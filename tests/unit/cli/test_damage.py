@@ -160,3 +160,51 @@ class TestLostStop:
         add_loop(store, "later")
         assert not row(rekindle, "trades")["may_miss_stop"]
         assert "has lost events" not in rekindle("doctor")[1]
+
+
+class TestMissingLog:
+    """An agent that had a log never looks like a new one."""
+
+    TRACES = ("state.json", "snapshot.json", "memories/archive")
+
+    @pytest.fixture
+    def lost(self, store):
+        say(store, "running")
+        add_loop(store, "open")
+        relay = events.RelayProposed(ts=clock.now(), text="## Next Action\nShip\n", by="person")
+        store.submit("trades", relay)
+        with store.writer("trades") as writer:
+            writer.snapshot()
+        store.folder("trades").log.unlink()
+        return store
+
+    @pytest.mark.parametrize("trace", TRACES)
+    def test_each_trace_of_it_is_enough(self, lost, rekindle, trace):
+        folder = lost.folder("trades").path
+        for other in set(self.TRACES) - {trace}:
+            (folder / other).rename(folder.parent / other.replace("/", "-"))
+        found = row(rekindle, "trades")
+        assert found["state"] == "unreadable"
+        assert "ops.jsonl: is missing" in found["error"]
+        assert "backup" in found["hint"]
+        assert row(rekindle, "other")["open_loops"] == 0
+        assert "0 open" not in rekindle("status", "trades")[1]
+        code, out, _ = rekindle("doctor")
+        assert code == 8
+        assert "✗ trades: ops.jsonl: is missing" in out
+        assert not watched(rekindle, "trades")["started"]
+
+    def test_an_empty_log_is_a_missing_one(self, lost, rekindle):
+        lost.folder("trades").log.touch()
+        assert row(rekindle, "trades")["state"] == "unreadable"
+
+    def test_nothing_is_written_over_it(self, lost, rekindle):
+        code, _, err = rekindle("loops", "add", "next", "text", "-a", "trades")
+        assert code == 4
+        assert "ops.jsonl" in err
+        assert not lost.folder("trades").log.exists()
+
+    def test_a_new_agent_has_no_log_and_that_is_fine(self, store, rekindle):
+        store.folder("third").make()
+        (store.root.project / "rekindle.yaml").write_text(f"{MANIFEST}  third: {AGENT}\n")
+        assert row(rekindle, "third")["open_loops"] == 0

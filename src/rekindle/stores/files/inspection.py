@@ -5,7 +5,7 @@ other command that writes.
 """
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -21,7 +21,7 @@ from rekindle.errors import (
     RekindleError,
     storing,
 )
-from rekindle.policy.fold import Standing
+from rekindle.policy.fold import Loss, Standing
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import log, ownership, view
 from rekindle.stores.files.inbox import Harnesses, Record
@@ -91,8 +91,12 @@ def _log(folder: AgentFolder, seen: View, harnesses: Harnesses) -> Iterator[Prob
         view.require_whole_log(folder, seen.committed.seq)
     except DocumentError as error:
         yield Problem(str(error), error.hint)
-    whole = log.read(folder.log)  # the snapshot hides what is damaged before it
-    if skipped := [one for one in whole.bad if not one.is_damaged]:
+    bad: list[log.BadLine] = []
+    losses: list[Loss] = []
+    for batch in log.read_batches(folder.log):  # the snapshot hides what is damaged before it
+        bad += batch.bad
+        losses += batch.losses
+    if skipped := [one for one in bad if not one.is_damaged]:
         first = skipped[0]
         yield Problem(
             f"lines of ops.jsonl that count for nothing: {len(skipped)}, the first at byte"
@@ -100,7 +104,7 @@ def _log(folder: AgentFolder, seen: View, harnesses: Harnesses) -> Iterator[Prob
             "nobody acknowledged them, and they are skipped; nothing to do",
             is_note=True,
         )
-    yield from _losses(folder, seen, whole)
+    yield from _losses(folder, seen, [one for one in bad if one.is_damaged], losses)
     forged = sum(_is_forged(record, harnesses) for record in seen.pending)
     if forged:
         yield Problem(
@@ -116,14 +120,15 @@ def _log(folder: AgentFolder, seen: View, harnesses: Harnesses) -> Iterator[Prob
         yield Problem(f"records of the inbox that are not folded yet: {len(seen.pending)}", _FIX)
 
 
-def _losses(folder: AgentFolder, seen: View, whole: log.Tail) -> Iterator[Problem]:
+def _losses(
+    folder: AgentFolder, seen: View, damaged: Sequence[log.BadLine], losses: Sequence[Loss]
+) -> Iterator[Problem]:
     """Report damaged lines and gaps in the numbers of the log."""
-    damaged = [one for one in whole.bad if one.is_damaged]
     numbers = ", ".join(
         f"{loss.after + 1}"
         if loss.before == loss.after + 2
         else f"{loss.after + 1} to {loss.before - 1}"
-        for loss in whole.losses
+        for loss in losses
         if loss.before
     )
     if damaged:

@@ -18,6 +18,8 @@ from rekindle.policy.fold import Loss
 from rekindle.system import disk
 
 _BLOCK = 256 * 1024
+BATCH_EVENTS = 5_000
+"""Events that are in memory at once while a long log is read."""
 
 
 class BadLine(msgspec.Struct, frozen=True):
@@ -48,8 +50,20 @@ class Tail(msgspec.Struct, frozen=True):
     """Where events are missing: damaged lines, and gaps in their numbers."""
 
 
-def read(path: Path, start: int = 0, gen: int = 0, seq: int = 0) -> Tail:
-    """Events from `start` on, which follow the event `seq`.
+def read(path: Path, start: int = 0, gen: int = 0) -> Tail:
+    """Return all events from `start` on; for a log of any length, see `read_batches`."""
+    batches = list(read_batches(path, start, gen))
+    return Tail(
+        [event for batch in batches for event in batch.events],
+        [line for batch in batches for line in batch.bad],
+        batches[-1].end,
+        batches[-1].gen,
+        [loss for batch in batches for loss in batch.losses],
+    )
+
+
+def read_batches(path: Path, start: int = 0, gen: int = 0, seq: int = 0) -> Iterator[Tail]:
+    """Yield the events from `start` on, which follow the event `seq`, in one batch or more.
 
     An event of an older generation than it follows is fenced off. A host that lost the agent may
     still have appended: such a line is in the file, but it never happened.
@@ -81,7 +95,10 @@ def read(path: Path, start: int = 0, gen: int = 0, seq: int = 0) -> Tail:
             losses.append(Loss(seq, event.seq))
         gen, seq = event.gen, max(seq, event.seq)
         found.append(event)
-    return Tail(found, bad, end, gen, losses)
+        if len(found) == BATCH_EVENTS:
+            yield Tail(found, bad, end, gen, losses)
+            found, bad, losses = [], [], []
+    yield Tail(found, bad, end, gen, losses)
 
 
 def append(path: Path, lines: Sequence[bytes]) -> tuple[int, int]:

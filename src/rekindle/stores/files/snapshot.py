@@ -50,6 +50,16 @@ def load(folder: AgentFolder) -> Snapshot:
     return msgspec.structs.replace(found, projection=own)
 
 
+def compact(folder: AgentFolder, projection: Projection) -> Projection:
+    """Leave out what is long past, and the cursors of segments that are gone.
+
+    A segment whose cursor the log holds existed before: missing now, it was removed.
+    """
+    present = {segment.name for segment in inbox.of_agent(folder)}
+    cursors = {name: end for name, end in projection.cursors.items() if name in present}
+    return msgspec.structs.replace(pruned(projection), cursors=cursors)
+
+
 def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
     """Write what the log adds up to; cursors of segments that are gone for good are left out."""
     # A removed segment could come back after a power loss, and without its cursor it would be
@@ -57,8 +67,6 @@ def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
     disk.sync_folder(folder.inbox)
     if folder.private is not None:
         disk.sync_folder(folder.private.inbox)
-    present = {segment.name for segment in inbox.of_agent(folder)}
-    cursors = {name: end for name, end in projection.cursors.items() if name in present}
-    kept = msgspec.structs.replace(pruned(projection), cursors=cursors)
+    kept = compact(folder, projection)
     snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), kept, KINDS)
     disk.replace(folder.snapshot, jsontext.encode(snapshot, "snapshot.json"))

@@ -28,10 +28,18 @@ from rekindle.errors import (
 )
 from rekindle.policy.fold import Projection
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
+from rekindle.policy.settings import COLD_LOG_BYTES, LOCK_WAIT_SECONDS, Settings
 from rekindle.ports import Register
 from rekindle.stores import private as private_files
-from rekindle.stores.files import inbox, inspection, log, ownership, view
+from rekindle.stores.files import (
+    inbox,
+    inspection,
+    log,
+    ownership,
+    resolutions,
+    snapshot,
+    view,
+)
 from rekindle.stores.files.layout import AgentFolder, Root
 from rekindle.stores.files.view import View
 from rekindle.stores.private import PrivateProject
@@ -229,7 +237,20 @@ class FileStore:
     def _look(self, folder: AgentFolder) -> View:
         before = self._seen.get(folder.name)
         found = self._seen[folder.name] = view.read(folder, self._harnesses, self.redaction, before)
+        if found.end - found.snapshot_end >= COLD_LOG_BYTES:
+            self._keep_snapshot(folder, found)
         return found
+
+    def _keep_snapshot(self, folder: AgentFolder, seen: View) -> None:
+        """Keep what a long log added up to, if its writer is idle: the next reader starts there."""
+        with suppress(RekindleError), disk.locked(folder.lock, 0.0) as lock:
+            owner = ownership.read(folder)
+            if lock is None or owner is None or owner.host != self._host:
+                return
+            # A snapshot hides these events from the writer, which would append them.
+            resolving = [*seen.resolving, *resolutions.among(seen.tail)]
+            resolutions.append(folder, resolving, seen.committed.seq)
+            snapshot.save(folder, seen.committed, seen.end)
 
     def _make(self, folder: AgentFolder) -> None:
         folder.verify()

@@ -4,14 +4,16 @@ The inbox is read before the log. A record that is folded in between is then see
 changes nothing; read the other way round it could be missed.
 """
 
+from contextlib import suppress
+
 import msgspec
 
 from rekindle.documents import state
 from rekindle.documents.event import AnyEvent, RelayProposed, Unrecognised
-from rekindle.errors import DocumentError, NewerSchemaError
+from rekindle.errors import DocumentError, LogMissingError, NewerSchemaError
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.stores.files import inbox, log, snapshot
+from rekindle.stores.files import inbox, log, resolutions, snapshot
 from rekindle.stores.files.inbox import Harnesses, Record, Segment
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.log import BadLine
@@ -29,9 +31,9 @@ class View(msgspec.Struct, frozen=True):
     proposed: RelayProposed | None
     """A relay that waits in the inbox to be committed."""
     start: Projection
-    """The last snapshot."""
+    """The last snapshot, or what the log added up to later: of a long log only the end is kept."""
     tail: tuple[AnyEvent | Unrecognised, ...]
-    """The events since."""
+    """The events after `start`."""
     bad: tuple[BadLine, ...]
     """Lines of the log since the last snapshot that count for nothing."""
     unreadable: int
@@ -46,6 +48,8 @@ class View(msgspec.Struct, frozen=True):
     """The fingerprint of the log just before its end."""
     stamp: tuple[int, ...] | None = None
     """Of the file that the snapshot was read from."""
+    resolving: tuple[AnyEvent, ...] = ()
+    """Events between the snapshot and `start` that resolve loops."""
 
 
 def read(
@@ -57,10 +61,8 @@ def read(
     stamp = disk.stamp(folder.snapshot)
     if before is None or before.stamp != stamp or not _goes_on(before, folder):
         before = _as_of(snapshot.load(folder))
-    tail = log.read(folder.log, before.end, before.gen, before.committed.seq)
-    committed = fold(before.committed, tail.events)
-    if tail.losses:
-        committed = msgspec.structs.replace(committed, loss=tail.losses[-1])
+    known = _read_log(before, folder)
+    committed = known.committed
     pending: list[Record] = []
     for segment, records in waiting:
         done = folded_up_to(segment, committed)
@@ -75,21 +77,65 @@ def read(
         else:
             laid_over += [event] if event is not None else []
     proposed = [event for event in laid_over if isinstance(event, RelayProposed)]
-    return View(
+    return msgspec.structs.replace(
+        known,
         projection=fold(committed, laid_over),
-        committed=committed,
         pending=tuple(pending),
         proposed=proposed[-1] if proposed else None,
-        start=before.start,
-        tail=(*before.tail, *tail.events),
-        bad=(*before.bad, *tail.bad),
         unreadable=unreadable,
-        end=tail.end,
-        snapshot_end=before.snapshot_end,
-        gen=tail.gen,
-        anchor=log.anchor(folder.log, tail.end),
+        anchor=log.anchor(folder.log, known.end),
         stamp=stamp,
     )
+
+
+def _read_log(before: View, folder: AgentFolder) -> View:
+    """Add what the log holds behind `before`.
+
+    The last two batches stay as they are: an edit of state.json is compared with what was known
+    when the file was made. Older events are folded and dropped, because a log without a snapshot
+    may be larger than the memory.
+    """
+    start, committed, end, gen = before.start, before.committed, before.end, before.gen
+    resolving, bad = list(before.resolving), list(before.bad)
+    older: list[AnyEvent | Unrecognised] = []
+    newer, newer_start = list(before.tail), start
+    for batch in log.read_batches(folder.log, end, gen, committed.seq):
+        if len(newer) >= log.BATCH_EVENTS:
+            resolving += resolutions.among(older)
+            committed = snapshot.compact(folder, committed)
+            start, older = newer_start, newer
+            newer_start, newer = committed, []
+        committed = fold(committed, batch.events)
+        if batch.losses:
+            committed = msgspec.structs.replace(committed, loss=batch.losses[-1])
+        newer += batch.events
+        bad += batch.bad
+        end, gen = batch.end, batch.gen
+    if end == 0:
+        _require_no_trace(folder)
+    return msgspec.structs.replace(
+        before,
+        committed=committed,
+        start=start,
+        tail=(*older, *newer),
+        resolving=tuple(resolving),
+        bad=tuple(bad),
+        end=end,
+        gen=gen,
+    )
+
+
+def _require_no_trace(folder: AgentFolder) -> None:
+    """Refuse a log that is missing or empty if other files show that there was one."""
+    data, seq = disk.read(folder.state), 0
+    with suppress(DocumentError):
+        seq = state.parse(data).seq if data is not None and state.is_ours(data) else 0
+    if seq:
+        raise LogMissingError(str(folder.path), f"state.json was made at event {seq}")
+    if disk.exists(folder.snapshot):
+        raise LogMissingError(str(folder.path), "there is a snapshot of it")
+    if next(disk.entries(folder.archive), None) is not None:
+        raise LogMissingError(str(folder.path), "the archive holds what it committed")
 
 
 def _goes_on(before: View, folder: AgentFolder) -> bool:

@@ -85,6 +85,7 @@ class Writer:
         self._snapshot_end = view.snapshot_end
         self._start = view.start
         self._since: list[AnyEvent | events.Unrecognised] = list(view.tail)
+        self._resolving = view.resolving
 
     def now(self) -> datetime:
         return self._clock()
@@ -210,18 +211,22 @@ class Writer:
     def project(self) -> None:
         """Bring the files that are made from the log up to date with it."""
         self._project_state()
-        resolutions.append(self.folder, resolutions.among(self._since), self.projection.seq)
+        self._append_resolutions()
         if self._end - self._snapshot_end >= SNAPSHOT_EVERY_BYTES:
             self.snapshot()
 
     def snapshot(self) -> None:
         """Keep what the log adds up to; what the tail alone could still tell is written first."""
-        resolutions.append(self.folder, resolutions.among(self._since), self.projection.seq)
+        self._append_resolutions()
         if not self._is_alone:
             return  # it would hide lines that it does not hold; the next writer reads them
         snapshot.save(self.folder, self.projection, self._end)
         self._snapshot_end = self._end
-        self._start, self._since = self.projection, []
+        self._start, self._since, self._resolving = self.projection, [], ()
+
+    def _append_resolutions(self) -> None:
+        resolving = [*self._resolving, *resolutions.among(self._since)]
+        resolutions.append(self.folder, resolving, self.projection.seq)
 
     def _take(self, found: list[inbox.Record]) -> None:
         batch: list[AnyEvent] = []
