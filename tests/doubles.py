@@ -1,5 +1,6 @@
 """What several tests have in the place of a CLI and of its processes."""
 
+from rekindle.documents.launch import Swept
 from rekindle.flows.world import World
 from rekindle.policy.settings import Settings
 from rekindle.system import clock
@@ -32,7 +33,23 @@ class Done:
     kill = ask_to_end
 
 
-class Quiet:
+class NoBackground:
+    """The part of a host's processes that an agent leaves in its background: there is none."""
+
+    def identify(self, pid):
+        return ""
+
+    def background(self, mark, *, boot, uptime, program):
+        return ()
+
+    def end(self, processes, *, patience):
+        return Swept()
+
+    def is_alive(self, process):
+        return False
+
+
+class Quiet(NoBackground):
     """A host on which nothing else runs."""
 
     def boot(self):
@@ -41,8 +58,8 @@ class Quiet:
     def uptime(self):
         return 1.0
 
-    def end_marked(self, mark, *, boot, uptime, patience):
-        return 0
+    def end_marked(self, mark, *, boot, uptime, patience, recorded=(), program=""):
+        return Swept()
 
     def vitals(self, pid, mark, *, boot, uptime):
         return None

@@ -1,6 +1,6 @@
 """What flows need of the world, said without naming who provides it."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -8,6 +8,7 @@ from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import HookFiles, Installation, Muted
 from rekindle.documents.launch import (
+    Background,
     Brake,
     Capabilities,
     Command,
@@ -15,6 +16,7 @@ from rekindle.documents.launch import (
     Exit,
     Seen,
     Start,
+    Swept,
     Usage,
     Used,
     Vitals,
@@ -164,8 +166,31 @@ class Processes(Protocol):
     def uptime(self) -> float:
         """Seconds since that boot."""
 
-    def end_marked(self, mark: str, *, boot: str, uptime: float, patience: float) -> int:
-        """End every process with this mark that is not older; returns how many there were."""
+    def end_marked(
+        self,
+        mark: str,
+        *,
+        boot: str,
+        uptime: float,
+        patience: float,
+        recorded: Sequence[str] = (),
+        program: str = "",
+    ) -> Swept:
+        """End every process of a launch that is not kept, and return what there was.
+
+        `recorded` are processes that `background` has told of before, `program` the agent's own.
+        """
+
+    def background(
+        self, mark: str, *, boot: str, uptime: float, program: str
+    ) -> tuple[Background, ...]:
+        """Return the processes of a launch that are kept, or that do not bear its mark."""
+
+    def end(self, processes: Collection[str], *, patience: float) -> Swept:
+        """End these processes and everything below them, and return what there was."""
+
+    def identify(self, pid: int) -> str:
+        """Return the identity of a process, as `background` gives it; empty: it is gone."""
 
     def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
         """How a launch's process does, and what else bears its mark; None: it is gone."""

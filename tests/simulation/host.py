@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from oracle import NAME, Oracle
 
-from doubles import Unbraked
+from doubles import NoBackground, Unbraked
 from rekindle.documents import event as events
 from rekindle.documents.launch import (
     MARK,
@@ -30,6 +30,7 @@ from rekindle.documents.launch import (
     Finished,
     Opened,
     Returned,
+    Swept,
     Usage,
     Used,
     Vitals,
@@ -250,7 +251,7 @@ class Harness(Unbraked):
         return Exit(kind, kind, resets_at=int(told) if told else None)
 
 
-class Host:
+class Host(NoBackground):
     """The machine, and everything that happens on it."""
 
     def __init__(self, scenario, seed):
@@ -356,16 +357,16 @@ class Host:
         self.point("after a start")
         return self.process
 
-    def end_marked(self, mark, *, boot, uptime, patience):
+    def end_marked(self, mark, *, boot, uptime, patience, recorded=(), program=""):
         self.point("before a sweep")
         one = self.process
         if one is None or one.mark != mark or boot != self.boot() or not one.alive:
-            return 0
+            return Swept()
         self.oracle.swept(one)
         if not one.heeds:
             self.true += patience
         one.dies(-9)
-        return 1
+        return Swept(1)
 
     def is_alive(self, process):
         return False

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rekindle.documents import event as events
-from rekindle.documents.launch import MARK, Finished, Opened
+from rekindle.documents.launch import MARK, Finished, Opened, Swept
 from rekindle.policy import run as policy
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
@@ -84,8 +84,8 @@ class HalfReal(FakeProcesses):
     def uptime(self) -> float:
         return self._real.uptime()
 
-    def end_marked(self, mark: str, *, boot: str, uptime: float, patience: float) -> int:
-        return self._real.end_marked(mark, boot=boot, uptime=uptime, patience=patience)
+    def end_marked(self, mark: str, **how: Any) -> Swept:
+        return self._real.end_marked(mark, **how)
 
 
 class Clock:

@@ -1,6 +1,7 @@
 """`rekindle stop`, `restart`, `answer`: the operator's word, durable and above every marker."""
 
 import time
+from contextlib import suppress
 
 import click
 
@@ -8,11 +9,14 @@ from rekindle.cli.options import Store, as_json, open_agent
 from rekindle.cli.output import echo, print_json
 from rekindle.documents.event import Answered, RestartAsked
 from rekindle.documents.identity import visible
-from rekindle.errors import AgentError, UsageError
+from rekindle.errors import AgentError, SupervisedError, UsageError
+from rekindle.flows.background import end_everything
 from rekindle.policy import run as policy
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import STOP_SECONDS
+from rekindle.stores.files import FileStore
 from rekindle.system import clock
+from rekindle.system.processes import Processes
 
 _PATIENCE_SECONDS = 2 * STOP_SECONDS + 5
 _LOOK_SECONDS = 0.2
@@ -36,6 +40,7 @@ def stop(agent: str | None, as_json: bool) -> None:
             f"{name} is to stop, and its supervisor has not ended yet",
             hint="its word is kept: look again with `rekindle status`",
         )
+    end_background(store, name)
     if as_json:
         print_json({"agent": name, "desired": "stopped", "was_running": was_running})
     else:
@@ -103,6 +108,15 @@ def say_stopped(store: Store, name: str) -> None:
     store.create(name)
     run = store.read(name).projection.run
     store.submit(name, policy.say(run, "stopped", clock.now()))
+
+
+def end_background(store: Store, name: str) -> None:
+    """End what a supervisor that was killed could not end; on a fleet each host does so itself."""
+    if not isinstance(store, FileStore):
+        return
+    with suppress(SupervisedError), store.supervising(name):
+        attempts = store.read(name).projection.attempts
+        end_everything(store.root.project, name, Processes(), attempts, patience=STOP_SECONDS)
 
 
 def wait_until_ended(store: Store, name: str) -> bool:

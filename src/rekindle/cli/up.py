@@ -6,7 +6,7 @@ import click
 
 from rekindle.cli.options import as_json, open_project
 from rekindle.cli.output import echo, print_json
-from rekindle.cli.stop import say_stopped, wait_until_ended
+from rekindle.cli.stop import end_background, say_stopped, wait_until_ended
 from rekindle.config import Project
 from rekindle.errors import AgentError, RekindleError
 from rekindle.policy import run as policy
@@ -123,6 +123,8 @@ def down(agents: tuple[str, ...], as_json: bool) -> None:
     for name in names:
         say_stopped(store, name)
     left = [name for name in running if not wait_until_ended(store, name)]
+    for name in names:
+        end_background(store, name)
     if as_json:
         print_json({"stopped": names, "were_running": running, "still_ending": left})
     else:

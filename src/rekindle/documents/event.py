@@ -212,6 +212,8 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     code: int | None = None
     swept: int = 0
     """How many processes it had left behind."""
+    ended: tuple[str, ...] = ()
+    """The command lines of the first of them."""
     seconds: float = 0.0
     """How long it ran, by a clock that nobody sets."""
     usd: float | None = None

@@ -268,6 +268,24 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """It was in a terminal, where nothing but its exit code tells how it ended."""
 
 
+class Background(msgspec.Struct, frozen=True):
+    """A process of a launch that its supervisor may have to find again without its mark."""
+
+    process: str
+    """Its number, start, boot and namespace: together they name one process for good."""
+    command: str
+    is_kept: bool
+    """It matches a pattern of `keep:` and outlives the launch."""
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """What a launch had left running, and was ended."""
+
+    processes: int = 0
+    commands: tuple[str, ...] = ()
+    """The command lines; of a process with others below it, its own alone."""
+
+
 class Vitals(msgspec.Struct, frozen=True, kw_only=True):
     """What the system knows of a launch that runs, whether it says anything or not."""
 

@@ -11,6 +11,7 @@ from rekindle.config import Project
 from rekindle.documents import shape
 from rekindle.documents.manifest import FILE
 from rekindle.errors import LogMissingError, ManifestError
+from rekindle.flows import background
 from rekindle.plugins import Readers
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.register import Definition, Held, defined, held
@@ -120,11 +121,9 @@ class Place(msgspec.Struct, frozen=True):
             known = view.read(folder, {}, Redaction()).committed
         except LogMissingError:
             return
-        for mark, one in known.attempts.items():
-            if not one.exit:
-                Processes().end_marked(
-                    mark, boot=one.boot, uptime=one.uptime, patience=ORPHAN_SECONDS
-                )
+        background.end_everything(
+            self.path, self.agent, Processes(), known.attempts, patience=ORPHAN_SECONDS
+        )
 
     @property
     def _definition(self) -> Path:

@@ -59,8 +59,10 @@ class Follow:
         meter: Meter,
         gauge: Gauge,
         primer_tokens: int | None = None,
+        on_tick: Callable[[], None] = lambda: None,
     ) -> None:
         """With `primer_tokens`, a fresh session may be taken instead of this one."""
+        self._on_tick = on_tick
         self._origin, self._agent, self._world, self._child = origin, agent, world, child
         self._watched, self._meter, self._gauge = watched, meter, gauge
         self.ending: Exit | None = None
@@ -112,6 +114,7 @@ class Follow:
                     self._fold(now)
                 if now - self._looked_at >= min(watch.every, watch.silence / 4):
                     self._look(now)
+                self._on_tick()
                 self._obey()
             self._heed_brake()
             self._count_turns()

@@ -14,6 +14,7 @@ from rekindle.documents.launch import (
     Usage,
 )
 from rekindle.flows import transcripts
+from rekindle.flows.background import BackgroundProcesses
 from rekindle.flows.follow import Follow
 from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
@@ -54,10 +55,17 @@ class Launch:
         self.code: int | None = None
         self.seconds = 0.0
 
-    def run(self, prompt: str, origin: LaunchStarted, primer_tokens: int | None = None) -> Exit:
+    def run(
+        self,
+        prompt: str,
+        origin: LaunchStarted,
+        primer_tokens: int | None = None,
+        background: BackgroundProcesses | None = None,
+    ) -> Exit:
         """Start it, follow it, and say how it ended; `origin` is what the log knows of it.
 
         With `primer_tokens`, what a fresh session would be told, it may be ended as too costly.
+        `background` records what it leaves running.
         """
         began = self._world.elapsed()
         mark = self._folder.weigh(self.mark)
@@ -66,12 +74,17 @@ class Launch:
         self._folder.forget_brakes()
         self.gauge.begin()
         try:
-            return self._run(prompt, origin, primer_tokens, began)
+            return self._run(prompt, origin, primer_tokens, began, background)
         finally:
             mark.unlink(missing_ok=True)
 
     def _run(
-        self, prompt: str, origin: LaunchStarted, primer_tokens: int | None, began: float
+        self,
+        prompt: str,
+        origin: LaunchStarted,
+        primer_tokens: int | None,
+        began: float,
+        background: BackgroundProcesses | None,
     ) -> Exit:
         child = self._begin(prompt)
         self.watched.read_and_said = tokens.estimate(prompt)
@@ -84,6 +97,7 @@ class Launch:
             meter=self.meter,
             gauge=self.gauge,
             primer_tokens=primer_tokens,
+            on_tick=background.watch(origin, child.pid) if background else lambda: None,
         )
         follow.to_the_end()
         self.seconds = self._world.elapsed() - began

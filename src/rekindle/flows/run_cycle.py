@@ -10,10 +10,11 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents import primer, progress
-from rekindle.documents.launch import Exit, Start
+from rekindle.documents.launch import Exit, Start, Swept
 from rekindle.errors import ProgramMissingError, RekindleError, StoreError
 from rekindle.flows import transcripts
 from rekindle.flows.archive_transcripts import ArchiveTranscripts
+from rekindle.flows.background import BackgroundProcesses
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Launch
 from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
@@ -22,7 +23,7 @@ from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.fold import Heard, Projection
 from rekindle.policy.restart import CHECKPOINTED, HANDED_OFF, LOST, REACTIONS
 from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import ORPHAN_SECONDS, STOP_SECONDS
+from rekindle.policy.settings import STOP_SECONDS
 from rekindle.system import disk
 
 
@@ -33,6 +34,7 @@ class RunCycle:
         self._agent = agent
         self._world = world
         self.last: Exit | None = None
+        self._background = BackgroundProcesses(agent, world)
         self._asked_for = ""
         """What its person asked for last, where the session was stopped for another."""
 
@@ -58,11 +60,7 @@ class RunCycle:
         for mark, one in known.attempts.items():
             if one.exit:
                 continue
-            # The agent itself may be among them, told to end by its supervisor's death and still
-            # writing its transcript.
-            swept = self._world.processes.end_marked(
-                mark, boot=one.boot, uptime=one.uptime, patience=STOP_SECONDS
-            )
+            swept = self._background.settle(mark, boot=one.boot, uptime=one.uptime)
             found = Exit("crash", "its supervisor was gone before it ended")
             reported = self._opened_by(mark)
             spent = known.run.spent_of_run()
@@ -77,14 +75,15 @@ class RunCycle:
                     # Without hooks of its own nobody knows how far it came.
                     opened=bool(reported) or not self._agent.harness.CAN.launch_hooks,
                     words=found.words,
-                    swept=swept,
+                    swept=swept.processes,
+                    ended=self._background.told(swept),
                     seconds=_worked(one, known.heard),
                     run_usd=spent.usd,
                     run_tokens=spent.tokens,
                     unpriced=spent.unpriced + self._is_unpriced(),
                 )
             )
-            self._world.tell(Fell(found, swept))
+            self._world.tell(Fell(found, swept.processes))
         if known.attempts:
             self._archive()  # whoever is gone may have ended before it did
 
@@ -191,21 +190,19 @@ class RunCycle:
             Launching(number, origin.session, origin.resumes, origin.recovery, origin.why)
         )
         try:
-            found = launch.run(prompt, origin, self._weighed_against(step))
+            found = launch.run(prompt, origin, self._weighed_against(step), self._background)
         except RekindleError as error:
             # Nothing was started: an open launch would be taken for a session to go on with.
             with suppress(StoreError):  # then the next run finds it open, and settles it
-                self._ended(number, launch, Exit("crash", str(error)), swept=0, started=False)
+                self._ended(number, launch, Exit("crash", str(error)), Swept(), started=False)
             if isinstance(error, ProgramMissingError):
                 error.hint = error.hint or self._agent.harness.INSTALL
             raise
         # What it left behind goes before anything else is started.
-        swept = self._world.processes.end_marked(
-            launch.mark, boot=origin.boot, uptime=origin.uptime, patience=ORPHAN_SECONDS
-        )
+        swept = self._background.end(origin)
         self.last = found
-        self._ended(number, launch, found, swept=swept)
-        self._world.tell(Fell(found, swept))
+        self._ended(number, launch, found, swept)
+        self._world.tell(Fell(found, swept.processes))
         if found.kind != HANDED_OFF:  # else the next launch's end has both: nobody waits for it now
             self._archive()
 
@@ -340,7 +337,7 @@ class RunCycle:
         return f"{seen}-{closed}" if seen else ""
 
     def _ended(
-        self, number: int, launch: Launch, found: Exit, *, swept: int, started: bool = True
+        self, number: int, launch: Launch, found: Exit, swept: Swept, *, started: bool = True
     ) -> None:
         watched, start = launch.watched, launch.start
         usage = launch.usage()
@@ -378,7 +375,8 @@ class RunCycle:
                 hint=found.hint,
                 resets_at=_resets_at(found, now),
                 code=launch.code,
-                swept=swept,
+                swept=swept.processes,
+                ended=self._background.told(swept),
                 seconds=launch.seconds,
                 usd=watched.finished.usd if watched.finished else None,
                 tokens=usage.tokens if usage else None,

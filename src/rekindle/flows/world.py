@@ -39,6 +39,8 @@ class Agent(msgspec.Struct, frozen=True):
     """It is held to options, a choice and work, one after the other."""
     threshold: int | None = None
     """How full its window may be, in percent, before a fresh session goes on; None: never mind."""
+    keep: tuple[str, ...] = ()
+    """Patterns of command lines: what matches one outlives the launch that started it."""
     drafts: bool = False
     """It is asked for the relay of the next cycle."""
 

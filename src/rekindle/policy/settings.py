@@ -299,6 +299,8 @@ STOP_SECONDS = 10.0
 """How long an agent that is asked to end may take before it is killed."""
 ORPHAN_SECONDS = 0.1
 """How long a process that a launch left behind may take to end before it is killed."""
+RECORD_SECONDS = 2.0
+"""How often a supervisor records the processes that it could not find again by their mark."""
 LIMIT_PROBE_SECONDS = 900.0
 """How long after a usage limit whose end nobody knows it is tried again; it doubles."""
 MAX_LIMIT_PROBE_SECONDS = 3600.0
@@ -603,6 +605,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "run.orphan_seconds": (
         ORPHAN_SECONDS,
         "How long a process that a launch left behind may take to end before it is killed.",
+    ),
+    "run.record_seconds": (
+        RECORD_SECONDS,
+        "How often a supervisor records the processes that it could not find again by their mark.",
     ),
     "run.finished_seconds": (
         FINISHED_SECONDS,

@@ -49,6 +49,11 @@ class PrivateAgent(msgspec.Struct, frozen=True):
         """The operator's environment, without secrets, for a supervisor the watchdog starts."""
         return self.path / "environment.json"
 
+    @property
+    def processes(self) -> Path:
+        """What runs in the background of the agent; the supervisor ends what it names."""
+        return self.path / "processes.json"
+
 
 class PrivateProject(msgspec.Struct, frozen=True):
     """The private files of one project."""

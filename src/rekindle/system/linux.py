@@ -13,15 +13,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from rekindle.documents.launch import MARK, Vitals
+from rekindle.system.tree import Row
 
 _PROC = Path("/proc")
 _KILLED_SECONDS = 10.0
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 # Places in /proc/PID/stat, behind the name in brackets.
 _STATE = 0
 _PARENT = 1
+_GROUP = 2
 _OWN_CPU = slice(11, 13)
 _CHILDREN_CPU = slice(13, 15)
 _START_TIME = 19
@@ -73,20 +76,82 @@ def vitals(pid: int, mark: str, uptime: float) -> Vitals | None:
     )
 
 
-def marked(mark: str, uptime: float) -> dict[int, int]:
-    """Our user's processes with the mark that are not older, each held so that none is mistaken."""
-    found: dict[int, int] = {}
-    for pid, _ in _bearing(mark, uptime):
-        try:
-            held = os.pidfd_open(pid)
-        except OSError:
-            continue
-        # Looked at again now that the number cannot be given to another.
-        if _bears(pid, _wanted(mark), _earliest(uptime)):
-            found[pid] = held
-        else:
-            os.close(held)
+def table() -> dict[int, Row]:
+    """Return every process that lives; those that wait to be reaped are left out."""
+    found: dict[int, Row] = {}
+    for name in os.listdir(_PROC) if _PROC.is_dir() else ():  # noqa: PTH208 - delays a restart
+        if name.isdecimal() and (stat := _stat(int(name))) is not None:
+            found[int(name)] = Row(int(stat[_PARENT]), int(stat[_GROUP]), int(stat[_START_TIME]))
     return found
+
+
+def bears(pid: int, mark: str, uptime: float) -> bool:
+    """Whether a process of our user bears the mark and is not older than the launch."""
+    return _bears(pid, _wanted(mark), _earliest(uptime)) is not None
+
+
+def environment(pid: int) -> dict[str, str]:
+    """Return the environment a process was started with; empty if we may not read it."""
+    try:
+        words = _read(f"{_PROC}/{pid}/environ").split(b"\0")
+    except OSError:
+        return {}
+    return dict(os.fsdecode(word).split("=", 1) for word in words if b"=" in word)
+
+
+def command(pid: int) -> str:
+    """Return the command line of a process; empty if it is gone."""
+    try:
+        words = _read(f"{_PROC}/{pid}/cmdline").split(b"\0")
+    except OSError:
+        return ""
+    return b" ".join(words).decode("utf-8", "replace").strip()
+
+
+def has_open(pid: int, path: Path) -> bool:
+    """Whether a process has a file open."""
+    try:
+        wanted = path.stat()
+        numbers = os.listdir(f"{_PROC}/{pid}/fd")  # noqa: PTH208 - a name is all that is needed
+    except OSError:
+        return False
+    for number in numbers:
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(f"{_PROC}/{pid}/fd/{number}"), wanted):  # noqa: PTH116 - follows the link
+                return True
+    return False
+
+
+def hold(pid: int, start: int) -> int | None:
+    """Hold a process so that its number cannot come to mean another; None: it is gone."""
+    try:
+        held = os.pidfd_open(pid)
+    except OSError:
+        return None
+    if _is_ours(pid) and born(pid) == start:
+        return held
+    os.close(held)
+    return None
+
+
+def send(pid: int, start: int, number: signal.Signals) -> None:
+    """Send a signal to a process, unless it is gone."""
+    held = hold(pid, start)
+    if held is not None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            signal.pidfd_send_signal(held, number)
+        os.close(held)
+
+
+def adopt_orphans() -> bool:
+    """Become the parent of every process below us whose own parent ends.
+
+    Without this, a child that starts a new session and ends leaves its own children to the first
+    process of the system. If they have cleared their environment too, nothing tells whose they are.
+    """
+    import ctypes  # noqa: PLC0415 - only a supervisor needs it, not a hook
+
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def end(held: Mapping[int, int], patience: float | None) -> None:
@@ -98,7 +163,7 @@ def end(held: Mapping[int, int], patience: float | None) -> None:
         poller.register(fd, select.POLLIN)
     for number, seconds in (*asking, (signal.SIGKILL, _KILLED_SECONDS)):
         for fd in left:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(fd, number)
         deadline = time.monotonic() + seconds
         while left and (rest := deadline - time.monotonic()) > 0:
@@ -177,6 +242,14 @@ def _bears(pid: int, wanted: bytes, earliest: float) -> list[bytes] | None:
         return stat if wanted in _read(f"{_PROC}/{pid}/environ").split(b"\0") else None
     except OSError:
         return None
+
+
+def _is_ours(pid: int) -> bool:
+    """Whether we may end a process: our own user's; the superuser may end all below it."""
+    try:
+        return os.geteuid() in {0, os.stat(f"{_PROC}/{pid}").st_uid}  # noqa: PTH116 - as above
+    except OSError:
+        return False
 
 
 def _wanted(mark: str) -> bytes:

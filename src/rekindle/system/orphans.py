@@ -1,22 +1,74 @@
-"""What a launch left behind: found by its mark, and ended.
+"""What a launch started and did not end: found, named, and ended.
 
 A program that is killed leaves its tools running: they have sessions of their own, so no signal to
-its group reaches them, and they go on writing beside whatever is started next. What every process
-inherits is the environment. A mark in it finds them, whoever their parent is by now.
+its group reaches them, and they would write beside whatever is started next. They are found
 
-Looked at are only processes of our own user that are not older than the launch.
+- below the supervisor, which adopts every orphan of its launches (Linux);
+- by the mark that they have inherited in their environment, whatever their parent is by now;
+- by the record of those that have cleared their environment, if the supervisor was killed;
+- below any of these.
+
+Only processes of our own user are ended. Those that match a pattern of `keep:` are left alone, with
+everything below them.
 """
 
 import os
+import signal
+from collections.abc import Callable, Collection, Sequence
+from fnmatch import fnmatchcase
 
-from rekindle.documents.launch import Vitals
+import msgspec
+
+from rekindle.documents.launch import Background, Swept, Vitals
 from rekindle.errors import AgentError
 from rekindle.system import kernel
+from rekindle.system.tree import Identity, Table, below
 
 _ROUNDS = 100
 """How often to look again for what others fork while they are being ended."""
 _FACTS_OF_BIRTH = 3
 """When, in which boot, in which namespace: what makes a process's number its own."""
+
+
+class Belongings(msgspec.Struct, frozen=True):
+    """How the processes of a launch are told from all others."""
+
+    mark: str
+    uptime: float
+    """The host's, when the launch began: what is older does not belong to it."""
+    before: frozenset[Identity] | None = None
+    """What was below us when the launch began; None: it is not a launch of this process."""
+    recorded: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    program: str = ""
+    """The agent's own program, which no pattern keeps: its arguments may hold the prompt."""
+
+    def find(self, table: Table) -> set[int]:
+        """Return the processes of the launch that live, also those that are kept."""
+        found = {pid for pid in table if kernel.here.bears(pid, self.mark, self.uptime)}
+        found |= {pid for name in self.recorded if (pid := _pid_of(name, table))}
+        own = os.getpid()
+        found.discard(own)
+        found |= below(found, table, but={(own, table[own].born)} if own in table else ())
+        if self.before is not None:
+            found |= below({own}, table, but=self.before)
+        return found
+
+    def kept(self, found: Collection[int], table: Table) -> set[int]:
+        """Return those of `found` that match a pattern, without what is below them."""
+        if not self.keep:
+            return set()
+        return {
+            pid
+            for pid in found
+            if _name(pid, table) != self.program and _matches(kernel.here.command(pid), self.keep)
+        }
+
+
+def below_us() -> frozenset[Identity]:
+    """Return everything that is below this process now."""
+    table = kernel.here.table()
+    return frozenset((pid, table[pid].born) for pid in below({os.getpid()}, table))
 
 
 def this_boot() -> str:
@@ -29,28 +81,92 @@ def uptime() -> float:
     return kernel.here.uptime()
 
 
-def end_marked(mark: str, *, boot: str, uptime: float, patience: float) -> int:
-    """End every process with this mark that is not older; returns how many there were.
+def end_launch(of: Belongings, *, boot: str, patience: float) -> Swept:
+    """End every process of a launch that is not kept, and return what there was.
 
-    They are asked first, and killed when they have not ended within `patience` seconds. Looked for
-    again until none is found: what is being ended may still fork. Only the first are asked: whoever
-    answers SIGTERM with another of its kind would never be done with.
+    Each is sent SIGTERM, and SIGKILL if it has not ended within `patience` seconds. The search is
+    repeated until nothing is found: a process that is being ended may still fork. Only the first
+    ones are sent SIGTERM: one that answers it with another of its kind would never be done with.
     """
     if boot != this_boot():
-        return 0  # the host has been started anew since: nothing of then is left
-    ended: set[int] = set()
-    left: set[int] = set()
+        return Swept()  # the host was booted since: nothing of the launch is left
+
+    def to_end(table: Table) -> set[int]:
+        found = of.find(table)
+        kept = of.kept(found, table)
+        return found - kept - below(kept, table)
+
+    return _end(to_end, patience, f"launch {of.mark}")
+
+
+def end_processes(names: Collection[str], *, patience: float) -> Swept:
+    """End these processes and everything below them, and return what there was."""
+
+    def to_end(table: Table) -> set[int]:
+        found = {pid for name in names if (pid := _pid_of(name, table))}
+        return found | below(found, table)
+
+    return _end(to_end, patience, "the agent")
+
+
+def _end(to_end: Callable[[Table], set[int]], patience: float, whose: str) -> Swept:
+    commands: tuple[str, ...] = ()
+    ended: set[Identity] = set()
+    left: list[int] = []
     for number in range(_ROUNDS):
-        found = kernel.here.marked(mark, uptime)
-        if not found:
-            return len(ended)
-        left = set(found)
-        ended |= left
-        kernel.here.end(found, patience if number == 0 else None)
+        table = kernel.here.table()
+        left = sorted(to_end(table), key=lambda pid: (table[pid].born, pid))
+        if number == 0:
+            tops = [pid for pid in left if table[pid].parent not in left]
+            commands = tuple(filter(None, map(kernel.here.command, tops)))
+        holds = [(pid, kernel.here.hold(pid, table[pid].born)) for pid in left]
+        held = {pid: one for pid, one in holds if one is not None}
+        if not held:
+            return Swept(len(ended), commands if ended else ())
+        ended |= {(pid, table[pid].born) for pid in held}
+        kernel.here.end(held, patience if number == 0 else None)
     raise AgentError(
-        f"what launch {mark} left behind could not be ended: {sorted(left)}",
+        f"what {whose} left behind could not be ended: {left}",
         hint="look at these processes (ps) and end them by hand, then run again",
     )
+
+
+def in_background(of: Belongings) -> tuple[Background, ...]:
+    """Return the processes of a launch that are kept, or that do not bear its mark."""
+    table = kernel.here.table()
+    found = of.find(table)
+    kept = of.kept(found, table)
+    spared = below(kept, table)
+    return tuple(
+        Background(_name(pid, table), kernel.here.command(pid), pid in kept)
+        for pid in sorted(found - spared, key=lambda pid: (table[pid].born, pid))
+        if pid in kept or not kernel.here.bears(pid, of.mark, of.uptime)
+    )
+
+
+def signal_group(group: int, number: signal.Signals, keep: Sequence[str]) -> None:
+    """Signal a process group, but for those members that are kept."""
+    if not keep:
+        os.killpg(group, number)
+        return
+    table = kernel.here.table()
+    members = {pid for pid, row in table.items() if row.group == group}
+    kept = {pid for pid in members - {group} if _matches(kernel.here.command(pid), keep)}
+    for pid in members - kept - below(kept, table):
+        kernel.here.send(pid, table[pid].born, number)
+
+
+def reap_adopted(but: int = 0) -> None:
+    """Reap the orphans that we have adopted and that have ended; `but` is waited for elsewhere.
+
+    Only for a process that has no other child at this moment.
+    """
+    flags = os.WEXITED | os.WNOHANG
+    try:
+        while (ended := os.waitid(os.P_ALL, 0, flags | os.WNOWAIT)) and ended.si_pid != but:
+            os.waitid(os.P_PID, ended.si_pid, flags)
+    except ChildProcessError:
+        return  # there is no child at all
 
 
 def vitals(pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
@@ -61,7 +177,7 @@ def vitals(pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
 def identify(pid: int) -> str | None:
     """A process, told from any other that will ever have its number; None: it is gone."""
     born = kernel.here.born(pid)
-    return None if born is None else f"{pid}.{born}.{this_boot()}.{kernel.here.room()}"
+    return None if born is None else _identity(pid, born)
 
 
 def is_alive(process: str) -> bool:
@@ -87,3 +203,22 @@ def _exists(pid: int) -> bool:
     except PermissionError:
         return True
     return pid > 0
+
+
+def _identity(pid: int, born: int) -> str:
+    return f"{pid}.{born}.{this_boot()}.{kernel.here.room()}"
+
+
+def _name(pid: int, table: Table) -> str:
+    return _identity(pid, table[pid].born)
+
+
+def _pid_of(name: str, table: Table) -> int | None:
+    """Return the number of the process that an identity names; None: it is gone."""
+    number = name.partition(".")[0]
+    pid = int(number) if number.isdecimal() else 0
+    return pid if pid in table and _name(pid, table) == name else None
+
+
+def _matches(command: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(command, pattern) for pattern in patterns)

@@ -7,6 +7,8 @@ What Linux has and this has not:
   begins, as everything is that bears the mark.
 - macOS hides the environment of its own programs (/bin/sh, /bin/sleep) from everybody. They are not
   found by their mark; what else they started is.
+- An orphan goes to the first process of the system, never to the supervisor. One that has cleared
+  its environment is found only if the supervisor has recorded it while its parent still lived.
 """
 
 import contextlib
@@ -16,10 +18,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 
 import psutil
 
 from rekindle.documents.launch import MARK, Vitals
+from rekindle.system.tree import Row
 
 _KILLED_SECONDS = 10.0
 _LOOK_EVERY = 0.005
@@ -56,11 +60,8 @@ def room() -> str:
 
 def born(pid: int) -> int | None:
     """When a process began, as a number of its own; None: it is gone, or a mere entry."""
-    if (found := _process(pid)) is None:
-        return None
-    # Not `create_time`: that follows the clock when it is set, and would make another of it.
-    _, birth = found._ident  # type: ignore[attr-defined]  # noqa: SLF001 - see above
-    return None if birth is None else round(birth * 1_000_000)
+    found = _process(pid)
+    return None if found is None else _born(found)
 
 
 def vitals(pid: int, mark: str, uptime: float) -> Vitals | None:
@@ -89,9 +90,68 @@ def vitals(pid: int, mark: str, uptime: float) -> Vitals | None:
     )
 
 
-def marked(mark: str, uptime: float) -> dict[int, psutil.Process]:
-    """Our user's processes with the mark that are not older, each with the time of its birth."""
-    return {one.pid: one for one in _bearing(mark, uptime)}
+def table() -> dict[int, Row]:
+    """Return every process that lives; those that wait to be reaped are left out."""
+    found: dict[int, Row] = {}
+    for pid in psutil.pids():
+        if (process := _process(pid)) is None or (start := _born(process)) is None:
+            continue
+        with contextlib.suppress(psutil.Error, OSError):
+            found[pid] = Row(process.ppid(), os.getpgid(pid), start)
+    return found
+
+
+def bears(pid: int, mark: str, uptime: float) -> bool:
+    """Whether a process of our user bears the mark and is not older than the launch."""
+    process = _process(pid)
+    return process is not None and _bears(process, mark, psutil.boot_time() + uptime - 1)
+
+
+def environment(pid: int) -> dict[str, str]:
+    """Return the environment a process was started with; empty if we may not read it."""
+    try:
+        return psutil.Process(pid).environ()
+    except (psutil.Error, OSError):
+        return {}
+
+
+def command(pid: int) -> str:
+    """Return the command line of a process; empty if it is gone."""
+    try:
+        return " ".join(psutil.Process(pid).cmdline()).strip()
+    except (psutil.Error, OSError):
+        return ""
+
+
+def has_open(pid: int, path: Path) -> bool:
+    """Whether a process has a file open."""
+    try:
+        return any(Path(one.path).samefile(path) for one in psutil.Process(pid).open_files())
+    except (psutil.Error, OSError):
+        return False
+
+
+def hold(pid: int, start: int) -> psutil.Process | None:
+    """Return a process with its start, by which each signal is checked; None: it is gone."""
+    process = _process(pid)
+    if process is None or _born(process) != start:
+        return None
+    try:
+        return process if os.geteuid() in {0, process.uids().effective} else None
+    except psutil.Error:
+        return None
+
+
+def send(pid: int, start: int, number: signal.Signals) -> None:
+    """Send a signal to a process, unless it is gone."""
+    process = hold(pid, start)
+    if process is not None:
+        _signal(process, number)
+
+
+def adopt_orphans() -> bool:
+    """Return False: this system gives orphans to its first process and to no other."""
+    return False
 
 
 def end(held: Mapping[int, psutil.Process], patience: float | None) -> None:
@@ -153,6 +213,12 @@ def _bears(process: psutil.Process, mark: str, earliest: float) -> bool:
             )
     except (psutil.Error, OSError):
         return False
+
+
+def _born(process: psutil.Process) -> int | None:
+    # Not `create_time`: that follows the clock when it is set, and would make another of it.
+    _, birth = process._ident  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+    return None if birth is None else round(birth * 1_000_000)
 
 
 def _process(pid: int) -> psutil.Process | None:

@@ -6,14 +6,15 @@ import selectors
 import signal
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from rekindle import ports
-from rekindle.documents.launch import Vitals
+from rekindle.documents.launch import Background, Swept, Vitals
 from rekindle.errors import AgentError, ProgramMissingError
 from rekindle.system import detached, kernel, orphans, signals
+from rekindle.system.tree import Identity
 
 _ERRORS_KEPT = 16 * 1024
 _LINE_LIMIT = 64 * 1024 * 1024
@@ -53,8 +54,17 @@ class Child:
     """A program in a process group of its own; it ends when we do."""
 
     def __init__(
-        self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
+        self,
+        argv: Sequence[str],
+        *,
+        prompt: str,
+        environment: Mapping[str, str],
+        folder: str,
+        keep: Sequence[str] = (),
+        adopts: bool = False,
     ) -> None:
+        """`keep`: patterns of what no signal to its group is for; `adopts`: we get its orphans."""
+        self._keep, self._adopts = keep, adopts
         self._errors = bytearray()
         self._code: int | None = None
         with tempfile.TemporaryFile() as stdin:
@@ -106,6 +116,8 @@ class Child:
             while not self._has_ended():
                 ready = [key.fileobj for key, _ in watched.select(patience)]
                 yield from self._read(ready, lines, watched)
+                if self._adopts:
+                    orphans.reap_adopted(but=self._popen.pid)
                 yield None
             # Not to the end of the streams: what it left behind may still hold them open.
             yield from self._read([out, err], lines, watched)
@@ -150,7 +162,7 @@ class Child:
         """To the whole group; before we have waited for its leader the number is surely its."""
         if self._code is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._popen.pid, number)
+                orphans.signal_group(self._popen.pid, number, self._keep)
 
     def _reap(self) -> None:
         if not self._has_ended():
@@ -166,10 +178,33 @@ class Child:
 class Processes:
     """The processes of this host, as far as they are ours."""
 
+    def __init__(self, *, keep: Sequence[str] = (), adopts: bool = False) -> None:
+        """`keep`: patterns of command lines that outlive a launch.
+
+        `adopts`: for a process that runs one agent and nothing beside it. It becomes the parent of
+        every orphan of the agent (Linux), and ends those with the launch.
+        """
+        self._keep, self._adopts = tuple(keep), adopts
+        self._before: frozenset[Identity] | None = None
+
     def start(
         self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
     ) -> ports.Child:
-        return Child(argv, prompt=prompt, environment=environment, folder=folder)
+        self._prepare()
+        return Child(
+            argv,
+            prompt=prompt,
+            environment=environment,
+            folder=folder,
+            keep=self._keep,
+            adopts=self._adopts,
+        )
+
+    def _prepare(self) -> None:
+        """Note what is below us already: it is not the agent's."""
+        if self._adopts:
+            kernel.here.adopt_orphans()
+            self._before = orphans.below_us()
 
     def start_detached(
         self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
@@ -183,8 +218,39 @@ class Processes:
     def uptime(self) -> float:
         return orphans.uptime()
 
-    def end_marked(self, mark: str, *, boot: str, uptime: float, patience: float) -> int:
-        return orphans.end_marked(mark, boot=boot, uptime=uptime, patience=patience)
+    def end_marked(
+        self,
+        mark: str,
+        *,
+        boot: str,
+        uptime: float,
+        patience: float,
+        recorded: Sequence[str] = (),
+        program: str = "",
+    ) -> Swept:
+        of = self._belongings(mark, uptime, program, recorded)
+        try:
+            return orphans.end_launch(of, boot=boot, patience=patience)
+        finally:
+            if self._adopts:
+                orphans.reap_adopted()
+
+    def background(
+        self, mark: str, *, boot: str, uptime: float, program: str
+    ) -> tuple[Background, ...]:
+        of = self._belongings(mark, uptime, program)
+        return orphans.in_background(of) if boot == self.boot() else ()
+
+    def _belongings(
+        self, mark: str, uptime: float, program: str, recorded: Sequence[str] = ()
+    ) -> orphans.Belongings:
+        return orphans.Belongings(mark, uptime, self._before, recorded, self._keep, program)
+
+    def end(self, processes: Collection[str], *, patience: float) -> Swept:
+        return orphans.end_processes(processes, patience=patience)
+
+    def identify(self, pid: int) -> str:
+        return orphans.identify(pid) or ""
 
     def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
         return orphans.vitals(pid, mark, boot=boot, uptime=uptime)

@@ -12,10 +12,10 @@ import os
 import resource
 import signal
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from rekindle.system import kernel, signals
+from rekindle.system import kernel, orphans, signals
 
 END, KILL = signal.SIGTERM, signal.SIGUSR1
 """What the leader is told, so that the program is asked to end, or killed."""
@@ -24,11 +24,11 @@ _PASSED_ON = {END: signal.SIGTERM, signal.SIGHUP: signal.SIGHUP, KILL: signal.SI
 _AWAITED = frozenset({signal.SIGCHLD, *_PASSED_ON})
 
 
-def led() -> Callable[[], None]:
+def led(keep: Sequence[str] = ()) -> Callable[[], None]:
     """For a child in a new session, before it becomes a program: it stays as the leader.
 
     What returns, and becomes the program, is a child of its own in the foreground of the terminal
-    that its standard input is.
+    that its standard input is. `keep`: patterns of what no signal to its group is for.
     """
     end_with_us = _end_with_parent()
 
@@ -39,7 +39,7 @@ def led() -> Callable[[], None]:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
         end_with_leader = _end_with_parent()
         if program := os.fork():
-            _lead(program)
+            _lead(program, keep)
         signals.end_at_once()
         os.setpgid(0, 0)
         # It is in the background until it has said this, and would be stopped for saying it.
@@ -68,7 +68,7 @@ def look(child: int) -> os.waitid_result | None:
     return found
 
 
-def _lead(program: int) -> NoReturn:
+def _lead(program: int, keep: Sequence[str]) -> NoReturn:
     try:
         # Our locks among them: they must not outlive us. The terminal stays open: without anybody
         # who has it so, its other side would read its end while the program still lives.
@@ -80,23 +80,23 @@ def _lead(program: int) -> NoReturn:
         while True:
             number = signal.sigwait(_AWAITED)
             if number in _PASSED_ON:
-                _tell(program, _PASSED_ON[signal.Signals(number)])
+                _tell(program, _PASSED_ON[signal.Signals(number)], keep)
                 _tell(program, signal.SIGCONT)  # what is stopped hears nothing else but a kill
             elif (found := look(program)) and found.si_code == os.CLD_STOPPED:
                 os.kill(os.getpid(), signal.SIGSTOP)  # until we are continued
                 _tell(program, signal.SIGCONT)
             elif found:
                 # The rest of its group; while it has not been waited for, the number is surely its.
-                _tell(program, signal.SIGKILL)
+                _tell(program, signal.SIGKILL, keep)
                 os.waitpid(program, 0)
                 _end_like(found)
     finally:
         os._exit(1)
 
 
-def _tell(program: int, number: signal.Signals) -> None:
+def _tell(program: int, number: signal.Signals, keep: Sequence[str] = ()) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(program, number)
+        orphans.signal_group(program, number, keep)
 
 
 def _end_like(ended: os.waitid_result) -> None:

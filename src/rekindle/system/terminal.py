@@ -18,7 +18,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Self
 
 from rekindle.errors import AgentError, NoTerminalError
-from rekindle.system import session, signals
+from rekindle.system import orphans, session, signals
 from rekindle.system.processes import Processes, starting
 
 _PIECE_BYTES = 64 * 1024
@@ -39,7 +39,17 @@ _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[ -
 class TerminalChild:
     """A program in the foreground of a terminal of its own; it ends when we do."""
 
-    def __init__(self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        folder: str,
+        keep: Sequence[str] = (),
+        adopts: bool = False,
+    ) -> None:
+        """`keep`: patterns of what no signal to its group is for; `adopts`: we get its orphans."""
+        self._adopts = adopts
         self._code: int | None = None
         self._ours = _our_terminal()
         self._before = termios.tcgetattr(self._ours)
@@ -57,7 +67,7 @@ class TerminalChild:
                     env=dict(environment),
                     cwd=folder,
                     start_new_session=True,
-                    preexec_fn=session.led(),  # noqa: PLW1509 - we have no other threads
+                    preexec_fn=session.led(keep),  # noqa: PLW1509 - we have no other threads
                 )
         except BaseException:
             self._close()
@@ -102,6 +112,8 @@ class TerminalChild:
                         self._pass_size_on()
                     if came & noticed.ending:
                         self.ask_to_end()
+                    if self._adopts:
+                        orphans.reap_adopted(but=self._popen.pid)
                     yield None
                 self._shown.drain(_DRAIN_SECONDS)
                 if found.si_code != os.CLD_EXITED:
@@ -188,7 +200,8 @@ class OnTerminal(Processes):
         NoTerminalError: There is none; said before anything is begun.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep: Sequence[str] = (), adopts: bool = False) -> None:
+        super().__init__(keep=keep, adopts=adopts)
         os.close(_our_terminal())
 
     def start(
@@ -199,7 +212,10 @@ class OnTerminal(Processes):
         environment: Mapping[str, str],
         folder: str,
     ) -> TerminalChild:
-        return TerminalChild(argv, environment=environment, folder=folder)
+        self._prepare()
+        return TerminalChild(
+            argv, environment=environment, folder=folder, keep=self._keep, adopts=self._adopts
+        )
 
 
 class _Way:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from rekindle.documents.background import Record
 from rekindle.documents.event import AgentCreated, AnyEvent
 from rekindle.errors import BusyError, SupervisedError
 from rekindle.policy import mornings, sessions
@@ -166,6 +167,13 @@ class MemoryStore:
         self._folders: dict[str, MemoryFolder] = {}
         self._writing: set[str] = set()
         self._supervised: set[str] = set()
+        self._background: dict[str, Record] = {}
+
+    def background(self, agent: str) -> Record:
+        return self._background.get(agent, Record())
+
+    def record_background(self, agent: str, record: Record) -> None:
+        self._background[agent] = record
 
     def folder(self, agent: str) -> MemoryFolder:
         if agent not in self._folders:

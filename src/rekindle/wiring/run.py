@@ -114,7 +114,7 @@ def _world(
     stops = Stopping(store, agent.name, lambda: interruption.count, time.monotonic)
     return World(
         store=store,
-        processes=OnTerminal() if agent.stays else Processes(),
+        processes=OnTerminal(adopts=True) if agent.stays else Processes(adopts=True),
         settings=project.settings,
         clock=clock.now,
         elapsed=time.monotonic,

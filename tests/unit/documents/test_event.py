@@ -64,6 +64,7 @@ VALUES = {
         ),
         max_size=2,
     ).map(tuple),
+    tuple[str, ...]: st.lists(TEXT, max_size=2).map(tuple),
 }
 
 

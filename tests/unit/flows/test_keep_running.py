@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from doubles import Unbraked
+from doubles import NoBackground, Unbraked
 from rekindle.documents import event as events
 from rekindle.documents.launch import (
     Called,
@@ -14,6 +14,7 @@ from rekindle.documents.launch import (
     Opened,
     Returned,
     Said,
+    Swept,
     Usage,
     Used,
     Vitals,
@@ -37,7 +38,7 @@ class Killed(BaseException):
     """The supervisor is gone; nothing of it may run any more."""
 
 
-class Life(Unbraked):
+class Life(Unbraked, NoBackground):
     """An agent whose launches are told beforehand; it is harness, processes and child at once."""
 
     NAME, INSTALL, PASSED_ON, NEVER_PASSED_ON = "fake", "", (), ()
@@ -140,7 +141,7 @@ class Life(Unbraked):
         return self.vital
 
     def end_marked(self, mark, **how):
-        return 0
+        return Swept()
 
     def run(self, **how):
         agent = Agent(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import RELAY
-from doubles import Unbraked
+from doubles import NoBackground, Unbraked
 from rekindle.documents import event as events
 from rekindle.documents import primer, relay
 from rekindle.documents.launch import (
@@ -18,6 +18,7 @@ from rekindle.documents.launch import (
     Finished,
     Opened,
     Said,
+    Swept,
     Usage,
     Used,
 )
@@ -97,7 +98,7 @@ class FakeChild:
         self.told.append("kill")
 
 
-class FakeProcesses:
+class FakeProcesses(NoBackground):
     """Starts what the test plays, and notes what was done and what the log said by then."""
 
     def __init__(self, store):
@@ -132,10 +133,10 @@ class FakeProcesses:
     def vitals(self, pid, mark, *, boot, uptime):
         return None
 
-    def end_marked(self, mark, *, boot, uptime, patience):
+    def end_marked(self, mark, *, boot, uptime, patience, recorded=(), program=""):
         self.done.append(("sweep", self.durable()))
         self.swept = (mark, boot, uptime)
-        return self.left.get(mark, 0)
+        return Swept(self.left.get(mark, 0))
 
     def is_alive(self, process):
         return False
@@ -480,10 +481,14 @@ def test_a_launch_of_another_boot_is_looked_for_as_such(scene):
     """The sweep is told which boot and time it was: whoever looks then leaves all alone."""
     lose(scene, boot="an0ther")
     swept = []
-    scene.processes.end_marked = lambda mark, **at: swept.append((mark, at)) or 0
+    nothing_recorded = {"recorded": [], "program": ""}
+    scene.processes.end_marked = lambda mark, **at: swept.append((mark, at)) or Swept()
     scene.plays(("clean",))
     scene.run()
-    assert swept[0] == ("lost-1", {"boot": "an0ther", "uptime": 3.5, "patience": STOP_SECONDS})
+    assert swept[0] == (
+        "lost-1",
+        {"boot": "an0ther", "uptime": 3.5, "patience": STOP_SECONDS, **nothing_recorded},
+    )
 
 
 def test_a_lost_launch_is_settled_once(scene):

@@ -7,6 +7,7 @@ import json, os, signal, subprocess, sys, time
 from rekindle import hook
 from rekindle.errors import AgentError
 from rekindle.system import orphans
+from rekindle.system.processes import Processes
 
 BEGIN = orphans.uptime()
 READER, WRITER = os.pipe()
@@ -33,7 +34,7 @@ def lives(pid):
 
 def sweep(mark="m1", **at):
     known = {"boot": orphans.this_boot(), "uptime": BEGIN, "patience": 0.1}
-    return orphans.end_marked(mark, **known | at)
+    return Processes().end_marked(mark, **known | at).processes
 
 def tell(**facts):
     print(json.dumps(facts))
@@ -233,7 +234,7 @@ def test_a_number_that_was_given_to_another_is_not_signalled(inside):
         PRELUDE
         + """
 pid, child = spawn("sh", "-c", HERE)
-found = kernel.here.marked("m1", BEGIN)
+found = {pid: kernel.here.hold(pid, kernel.here.table()[pid].born)}
 child.kill()
 child.wait()
 time.sleep(0.05)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
+from rekindle.documents.background import Record
 from rekindle.documents.event import (
     OPERATOR_COMMANDS,
     AnyEvent,
@@ -30,6 +31,7 @@ from rekindle.policy.fold import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import COLD_LOG_BYTES, LOCK_WAIT_SECONDS, Settings
 from rekindle.ports import Register
+from rekindle.stores import background
 from rekindle.stores import private as private_files
 from rekindle.stores.files import (
     inbox,
@@ -233,6 +235,13 @@ class FileStore:
     def is_supervised(self, agent: str) -> bool:
         """Whether a supervisor lives."""
         return disk.is_locked(self.folder(agent).supervisor)
+
+    def background(self, agent: str) -> Record:
+        """Return what a supervisor has recorded of the agent's background processes."""
+        return background.read(self.root.project, agent)
+
+    def record_background(self, agent: str, record: Record) -> None:
+        background.write(self.root.project, agent, record)
 
     def _look(self, folder: AgentFolder) -> View:
         before = self._seen.get(folder.name)

@@ -1,0 +1,49 @@
+"""The record of an agent's processes that the next supervisor could not find by their mark."""
+
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents import shape
+
+COMMAND_CHARACTERS = 200
+"""How much of a command line is kept."""
+COMMANDS_TOLD = 8
+"""How many command lines a session is told of."""
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    process: str
+    """Its number, start, boot and namespace: together they name one process for good."""
+    command: str
+    """Without secrets, on one line."""
+    since: datetime
+    """When the supervisor saw it first."""
+    is_kept: bool
+
+    @property
+    def pid(self) -> int:
+        return int(self.process.partition(".")[0])
+
+
+class Record(msgspec.Struct, frozen=True):
+    launch: str = ""
+    program: str = ""
+    """The process of the agent itself, in that launch."""
+    processes: tuple[Recorded, ...] = ()
+
+    @property
+    def kept(self) -> tuple[Recorded, ...]:
+        return tuple(one for one in self.processes if one.is_kept)
+
+
+def parse(data: bytes | None) -> Record:
+    """Return the record; an empty one if there is none, or if it cannot be read."""
+    try:
+        return shape.from_json(data, Record) if data else Record()
+    except msgspec.MsgspecError:
+        return Record()
+
+
+def render(record: Record) -> bytes:
+    return shape.to_json(record)
