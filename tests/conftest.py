@@ -79,6 +79,7 @@ def home_of_nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
         patch.setenv("XDG_CACHE_HOME", cache)  # the pinned agent CLI was put there
+        patch.setenv("REKINDLE_TRUST", "1")  # most tests write a manifest by hand
         for name in ("CLAUDE_CONFIG_DIR", "XDG_DATA_HOME"):
             patch.delenv(name, raising=False)
         yield home

@@ -86,7 +86,7 @@ class Desk:
             stderr=self._line,
             start_new_session=True,
             pass_fds=(tell, asked),
-            env=dict(env),
+            env={"REKINDLE_TRUST": "1", **env},
             cwd=cwd,
         )
         os.close(tell)

@@ -40,9 +40,10 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   ├── StoppedError              9
     │   └── SummaryError              9
     │       └── OverBudgetError       9
-    └── EngineError                   10
-        ├── CodecKeyError             10
-        └── ExtraMissingError         10
+    ├── EngineError                   10
+    │   ├── CodecKeyError             10
+    │   └── ExtraMissingError         10
+    └── UntrustedError                11
 
 An error says what happened (`str(error)`), carries its facts as attributes, and
 tells the user what to do next (`error.hint`).
@@ -92,6 +93,7 @@ __all__ = [
     "UnknownAgentError",
     "UnknownLoopError",
     "UnsafePathError",
+    "UntrustedError",
     "UsageError",
     "WorkspaceError",
     "storing",
@@ -525,6 +527,21 @@ class ExtraMissingError(EngineError):
             hint="pip install 'rekindle[fleet]'",
         )
         self.module = module
+
+
+class UntrustedError(RekindleError):
+    """This user has not accepted the folder's manifest and state on this host."""
+
+    exit_code = 11
+    meaning = "this folder is not trusted: the user has not accepted its rekindle.yaml here"
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        super().__init__(
+            f"{folder} is not trusted: you have not accepted its rekindle.yaml on this host",
+            hint="read rekindle.yaml, then repeat the command with --trust"
+            " (`run`, `up`, `restart`, `hooks install`), or set REKINDLE_TRUST=1",
+        )
 
 
 _HINTS = {

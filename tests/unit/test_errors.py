@@ -31,6 +31,7 @@ SAMPLES = [
     errors.AuditError("slow", "a", hint="b"),
     errors.NotDurableError("/a", "b", hint="b"),
     errors.UnsafePathError("/a", "b", hint="b"),
+    errors.UntrustedError("/a"),
     errors.WorkspaceError("slow", "a", hint="b"),
     errors.OwnershipError("a", hint="b"),
     errors.BusyError("trades", 1.5),
@@ -97,7 +98,7 @@ def test_every_exit_code_has_one_meaning():
     meanings = {}
     for kind in CLASSES:
         meanings.setdefault(kind.exit_code, set()).add(kind.meaning)
-    assert sorted(meanings) == list(range(1, 11))
+    assert sorted(meanings) == list(range(1, 12))
     assert all(len(found) == 1 for found in meanings.values())
 
 

@@ -16,6 +16,7 @@ from rekindle.cli.options import (
     print_note,
 )
 from rekindle.cli.output import echo, print_json
+from rekindle.cli.trust import ensure_trust
 from rekindle.config import Project
 from rekindle.documents import morning
 from rekindle.errors import BusyError, RekindleError, UsageError, storing
@@ -24,6 +25,7 @@ from rekindle.stores.files import FileStore
 from rekindle.system import disk
 from rekindle.wiring import brief as wiring
 from rekindle.wiring.store import open_store
+from rekindle.wiring.trust import require_accepted
 
 _FOR_ALL = 0o644
 """A web server may show it."""
@@ -77,6 +79,9 @@ def brief(  # noqa: PLR0917 - one for each option
         _write_due(agent, mechanical=mechanical, as_json=as_json)
         return
     store, name = open_store(project, say=print_note), agent_of(project, agent)
+    if not mechanical:
+        ensure_trust(project, trust=False)
+        require_accepted(project, name)
     written = wiring.writing(project, store, name, by_hand=True, mechanical=mechanical).write()
     wiring.remember(project, store, name)
     if as_json:
@@ -145,6 +150,8 @@ def _one_due(
     found = writing.due()
     if found is None:
         return nothing
+    if not mechanical:
+        require_accepted(project, name)
     try:
         written = writing.write(found)
     except BusyError:

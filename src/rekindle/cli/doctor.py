@@ -15,6 +15,7 @@ from rekindle.policy.settings import Fleet
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
 from rekindle.system.notify import Notifier
+from rekindle.wiring import trust
 from rekindle.wiring.store import HARNESSES, open_store
 
 PROGRAMS = {
@@ -69,6 +70,10 @@ def _examine() -> dict[str, list[Problem]]:
         return {"rekindle.yaml": [Problem(str(error), error.hint)]}
     store = open_store(project)
     found: dict[str, list[Problem]] = {"rekindle.yaml": []}
+    if not trust.is_trusted(project.path):
+        words = "you have not accepted this folder on this host: hooks and watchdogs ignore it"
+        mend = "read rekindle.yaml, then `rekindle run` asks for your trust"
+        found["rekindle.yaml"].append(Problem(words, mend, is_note=True))
     try:
         Notifier(project.manifest.notify).check()
     except RekindleError as error:
@@ -78,6 +83,13 @@ def _examine() -> dict[str, list[Problem]]:
     for name, agent in project.manifest.agents.items():
         # On a fleet nobody needs the files that are here.
         problems = store.inspect(name) if project.settings.fleet is None else []
+        problems += [
+            Problem(
+                f"changed without your command: {change.render()}",
+                f"check rekindle.yaml; `rekindle restart {name}` accepts it",
+            )
+            for change in trust.find_changes(project, name)
+        ]
         if agent.harness not in HARNESSES:
             there = ", ".join(HARNESSES)
             problems.append(

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from rekindle import config
 from rekindle.cli.options import as_json, here, open_files, which_agent
 from rekindle.cli.output import echo, print_json, styled
+from rekindle.cli.trust import ensure_trust, trust_option
 from rekindle.errors import CheckFailedError, RekindleError, UsageError
 from rekindle.flows import install_hooks
 from rekindle.flows.export_hooks import export_hooks
@@ -44,13 +45,15 @@ def hooks() -> None:
 @which_level
 @which_harness
 @which_agent
+@trust_option
 @as_json
 @click.pass_context
-def install(
+def install(  # noqa: PLR0917 - one for each option
     context: click.Context,
     level: Level | None,
     harness: str | None,
     agent: str | None,
+    trust: bool,
     as_json: bool,
 ) -> None:
     """Add the hooks to a CLI's settings, or renew them.
@@ -77,6 +80,7 @@ def install(
         place = _place(level, harness)
     else:
         project, store, name = open_files(agent or _only_agent_of(harness))
+        ensure_trust(project, trust=trust)
         own = HARNESSES.get(project.manifest.agents[name].harness)
         cli = _meant(harness, [own] if own else [])
         level = level or install_hooks.first_level(cli)

@@ -9,6 +9,7 @@ import click
 from rekindle import config
 from rekindle.cli.options import as_json, here, print_note
 from rekindle.cli.output import echo, print_json
+from rekindle.cli.trust import trust_if_new
 from rekindle.documents import manifest
 from rekindle.documents.identity import agent_name, one_line, slug
 from rekindle.documents.launch import Start
@@ -35,6 +36,7 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
     .rekindle, and PROMPT.md where there is none. Run it again with --agent to add another agent.
     """
     folder = config.find(here()) or here()
+    trusted = trust_if_new(folder)
     known = config.agents_of(folder)
     if known and agent is None:
         name = known[0]
@@ -58,6 +60,8 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
         echo(f"✓ {line}")
     if stands == "command" and not project.manifest.agents[name].command:
         echo(f'Next: add `command: ["./your-program"]` to {name} in {manifest.FILE}.')
+    if not trusted:
+        echo("· this folder came with a manifest: the first `rekindle run` asks for trust")
     echo(f"Next: say in {AgentDefaults().prompt} what it is to do, then `rekindle run {name}`.")
 
 

@@ -14,6 +14,7 @@ from rekindle.policy.fold import Projection
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import FLEET_STATUS_AGENTS
 from rekindle.stores.files import FileStore, inspection, ownership
+from rekindle.wiring import trust
 from rekindle.wiring.store import HARNESSES, open_store
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
         "state_file": "edited" if store.has_edited_state(name) else "clean",
         "pending": len(seen.pending),
         "unreadable": len(seen.bad) + seen.unreadable,
+        "settings_changed": [change.render() for change in trust.find_changes(project, name)],
         "generation": found.gen,
         "host": owner.host if owner else None,
     }

@@ -11,6 +11,7 @@ from rekindle.cli.fleet_agents import run_on_fleet
 from rekindle.cli.one_host import refuse_fleet
 from rekindle.cli.options import agent_of, as_json, here, print_note
 from rekindle.cli.output import echo, print_json, secho
+from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Called, Compacted, Retried, Said, Warned
 from rekindle.errors import AgentError
@@ -23,11 +24,13 @@ from rekindle.flows.world import (
     Launching,
     Noticed,
     Report,
+    SettingsChanged,
     Trouble,
     Waits,
 )
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
+from rekindle.wiring.trust import require_trust
 from rekindle.wiring.watch import start_briefs
 
 INTERRUPTED = 130
@@ -45,6 +48,7 @@ _HINTS = {
     "cycles": "look at what it did (`rekindle relay show -a {name}`); `rekindle run {name}` has"
     " as many cycles again",
     "waiting": "`rekindle answer {name} TEXT` answers, and goes on",
+    "settings": "check rekindle.yaml; `rekindle restart {name}` accepts it",
     "stalled": "change its task or its relay, then `rekindle restart {name}`",
 }
 
@@ -53,6 +57,7 @@ _BETWEEN = {"cycles", "waiting", "stalled"}
 """Why a run ends between two cycles."""
 _MENDS = {
     "waiting": "`rekindle answer {name} TEXT` answers, and goes on",
+    "settings": "check rekindle.yaml; `rekindle restart {name}` accepts it",
     "stalled": "look at its relay (`rekindle relay show -a {name}`), change it or the task",
     "auth": "log the agent's CLI in, or mend its key",
     "billing": "pay, or raise the spend limit",
@@ -72,9 +77,16 @@ _MENDS = {
 @click.option("--cycles", type=click.IntRange(0), help="How many cycles this run has; 0: no end.")
 @click.option("--kept", is_flag=True, hidden=True, help="Go on with what was said before.")
 @click.option("--said", is_flag=True, hidden=True, help="Your word stands in the log already.")
+@trust_option
 @as_json
 def run(  # noqa: PLR0917 - one for each option
-    agent: str | None, once: bool, cycles: int | None, kept: bool, said: bool, as_json: bool
+    agent: str | None,
+    once: bool,
+    cycles: int | None,
+    kept: bool,
+    said: bool,
+    trust: bool,
+    as_json: bool,
 ) -> int:
     """Run AGENT, cycle after cycle, and keep it alive until its work is done.
 
@@ -92,6 +104,10 @@ def run(  # noqa: PLR0917 - one for each option
     """
     project = config.load(here())
     name = agent_of(project, agent)
+    if kept or said:
+        require_trust(project.path)  # a watchdog, or `up`, started us: only a person accepts
+    else:
+        ensure_trust(project, trust=trust)
     if project.settings.fleet is not None:
         for option, is_said in (("--once", once), ("--kept", kept or said)):
             if is_said:
@@ -183,12 +199,19 @@ def _for_people(name: str) -> Callable[[Report], None]:
                 _fell(report)
             case Handed() | HandedOff() | Noticed() | Waits() | InSafeMode():
                 _stands(name, report)
-            case Trouble():
-                secho(f"  ! {report.words}", fg="yellow", err=True)
+            case Trouble() | SettingsChanged():
+                _warn(name, report)
             case _:
                 pass
 
     return tell
+
+
+def _warn(name: str, report: Trouble | SettingsChanged) -> None:
+    if isinstance(report, SettingsChanged):
+        print_changes(name, report.changes)
+    else:
+        secho(f"  ! {report.words}", fg="yellow", err=True)
 
 
 def _stands(name: str, report: Handed | HandedOff | Noticed | Waits | InSafeMode) -> None:

@@ -8,6 +8,7 @@ import click
 
 from rekindle.cli.options import open_project
 from rekindle.cli.output import echo
+from rekindle.cli.trust import ensure_trust, trust_option
 from rekindle.documents import service as units
 from rekindle.documents.identity import derived_id
 from rekindle.errors import UsageError, storing
@@ -34,7 +35,8 @@ _briefs = click.option("--briefs", is_flag=True, help="A timer for briefs, inste
 @_kind
 @_briefs
 @click.option("--print", "only_print", is_flag=True, help="Write nothing, show the unit.")
-def install(kind: str | None, briefs: bool, only_print: bool) -> None:
+@trust_option
+def install(kind: str | None, briefs: bool, only_print: bool, trust: bool) -> None:
     """Write a unit of your own that starts `rekindle daemon` for this project.
 
     With --briefs, one that runs `rekindle brief --due` at the time of `runtime: brief: at:`, for
@@ -44,6 +46,7 @@ def install(kind: str | None, briefs: bool, only_print: bool) -> None:
     """
     kind = kind or _KINDS.get(sys.platform, "systemd")
     project, _store = open_project()
+    ensure_trust(project, trust=trust)
     found = _service(project.path, briefs=briefs)
     brief = project.settings.runtime.brief if briefs else None
     if brief and brief.at == NEVER and not brief.on_session_end:

@@ -170,6 +170,11 @@ def _print_relay(relay: dict[str, Any], now: datetime) -> None:
 
 def _warnings(row: dict[str, Any]) -> list[str]:
     found = _about_files(row)
+    found += [
+        f"rekindle.yaml changed without your command: {change}; `rekindle restart {row['agent']}`"
+        " accepts it"
+        for change in row.get("settings_changed", ())
+    ]
     if row["run"] and row["run"]["hurried"]:
         found.append("its cycles take less than a minute: make the steps of its task larger")
     if row["run"] and handoff.is_much(row["run"]["handoffs"]):

@@ -7,6 +7,7 @@ import click
 
 from rekindle.cli.options import Store, as_json, open_agent
 from rekindle.cli.output import echo, print_json
+from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.documents.event import Answered, RestartAsked
 from rekindle.documents.identity import visible
 from rekindle.errors import AgentError, SupervisedError, UsageError
@@ -17,6 +18,7 @@ from rekindle.policy.settings import STOP_SECONDS
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
 from rekindle.system.processes import Processes
+from rekindle.wiring.trust import accept_settings
 
 _PATIENCE_SECONDS = 2 * STOP_SECONDS + 5
 _LOOK_SECONDS = 0.2
@@ -50,13 +52,16 @@ def stop(agent: str | None, as_json: bool) -> None:
 @click.command()
 @click.argument("agent", required=False)
 @click.option("--fresh", is_flag=True, help="In a fresh session, not in the one there is.")
+@trust_option
 @as_json
-def restart(agent: str | None, fresh: bool, as_json: bool) -> None:
+def restart(agent: str | None, fresh: bool, trust: bool, as_json: bool) -> None:
     """Start AGENT again now: out of safe mode, out of a wait, or out of what it is doing.
 
     What it spent stays counted, unless its run was over: then a new one begins.
     """
-    _project, store, name = open_agent(agent)
+    project, store, name = open_agent(agent)
+    ensure_trust(project, trust=trust)
+    print_changes(name, accept_settings(project, name))
     store.create(name)
     store.clear_the_way(name, fresh=fresh)
     now, run = clock.now(), store.read(name).projection.run

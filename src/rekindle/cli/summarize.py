@@ -7,6 +7,7 @@ import msgspec
 
 from rekindle.cli.options import as_json, open_files, which_agent
 from rekindle.cli.output import echo, print_json
+from rekindle.cli.trust import ensure_trust
 from rekindle.documents.summary import Kind
 from rekindle.errors import DocumentError, UsageError
 from rekindle.flows.read_transcript import ReadTranscript, told_by
@@ -15,6 +16,7 @@ from rekindle.flows.summarize import Made, Summarize, document, noted
 from rekindle.system import clock
 from rekindle.wiring import summarize as wiring
 from rekindle.wiring.store import HARNESSES
+from rekindle.wiring.trust import require_accepted
 
 
 @click.command()
@@ -40,6 +42,9 @@ def summarize(  # noqa: PLR0917 - one for each option
     without a model. Nothing is committed.
     """
     project, store, name = open_files(agent)
+    if not mechanical:
+        ensure_trust(project, trust=False)
+        require_accepted(project, name)
     harness = told_by(file, HARNESSES.working())
     if harness is None:
         raise DocumentError(

@@ -7,6 +7,7 @@ import click
 from rekindle.cli.options import as_json, open_project
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.stop import end_background, say_stopped, wait_until_ended
+from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.errors import AgentError, RekindleError
 from rekindle.policy import run as policy
@@ -16,6 +17,7 @@ from rekindle.policy.settings import cycles_of
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
 from rekindle.wiring import watch
+from rekindle.wiring.trust import accept_settings
 
 _PATIENCE_SECONDS = 10.0
 _SETTLING_SECONDS = 0.5
@@ -26,8 +28,9 @@ _MEANWHILE = "was stopped meanwhile, and stays so"
 @click.command()
 @click.argument("agents", nargs=-1)
 @click.option("--tmux", is_flag=True, help="A tmux window for each, in the session `rekindle`.")
+@trust_option
 @as_json
-def up(agents: tuple[str, ...], tmux: bool, as_json: bool) -> None:
+def up(agents: tuple[str, ...], tmux: bool, trust: bool, as_json: bool) -> None:
     """Run AGENTS in the background, all that the manifest names where none is said.
 
     Each has a supervisor of its own that goes on when you log out. `rekindle daemon` starts those
@@ -35,6 +38,9 @@ def up(agents: tuple[str, ...], tmux: bool, as_json: bool) -> None:
     """
     project, store = open_project()
     names = [project.require_agent(name) for name in agents] or list(project.manifest.agents)
+    ensure_trust(project, trust=trust)
+    for name in names:
+        print_changes(name, accept_settings(project, name))
     rows = [_up(project, store, name, tmux=tmux) for name in names]
     if as_json:
         print_json({"agents": rows})

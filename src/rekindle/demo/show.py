@@ -18,6 +18,7 @@ from rekindle.errors import AgentError
 from rekindle.flows.world import Fell, Launching, Report
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
+from rekindle.wiring import trust
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
 
@@ -74,10 +75,14 @@ class Show:
         self._say(f"   Next Action: {RELAY.splitlines()[-1]}")
         self._say("2. It works; every tool call leaves a sign of life through a hook.")
         program = (sys.executable, "-I", str(Path(stand_in.__file__)))
-        outcome = keep_running(
-            project, store, AGENT, self._tell, once=True, program=program, cycles=1
-        )
-        return self._count(store) if outcome.kind != "interrupted" else None
+        trust.accept_folder(self._folder)
+        try:
+            outcome = keep_running(
+                project, store, AGENT, self._tell, once=True, program=program, cycles=1
+            )
+            return self._count(store) if outcome.kind != "interrupted" else None
+        finally:
+            trust.forget_folder(self._folder)
 
     def _tell(self, report: Report) -> None:
         match report:

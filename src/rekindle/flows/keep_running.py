@@ -126,6 +126,7 @@ class KeepRunning:
         if isinstance(move, Wait) and move.after == self._waited_after:
             # It was waited for by a clock that nobody sets; the one that says "not yet" was set.
             move = next_step(tried)
+        move = self._with_consent(move)
         match move:
             case Stop():
                 return self._stop(number, move, known.seq)
@@ -148,6 +149,15 @@ class KeepRunning:
             case Fresh() | Resume():
                 self._launch(move, known)
         return None
+
+    def _with_consent(self, move: policy.Move) -> policy.Move:
+        """Return the move, or safe mode if it would start what the operator has not accepted.
+
+        The end of a cycle and a handoff start programs of the manifest too.
+        """
+        starts = isinstance(move, Fresh | Resume | End | HandOn)
+        words = self._world.unaccepted() if starts else ""
+        return Safe("settings", words) if words else move
 
     def _is_outside(self, tried: list[sessions.Attempt], run: Run) -> bool:
         """Whether the last try ended by what no other try of ours can mend."""

@@ -93,6 +93,12 @@ class Noticed(msgspec.Struct, frozen=True):
     ended: bool
 
 
+class SettingsChanged(msgspec.Struct, frozen=True):
+    """The operator's command accepts settings that differ from the last accepted ones."""
+
+    changes: list[str]
+
+
 class Waits(msgspec.Struct, frozen=True):
     """Nothing is started before an instant."""
 
@@ -107,7 +113,18 @@ class InSafeMode(msgspec.Struct, frozen=True):
     words: str
 
 
-Report = Launching | Seen | Fell | HandedOff | Handed | Trouble | Noticed | Waits | InSafeMode
+Report = (
+    Launching
+    | Seen
+    | Fell
+    | HandedOff
+    | Handed
+    | Trouble
+    | Noticed
+    | SettingsChanged
+    | Waits
+    | InSafeMode
+)
 
 
 class World(msgspec.Struct, frozen=True):
@@ -140,5 +157,7 @@ class World(msgspec.Struct, frozen=True):
     """A fingerprint of what git knows of the agent's folder; empty: nobody knows."""
     head: Callable[[], str] = str
     """The commit that the agent's folder stands at; empty: nobody knows."""
+    unaccepted: Callable[[], str] = str
+    """Why nothing may be started: the settings are not those that the operator accepted."""
     renewed: Callable[[], Agent | None] = lambda: None
     """The agent as a person has set it up by now; None: as before."""

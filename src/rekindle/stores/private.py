@@ -10,12 +10,15 @@ HASH is the start of a SHA-256 of the project's path, so that two projects of on
 """
 
 import hashlib
+import os
 import re
+import shutil
 from pathlib import Path
 
 import msgspec
 
 from rekindle.documents.identity import agent_name
+from rekindle.errors import storing
 from rekindle.system import disk, user_folder
 
 _PROJECTS = "projects"
@@ -63,8 +66,7 @@ class PrivateProject(msgspec.Struct, frozen=True):
 
     @property
     def _name(self) -> str:
-        whole = str(self.project)
-        mark = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()
+        mark = hashlib.sha256(os.fsencode(self.project)).hexdigest()
         return f"{_UNSAFE.sub('_', self.project.name)[:40]}-{mark[:_HASH_LENGTH]}"
 
     @property
@@ -81,6 +83,16 @@ class PrivateProject(msgspec.Struct, frozen=True):
     def make(self) -> None:
         user_folder.make(_PROJECTS, self._name, _AGENTS)
 
+    def remove_agents(self) -> None:
+        """Remove everything that is recorded for the project's agents."""
+        with storing(self.path):
+            shutil.rmtree(self.path / _AGENTS)
+
+    def remove(self) -> None:
+        """Remove everything that is recorded for the project."""
+        with storing(self.path):
+            shutil.rmtree(self.path)
+
     def make_agent(self, name: str) -> PrivateAgent:
         """Make the agent's private folder, and return it."""
         self.make()
@@ -88,6 +100,11 @@ class PrivateProject(msgspec.Struct, frozen=True):
         disk.make_folder(found.path)
         disk.make_folder(found.inbox)
         return found
+
+
+def render_path(path: Path) -> str:
+    """Return a path as text that JSON and a terminal can take, whatever bytes it has."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def of_project(folder: Path) -> PrivateProject:

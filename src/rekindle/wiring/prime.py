@@ -20,10 +20,13 @@ from rekindle.policy.settings import AgentDefaults
 from rekindle.ports import Harness
 from rekindle.system import clock, orphans
 from rekindle.wiring.store import HARNESSES, open_store, text_of
+from rekindle.wiring.trust import is_trusted
 
 
 def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
     """Tell the session whose start is the record; one that cannot be told is told why."""
+    if not is_trusted(folder.parents[2]):
+        return  # a relay that came with a cloned repository is not told to anybody
     line = hookline.parse(record.strip(b"\n").removeprefix(hookline.PREFIX))
     harness = HARNESSES.get(line.harness)
     event = harness.read_hook(line) if harness else None

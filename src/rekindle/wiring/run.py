@@ -21,7 +21,7 @@ from rekindle.flows.measure_windows import measure_windows
 from rekindle.flows.steps import Steps
 from rekindle.flows.stopping import Stopping
 from rekindle.flows.until import Until
-from rekindle.flows.world import Agent, Report, Trouble, World
+from rekindle.flows.world import Agent, Report, SettingsChanged, Trouble, World
 from rekindle.harnesses import command
 from rekindle.policy import environment, handoff
 from rekindle.policy.settings import AgentDefaults, cycles_of
@@ -34,7 +34,7 @@ from rekindle.system.processes import Interruption, Processes
 from rekindle.system.terminal import OnTerminal
 from rekindle.system.worktree import WorkTree
 from rekindle.wiring import summarize as summarizing
-from rekindle.wiring import watch
+from rekindle.wiring import trust, watch
 from rekindle.wiring.store import harness_of, text_of
 
 _OURS = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -55,7 +55,9 @@ def keep_running(
 ) -> Outcome:
     """Be the supervisor of an agent; `program` stands in for the CLI's own."""
     agent = _agent(project, store, name, program, cycles)
-    notifier = Notifier(project.manifest.notify, store.redaction)
+    if not (kept or said) and (changes := trust.accept_settings(project, name)):
+        tell(SettingsChanged(changes))
+    notifier = Notifier(trust.accepted_notify(project, name), store.redaction)
     notifier.check()
     if not kept:
         watch.remember(store, name, agent.harness)
@@ -65,6 +67,8 @@ def keep_running(
     def renewed() -> Agent | None:
         try:
             found = load(project.path)
+            if trust.find_changes(found, name):
+                return None  # it stays in safe mode: `restart` accepts the change
             made = _agent(found, store, name, program, cycles)
         except (RekindleError, KeyError) as error:
             tell(Trouble(f"goes on as it was set up before: {error}"))
@@ -74,11 +78,17 @@ def keep_running(
         said_now[0] = found
         return made
 
+    def unaccepted() -> str:
+        try:
+            return trust.explain_unaccepted(load(project.path), name)
+        except (RekindleError, KeyError) as error:
+            return f"rekindle.yaml cannot be read: {error}"
+
     with Interruption() as interruption:
         world = _world(
             project, store, agent, tell=tell, notifier=notifier, interruption=interruption
         )
-        world = msgspec.structs.replace(world, renewed=renewed)
+        world = msgspec.structs.replace(world, renewed=renewed, unaccepted=unaccepted)
         ending = _ending(lambda: said_now[0], store, agent, world)
         supervisor = KeepRunning(agent, world, once=once, kept=kept, said=said, ending=ending)
         return supervisor.run()

@@ -20,7 +20,7 @@ from rekindle.stores.files import FileStore
 from rekindle.system import clock, disk, tmux
 from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
-from rekindle.wiring import transcripts
+from rekindle.wiring import transcripts, trust
 from rekindle.wiring.store import HARNESSES, open_store
 
 TMUX_SESSION = "rekindle"
@@ -128,16 +128,29 @@ def remembered(project: Project, store: FileStore, name: str) -> dict[str, str]:
 
 
 def look_once(project: Project, store: FileStore) -> list[Looked]:
-    return _watching(project, store).look(list(project.manifest.agents))
+    return _look(project, _watching(project, store))
+
+
+def _look(project: Project, watching: WatchAgents) -> list[Looked]:
+    """Look after the agents, unless the folder is one that the user has not accepted."""
+    names = list(project.manifest.agents)
+    if trust.is_trusted(project.path):
+        return watching.look(names)
+    words = "this folder is not trusted: `rekindle run` shows what it would start, and asks"
+    return [Looked(name, started=False, words=words) for name in names]
 
 
 def _watching(project: Project, store: FileStore) -> WatchAgents:
     staying = {name for name, one in project.manifest.agents.items() if one.mode == "stay"}
-    notifier = Notifier(project.manifest.notify, store.redaction)
+
+    def notify(name: str, words: str) -> list[str]:
+        notifier = Notifier(trust.accepted_notify(project, name), store.redaction)
+        return notifier.send(f"{name}: does not come up", words)
+
     around = Around(
         start=lambda name: start_kept(project, store, name),
         last_words=lambda name: last_words(store, name),
-        notify=lambda name, words: notifier.send(f"{name}: does not come up", words),
+        notify=notify,
         clock=clock.now,
         archive=lambda name: transcripts.archive(project, store, name),
         limits=project.settings.runtime.restart,
@@ -185,7 +198,7 @@ def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:
                     tell(Looked(manifest.FILE, started=False, words=str(error)))
                 else:
                     watching = _watching(project, open_store(project))
-            for found in watching.look(list(project.manifest.agents)):
+            for found in _look(project, watching):
                 if found.started or told.get(found.agent) != found:
                     tell(found)
                 told[found.agent] = found

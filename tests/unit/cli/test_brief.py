@@ -17,6 +17,7 @@ from rekindle.policy import loops
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, disk, host
+from rekindle.wiring.trust import accept_folder
 
 MANIFEST = """\
 version: 1
@@ -50,6 +51,7 @@ def project(tmp_path, monkeypatch, capfd):
     manifest = tmp_path / "rekindle.yaml"
     manifest.write_text(manifest.read_text().replace("model.py", str(tmp_path / "model.py")))
     store = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
+    accept_folder(tmp_path)
     store.create("trades")
     long_ago = clock.now() - timedelta(days=30)
     path = tmp_path / "session.jsonl"

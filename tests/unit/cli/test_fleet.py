@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from rekindle.cli.main import run
+from rekindle.wiring.trust import accept_folder
 
 MANIFEST = "version: 1\nagents:\n  trades:\n    harness: command\n    command: ['true']\n"
 WHAT_IS_IMPORTED = """
@@ -28,6 +29,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "PROMPT.md").write_text("work")
     (tmp_path / "rekindle.yaml").write_text(MANIFEST)
+    accept_folder(tmp_path)
     return tmp_path
 
 

@@ -13,6 +13,7 @@ from rekindle.cli.main import run
 from rekindle.stores.files import FileStore
 from rekindle.stores.private import of_project
 from rekindle.wiring.store import open_store
+from rekindle.wiring.trust import accept_folder
 
 AGENT = """\
 import os, pathlib, sys, time
@@ -35,6 +36,7 @@ class Project:
         (self.path / "agent.py").write_text(AGENT)
         (self.path / "PROMPT.md").write_text("Ship it.\n")
         self.write()
+        accept_folder(self.path)
 
     def write(self, **more):
         entries = "".join(
@@ -47,7 +49,12 @@ class Project:
     def __call__(self, *arguments, code=0, path="/usr/bin:/bin", **environment):
         started = self.place.start(
             [sys.executable, "-I", "-m", "rekindle", *arguments],
-            env={"PATH": path, "HOME": str(self.path), "LC_ALL": "C.UTF-8", **environment},
+            env={
+                "PATH": path,
+                "HOME": str(self.path),
+                "LC_ALL": "C.UTF-8",
+                **environment,
+            },
             cwd=self.path,
         )
         assert started.wait() == code, started.out + started.err

@@ -9,6 +9,8 @@ from textwrap import dedent
 
 import pytest
 
+from rekindle.wiring.trust import accept_folder
+
 MANIFEST = "version: 1\nagents:\n  trades:\n    harness: claude-code\n    cycles: 1\n"
 STAND_IN = """\
 #!{python} -IS
@@ -59,7 +61,9 @@ class Project:
 
 @pytest.fixture
 def project(place, tmp_path):
-    return Project(place, tmp_path)
+    made = Project(place, tmp_path)
+    accept_folder(made.path)
+    return made
 
 
 def test_a_cycle_that_is_done_says_so(project):

@@ -16,6 +16,7 @@ from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcripts import TranscriptArchive
 from rekindle.system import clock, host
+from rekindle.wiring.trust import accept_folder
 
 MANIFEST = """\
 version: 1
@@ -36,6 +37,7 @@ def told(tmp_path, monkeypatch, capfd):
     text = MANIFEST.replace("PYTHON", sys.executable).replace("PROGRAM", program)
     (tmp_path / "rekindle.yaml").write_text(text)
     store = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
+    accept_folder(tmp_path)
     store.create("trades")
     for session, days in zip(SESSIONS, (0, 3), strict=True):
         path = tmp_path / f"{session}.jsonl"

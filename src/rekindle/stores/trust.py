@@ -1,0 +1,94 @@
+"""What the user accepted on this host: a folder, and the settings of each agent in it.
+
+A cloned or copied repository may bring its own `rekindle.yaml` and `.rekindle`. Neither counts
+until the user has accepted the folder here. The record is kept outside of it and names the folder
+by path, device and inode, so that another folder at the same path is not trusted.
+"""
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import jsontext
+from rekindle.errors import DocumentError, storing
+from rekindle.stores.private import PrivateAgent, PrivateProject, render_path
+from rekindle.system import disk, orphans
+
+SCHEMA = 1
+
+
+class TrustRecord(msgspec.Struct, frozen=True):
+    """The folder that the user accepted."""
+
+    path: str
+    device: int
+    inode: int
+    boot: str
+    """The boot at which the device was read: after the next one it may have another number."""
+    at: datetime
+    v: int = SCHEMA
+
+
+class AcceptedSettings(msgspec.Struct, frozen=True):
+    """The controlled settings of an agent, as the operator's last command accepted them."""
+
+    settings: dict[str, Any]
+    at: datetime
+    v: int = SCHEMA
+
+
+def identify(folder: Path, now: datetime) -> TrustRecord:
+    """Return the record of a folder as it is now."""
+    with storing(folder):
+        found = os.stat(folder)  # noqa: PTH116 - a record of what the path leads to
+    return TrustRecord(render_path(folder), found.st_dev, found.st_ino, orphans.this_boot(), now)
+
+
+def is_trusted(project: PrivateProject, now: datetime) -> bool:
+    """Return whether the user accepted the folder that is there now."""
+    record: TrustRecord | None = _read(project.record, TrustRecord)
+    if record is None:
+        return False
+    current = identify(project.project, now)
+    if (record.path, record.inode) != (current.path, current.inode):
+        return False
+    return record.device == current.device or record.boot != current.boot
+
+
+def record_trust(project: PrivateProject, now: datetime) -> None:
+    """Record that the user trusts the folder that is there now.
+
+    What was recorded for another folder at the same path goes: its commands were not for this one.
+    """
+    if disk.exists(project.record) and not is_trusted(project, now):
+        project.remove_agents()
+    project.make()
+    disk.replace(project.record, _encode(identify(project.project, now)))
+
+
+def read_settings(agent: PrivateAgent) -> dict[str, Any] | None:
+    """Return the settings that the operator accepted, or None if there was no such command."""
+    found: AcceptedSettings | None = _read(agent.settings, AcceptedSettings)
+    return found.settings if found else None
+
+
+def record_settings(agent: PrivateAgent, settings: dict[str, Any], now: datetime) -> None:
+    disk.replace(agent.settings, _encode(AcceptedSettings(settings, now)))
+
+
+def _encode(record: TrustRecord | AcceptedSettings) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(record)) + b"\n"
+
+
+def _read(path: Path, kind: type[Any]) -> Any:
+    data = disk.read(path)
+    if data is None:
+        return None
+    try:
+        jsontext.decode_object(data, path.name, schema=SCHEMA)
+        return msgspec.json.decode(data, type=kind)
+    except (DocumentError, msgspec.MsgspecError):
+        return None  # unreadable: as if it had never been accepted

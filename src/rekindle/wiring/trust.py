@@ -1,0 +1,121 @@
+"""Whether this user trusts a project's folder here, and which settings the operator accepted."""
+
+from pathlib import Path
+
+from rekindle.config import Project
+from rekindle.errors import ManifestError, UntrustedError
+from rekindle.policy import consent
+from rekindle.policy.consent import Change, Controlled
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings import AgentDefaults
+from rekindle.stores import private, trust
+from rekindle.stores.files.layout import Root
+from rekindle.system import clock
+
+UNKNOWN = "no settings were accepted for it on this host"
+
+
+def has_anything_to_trust(folder: Path, manifest: str) -> bool:
+    """Return whether a folder brings a manifest or state of its own."""
+    return (folder / manifest).exists() or Root(folder).path.exists()
+
+
+def is_trusted(folder: Path) -> bool:
+    return trust.is_trusted(private.of_project(folder), clock.now())
+
+
+def require_trust(folder: Path) -> None:
+    """Refuse to work in a folder that the user has not accepted.
+
+    Raises:
+        UntrustedError: It was not accepted, or another folder is at its path now.
+    """
+    if not is_trusted(folder):
+        raise UntrustedError(private.render_path(folder))
+
+
+def accept_folder(folder: Path) -> None:
+    """Record that the user trusts a folder as it is now."""
+    trust.record_trust(private.of_project(folder), clock.now())
+
+
+def forget_folder(folder: Path) -> None:
+    """Remove everything that is recorded for a folder on this host."""
+    private.of_project(folder).remove()
+
+
+def controlled(project: Project, name: str) -> Controlled:
+    """Return the settings of an agent that need the operator's consent."""
+    return consent.select_controlled(project.manifest, name, _paths_outside(project, name))
+
+
+def accept_settings(project: Project, name: str) -> list[str]:
+    """Record the agent's settings as accepted; return what changed since the last time."""
+    folder = private.of_project(project.path).make_agent(name)
+    before, after = trust.read_settings(folder), controlled(project, name)
+    changes = [] if before is None else consent.compare(before, after)
+    if before is None or changes:
+        trust.record_settings(folder, after, clock.now())
+    return [_redacted(project, change.render()) for change in changes]
+
+
+def find_changes(project: Project, name: str) -> list[Change]:
+    """Return how the settings differ from the accepted ones; none if none were ever accepted."""
+    before = trust.read_settings(private.of_project(project.path).agent(name))
+    return [] if before is None else consent.compare(before, controlled(project, name))
+
+
+def explain_unaccepted(project: Project, name: str) -> str:
+    """Return why a supervisor must not start anything; empty if the settings were accepted."""
+    before = trust.read_settings(private.of_project(project.path).agent(name))
+    if before is None:
+        return UNKNOWN
+    changes = consent.compare(before, controlled(project, name))
+    if not changes:
+        return ""
+    shown = _redacted(project, consent.render_changes(changes))
+    return f"rekindle.yaml changed without your command: {shown}"
+
+
+def require_accepted(project: Project, name: str) -> None:
+    """Refuse to start a program of the manifest that the operator has not accepted.
+
+    Raises:
+        UntrustedError: The folder was not accepted.
+        ManifestError: The settings differ from the accepted ones.
+    """
+    require_trust(project.path)
+    if changes := find_changes(project, name):
+        shown = _redacted(project, consent.render_changes(changes))
+        raise ManifestError(
+            f"agent {name}: changed without your command: {shown}",
+            hint=f"check it, then `rekindle restart {name}` accepts it",
+        )
+
+
+def accepted_notify(project: Project, name: str) -> list[str]:
+    """Return the addresses that the operator accepted: an agent may have added its own."""
+    before = trust.read_settings(private.of_project(project.path).agent(name))
+    found = project.manifest.notify if before is None else before.get("notify", [])
+    return list(found)
+
+
+def _redacted(project: Project, text: str) -> str:
+    return Redaction(tuple(project.manifest.redact.allow)).text(text)
+
+
+def _paths_outside(project: Project, name: str) -> dict[str, str]:
+    """Return the keys of an agent that lead outside the project, links followed."""
+    entry, defaults = project.manifest.agents[name], AgentDefaults()
+    root = project.path.resolve()
+    named = {
+        "dir": entry.dir or defaults.dir,
+        "prompt": entry.prompt or defaults.prompt,
+        "rules": entry.rules,
+    }
+    found = {key: (root / path).resolve() for key, path in named.items() if path}
+    return {
+        key: private.render_path(path)
+        for key, path in found.items()
+        if not path.is_relative_to(root)
+    }
