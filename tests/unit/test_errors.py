@@ -31,6 +31,7 @@ SAMPLES = [
     errors.AuditError("slow", "a", hint="b"),
     errors.NotDurableError("/a", "b", hint="b"),
     errors.UnsafePathError("/a", "b", hint="b"),
+    errors.HookProgramError("/a", "b", hint="b"),
     errors.UntrustedError("/a"),
     errors.WorkspaceError("slow", "a", hint="b"),
     errors.OwnershipError("a", hint="b"),
