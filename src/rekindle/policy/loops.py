@@ -10,7 +10,7 @@ back: what somebody just resolved must not stay open because yesterday was in th
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -18,7 +18,14 @@ from typing import Any
 import msgspec
 
 from rekindle.documents import jsontext
-from rekindle.documents.event import Correction, LoopAdded, LoopResolved, StateAdopted
+from rekindle.documents.event import (
+    AnyEvent,
+    Correction,
+    LoopAdded,
+    LoopResolved,
+    StateAdopted,
+    Unrecognised,
+)
 from rekindle.documents.identity import loop_id, one_line
 from rekindle.documents.state import OpenLoop, Resolution, State
 from rekindle.errors import UnknownLoopError, UsageError
@@ -26,6 +33,15 @@ from rekindle.policy import settings
 
 _TICK = timedelta(microseconds=1)
 _DAY = timedelta(days=1)
+
+
+def select_resolving(happened: Iterable[AnyEvent | Unrecognised]) -> list[AnyEvent]:
+    """Return the events that resolve a loop."""
+    return [
+        event
+        for event in happened
+        if isinstance(event, LoopResolved) or (isinstance(event, StateAdopted) and event.resolved)
+    ]
 
 
 class Mark(msgspec.Struct, frozen=True, omit_defaults=True):

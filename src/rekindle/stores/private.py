@@ -12,7 +12,6 @@ HASH is the start of a SHA-256 of the project's path, so that two projects of on
 import hashlib
 import os
 import re
-import shutil
 from pathlib import Path
 
 import msgspec
@@ -85,13 +84,11 @@ class PrivateProject(msgspec.Struct, frozen=True):
 
     def remove_agents(self) -> None:
         """Remove everything that is recorded for the project's agents."""
-        with storing(self.path):
-            shutil.rmtree(self.path / _AGENTS)
+        _remove_tree(self.path / _AGENTS)
 
     def remove(self) -> None:
         """Remove everything that is recorded for the project."""
-        with storing(self.path):
-            shutil.rmtree(self.path)
+        _remove_tree(self.path)
 
     def make_agent(self, name: str) -> PrivateAgent:
         """Make the agent's private folder, and return it."""
@@ -100,6 +97,13 @@ class PrivateProject(msgspec.Struct, frozen=True):
         disk.make_folder(found.path)
         disk.make_folder(found.inbox)
         return found
+
+
+def _remove_tree(path: Path) -> None:
+    from shutil import rmtree  # noqa: PLC0415 - every start would pay for it
+
+    with storing(path):
+        rmtree(path)
 
 
 def render_path(path: Path) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from rekindle.documents import jsontext
 from rekindle.errors import DocumentError, storing
 from rekindle.stores.private import PrivateAgent, PrivateProject, render_path
-from rekindle.system import disk, orphans
+from rekindle.system import disk
 
 SCHEMA = 1
 
@@ -42,6 +42,8 @@ class AcceptedSettings(msgspec.Struct, frozen=True):
 
 def identify(folder: Path, now: datetime) -> TrustRecord:
     """Return the record of a folder as it is now."""
+    from rekindle.system import orphans  # noqa: PLC0415 - every start would pay for it
+
     with storing(folder):
         found = os.stat(folder)  # noqa: PTH116 - a record of what the path leads to
     return TrustRecord(render_path(folder), found.st_dev, found.st_ino, orphans.this_boot(), now)

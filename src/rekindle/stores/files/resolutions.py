@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
-from rekindle.documents.event import AnyEvent, Unrecognised
+from rekindle.documents.event import AnyEvent
 from rekindle.documents.state import Resolution
 from rekindle.errors import DocumentError, storing
 from rekindle.policy.adoption import Closing, closings_in
@@ -21,16 +21,6 @@ from rekindle.system import disk
 
 SCHEMA = 1
 _PUT_AWAY = re.compile(r"(\d{8,18})(?:-(\d{1,9}))?\.jsonl\Z")
-
-
-def among(happened: Iterable[AnyEvent | Unrecognised]) -> list[AnyEvent]:
-    """The events that resolve something."""
-    return [
-        event
-        for event in happened
-        if isinstance(event, events.LoopResolved)
-        or (isinstance(event, events.StateAdopted) and event.resolved)
-    ]
 
 
 def append(folder: AgentFolder, resolving: list[AnyEvent], newest: int) -> None:

@@ -27,6 +27,7 @@ from rekindle.errors import (
     SupervisedError,
     storing,
 )
+from rekindle.policy import loops
 from rekindle.policy.fold import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import COLD_LOG_BYTES, LOCK_WAIT_SECONDS, Settings
@@ -38,7 +39,6 @@ from rekindle.stores.files import (
     inspection,
     log,
     ownership,
-    resolutions,
     snapshot,
     view,
 )
@@ -257,7 +257,9 @@ class FileStore:
             if lock is None or owner is None or owner.host != self._host:
                 return
             # A snapshot hides these events from the writer, which would append them.
-            resolving = [*seen.resolving, *resolutions.among(seen.tail)]
+            resolving = [*seen.resolving, *loops.select_resolving(seen.tail)]
+            from rekindle.stores.files import resolutions  # noqa: PLC0415 - few readers need it
+
             resolutions.append(folder, resolving, seen.committed.seq)
             snapshot.save(folder, seen.committed, seen.end)
 

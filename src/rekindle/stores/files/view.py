@@ -11,9 +11,10 @@ import msgspec
 from rekindle.documents import state
 from rekindle.documents.event import AnyEvent, RelayProposed, Unrecognised
 from rekindle.errors import DocumentError, LogMissingError, NewerSchemaError
+from rekindle.policy import loops
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.stores.files import inbox, log, resolutions, snapshot
+from rekindle.stores.files import inbox, log, snapshot
 from rekindle.stores.files.inbox import Harnesses, Record, Segment
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.log import BadLine
@@ -101,7 +102,7 @@ def _read_log(before: View, folder: AgentFolder) -> View:
     newer, newer_start = list(before.tail), start
     for batch in log.read_batches(folder.log, end, gen, committed.seq):
         if len(newer) >= log.BATCH_EVENTS:
-            resolving += resolutions.among(older)
+            resolving += loops.select_resolving(older)
             committed = snapshot.compact(folder, committed)
             start, older = newer_start, newer
             newer_start, newer = committed, []

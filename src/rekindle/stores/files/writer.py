@@ -25,7 +25,7 @@ from rekindle.documents.event import AnyEvent, Committed
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Relay
 from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError, OwnershipError
-from rekindle.policy import check, trim
+from rekindle.policy import check, loops, trim
 from rekindle.policy.adoption import Closing
 from rekindle.policy.fold import Projection, Standing, adopt, fold, key_of, state_of
 from rekindle.policy.redact.redaction import Redaction
@@ -225,7 +225,7 @@ class Writer:
         self._start, self._since, self._resolving = self.projection, [], ()
 
     def _append_resolutions(self) -> None:
-        resolving = [*self._resolving, *resolutions.among(self._since)]
+        resolving = [*self._resolving, *loops.select_resolving(self._since)]
         resolutions.append(self.folder, resolving, self.projection.seq)
 
     def _take(self, found: list[inbox.Record]) -> None:
