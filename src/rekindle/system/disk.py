@@ -25,6 +25,13 @@ TORN = b" torn\n"
 REFUSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 """What the kernel answers a process that may not write or read there, such as one in a sandbox."""
 _POLL_SECONDS = 0.005
+_KINDS = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "folder",
+    stat.S_IFLNK: "link",
+    stat.S_IFIFO: "FIFO",
+    stat.S_IFSOCK: "socket",
+}
 
 
 def replace(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
@@ -114,6 +121,19 @@ def read(path: Path, most: int = -1) -> bytes | None:
         with os.fdopen(fd, "rb") as file:
             _refuse_unless_plain(fd, path)
             return file.read(most)
+
+
+def read_end(path: Path, most: int) -> bytes | None:
+    """Return the last bytes of a plain file; None if there is none."""
+    with storing(path):
+        try:
+            fd = open_plain(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            return os.pread(fd, most, max(0, os.fstat(fd).st_size - most))
+        finally:
+            os.close(fd)
 
 
 def open_plain(path: Path, flags: int) -> int:
@@ -290,17 +310,32 @@ def locked(path: Path, wait: float) -> Iterator[Lock | None]:
 
 def is_locked(path: Path) -> bool:
     """Whether somebody holds the exclusive lock of `path`; asking makes and keeps nothing."""
-    try:
-        fd = open_plain(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
+    with storing(path):
+        try:
+            fd = open_plain(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
     return False
+
+
+def kind_of(path: Path) -> str:
+    """Return what stands at a path, in a word: `file`, `folder`, `link`...; empty: nothing."""
+    with storing(path):
+        try:
+            mode = path.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            return ""  # a folder above it is a link to itself
+    return _KINDS.get(stat.S_IFMT(mode), "device")
 
 
 def _write_all(fd: int, data: bytes) -> None:

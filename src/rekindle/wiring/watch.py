@@ -11,7 +11,7 @@ import msgspec
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents import manifest
-from rekindle.errors import RekindleError, UsageError
+from rekindle.errors import RekindleError, StoreError, UsageError
 from rekindle.flows.watch_agents import Around, Briefs, Looked, WatchAgents
 from rekindle.policy import environment
 from rekindle.policy.watch import Tried
@@ -25,6 +25,7 @@ from rekindle.wiring.store import HARNESSES, open_store
 
 TMUX_SESSION = "rekindle"
 _LAST_LINES = 3
+_LAST_BYTES = 64 * 1024
 SAID = "--said"
 """The option of a supervisor whose operator's word stands in the log already."""
 
@@ -167,9 +168,10 @@ def last_words(store: FileStore, name: str) -> str:
     """What a supervisor in the background said last."""
     output = store.folder(name).output
     try:
-        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
+        words = disk.read_end(output, _LAST_BYTES) or b""
+    except StoreError:
+        words = b""
+    lines = words.decode("utf-8", "replace").splitlines()
     return " ".join(lines[-_LAST_LINES:]) or "its supervisor said nothing"
 
 

@@ -1,6 +1,9 @@
 """Damaged files of one agent: what commands say of it, and what they never do because of it."""
 
+import contextlib
 import json
+import os
+import socket
 
 import pytest
 
@@ -11,6 +14,8 @@ from rekindle.policy import run as policy
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host
+from rekindle.wiring import watch as wiring
+from rekindle.wiring.trust import accept_folder
 
 AGENT = "{harness: command, command: ['true'], prompt: PROMPT.md}"
 MANIFEST = f"version: 1\nagents:\n  trades: {AGENT}\n  other: {AGENT}\n"
@@ -21,6 +26,9 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rekindle.yaml").write_text(MANIFEST)
     (tmp_path / "PROMPT.md").write_text("Trade.\n")
+    accept_folder(tmp_path)
+    # The watchdog's decision is what counts here; the tests of `up` start supervisors.
+    monkeypatch.setattr(wiring, "start_kept", lambda *_: 7)
     return tmp_path
 
 
@@ -79,6 +87,10 @@ def watched(rekindle, name):
 class TestLostStop:
     """A stop whose line was damaged is lost; it must not become a start."""
 
+    def test_watch_starts_an_agent_with_a_whole_log(self, store, rekindle):
+        say(store, "running")
+        assert watched(rekindle, "trades")["started"]
+
     @pytest.fixture
     def damaged(self, store):
         say(store, "running")
@@ -112,12 +124,13 @@ class TestLostStop:
 
     @pytest.mark.parametrize("word", ["running", "stopped", "restart"])
     def test_the_operator_s_next_word_settles_it(self, damaged, rekindle, word):
-        """Doctor still names the loss, as a note."""
+        """The watchdog obeys it; doctor still names the loss, as a note."""
         if word == "restart":
             damaged.submit("trades", events.RestartAsked(ts=clock.now()))
         else:
             say(damaged, word)
         assert not row(rekindle, "trades")["may_miss_stop"]
+        assert watched(rekindle, "trades")["started"] == (word != "stopped")
         code, out, _ = rekindle("doctor")
         assert (code, "· trades: ops.jsonl has lost events: 3" in out) == (0, True)
 
@@ -208,3 +221,99 @@ class TestMissingLog:
         store.folder("third").make()
         (store.root.project / "rekindle.yaml").write_text(f"{MANIFEST}  third: {AGENT}\n")
         assert row(rekindle, "third")["open_loops"] == 0
+
+
+def make_directory(path):
+    path.mkdir()
+    (path / "inside").touch()
+
+
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(path.parent):
+        made.bind(path.name)  # the whole path may be too long for one
+
+
+OBJECTS = {
+    "directory": make_directory,
+    "fifo": os.mkfifo,
+    "socket": make_socket,
+    "dangling-link": lambda path: path.symlink_to("nowhere"),
+    "link-to-zeros": lambda path: path.symlink_to("/dev/zero"),
+    "link-to-itself": lambda path: path.symlink_to(path.name),
+}
+FOLDERS = ("run", "run/inbox", "memories", "memories/archive", "memories/resolved", "transcripts")
+PLACES = (
+    *FOLDERS,
+    "run/.clean-exit",
+    "run/.fresh",
+    "run/supervisor",
+    "run/lock",
+    "run/started.json",
+    "run/output.log",
+    "run/audit.json",
+    "run/audit.lock",
+    "run/briefing",
+    "memories/consensus.md",
+    "brief.md",
+    "checkpoint.md",
+    "ops.jsonl",
+    "owner.json",
+    "progress.md",
+    "resolved.jsonl",
+    "snapshot.json",
+    "state.json",
+)
+
+
+CASES = [
+    (place, kind)
+    for number, place in enumerate(PLACES)
+    for turn, kind in enumerate(OBJECTS)
+    if not (kind == "directory" and place in FOLDERS)
+    # One object for each place, in turn; the whole table on request.
+    and (os.environ.get("REKINDLE_TORTURE") == "whole" or (number + turn) % len(OBJECTS) == 1)
+]
+
+
+class TestUnexpectedObjects:
+    """A file of one agent was replaced by something else: only that agent suffers from it."""
+
+    @pytest.fixture
+    def replaced(self, store, rekindle):
+        say(store, "running")
+        add_loop(store, "open")
+        relay = events.RelayProposed(ts=clock.now(), text="## Next Action\nShip\n", by="person")
+        store.submit("trades", relay)
+        with store.writer("trades") as writer:
+            writer.snapshot()
+
+        def put(place, kind):
+            path = store.folder("trades").path / place
+            if path.exists():
+                path.rename(path.parents[len(place.split("/")) - 1].parent / "moved-away")
+            OBJECTS[kind](path)
+            return path
+
+        return put
+
+    @pytest.mark.parametrize(("place", "kind"), CASES)
+    def test_other_agents_stay_readable(self, replaced, rekindle, place, kind):
+        path = replaced(place, kind)
+        code, out, err = rekindle("status", "--json")
+        assert code == 0, err
+        trades, other = json.loads(out)["agents"]
+        assert trades["state"] == "kept" or (trades["error"] and trades["hint"])
+        assert other["state"] == "kept"
+        code, out, err = rekindle("doctor")
+        assert code == 8, err
+        assert f"✗ trades: {path}: is a" in out
+        assert "✓ other" in out
+        for words in (
+            ("watch", "--once"),
+            ("brief", "--all"),
+            ("stop", "trades"),
+            ("events", "-a", "trades"),
+        ):
+            code, _, err = rekindle(*words)
+            assert code not in {1, 70}, (words, err)
+            assert not err or "→" in err, (words, err)

@@ -44,10 +44,19 @@ def inspect(
 ) -> list[Problem]:
     if not folder.exists():
         return [Problem("nothing kept yet", "it begins with the first command", is_note=True)]
+    # First: most of these keep everything else from being read.
+    if misplaced := list(_misplaced(folder)):
+        return misplaced
     try:
-        seen = view.read(folder, harnesses, redaction)
+        return _inspect(folder, host, harnesses, redaction)
     except RekindleError as error:
         return [Problem(str(error), error.hint or _FIX)]
+
+
+def _inspect(
+    folder: AgentFolder, host: str, harnesses: Harnesses, redaction: Redaction
+) -> list[Problem]:
+    seen = view.read(folder, harnesses, redaction)
     return [
         *_owner(folder, host),
         *_modes(folder),
@@ -56,6 +65,22 @@ def inspect(
         *_state(folder),
         *_leftovers(folder),
     ]
+
+
+def _misplaced(folder: AgentFolder) -> Iterator[Problem]:
+    """Report folders, links, FIFOs and sockets in the place of files, and files of folders."""
+    for expected, paths in (
+        ("folder", (*folder.folders, folder.resolutions)),
+        ("file", folder.files),
+    ):
+        for path in paths:
+            kind = disk.kind_of(path)
+            if kind not in {"", expected}:
+                away = quote(f"{path}.away")
+                yield Problem(
+                    f"{path}: is a {kind}, not a {expected}",
+                    f"move it away: mv {quote(str(path))} {away}",
+                )
 
 
 def _owner(folder: AgentFolder, host: str) -> Iterator[Problem]:

@@ -209,6 +209,15 @@ class AgentFolder(msgspec.Struct, frozen=True):
         }[name]
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """The plain files that every command may have to read or to lock."""
+        kept = (self.log, self.state, self.resolved, self.snapshot, self.owner, self.progress)
+        documents = tuple(self.document(name) for name in ("relay", "checkpoint", "brief"))
+        locks = (self.lock, self.supervisor, self.briefing, self.audit_lock)
+        markers = (self.clean_exit, self.fresh, self.started, self.brief_tried, self.audit)
+        return (*kept, *documents, *locks, *markers, self.output)
+
+    @property
     def folders(self) -> tuple[Path, ...]:
         return (self.path, self.memories, self.archive, self.transcripts, self.run, self.inbox)
 
