@@ -1,5 +1,6 @@
 """Supervisors in the background: what is started there, and with what."""
 
+import shutil
 import signal
 
 import pytest
@@ -54,4 +55,28 @@ def test_a_daemon_outlives_a_manifest_that_cannot_be_read(project):
     project.place.signal(supervisor, signal.SIGKILL)
     project.place.wait_for(lambda: len(came_up()) == 2, 20)
     assert daemon.pid in project.place.living()
+    project("stop")
+
+
+def test_watch_starts_a_dead_supervisor_whose_run_folder_is_gone(project):
+    """`run/` belongs to this host and may be removed, by `git clean` or from a copied project."""
+    project.claude(
+        """
+        open(f"up-{os.getppid()}", "w").close()
+        time.sleep(600)
+        """
+    )
+
+    def came_up():
+        return {int(path.name.split("-")[1]) for path in project.path.glob("up-*")}
+
+    project("up")
+    project.place.wait_for(lambda: len(came_up()) == 1)
+    (supervisor,) = came_up()
+    project.place.signal(supervisor, signal.SIGKILL)
+    project.place.wait_for(lambda: supervisor not in project.place.living())
+    (run,) = project.path.glob(".rekindle/agents/*/run")
+    shutil.rmtree(run)
+    assert "started: its supervisor is gone" in project("watch", "--once").out
+    project.place.wait_for(lambda: len(came_up()) == 2, 20)
     project("stop")

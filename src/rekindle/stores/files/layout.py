@@ -151,6 +151,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return disk.read(self.started)
 
     def note_started(self, said: bytes) -> None:
+        self.make()  # a supervisor that is gone may have lost its run folder too
         disk.replace(self.started, said)
 
     def forget_started(self) -> None:
