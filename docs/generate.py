@@ -66,13 +66,19 @@ def exit_codes() -> str:
     rows += [
         f"| {branch.exit_code} | {branch.meaning} |"
         for branch in sorted(
-            [RekindleError, *RekindleError.__subclasses__()], key=lambda one: one.exit_code
+            {one.exit_code: one for one in reversed(_errors(RekindleError))}.values(),
+            key=lambda one: one.exit_code,
         )
     ]
     rows.append(f"| {main.CRASHED} | a bug in Rekindle; a report to send in is named |")
     rows.append(f"| {main.INTERRUPTED} | Ctrl-C |")
     rows.append(f"| {main.OUTPUT_GONE} | whoever read the output went away |")
     return "\n".join(rows) + "\n"
+
+
+def _errors(root: type[RekindleError]) -> list[type[RekindleError]]:
+    """Return an error and all below it, each before those that inherit its exit code."""
+    return [root, *(found for below in root.__subclasses__() for found in _errors(below))]
 
 
 def setting_list() -> str:

@@ -17,12 +17,15 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   ├── AuditError                5
     │   ├── HookProgramError          5
     │   ├── NotDurableError           5
+    │   ├── StopUnrecordedError       13
     │   ├── UnsafePathError           5
     │   └── WorkspaceError            5
     ├── OwnershipError                6
     │   ├── BusyError                 6
     │   │   └── ConfinedError         6
+    │   ├── CycleEndedError           6
     │   ├── FencedError               6
+    │   ├── FolderLostError           12
     │   ├── ForeignOwnerError         6
     │   │   └── OnFleetError          6
     │   ├── LeaseError                6
@@ -60,10 +63,12 @@ __all__ = [
     "CheckFailedError",
     "CodecKeyError",
     "ConfinedError",
+    "CycleEndedError",
     "DocumentError",
     "EngineError",
     "ExtraMissingError",
     "FencedError",
+    "FolderLostError",
     "ForeignOwnerError",
     "ForgedCommandError",
     "HookProgramError",
@@ -85,6 +90,7 @@ __all__ = [
     "ProgramMissingError",
     "RekindleError",
     "StalePushError",
+    "StopUnrecordedError",
     "StoppedError",
     "StoreError",
     "SummaryError",
@@ -246,6 +252,30 @@ class NotDurableError(StoreError):
     """Written, but the disk did not confirm it: nothing was acknowledged."""
 
 
+class StopUnrecordedError(StoreError):
+    """A stop could not be written to the agent's folder; a signal delivered it if one lived."""
+
+    exit_code = 13
+    meaning = "the agent was stopped, and its folder could not record that"
+
+    def __init__(self, agent: str, reason: str, *, was_running: bool, kept: bool) -> None:
+        found = "stopped by a signal" if was_running else "is not running"
+        RekindleError.__init__(
+            self,
+            f"{agent}: {found}; its folder could not record the stop ({reason})",
+            hint="the stop is noted outside the folder, so that nothing starts the agent again"
+            " on this host; when the folder is writable again, the next command records it"
+            if kept
+            else "the stop could not be noted outside the folder either: a watchdog may start the"
+            " agent again; free some space, then repeat the command",
+        )
+        self.path, self.reason, self.errno = "", reason, None
+        self.agent = agent
+        self.was_running = was_running
+        self.kept = kept
+        """Whether it is noted outside the folder."""
+
+
 class UnsafePathError(StoreError):
     """A symbolic link or a hostile name where a plain file of ours should be."""
 
@@ -295,6 +325,37 @@ class ConfinedError(BusyError):
         self.agent = agent
         self.waited = 0.0
         self.path = path
+
+
+class CycleEndedError(OwnershipError):
+    """The log says already that this cycle has ended: a cycle ends once."""
+
+    def __init__(self, agent: str, cycle: int) -> None:
+        super().__init__(
+            f"agent {agent}: the log says already that cycle {cycle} has ended",
+            hint="another process or an older copy of the folder is at work on it:"
+            f" `rekindle stop {agent}`, then `rekindle doctor`",
+        )
+        self.agent = agent
+        self.cycle = cycle
+
+
+class FolderLostError(OwnershipError):
+    """The folder that a supervisor works from was removed or replaced under it."""
+
+    exit_code = 12
+    meaning = "the agent's folder was removed or replaced under its supervisor; the agent was ended"
+
+    def __init__(self, agent: str, path: str, reason: str) -> None:
+        super().__init__(
+            f"agent {agent}: its folder {path} is not the one it was started in: {reason};"
+            " the agent was ended",
+            hint=f"look at the folder, then `rekindle up {agent}` (in its new place, if you moved"
+            " the project)",
+        )
+        self.agent = agent
+        self.path = path
+        self.reason = reason
 
 
 class FencedError(OwnershipError):

@@ -30,6 +30,7 @@ SAMPLES = [
     errors.StoreError("/a", "b", errno=5, hint="b"),
     errors.AuditError("slow", "a", hint="b"),
     errors.NotDurableError("/a", "b", hint="b"),
+    errors.StopUnrecordedError("trades", "the disk is full", was_running=True, kept=True),
     errors.UnsafePathError("/a", "b", hint="b"),
     errors.HookProgramError("/a", "b", hint="b"),
     errors.UntrustedError("/a"),
@@ -37,6 +38,8 @@ SAMPLES = [
     errors.OwnershipError("a", hint="b"),
     errors.BusyError("trades", 1.5),
     errors.ConfinedError("trades", "/home/a"),
+    errors.CycleEndedError("trades", 4),
+    errors.FolderLostError("trades", "/a", "its log is gone"),
     errors.FencedError("trades", 1, 2),
     errors.ForeignOwnerError("trades", "there"),
     errors.OnFleetError("trades", "default"),
@@ -99,7 +102,7 @@ def test_every_exit_code_has_one_meaning():
     meanings = {}
     for kind in CLASSES:
         meanings.setdefault(kind.exit_code, set()).add(kind.meaning)
-    assert sorted(meanings) == list(range(1, 12))
+    assert sorted(meanings) == list(range(1, 14))
     assert all(len(found) == 1 for found in meanings.values())
 
 

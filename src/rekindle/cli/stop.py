@@ -1,21 +1,31 @@
 """`rekindle stop`, `restart`, `answer`: the operator's word, durable and above every marker."""
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 import click
 
-from rekindle.cli.options import Store, as_json, open_agent
+from rekindle.cli.options import Store, as_json, here, open_agent
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.documents.event import Answered, RestartAsked
 from rekindle.documents.identity import visible
-from rekindle.errors import AgentError, SupervisedError, UsageError
+from rekindle.errors import (
+    AgentError,
+    ManifestError,
+    RekindleError,
+    SupervisedError,
+    UnknownAgentError,
+    UsageError,
+)
 from rekindle.flows.background import end_everything
+from rekindle.flows.stop_agent import StopAgent, StopLock
 from rekindle.policy import run as policy
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import STOP_SECONDS
 from rekindle.stores.files import FileStore
+from rekindle.stores.files.supervision import outer_locks_held
 from rekindle.system import clock
 from rekindle.system.processes import Processes
 from rekindle.wiring.trust import accept_settings
@@ -34,19 +44,48 @@ def stop(agent: str | None, as_json: bool) -> None:
     It is asked to end, and killed when it has not within ten seconds; `rekindle run` goes on where
     it was.
     """
-    _project, store, name = open_agent(agent)
-    was_running = store.is_supervised(name)  # a moment after our word it may have ended
-    say_stopped(store, name)
-    if not wait_until_ended(store, name):
+    try:
+        _project, store, name = open_agent(agent)
+    except (ManifestError, UnknownAgentError) as error:
+        _stop_without_manifest(agent, error, as_json=as_json)
+        return
+    stopping = stopping_of(store, name)
+    stopping.tell()
+    if not wait_until(stopping.has_ended):
         raise AgentError(
             f"{name} is to stop, and its supervisor has not ended yet",
-            hint="its word is kept: look again with `rekindle status`",
+            hint="the stop is kept: look again with `rekindle status`",
         )
-    end_background(store, name)
+    try:
+        end_background(store, name)
+    finally:
+        stopping.require_record()
+    _say_stopped(name, was_running=stopping.was_running, as_json=as_json)
+
+
+def _say_stopped(name: str, *, was_running: bool, as_json: bool) -> None:
     if as_json:
         print_json({"agent": name, "desired": "stopped", "was_running": was_running})
     else:
         echo(f"✓ {name}: {'stopped' if was_running else 'is not running, and stays so'}")
+
+
+def _stop_without_manifest(agent: str | None, error: RekindleError, *, as_json: bool) -> None:
+    """Stop the supervisor of this folder though its manifest is missing or does not name it."""
+    start = here()
+    held = next((found for at in (start, *start.parents) if (found := outer_locks_held(at))), {})
+    meant = [name for name in held if agent in {None, name}]
+    if len(meant) != 1:
+        raise error
+    stopping = StopLock(held[meant[0]], clock.now)
+    stopping.tell()
+    if not wait_until(stopping.has_ended):
+        raise AgentError(
+            f"{meant[0]} is to stop, and its supervisor has not ended yet",
+            hint="repeat the command in a moment",
+        ) from error
+    _say_stopped(meant[0], was_running=True, as_json=as_json)
+    echo(f"Note: {error}", err=True)
 
 
 @click.command()
@@ -109,10 +148,24 @@ def _waited_for(found: Projection) -> str:
     return last.about if last is not None and last.verdict == "waiting" else ""
 
 
-def say_stopped(store: Store, name: str) -> None:
-    store.create(name)
-    run = store.read(name).projection.run
-    store.submit(name, policy.say(run, "stopped", clock.now()))
+class _FleetStop:
+    """The stop of an agent that a fleet runs: the engine records and delivers it."""
+
+    def __init__(self, store: Store, agent: str) -> None:
+        self._store, self._agent = store, agent
+        self.was_running = False
+
+    def tell(self) -> None:
+        self.was_running = self._store.is_supervised(self._agent)
+        self._store.create(self._agent)
+        run = self._store.read(self._agent).projection.run
+        self._store.submit(self._agent, policy.say(run, "stopped", clock.now()))
+
+    def has_ended(self) -> bool:
+        return not self._store.is_supervised(self._agent)
+
+    def require_record(self) -> None:
+        """Do nothing: the engine has confirmed it."""
 
 
 def end_background(store: Store, name: str) -> None:
@@ -124,10 +177,17 @@ def end_background(store: Store, name: str) -> None:
         end_everything(store.root.project, name, Processes(), attempts, patience=STOP_SECONDS)
 
 
-def wait_until_ended(store: Store, name: str) -> bool:
-    """Whether its supervisor has ended within a reasonable time."""
+def stopping_of(store: Store, agent: str) -> "StopAgent | _FleetStop":
+    """Return the stop of an agent, wherever it is kept."""
+    if isinstance(store, FileStore):
+        return StopAgent(store, agent, clock.now)
+    return _FleetStop(store, agent)
+
+
+def wait_until(has_ended: Callable[[], bool]) -> bool:
+    """Whether a supervisor has ended within a reasonable time."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while store.is_supervised(name):
+    while not has_ended():
         if time.monotonic() > deadline:
             return False
         time.sleep(_LOOK_SECONDS)

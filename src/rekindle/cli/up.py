@@ -1,12 +1,14 @@
 """`rekindle up`, `rekindle down`: agents in the background."""
 
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import click
 
 from rekindle.cli.options import as_json, open_project
 from rekindle.cli.output import echo, print_json
-from rekindle.cli.stop import end_background, say_stopped, wait_until_ended
+from rekindle.cli.stop import end_background, stopping_of, wait_until
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.errors import AgentError, RekindleError
@@ -57,12 +59,15 @@ def up(agents: tuple[str, ...], tmux: bool, trust: bool, as_json: bool) -> None:
 def _up(project: Project, store: FileStore, name: str, *, tmux: bool) -> dict[str, str]:
     row = {"agent": name, "state": "is running already", "error": ""}
     try:
+        if store.is_deserted(name):
+            # Its folder was wiped or replaced: it ends its agent, then another may be started.
+            wait_until(lambda: not store.is_deserted(name))
         store.create(name)
         if store.is_supervised(name):
             if store.read(name).projection.run.desired != "stopped":
                 return row
             stopped = store.read(name).projection.run.said
-            wait_until_ended(store, name)  # it was told to stop a moment ago
+            wait_until(lambda: not store.is_supervised(name))  # it was told to stop a moment ago
             if store.read(name).projection.run.said != stopped:
                 return row | {"state": _MEANWHILE}
         # Said here and not by the supervisor: what is said while that comes up is the later word.
@@ -118,6 +123,17 @@ def _held_back(known: Projection) -> str:
     return ""
 
 
+def _failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:
+    """Do all of them, also those behind one that fails."""
+    found: list[RekindleError] = []
+    for act in actions:
+        try:
+            act()
+        except RekindleError as error:
+            found.append(error)
+    return found
+
+
 @click.command()
 @click.argument("agents", nargs=-1)
 @as_json
@@ -125,18 +141,22 @@ def down(agents: tuple[str, ...], as_json: bool) -> None:
     """Stop AGENTS, all that the manifest names where none is said, and have them stay stopped."""
     project, store = open_project()
     names = [project.require_agent(name) for name in agents] or list(project.manifest.agents)
-    running = [name for name in names if store.is_supervised(name)]
-    for name in names:
-        say_stopped(store, name)
-    left = [name for name in running if not wait_until_ended(store, name)]
-    for name in names:
-        end_background(store, name)
+    stops = {name: stopping_of(store, name) for name in names}
+    failed = _failures([stopping.tell for stopping in stops.values()])
+    running = [name for name, stopping in stops.items() if stopping.was_running]
+    left = [name for name in running if not wait_until(stops[name].has_ended)]
+    failed += _failures([partial(end_background, store, name) for name in names])
+    failed += _failures([stops[name].require_record for name in names if name not in left])
     if as_json:
         print_json({"stopped": names, "were_running": running, "still_ending": left})
     else:
         for name in names:
             state = "stopped" if name in running else "is not running, and stays so"
             echo(f"✓ {name}: {state}")
+    if failed:
+        for other in failed[1:]:
+            echo(f"Error: {other}", err=True)
+        raise failed[0]
     if left:
         raise AgentError(
             f"still ending: {', '.join(left)}", hint="their word is kept: see `rekindle status`"

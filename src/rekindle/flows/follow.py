@@ -21,7 +21,7 @@ from rekindle.documents.launch import (
     Warned,
 )
 from rekindle.documents.transcript import ABOUT_CHARACTERS
-from rekindle.errors import RekindleError
+from rekindle.errors import FolderLostError, RekindleError, StoreError
 from rekindle.flows import transcripts
 from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
@@ -115,6 +115,7 @@ class Follow:
                 if now - self._looked_at >= min(watch.every, watch.silence / 4):
                     self._look(now)
                 self._on_tick()
+                self._check_folder()
                 self._obey()
             self._heed_brake()
             self._count_turns()
@@ -163,12 +164,21 @@ class Follow:
             self._gauge.let_go_on()
             self.ending, self.was_stopped = None, False
 
+    def _check_folder(self) -> None:
+        """End the process if the agent's folder was wiped or replaced: another may be started."""
+        try:
+            self._world.store.check_supervision(self._agent.name)
+        except FolderLostError as error:
+            self._end(Exit("interrupted", str(error)))
+        except StoreError as error:
+            self._tell_trouble(error)  # a disk that cannot answer now is asked at the next tick
+
     def _obey(self) -> None:
         """Whoever wants it to end: a signal to us, or the operator's word in the log."""
         times = self._world.interrupted()
         if times and self.ending is None:
             # Whoever sent the signal may have said why in the log, which we read only now and then.
-            self._run = self._world.store.read(self._agent.name).projection.run
+            self._read_run()
         if self._run.desired == "stopped" or (times and self._world.by_hand()):
             self._end(Exit("interrupted", "stopped, as the operator said"))
         elif self._run.restarted > self._origin.seq:
@@ -223,9 +233,8 @@ class Follow:
                 self._note_spending(writer.projection, writer.append)
                 known = writer.projection
         except RekindleError as error:
-            if str(error) != self._trouble:
-                self._trouble = str(error)
-                self._world.tell(Trouble(str(error)))
+            self._tell_trouble(error)
+            self._read_run()  # the operator's commands count, whether they can be folded or not
             return
         self._run = known.run
         life = known.lives.get(self._origin.session or self._watched.opened)
@@ -237,6 +246,16 @@ class Follow:
         if known.heard != self._heard:
             self._heard = known.heard
             self._sign(now)
+
+    def _read_run(self) -> None:
+        """Read the operator's commands without writing anything."""
+        with suppress(RekindleError):
+            self._run = self._world.store.read(self._agent.name).projection.run
+
+    def _tell_trouble(self, error: RekindleError) -> None:
+        if str(error) != self._trouble:
+            self._trouble = str(error)
+            self._world.tell(Trouble(str(error)))
 
     def _hear_of_handoff(self, known: Projection) -> None:
         """Somebody has asked for one since this process began; or it is due, and cannot be made."""

@@ -10,7 +10,7 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import Exit
-from rekindle.errors import AgentError, StoreError
+from rekindle.errors import AgentError, FolderLostError, StoreError
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.steps import Steps
 from rekindle.flows.world import Agent, InSafeMode, Trouble, Waits, World
@@ -75,12 +75,19 @@ class KeepRunning:
                 return Outcome(known.cycle, "unwanted", None)
             self._cycle.settle()
             self._begin()
-            while True:
-                ended = self._step_or_wait()
-                if ended is not None:
-                    return ended
-                if self._world.interrupted():
-                    return self._interrupted()
+            try:
+                return self._keep()
+            except FolderLostError as error:
+                self._world.notify("folder lost", str(error))
+                raise
+
+    def _keep(self) -> Outcome:
+        while True:
+            ended = self._step_or_wait()
+            if ended is not None:
+                return ended
+            if self._world.interrupted():
+                return self._interrupted()
 
     def _step_or_wait(self) -> Outcome | None:
         """A disk that is full is waited for, once the agent has run: else nobody would come back.
@@ -88,10 +95,14 @@ class KeepRunning:
         What ended meanwhile without a word in the log is settled like what a dead supervisor left.
         """
         try:
+            self._world.store.check_supervision(self._agent.name)
             return self._step()
         except StoreError as error:
+            if self._world.by_hand():
+                return self._interrupted()
             if not self._has_launched or self._world.interrupted():
                 raise
+            self._world.store.check_supervision(self._agent.name)
             self._world.tell(Trouble(str(error)))
             self._world.rest(self._world.settings.runtime.restart.cooldown or POLL_SECONDS)
         with suppress(StoreError):
@@ -199,23 +210,47 @@ class KeepRunning:
         return Outcome(number, kind, self._cycle.last, move.words, self._safe())
 
     def _interrupted(self) -> Outcome:
-        number = self._world.store.read(self._agent.name).projection.cycle_now
+        projection = self._projection()
         if self._world.by_hand():
             # A person at the terminal: that is as good as `rekindle stop`. A signal from elsewhere,
             # as when the host is shut down, says nothing of what is wanted.
-            run = self._cycle.known().run
-            said = self._cycle.append(policy.say(run, "stopped", self._world.clock()))
-            self._mark_clean_exit(said.seq, "stopped")
-        return Outcome(number, "interrupted", self._cycle.last, safe=self._safe())
+            self._record_stop(projection.run)
+        return Outcome(projection.cycle_now, "interrupted", self._cycle.last, safe=self._safe())
+
+    def _record_stop(self, run: Run) -> None:
+        """Record the operator's stop: in the log, else outside the folder, else nowhere.
+
+        A disk that is full must not keep the supervisor from ending.
+        """
+        command = policy.say(run, "stopped", self._world.clock())
+        try:
+            recorded = self._cycle.append(command)
+        except StoreError as error:
+            self._world.tell(Trouble(f"the stop could not be recorded in the log: {error}"))
+            with suppress(StoreError):
+                self._world.store.note_stop(self._agent.name, command)
+        else:
+            self._mark_clean_exit(recorded.seq, "stopped")
 
     def _safe(self) -> str:
-        # Only looked at, nothing folded: a disk that is full must not stand in the way of an end.
-        run = self._world.store.read(self._agent.name).projection.run
+        run = self._projection().run
         return (run.safe.words or run.safe.why) if run.is_safe else ""
+
+    def _projection(self) -> Projection:
+        """Read without folding: a failing disk must not keep the supervisor from ending."""
+        try:
+            return self._world.store.read(self._agent.name).projection
+        except StoreError as error:
+            self._world.tell(Trouble(str(error)))
+            return Projection(self._agent.name)
 
     def _mark_clean_exit(self, seq: int, outcome: str) -> None:
         """`seq` is as far as we knew the log: the operator's later word makes the marker void."""
-        self._world.store.folder(self._agent.name).mark_clean_exit(seq, outcome)
+        try:
+            self._world.store.folder(self._agent.name).mark_clean_exit(seq, outcome)
+        except StoreError as error:
+            # The log says it as well; a full disk must not keep the supervisor from ending.
+            self._world.tell(Trouble(str(error)))
 
     def _wait(self, move: Wait, run: Run) -> None:
         now, began = self._world.clock(), self._world.processes.uptime()

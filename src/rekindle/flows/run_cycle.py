@@ -41,11 +41,17 @@ class RunCycle:
     def known(self) -> Projection:
         """What the log says, with everything in it that others have handed in."""
         seen = self._world.store.read(self._agent.name)
-        if seen.pending:
+        if not seen.pending and seen.projection.run.said == seen.committed.run.said:
+            return seen.committed
+        try:
             with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
                 writer.fold()
                 return writer.projection
-        return seen.committed
+        except StoreError as error:
+            # A full disk must not keep a stop from being obeyed; what would start anything has
+            # to be appended first, and fails there.
+            self._world.tell(Trouble(str(error)))
+            return seen.projection
 
     def append(self, *new: events.AnyEvent) -> Projection:
         with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
@@ -192,6 +198,8 @@ class RunCycle:
         try:
             found = launch.run(prompt, origin, self._weighed_against(step), self._background)
         except RekindleError as error:
+            # Its folder may have been lost while it ran: what it started must not outlive us.
+            self._background.end(origin)
             # Nothing was started: an open launch would be taken for a session to go on with.
             with suppress(StoreError):  # then the next run finds it open, and settles it
                 self._ended(number, launch, Exit("crash", str(error)), Swept(), started=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from rekindle.errors import FolderLostError
 from rekindle.policy.settings import POLL_SECONDS
 from rekindle.stores.files import FileStore
 
@@ -27,4 +28,7 @@ class Stopping:
         if now - self._looked < POLL_SECONDS:
             return False
         self._looked = now
-        return self._store.read(self._agent).projection.run.desired == "stopped"
+        try:
+            return self._store.read(self._agent).projection.run.desired == "stopped"
+        except FolderLostError:
+            return True

@@ -175,12 +175,12 @@ class WatchAgents:
         return tried if tried is not None and tried.seq == seq else None
 
     def _facts(self, agent: str) -> Facts:
+        # The lock first: a supervisor that ends after this has left its word in the log before.
+        # Also of a folder that is gone: its supervisor may be ending the agent just now.
+        if self._store.is_supervised(agent):
+            return Facts(supervised=True)
         if not self._store.exists(agent):
             return Facts(supervised=False)
-        # The lock first: a supervisor that ends after this has left its word in the log before.
-        supervised = self._store.is_supervised(agent)
-        if supervised:
-            return Facts(supervised=True)
         known = self._seen[agent] = self._projection(agent)
         run = known.run
         return Facts(
@@ -195,7 +195,7 @@ class WatchAgents:
 
     def _projection(self, agent: str) -> Projection:
         """As it was, where nothing was written since: a thousand idle agents cost next to none."""
-        stamp = self._store.folder(agent).stamp()
+        stamp = self._store.stamp(agent)
         known = self._known.get(agent)
         if known is None or known[0] != stamp:
             # Stamped before it was read: what is written meanwhile is seen the next time.

@@ -108,6 +108,20 @@ def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
     return end
 
 
+def write_at(path: Path, start: int, data: bytes) -> None:
+    """Overwrite bytes of a file in place, durably; a full disk needs no new block for that."""
+    with storing(path):
+        is_new = not exists(path)
+        fd = open_plain(path, os.O_WRONLY | os.O_CREAT)
+        try:
+            _write_all_at(fd, start, data)
+            _sync(fd, path)
+        finally:
+            os.close(fd)
+    if is_new:
+        sync_folder(path.parent)
+
+
 def read(path: Path, most: int = -1) -> bytes | None:
     """The file's bytes, or its first so many; None where there is none.
 
@@ -254,13 +268,37 @@ def sweep_temporary(folder: Path, of: str = "") -> None:
                     Path(entry.path).unlink()
 
 
-class Lock:
+class Pinned:
+    """A file that is kept open, so that no other file is taken for it."""
+
+    def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
+        self.path = path
+        with storing(path):
+            self._fd = open_plain(path, flags)
+
+    def is_in_place(self) -> bool:
+        """Whether the file is still the one at its path: somebody may remove it."""
+        with storing(self.path):
+            try:
+                there = self.path.lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            mine = os.fstat(self._fd)
+        return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
+
+    def size(self) -> int:
+        with storing(self.path):
+            return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        close(self._fd)
+
+
+class Lock(Pinned):
     """The exclusive lock of a file, held as long as this object is open."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        with storing(path):
-            self._fd = open_plain(path, os.O_RDWR | os.O_CREAT)
+        super().__init__(path, os.O_RDWR | os.O_CREAT)
 
     def acquire(self, wait: float) -> bool:
         deadline = time.monotonic() + wait
@@ -275,18 +313,11 @@ class Lock:
                     return True
             time.sleep(_POLL_SECONDS)
 
-    def is_in_place(self) -> bool:
-        """Whether the file is still the one that others would lock: somebody may remove it."""
+    def write(self, start: int, data: bytes) -> None:
+        """Overwrite bytes of the locked file in place, durably."""
         with storing(self.path):
-            try:
-                there = self.path.lstat()
-            except (FileNotFoundError, NotADirectoryError):
-                return False
-            mine = os.fstat(self._fd)
-        return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
-
-    def close(self) -> None:
-        close(self._fd)
+            _write_all_at(self._fd, start, data)
+            _sync(self._fd, self.path)
 
 
 @contextmanager
@@ -313,7 +344,7 @@ def is_locked(path: Path) -> bool:
     with storing(path):
         try:
             fd = open_plain(path, os.O_RDONLY)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -342,6 +373,13 @@ def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
+
+
+def _write_all_at(fd: int, start: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(fd, rest, start)
+        start, rest = start + written, rest[written:]
 
 
 def _sync(fd: int, path: Path) -> None:

@@ -174,6 +174,23 @@ def end(held: Mapping[int, int], patience: float | None) -> None:
         os.close(fd)
 
 
+def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> bool:
+    """Signal a process if `is_meant` says yes while its number cannot be given to another."""
+    try:
+        held = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if not is_meant():
+            return False
+        signal.pidfd_send_signal(held, number)
+    except OSError:
+        return False
+    finally:
+        os.close(held)
+    return True
+
+
 def end_of(pid: int) -> int | None:
     """Something that can be waited for together with streams; None where there is no such."""
     return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None

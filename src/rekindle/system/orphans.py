@@ -180,6 +180,11 @@ def identify(pid: int) -> str | None:
     return None if born is None else _identity(pid, born)
 
 
+def identify_self() -> str:
+    """Return this process's own identity, in the form of `identify`."""
+    return identify(os.getpid()) or str(os.getpid())
+
+
 def is_alive(process: str) -> bool:
     """Whether a process is still there: its number, and, where known, its start and boot.
 

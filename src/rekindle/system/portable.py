@@ -167,6 +167,15 @@ def end(held: Mapping[int, psutil.Process], patience: float | None) -> None:
             time.sleep(_LOOK_EVERY)
 
 
+def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> bool:
+    """Signal a process if `is_meant` says yes; see `_signal` for the race that is left."""
+    found = _process(pid)
+    if found is None or not is_meant():
+        return False
+    _signal(found, number)
+    return True
+
+
 def end_of(pid: int) -> int | None:  # noqa: ARG001 - as Linux has it
     """A process's end cannot be waited for together with streams: it has to be looked for."""
     return None

@@ -26,12 +26,12 @@ _PIPE_BYTES = 1024 * 1024
 class Interruption:
     """Notices that somebody wants us to stop: Ctrl-C, a terminal that closes, a `kill`."""
 
-    SIGNALS = signals.ENDING
+    SIGNALS = (*signals.ENDING, signals.STOP)
 
     def __init__(self) -> None:
         self.count = 0
         self.by_hand = False
-        """It was Ctrl-C, at the terminal."""
+        """The operator asked: Ctrl-C at the terminal, or `rekindle stop` by its signal."""
         self._before: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Self:
@@ -47,7 +47,7 @@ class Interruption:
 
     def _notice(self, number: int, *_: object) -> None:
         self.count += 1
-        self.by_hand = self.by_hand or number == signal.SIGINT
+        self.by_hand = self.by_hand or number in {signal.SIGINT, signals.STOP}
 
 
 class Child:

@@ -9,6 +9,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP = signal.SIGUSR1
+"""Sent by `rekindle stop` to a supervisor if the stop cannot be written to any disk.
+
+Not SIGINT, which a shell's `&` ignores, and not SIGTERM, which says nothing of what is wanted.
+"""
 
 
 @contextmanager

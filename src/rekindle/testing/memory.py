@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents.background import Record
-from rekindle.documents.event import AgentCreated, AnyEvent
+from rekindle.documents.event import AgentCreated, AnyEvent, DesiredSaid
 from rekindle.errors import BusyError, SupervisedError
 from rekindle.policy import mornings, sessions
 from rekindle.policy.fold import Projection, fold, key_of, lately
@@ -264,6 +264,15 @@ class MemoryStore:
     def is_supervised(self, agent: str) -> bool:
         """Whether a supervisor lives."""
         return agent in self._supervised
+
+    def check_supervision(self, agent: str) -> None:
+        """Nothing can be removed or replaced in memory."""
+
+    def note_stop(self, agent: str, command: DesiredSaid) -> None:
+        """Nothing is full in memory: a stop is always in the log."""
+
+    def stamp(self, agent: str) -> object:
+        return self.folder(agent).stamp()
 
     def events_since(self, agent: str, seq: int) -> list[AnyEvent]:
         """What came after a place in the log."""

@@ -299,7 +299,7 @@ tell(count=interruption.count,
      same=before == [signal.getsignal(number) for number in Interruption.SIGNALS])
 """
     )
-    assert found == {"count": 3, "same": True}
+    assert found == {"count": 4, "same": True}
 
 
 def test_a_signal_that_was_to_be_ignored_stays_ignored(inside):

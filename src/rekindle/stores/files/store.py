@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -13,6 +13,7 @@ from rekindle.documents.background import Record
 from rekindle.documents.event import (
     OPERATOR_COMMANDS,
     AnyEvent,
+    DesiredSaid,
     Event,
     RelayCommitted,
     Unrecognised,
@@ -43,6 +44,7 @@ from rekindle.stores.files import (
     view,
 )
 from rekindle.stores.files.layout import AgentFolder, Root
+from rekindle.stores.files.supervision import Supervision, outer_lock
 from rekindle.stores.files.view import View
 from rekindle.stores.private import PrivateProject
 from rekindle.system import disk
@@ -96,6 +98,8 @@ class FileStore:
         self._recovered: set[str] = set()
         self._seen: dict[str, View] = {}
         """As each agent was when we looked last: whoever stays looks many times a minute."""
+        self._held: dict[str, Supervision] = {}
+        """The agents that this process supervises."""
 
     def folder(self, agent: str) -> AgentFolder:
         return self.root.agent(agent)
@@ -174,6 +178,7 @@ class FileStore:
                 seen = self._look(folder)
             writer = Writer(
                 folder,
+                noted=self._noted(folder),
                 lock=lock,
                 owner=owner,
                 view=seen,
@@ -227,13 +232,29 @@ class FileStore:
         """Be the only one that starts this agent, and be known to be there."""
         folder = self.folder(agent)
         self._make(folder)
-        with disk.locked(folder.supervisor, LOCK_WAIT_SECONDS) as lock:
-            if lock is None:
+        outside = outer_lock(self.root.project, agent)
+        if outside is None:
+            raise StoreError(
+                str(self.root.project), "the folder is gone", hint="run it where the project is"
+            )
+        with outside.hold(LOCK_WAIT_SECONDS) as outer, ExitStack() as stack:
+            if outer is None:
                 raise SupervisedError(agent)
-            yield
+            inner = stack.enter_context(disk.locked(folder.supervisor, LOCK_WAIT_SECONDS))
+            if inner is None:
+                raise SupervisedError(agent)
+            held = self._held[agent] = Supervision(folder, inner, outer)
+            try:
+                yield
+            finally:
+                del self._held[agent]
+                held.close()
 
     def is_supervised(self, agent: str) -> bool:
-        """Whether a supervisor lives."""
+        """Whether a supervisor lives: it holds one of its two locks, or both."""
+        outside = outer_lock(self.root.project, agent)
+        if outside is not None and outside.is_held():
+            return True
         return disk.is_locked(self.folder(agent).supervisor)
 
     def background(self, agent: str) -> Record:
@@ -243,9 +264,55 @@ class FileStore:
     def record_background(self, agent: str, record: Record) -> None:
         background.write(self.root.project, agent, record)
 
+    def is_deserted(self, agent: str) -> bool:
+        """Whether a supervisor lives whose folder was wiped or replaced: it is about to end."""
+        outside = outer_lock(self.root.project, agent)
+        if outside is None or not outside.is_held():
+            return False
+        try:
+            return not disk.is_locked(self.folder(agent).supervisor)
+        except StoreError:
+            return True
+
+    def check_supervision(self, agent: str) -> None:
+        """Check that what this process holds as the agent's supervisor is what is on disk.
+
+        Raises:
+            FolderLostError: The folder was removed or replaced.
+        """
+        if held := self._held.get(agent):
+            held.check()
+
+    def signal_supervisor(self, agent: str) -> bool:
+        """Tell the agent's supervisor by a signal to stop; False if none could be identified."""
+        outside = outer_lock(self.root.project, agent)
+        return outside is not None and outside.signal_holder()
+
+    def note_stop(self, agent: str, command: DesiredSaid) -> None:
+        """Keep a stop outside the agent's folder, which could not take it."""
+        outside = outer_lock(self.root.project, agent)
+        if outside is not None:
+            outside.note_stop(command)
+
+    def stamp(self, agent: str) -> object:
+        """Return a value that changes whenever an event, a record or a stop was written."""
+        outside = outer_lock(self.root.project, agent)
+        return self.folder(agent).stamp(), outside.stamp() if outside else None
+
+    def _noted(self, folder: AgentFolder) -> DesiredSaid | None:
+        outside = outer_lock(self.root.project, folder.name)
+        return outside.noted_stop() if outside else None
+
     def _look(self, folder: AgentFolder) -> View:
-        before = self._seen.get(folder.name)
-        found = self._seen[folder.name] = view.read(folder, self._harnesses, self.redaction, before)
+        held = self._held.get(folder.name)
+        if held is not None:
+            held.check()
+        before, noted = self._seen.get(folder.name), self._noted(folder)
+        found = view.read(folder, self._harnesses, self.redaction, before, noted)
+        if held is not None:
+            held.check()  # what was read is of this log, not of one that took its place meanwhile
+            held.know_log(found.end)
+        self._seen[folder.name] = found
         if found.end - found.snapshot_end >= COLD_LOG_BYTES:
             self._keep_snapshot(folder, found)
         return found
@@ -264,6 +331,9 @@ class FileStore:
             snapshot.save(folder, seen.committed, seen.end)
 
     def _make(self, folder: AgentFolder) -> None:
+        if held := self._held.get(folder.name):
+            held.check()
+            return  # a folder that is wiped now must not be made again by its own supervisor
         folder.verify()
         self.root.make()
         folder.make()

@@ -9,7 +9,7 @@ from contextlib import suppress
 import msgspec
 
 from rekindle.documents import state
-from rekindle.documents.event import AnyEvent, RelayProposed, Unrecognised
+from rekindle.documents.event import AnyEvent, DesiredSaid, RelayProposed, Unrecognised
 from rekindle.errors import DocumentError, LogMissingError, NewerSchemaError
 from rekindle.policy import loops
 from rekindle.policy.fold import Projection, fold
@@ -54,9 +54,16 @@ class View(msgspec.Struct, frozen=True):
 
 
 def read(
-    folder: AgentFolder, harnesses: Harnesses, redaction: Redaction, before: View | None = None
+    folder: AgentFolder,
+    harnesses: Harnesses,
+    redaction: Redaction,
+    before: View | None = None,
+    noted: DesiredSaid | None = None,
 ) -> View:
-    """What is known now; `before`: from what was known then, so that only what is new is read."""
+    """What is known now; `before`: from what was known then, so that only what is new is read.
+
+    `noted` is a stop that is kept outside the folder and may not be in the log.
+    """
     folder.verify()
     waiting = [(segment, list(inbox.records(segment))) for segment in inbox.of_agent(folder)]
     stamp = disk.stamp(folder.snapshot)
@@ -68,7 +75,7 @@ def read(
     for segment, records in waiting:
         done = folded_up_to(segment, committed)
         pending += [record for record in records if record.end > done]
-    laid_over: list[AnyEvent | Unrecognised] = []
+    laid_over: list[AnyEvent | Unrecognised] = [noted] if noted else []
     unreadable = 0
     for record in pending:
         try:

@@ -24,8 +24,15 @@ from rekindle.documents import relay as relays
 from rekindle.documents.event import AnyEvent, Committed
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Relay
-from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError, OwnershipError
+from rekindle.errors import (
+    CheckFailedError,
+    CycleEndedError,
+    DocumentError,
+    NewerSchemaError,
+    OwnershipError,
+)
 from rekindle.policy import check, loops, trim
+from rekindle.policy import run as policy
 from rekindle.policy.adoption import Closing
 from rekindle.policy.fold import Projection, Standing, adopt, fold, key_of, state_of
 from rekindle.policy.redact.redaction import Redaction
@@ -69,8 +76,11 @@ class Writer:
         redaction: Redaction,
         clock: Callable[[], datetime],
         register: Register | None = None,
+        noted: events.DesiredSaid | None = None,
     ) -> None:
+        """`noted` is a stop that is kept outside the folder and may not be in the log."""
         self.folder = folder
+        self._noted = noted
         self._register = register
         self.projection: Projection = view.committed
         self._lock = lock
@@ -108,6 +118,9 @@ class Writer:
                 f"agent {self.folder.name}: its lock was removed while it was held",
                 hint="leave the run folder alone while something works on the agent",
             )
+        for event in new:
+            if isinstance(event, events.CycleEnded):
+                self._refuse_second_end(event.cycle)
         lines = self._numbered([self._redaction.event(event) for event in new])
         if not lines:
             return
@@ -119,6 +132,23 @@ class Writer:
         self._end = end
         self.projection = fold(self.projection, stamped)
         self._since += stamped
+
+    def _refuse_second_end(self, cycle: int) -> None:
+        """Refuse to end a cycle that has ended.
+
+        The log's own lines decide as well: the projection may miss some, where an older
+        `owner.json` or snapshot was put beside a newer log. Lines of an older generation do not
+        count: their host had lost the agent.
+        """
+        ended = self.projection.cycle_ended
+        if self._register is None:
+            for entry in log.backwards(self.folder.log, holding=(b'"cycle.ended"',)):
+                event = entry.event
+                if isinstance(event, events.CycleEnded) and event.gen >= self._owner.gen:
+                    ended = max(ended, event.cycle)
+                    break
+        if cycle <= ended:
+            raise CycleEndedError(self.folder.name, cycle)
 
     def _numbered(self, new: Sequence[AnyEvent]) -> Sequence[bytes]:
         """The facts as lines of the log, behind those that others have added meanwhile."""
@@ -152,7 +182,14 @@ class Writer:
             if torn is not None:
                 self._take([torn])
                 inbox.retire(segment, torn.end)
+        self._record_noted_stop()
         self.project()
+
+    def _record_noted_stop(self) -> None:
+        """Record a stop that could not be written to the log when it was given."""
+        noted, run = self._noted, self.projection.run
+        if noted is not None and policy.said(run, noted).said != run.said:
+            self.append(noted)
 
     def commit_relay(self, relay: Relay, *, by: str, at: str = "") -> Standing:
         """Make a relay the current one, trimmed to its cap; what is trimmed is archived first."""

@@ -1,0 +1,146 @@
+"""`rekindle stop` with disks that take no byte more: real file systems of a few megabytes."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from guarded import AGENT, Guarded
+from loopback.place import Place
+from rekindle import config
+from rekindle.documents import event as events
+from rekindle.documents.event import HandoffFailed
+from rekindle.system import clock, user_folder
+from rekindle.wiring.store import open_store
+
+UNRECORDED = 13
+MEGABYTES = 4
+BLOCK = 1024
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="mounts a file system in a namespace, which needs Linux"
+)
+
+
+@contextmanager
+def small_disk(image: Path, at: Path) -> Iterator[Path]:
+    """An ext4 file system of a few megabytes; the test's own mount namespace alone sees it."""
+    if shutil.which("mkfs.ext4") is None:
+        pytest.skip("mkfs.ext4 is not installed: there is no real disk to fill")
+    image.write_bytes(b"")
+    with image.open("r+b") as file:
+        file.truncate(MEGABYTES * 1024 * 1024)
+    subprocess.run(
+        ["mkfs.ext4", "-q", "-b", str(BLOCK), "-m", "0", "-O", "^has_journal", str(image)],
+        check=True,
+        capture_output=True,
+    )
+    at.mkdir(exist_ok=True)
+    mounted = subprocess.run(
+        ["mount", "-o", "loop", str(image), str(at)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no loop mount here: {mounted.stderr.strip()}")
+    at.chmod(0o700)
+    try:
+        yield at
+    finally:
+        subprocess.run(["umount", "-l", str(at)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """Write until nothing goes in any more, not a byte."""
+    with (disk / "ballast").open("ab", buffering=0) as ballast:
+        for size in (65536, 1024, 1):
+            try:
+                while True:
+                    ballast.write(b"x" * size)
+            except OSError:
+                continue
+    assert shutil.disk_usage(disk).free == 0
+
+
+def fill_last_block(project: Guarded) -> None:
+    """Append one event, so that the log's next one needs a block of its own."""
+    store = open_store(config.load(project.path))
+    with store.writer(AGENT) as writer:
+        event = HandoffFailed(ts=clock.now(), launch="none", words="")
+        stamped = msgspec.structs.replace(event, seq=writer.projection.seq + 1, gen=1)
+        end = project.log.stat().st_size + len(events.render(stamped)) + 1
+        writer.append(msgspec.structs.replace(event, words="." * (-end % BLOCK)))
+    assert project.log.stat().st_size % BLOCK == 0
+
+
+@pytest.fixture
+def make(network, tmp_path):
+    """A project on a disk of its own; with `both`, the user's folder on another small one."""
+    with ExitStack() as stack:
+
+        def made(*, both: bool) -> Guarded:
+            disk = stack.enter_context(small_disk(tmp_path / "disk.img", tmp_path / "disk"))
+            if both:
+                stack.enter_context(small_disk(tmp_path / "user.img", user_folder.make()))
+            # After the mounts: its processes have the mounts that there are by now.
+            place = stack.enter_context(Place(network, tmp_path / "place"))
+            return Guarded(place, disk, ledger=tmp_path / "ledger")
+
+        yield made
+
+
+def desired(project: Guarded) -> str:
+    shown = json.loads(project("status", "--json").out)
+    [row] = [one for one in shown["agents"] if one["agent"] == AGENT]
+    found: str = row["run"]["desired"]
+    return found
+
+
+def test_stop_works_on_a_full_disk(make, tmp_path):
+    """The command is kept outside the workspace; the supervisor obeys though it cannot fold it."""
+    project = make(both=False)
+    running = project.start("run")
+    project.until_up()
+    fill_last_block(project)
+    fill(tmp_path / "disk")
+    size = project.log.stat().st_size
+    stopping = project("stop")
+    assert "stopped" in stopping.out
+    assert running.wait(20) == 130, running.err
+    project.until_gone()
+    assert project.log.stat().st_size == size
+    assert "stopped, as the operator said" in project("watch", "--once").out
+    (tmp_path / "disk" / "ballast").unlink()
+    assert desired(project) == "stopped"
+    assert project.supervisors() == []
+
+
+def test_stop_works_with_every_disk_full(make, tmp_path):
+    """A signal delivers it; it is noted in a slot that needs no new block; the exit code tells."""
+    project = make(both=True)
+    running = project.start("run")
+    project.until_up()
+    fill_last_block(project)
+    fill(tmp_path / "disk")
+    fill(user_folder.path())
+    before = project.log.read_bytes()
+    stopping = project("stop", code=UNRECORDED)
+    assert "stopped by a signal; its folder could not record the stop" in stopping.err
+    assert "nothing starts the agent again" in stopping.err
+    assert running.wait(20) == 130, running.err
+    project.until_gone()
+    assert project.log.read_bytes() == before
+    assert "stopped, as the operator said" in project("watch", "--once").out
+    assert "is not running, and stays so" in project("stop").out
+    (tmp_path / "disk" / "ballast").unlink()
+    (user_folder.path() / "ballast").unlink()
+    assert desired(project) == "stopped"
+    project("up")
+    project.until_up(after=1)
+    assert desired(project) == "running"
+    project("stop")
+    assert project.events("desired.said")[-1]["desired"] == "stopped"
