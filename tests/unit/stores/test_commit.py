@@ -370,3 +370,48 @@ def test_lines_that_another_tool_appended_do_not_repeat_ours(store, clock):
     heal(store)
     lines = store.folder("trades").resolved.read_bytes().splitlines()
     assert [msgspec.json.decode(line)["id"] for line in lines] == ["one", "other", "two", "other"]
+
+
+def archived(store):
+    return sorted(path.name for path in store.folder("trades").archive.iterdir())
+
+
+def test_an_unchanged_relay_is_archived_once(store, clock):
+    """Each commit is an event of its own; all of them name the one copy."""
+    first = commit(store)
+    for _ in range(3):
+        clock.forward(minutes=5)
+        again = commit(store)
+    assert (again.path, again.sha256, again.previous) == (first.path, first.sha256, first.sha256)
+    assert again.seq == first.seq + 3
+    assert len(archived(store)) == 1
+    commits = [one for one in store.newest_events("trades") if one.kind == "relay.committed"]
+    assert [store.committed_relay("trades", one).decode() for one in commits] == [RELAY] * 4
+    changed = commit(store, RELAY.replace("Write", "Test"))
+    assert changed.path != first.path
+    assert len(archived(store)) == 2
+
+
+@pytest.mark.parametrize("damage", ["gone", "changed", "cut"])
+def test_a_copy_that_the_archive_lost_is_not_reused(store, damage):
+    """A commit never names a copy that does not hold its bytes."""
+    path = store.folder("trades").path / commit(store).path
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(b"something else" if damage == "changed" else path.read_bytes()[:-1])
+    again = commit(store)
+    assert store.archived("trades", again.path).decode() == RELAY
+
+
+def test_what_is_trimmed_from_an_unchanged_relay_is_archived_once(open_store, clock):
+    store = open_store(settings=Settings(runtime=Runtime(relay=Relay(max_relay_tokens=60))))
+    text = f"{RELAY}\n## What We Did\n" + "".join(f"- step {number}\n" for number in range(60))
+    first = commit(store, text)
+    clock.forward(minutes=5)
+    again = commit(store, text)
+    assert (first.trimmed, again.trimmed) == (again.trimmed, first.trimmed)
+    assert "step 9" in store.archived("trades", again.trimmed).decode()
+    assert len(archived(store)) == 2
+    third = commit(store, text.replace("step", "part"))
+    assert "part 9" in store.archived("trades", third.trimmed).decode()

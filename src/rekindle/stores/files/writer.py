@@ -206,7 +206,9 @@ class Writer:
         kept = ""
         if cut.removed:
             title = f"Trimmed from the relay of {self.now():%Y-%m-%d %H:%M} UTC"
-            kept = self._archive("trimmed", trim.archive_text(cut.removed, title).encode())
+            standing = self.projection.documents.get("relay")
+            text = trim.archive_text(cut.removed, title).encode()
+            kept = self._archive("trimmed", text, standing.trimmed if standing else "")
         data = relays.render(cut.relay).encode()
         event = self._committed(events.RelayCommitted, data, by, check.headline(cut.relay))
         event = msgspec.structs.replace(event, trimmed=kept, over_cap=not cut.fits, at=at)
@@ -320,8 +322,10 @@ class Writer:
                 )
             )
 
-    def _archive(self, prefix: str, data: bytes) -> str:
-        """Keep bytes for good; the name holds the place in the log that they are meant for."""
+    def _archive(self, prefix: str, data: bytes, last: str = "") -> str:
+        """Keep bytes for good and return their path; `last`, the last copy, if it holds them."""
+        if last and _has_same_text(disk.read(self.folder.path / last), data, prefix):
+            return last
         digest = jsontext.fingerprint(data)[:12]
         path = self.folder.archive / f"{prefix}-{self.projection.seq + 1:08d}-{digest}.md"
         if disk.read(path) != data:
@@ -335,7 +339,7 @@ class Writer:
             ts=self.now(),
             sha256=jsontext.fingerprint(data),
             previous=standing.sha256 if standing else "",
-            path=self._archive(kind.document, data),
+            path=self._archive(kind.document, data, standing.path if standing else ""),
             by=by,
             tokens=estimate(data.decode()),
             headline=one_line(headline, HEADLINE_CHARACTERS),
@@ -424,3 +428,10 @@ class Writer:
         if not self._start.seq <= seq < self.projection.seq:
             return self.projection
         return fold(self._start, [event for event in self._since if event.seq <= seq])
+
+
+def _has_same_text(archived: bytes | None, data: bytes, prefix: str) -> bool:
+    """Return whether a copy holds the text; trimmed text has a title, which holds the time."""
+    if archived is None or prefix != "trimmed":
+        return archived == data
+    return archived.split(b"\n", 2)[2:] == data.split(b"\n", 2)[2:]
