@@ -45,6 +45,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │       └── OverBudgetError       9
     ├── EngineError                   10
     │   ├── CodecKeyError             10
+    │   ├── PlainTextError            10
     │   └── ExtraMissingError         10
     └── UntrustedError                11
 
@@ -86,6 +87,7 @@ __all__ = [
     "OneHostError",
     "OverBudgetError",
     "OwnershipError",
+    "PlainTextError",
     "PluginError",
     "ProgramMissingError",
     "RekindleError",
@@ -576,6 +578,21 @@ class CodecKeyError(EngineError):
             hint="add that key at the end of `fleet: codec:`; the first one encrypts, all decrypt",
         )
         self.wanted = wanted
+
+
+class PlainTextError(EngineError):
+    """The engine has plain text where only encrypted documents are accepted."""
+
+    def __init__(self, workflow: str) -> None:
+        of = f" of {workflow}" if workflow else ""
+        super().__init__(
+            "plain",
+            f"a document{of} in the engine is plain text, and only encrypted ones are accepted",
+            hint="if the fleet has just begun with encryption, set `fleet: codec: strict: false`"
+            " until no agent has plain text (`rekindle doctor` says so); otherwise check who can"
+            " write to the engine",
+        )
+        self.workflow = workflow
 
 
 class ExtraMissingError(EngineError):

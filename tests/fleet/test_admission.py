@@ -9,16 +9,19 @@ import sys
 
 import pytest
 from temporalio.client import Client
+from temporalio.worker import Worker
 
 from fleet.engine import Engine, program
 from fleet.scripted import definition
 from fleet.working import worker
-from rekindle.errors import CodecKeyError, EngineError
-from rekindle.fleet import admission, keys
+from rekindle.errors import CodecKeyError, EngineError, PlainTextError
+from rekindle.fleet import admission, checks, keys
 from rekindle.fleet.client import Agents
 from rekindle.fleet.connect import connect
 from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
+from rekindle.fleet.orders import QUEUE
 from rekindle.fleet.worker import work
+from rekindle.fleet.workflow import AgentWorkflow
 from rekindle.policy.settings import Codec, Fleet
 
 ENVIRON = {"OURS": keys.new(), "OTHER": keys.new()}
@@ -34,9 +37,9 @@ def project(tmp_path):
     return made
 
 
-def reached(engine, project, *names):
+def reached(engine, project, *names, strict=True):
     """A client of the engine, with these keys."""
-    fleet = Fleet(address=engine.address, codec=Codec(keys=list(names)))
+    fleet = Fleet(address=engine.address, codec=Codec(keys=list(names), strict=strict))
     return connect(fleet, project, ENVIRON)
 
 
@@ -110,9 +113,53 @@ def test_a_host_that_can_read_them_is_let_in(own_engine, project, theirs, ours):
 
     async def run():
         await begun(own_engine, project, *theirs)
-        return await hosting(reached(own_engine, project, *ours), project)
+        return await hosting(reached(own_engine, project, *ours, strict=bool(theirs)), project)
 
     assert "takes up to 1 agents" in asyncio.run(run())[0]
+
+
+def test_a_host_that_refuses_plain_text_is_not_let_in_where_an_agent_has_it(own_engine, project):
+    """Also if a newer one is encrypted; else it would hold that agent up, and nobody would know."""
+
+    async def run():
+        await begun(own_engine, project)
+        newer = Agents(await reached(own_engine, project, "$OURS", strict=False))
+        await newer.begin("newer", definition("pool"))
+        async with asyncio.timeout(SECONDS):
+            while len([one async for one in newer.listed()]) < 2:
+                pass  # its list may lag a second
+        await hosting(reached(own_engine, project, "$OURS"), project)
+
+    with pytest.raises(PlainTextError) as refused:
+        asyncio.run(run())
+    assert refused.value.workflow.endswith("/keeper")
+    assert refused.value.exit_code == EngineError.exit_code
+
+
+def test_doctor_says_when_plain_text_can_be_refused(own_engine, project):
+    """It names the agents that have plain text, and the hosts that lack the key."""
+
+    async def found(*names, **how):
+        fleet = Fleet(address=own_engine.address, codec=Codec(keys=list(names), **how))
+        client = await connect(fleet, project, ENVIRON)
+        return [one.what for one in await checks._encryption(client, fleet)]
+
+    async def run():
+        plain = await reached(own_engine, project)
+        async with Worker(plain, task_queue=QUEUE, workflows=[AgentWorkflow]):
+            await begun(own_engine, project)
+            agents = Agents(await reached(own_engine, project, "$OURS", strict=False))
+            async with asyncio.timeout(SECONDS):
+                while len(before := await found("$OURS", strict=False)) < 2:
+                    pass  # its list may lag a second
+            await agents.remove("keeper")
+        return before, await found(), await found("$OURS")
+
+    (hosts, agents), without, after = asyncio.run(run())
+    assert "without the key" in hosts
+    assert "plain text of keeper" in agents
+    assert without == []
+    assert "plain text" not in "".join(after)
 
 
 def test_a_host_is_let_in_where_no_agent_is(own_engine, project):

@@ -5,8 +5,15 @@ import asyncio
 import msgspec
 import pytest
 from temporalio.api.common.v1 import Payload
+from temporalio.converter import ActivitySerializationContext, WorkflowSerializationContext
 
-from rekindle.errors import CodecKeyError, DocumentError, EngineError, StoreError
+from rekindle.errors import (
+    CodecKeyError,
+    DocumentError,
+    EngineError,
+    PlainTextError,
+    StoreError,
+)
 from rekindle.fleet import keys
 from rekindle.fleet.codec import ENCODING, Codec
 from rekindle.fleet.converter import Converter
@@ -29,7 +36,11 @@ def encoded(codec, *payloads):
 
 
 def decoded(codec, *payloads):
-    return asyncio.run(codec.decode(payloads))
+    """As their converter sees them."""
+    found = asyncio.run(codec.decode(payloads))
+    for one in found:
+        Converter().from_payload(one)
+    return found
 
 
 def test_what_is_encrypted_comes_back_as_it_was():
@@ -61,9 +72,51 @@ def test_keys_follow_each_other():
     assert decoded(Codec([NEW]), *encoded(both, PLAIN)) == [PLAIN]
 
 
-def test_what_was_never_encrypted_passes():
-    """A fleet can begin with encryption while its agents go on."""
-    assert decoded(Codec([NEW]), PLAIN) == [PLAIN]
+def test_plain_text_is_refused_with_a_key():
+    """Unless the manifest says that the fleet is still changing to encryption."""
+    with pytest.raises(PlainTextError, match="plain text") as refused:
+        decoded(Codec([NEW]).with_context(of("trades")), PLAIN)
+    assert "agents/trades" in refused.value.workflow
+    assert "strict: false" in refused.value.hint
+    assert decoded(Codec([NEW], strict=False), PLAIN) == [PLAIN]
+
+
+def test_without_a_key_nothing_is_encrypted_and_an_encrypted_document_names_its_key():
+    assert encoded(Codec([]), PLAIN) == [PLAIN]
+    assert decoded(Codec([]), PLAIN) == [PLAIN]
+    with pytest.raises(CodecKeyError) as refused:
+        decoded(Codec([]), *encoded(Codec([NEW]), PLAIN))
+    assert refused.value.wanted == NEW.id
+
+
+def of(agent, namespace="agents"):
+    return WorkflowSerializationContext(namespace=namespace, workflow_id=f"agents/{agent}")
+
+
+ACTIVITY = ActivitySerializationContext(
+    namespace="agents",
+    workflow_id="agents/trades",
+    workflow_type="Agent",
+    activity_type="run_cycle",
+    activity_id="7",
+    activity_task_queue="pool",
+    is_local=False,
+)
+
+
+@pytest.mark.parametrize("other", [of("docs"), of("trades", "others"), None], ids=str)
+def test_a_document_is_bound_to_its_agent(other):
+    """A copy in another agent's history, or in another namespace, is refused."""
+    sealed = encoded(Codec([NEW]).with_context(of("trades")), PLAIN)
+    codec = Codec([NEW])
+    with pytest.raises(DocumentError, match="belongs to another agent"):
+        decoded(codec.with_context(other) if other else codec, *sealed)
+
+
+@pytest.mark.parametrize("same", [of("trades"), ACTIVITY, of("trades-2026-04-09T06:00:00Z")])
+def test_its_activities_and_its_schedule_s_workflows_read_it(same):
+    sealed = encoded(Codec([NEW]).with_context(of("trades")), PLAIN)
+    assert decoded(Codec([NEW]).with_context(same), *sealed) == [PLAIN]
 
 
 @pytest.mark.parametrize("place", [0, 11, 12, -1])

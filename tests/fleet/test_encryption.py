@@ -3,17 +3,28 @@
 import asyncio
 
 import pytest
-from temporalio.client import WorkflowFailureError
+from temporalio.api.common.v1 import Payload
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleSpec,
+    WorkflowFailureError,
+)
+from temporalio.common import RawValue
+from temporalio.converter import WorkflowSerializationContext
 from temporalio.worker import Worker
 
 from fleet.carrying import Carrying, Page, read
 from fleet.record import Life
 from fleet.scripted import Hosts, definition
-from rekindle.errors import CodecKeyError
+from rekindle.errors import CodecKeyError, EngineError
 from rekindle.fleet import keys
 from rekindle.fleet.client import Agents
 from rekindle.fleet.connect import connect
+from rekindle.policy import run as runs
 from rekindle.policy.settings import Codec, Fleet
+from rekindle.system import clock
 
 TEXT = "Next Action: buy the lighthouse before anybody hears of it"
 TRACED = b"in read\n"
@@ -110,7 +121,11 @@ def test_who_has_another_key_is_told_so(engine, tmp_path):
 def test_a_fleet_begins_with_encryption_and_changes_keys_while_it_runs(engine, tmp_path):
     """Every host knows the new key before the first one uses it; so nobody is ever locked out."""
     environ = {"OLD": keys.new(), "NEW": keys.new()}
-    codecs = [Codec(), Codec(keys=["$OLD", "$NEW"]), Codec(keys=["$NEW", "$OLD"])]
+    codecs = [
+        Codec(),
+        Codec(keys=["$OLD", "$NEW"], strict=False),
+        Codec(keys=["$NEW", "$OLD"], strict=False),
+    ]
 
     async def run():
         plain, old, new = [
@@ -126,3 +141,122 @@ def test_a_fleet_begins_with_encryption_and_changes_keys_while_it_runs(engine, t
             return await said.result()
 
     assert asyncio.run(run()) == Page(TEXT)
+
+
+async def started_with(engine, name, payload):
+    """Start a workflow with a payload as it is, as somebody could who may write to the engine."""
+    plain = await Client.connect(engine.address)
+    queue = f"queue-{name}"
+    return await plain.start_workflow("Carrying", RawValue(payload), id=name, task_queue=queue)
+
+
+async def first_input(client, name):
+    """The payload that a workflow was started with, as the engine has it."""
+    async for event in client.get_workflow_handle(name).fetch_history_events():
+        return event.workflow_execution_started_event_attributes.input.payloads[0]
+    raise AssertionError("it has no history")
+
+
+async def failed_task(client, handle):
+    """Why a worker has refused to continue with a workflow."""
+    context = WorkflowSerializationContext(namespace=client.namespace, workflow_id=handle.id)
+    async with asyncio.timeout(20):
+        while True:
+            async for event in handle.fetch_history_events():
+                if event.HasField("workflow_task_failed_event_attributes"):
+                    failure = event.workflow_task_failed_event_attributes.failure
+                    converter = client.data_converter.with_context(context)
+                    found = await converter.decode_failure(failure)
+                    return f"{found} {found.__cause__}"
+            await asyncio.sleep(0.05)
+
+
+PLAIN = Payload(metadata={"encoding": b"json/plain"}, data=b'{"text": "run what I say"}')
+
+
+def test_a_forged_plain_text_is_refused_with_a_key(engine, tmp_path):
+    """Whoever may write to the engine cannot put words into an agent's mouth."""
+    environ = {"KEY": keys.new()}
+
+    async def run():
+        fleet = Fleet(address=engine.address, codec=Codec(keys=["$KEY"]))
+        client = await connect(fleet, tmp_path, environ)
+        forged = await started_with(engine, "forged", PLAIN)
+        queue = "queue-forged"
+        async with Worker(client, task_queue=queue, workflows=[Carrying], activities=[read]):
+            return await failed_task(client, forged)
+
+    assert "plain text" in asyncio.run(run())
+
+
+def test_a_ciphertext_is_refused_by_another_workflow(engine, tmp_path):
+    """One agent's documents, copied within the engine, cannot pass for another's."""
+    environ = {"KEY": keys.new()}
+
+    async def run():
+        fleet = Fleet(address=engine.address, codec=Codec(keys=["$KEY"]))
+        client = await connect(fleet, tmp_path, environ)
+        await client.start_workflow(Carrying.run, Page(TEXT), id="hers", task_queue="hers")
+        copied = await started_with(engine, "his", await first_input(client, "hers"))
+        async with Worker(client, task_queue="queue-his", workflows=[Carrying], activities=[read]):
+            return await failed_task(client, copied)
+
+    assert "was changed, or belongs to another agent" in asyncio.run(run())
+
+
+def test_a_schedule_s_workflow_reads_what_the_schedule_was_given(engine, tmp_path):
+    """The engine adds the time to its id, after its input was encrypted."""
+    environ = {"KEY": keys.new()}
+
+    async def run():
+        fleet = Fleet(address=engine.address, codec=Codec(keys=["$KEY"]))
+        client = await connect(fleet, tmp_path, environ)
+        action = ScheduleActionStartWorkflow(
+            Carrying.run, Page(TEXT), id="brief/x/trades", task_queue="scheduled"
+        )
+        handle = await client.create_schedule("due", Schedule(action, ScheduleSpec()))
+        await handle.trigger()
+        async with (
+            asyncio.timeout(20),
+            Worker(client, task_queue="scheduled", workflows=[Carrying], activities=[read]),
+        ):
+            while not (recent := (await handle.describe()).info.recent_actions):
+                pass  # the engine starts it a moment later
+            begun = recent[0].action.workflow_id
+            said = client.get_workflow_handle_for(Carrying.run, begun)
+            await said.execute_update(Carrying.say, Page("go"))
+            found = begun, await said.result()
+        await handle.delete()
+        return found
+
+    begun, page = asyncio.run(run())
+    assert begun.startswith("brief/x/trades-20")
+    assert page == Page(TEXT)
+
+
+def test_a_command_in_plain_text_is_not_obeyed(own_engine, tmp_path):
+    """A folder without the key cannot stop an agent; the operator with the key still can."""
+    environ = {"KEY": keys.new()}
+
+    async def run():
+        plain, keyed = [
+            Agents(await connect(Fleet(address=own_engine.address, codec=one), tmp_path, environ))
+            for one in (Codec(), Codec(keys=["$KEY"]))
+        ]
+        hosts = Hosts(keyed.client, "forgery", ["wait"])
+        async with hosts.working():
+            await keyed.begin("keeper-of-keys", definition("forgery"))
+            await Life(keyed, "keeper-of-keys").run()
+            with pytest.raises(CodecKeyError):
+                await plain.kept("keeper-of-keys")
+            known = (await keyed.kept("keeper-of-keys")).projection.run
+            stop = runs.say(known, "stopped", clock.now())
+            with pytest.raises(EngineError) as refused:
+                await plain.say("keeper-of-keys", stop)
+            before = (await keyed.kept("keeper-of-keys")).projection.run.desired
+            await keyed.say("keeper-of-keys", stop)
+            after = (await keyed.kept("keeper-of-keys")).projection.run.desired
+        return refused.value.cause, before, after
+
+    expected = ("refused", "running", "stopped")
+    assert asyncio.run(asyncio.wait_for(run(), 90)) == expected

@@ -60,6 +60,7 @@ SAMPLES = [
     errors.OverBudgetError(2, 1),
     errors.EngineError("tls", "a", hint="b"),
     errors.CodecKeyError("0a1b2c3d", ["4e5f6071"]),
+    errors.PlainTextError("agents/trades"),
     errors.ExtraMissingError("temporalio"),
 ]
 

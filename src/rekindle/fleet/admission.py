@@ -2,15 +2,15 @@
 
 Every worker decides for all agents of its namespace. One without their key would fail what it is
 handed; where an attribute is missing, no agent gets beyond its first word. Either would hold up
-every agent, and nobody would be told. What is looked at is the agent that was begun last: whether
-all hosts have the key that we encrypt with, nobody knows but whoever changes keys.
+every agent, and nobody would be told. A host looks at the agent that began last, and at more of
+them if it refuses plain text. `rekindle doctor` looks at all, and at the keys of all hosts.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
-from temporalio.api.common.v1 import Payload, WorkflowExecution
+from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import (
     AddSearchAttributesRequest,
@@ -20,11 +20,11 @@ from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from rekindle.errors import CodecKeyError, EngineError
+from rekindle.errors import CodecKeyError, EngineError, PlainTextError
 from rekindle.fleet.client import ALL_AGENTS
 from rekindle.fleet.codec import Codec, key_of
 from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
-from rekindle.policy.settings import FLEET_RPC_SECONDS
+from rekindle.policy.settings import FLEET_ADMISSION_AGENTS, FLEET_RPC_SECONDS
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 
@@ -34,6 +34,7 @@ async def require(client: Client) -> None:
 
     Raises:
         CodecKeyError: The agents are encrypted with a key that we do not have.
+        PlainTextError: An agent is in plain text, which we would refuse.
         EngineError: Search attributes are missing, and we may not make them.
     """
     await _require_key(client)
@@ -56,23 +57,35 @@ def making(client: Client, missing: dict[str, str]) -> str:
     return f"`temporal operator search-attribute create --namespace {client.namespace} {options}`"
 
 
+async def plain_agents(client: Client, most: int | None = None) -> list[str]:
+    """Return the agents, of the `most` that began last, whose histories begin with plain text."""
+    plain = [agent async for agent, key in _keys_of_agents(client, most) if key is None]
+    return [agent.removeprefix(f"{client.namespace}/") for agent in plain]
+
+
 async def _require_key(client: Client) -> None:
     codec = client.data_converter.payload_codec
-    known = codec.known if isinstance(codec, Codec) else ()
+    if not isinstance(codec, Codec):
+        return
+    most = FLEET_ADMISSION_AGENTS if codec.is_strict else 1
     with contextlib.suppress(RPCError):
-        for payload in await _newest(client):
-            wanted = key_of(payload)
-            if wanted is not None and wanted not in known:
-                raise CodecKeyError(wanted, known)
+        async for agent, wanted in _keys_of_agents(client, most):
+            if wanted is None and codec.is_strict:
+                raise PlainTextError(agent)
+            if wanted is not None and wanted not in codec.known:
+                raise CodecKeyError(wanted, codec.known)
 
 
-async def _newest(client: Client) -> Sequence[Payload]:
-    """What the agent was begun with that was begun last: keys change, and it has the latest.
+async def _keys_of_agents(
+    client: Client, most: int | None
+) -> AsyncIterator[tuple[str, str | None]]:
+    """Yield each agent with the id of the key that its history begins with, the newest first.
 
-    As the engine keeps it: only the names of keys are looked at, nothing is decrypted.
+    Keys change, and the newest agent has the latest. Only the names of keys are looked at: nothing
+    is decrypted.
     """
-    async for agent in client.list_workflows(ALL_AGENTS, limit=1, page_size=1, rpc_timeout=_MOST):
-        told = await client.workflow_service.get_workflow_execution_history(
+    async for agent in client.list_workflows(ALL_AGENTS, limit=most, rpc_timeout=_MOST):
+        history = await client.workflow_service.get_workflow_execution_history(
             GetWorkflowExecutionHistoryRequest(
                 namespace=client.namespace,
                 execution=WorkflowExecution(workflow_id=agent.id, run_id=agent.run_id),
@@ -80,9 +93,9 @@ async def _newest(client: Client) -> Sequence[Payload]:
             ),
             timeout=_MOST,
         )
-        for first in told.history.events:
-            return first.workflow_execution_started_event_attributes.input.payloads
-    return []
+        for first in history.history.events[:1]:
+            for payload in first.workflow_execution_started_event_attributes.input.payloads[:1]:
+                yield agent.id, key_of(payload)
 
 
 async def _require_attributes(client: Client) -> None:

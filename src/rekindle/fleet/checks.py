@@ -9,7 +9,8 @@ from rekindle.config import Project
 from rekindle.documents.workspace import for_any_host
 from rekindle.errors import RekindleError
 from rekindle.fleet import pollers
-from rekindle.fleet.admission import making, missing_attributes
+from rekindle.fleet.admission import making, missing_attributes, plain_agents
+from rekindle.fleet.codec import Codec
 from rekindle.fleet.schedules import ZONE
 from rekindle.fleet.store import FleetStore
 from rekindle.fleet.workspace import remote_of
@@ -18,6 +19,7 @@ from rekindle.policy.settings import FLEET_RPC_SECONDS, AgentDefaults, Fleet
 from rekindle.stores.files.inspection import Problem
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
+_ENCRYPT = "`rekindle stop`, `fleet remove` and `fleet import` encrypt it"
 _WORKER = "`rekindle fleet worker{}` on each host that is to run agents"
 
 
@@ -65,4 +67,23 @@ async def _engine(client: Client, fleet: Fleet) -> list[Problem]:
     elif not await pollers.has_host(client, fleet.pool, _MOST):
         what = f"no host of pool {fleet.pool} is up: nothing is run"
         found.append(Problem(what, _WORKER.format(f" --pool {fleet.pool}")))
+    return found + await _encryption(client, fleet)
+
+
+async def _encryption(client: Client, fleet: Fleet) -> list[Problem]:
+    """Report hosts without our key and agents in plain text; then plain text can be refused."""
+    codec = client.data_converter.payload_codec
+    if not isinstance(codec, Codec) or not codec.known:
+        return []
+    key = next(iter(codec.known))
+    found = []
+    if hosts := await pollers.without_key(client, key, _MOST):
+        what = f"hosts without the key {key}: {', '.join(hosts)}"
+        found.append(Problem(what, "name it under `fleet: codec:` there, and start them again"))
+    if agents := await plain_agents(client):
+        what = f"the engine has plain text of {', '.join(agents)}"
+        found.append(Problem(what, f"{_ENCRYPT}, or wait until its history is continued"))
+    if not found and not fleet.codec.strict:
+        what = "plain text is accepted, although all hosts and agents have the key"
+        found.append(Problem(what, "remove `strict: false` from `fleet: codec:`"))
     return found

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from rekindle import __version__
 from rekindle.errors import EngineError, storing
 from rekindle.fleet import keys
 from rekindle.fleet.converter import data_converter
+from rekindle.fleet.pollers import KEYS
 from rekindle.policy.settings import CONNECT_AGAIN_SECONDS, CONNECT_SECONDS, Fleet, Tls
 
 _NOT_THERE = re.compile(r"tcp connect error|dns error|deadline has elapsed")
@@ -42,10 +43,10 @@ async def connect(fleet: Fleet, folder: Path, environ: Mapping[str, str]) -> Cli
                 api_key=api_key,
                 # None would mean TLS where there is an API key.
                 tls=_tls(fleet, folder),
-                data_converter=data_converter(encrypting),
+                data_converter=data_converter(encrypting, strict=fleet.codec.strict),
                 runtime=_quiet(),
-                # It stands in every history: while hosts are upgraded, who did what with which.
-                identity=f"rekindle {__version__} {os.getpid()}@{os.uname().nodename}",
+                # Histories and pollers show it: which host has which version, and which keys.
+                identity=_identity(encrypting),
                 connect_timeout=timedelta(seconds=CONNECT_SECONDS),
             )
     except TimeoutError as late:
@@ -71,6 +72,12 @@ async def connect_once_up(
                 say(f"waits: {error}\n  → {error.hint}")
             is_told = True
         await asyncio.sleep(CONNECT_AGAIN_SECONDS)
+
+
+def _identity(encrypting: Sequence[keys.Key]) -> str:
+    ids = ",".join(key.id for key in encrypting)
+    who = f"rekindle {__version__} {os.getpid()}@{os.uname().nodename}"
+    return f"{who} {KEYS}{ids}" if ids else who
 
 
 @cache

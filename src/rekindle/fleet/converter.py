@@ -11,11 +11,12 @@ from temporalio.converter import (
     DataConverter,
     DefaultFailureConverterWithEncodedAttributes,
     DefaultPayloadConverter,
+    EncodingPayloadConverter,
     JSONPlainPayloadConverter,
 )
 
 from rekindle.documents import shape
-from rekindle.fleet.codec import Codec
+from rekindle.fleet.codec import REFUSED, Codec, require_accepted
 from rekindle.fleet.keys import Key
 
 
@@ -43,20 +44,38 @@ class _StructConverter(JSONPlainPayloadConverter):
         return shape.from_json(payload.data, type_hint)
 
 
+class _RefusingConverter(EncodingPayloadConverter):
+    """Raises the error of a payload that the codec has refused."""
+
+    @property
+    def encoding(self) -> str:
+        return REFUSED.decode()
+
+    def to_payload(self, value: Any) -> Payload | None:  # noqa: ARG002 - nothing is refused there
+        return None
+
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:  # noqa: ARG002 - of no type
+        require_accepted(payload)
+
+
 class Converter(CompositePayloadConverter):
     def __init__(self) -> None:
         usual = DefaultPayloadConverter.default_encoding_payload_converters
         ours = _StructConverter()
-        super().__init__(*(ours if one.encoding == ours.encoding else one for one in usual))
+        changed = (ours if one.encoding == ours.encoding else one for one in usual)
+        super().__init__(_RefusingConverter(), *changed)
 
 
-def data_converter(keys: Sequence[Key]) -> DataConverter:
-    """With keys, nothing of a document or of an error leaves this host in plain text."""
+def data_converter(keys: Sequence[Key], *, strict: bool = True) -> DataConverter:
+    """With keys, nothing of a document or of an error leaves this host in plain text.
+
+    `strict`: nothing that was not encrypted is taken from the engine either.
+    """
     if not keys:
-        return DataConverter(payload_converter_class=Converter)
+        return DataConverter(payload_converter_class=Converter, payload_codec=Codec(()))
     return DataConverter(
         payload_converter_class=Converter,
-        payload_codec=Codec(keys),
+        payload_codec=Codec(keys, strict=strict),
         failure_converter_class=DefaultFailureConverterWithEncodedAttributes,
     )
 

@@ -14,19 +14,31 @@ _POLL = timedelta(seconds=75)
 """Whoever looks for work is answered within a minute, and then looks again."""
 
 
+KEYS = "keys="
+"""What a client's identity has before the ids of its keys."""
+
+
+async def without_key(client: Client, key: str, most: timedelta) -> list[str]:
+    """Return the identities of the workers that lack a key: they would fail what they are given."""
+    pollers = await _pollers(client, QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, most)
+    lacking = {one for one in pollers if key not in one.partition(KEYS)[2].split(",")}
+    return sorted(lacking)
+
+
 async def has_worker(client: Client, most: timedelta) -> bool:
-    return await _is_polled(client, QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, most)
+    return bool(await _pollers(client, QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, most))
 
 
 async def has_host(client: Client, pool: str, most: timedelta) -> bool:
     """Whether a host of the pool has room; one that is full does not look for more."""
     running = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
-    return await _is_polled(client, pool_queue(pool), running, most)
+    return bool(await _pollers(client, pool_queue(pool), running, most))
 
 
-async def _is_polled(
+async def _pollers(
     client: Client, queue: str, kind: "TaskQueueType.ValueType", most: timedelta
-) -> bool:
+) -> list[str]:
+    """Return the identities of those that have looked for work within the last minute."""
     found = await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(
             namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
@@ -35,4 +47,4 @@ async def _is_polled(
     )
     # The engine remembers those for minutes that are gone.
     since = clock.now() - _POLL
-    return any(one.last_access_time.ToDatetime(UTC) > since for one in found.pollers)
+    return [one.identity for one in found.pollers if one.last_access_time.ToDatetime(UTC) > since]

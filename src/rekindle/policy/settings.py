@@ -168,6 +168,10 @@ class Codec(msgspec.Struct, frozen=True):
         _doc("Variables with a key each, as in `[$NEW, $OLD]`: the first encrypts, all decrypt."),
     ] = []
     key_files: Annotated[list[str], _doc("The same, as files; say one of the two.")] = []
+    strict: Annotated[
+        bool,
+        _doc("With a key, refuse plain text; false: only while a fleet changes to encryption."),
+    ] = True
 
 
 class Fleet(msgspec.Struct, frozen=True):
@@ -279,6 +283,8 @@ FLEET_WORD_SECONDS = 10.0
 """How long a host may take to hear the operator's word; else it hears it at its next commit."""
 FLEET_RPC_SECONDS = 10.0
 """How long one question to the engine may take, before it is asked again."""
+FLEET_ADMISSION_AGENTS = 200
+"""Agents that a host which refuses plain text looks at before it takes any."""
 FLEET_ANSWER_SECONDS = 5.0
 """How long a command waits for what is known of an agent, before it says that no worker is up."""
 FLEET_STATUS_AGENTS = 20
@@ -565,6 +571,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "fleet.rpc_seconds": (
         FLEET_RPC_SECONDS,
         "How long one question to the engine may take, before it is asked again.",
+    ),
+    "fleet.admission_agents": (
+        FLEET_ADMISSION_AGENTS,
+        "Agents that a host which refuses plain text looks at before it takes any.",
     ),
     "fleet.answer_seconds": (
         FLEET_ANSWER_SECONDS,
