@@ -15,52 +15,77 @@ to what it was talked into in them. With it one sees what a transcript can do at
 import json
 import re
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 _ASKED_FOR = re.compile(r"^- ([A-Za-z][^:\n]{1,40}): (one item: )?", re.MULTILINE)
 _LOOP = re.compile(r"^\| (?:open|resolved): ([^:\n]+): ", re.MULTILINE)
-_FORMS = {"open_loops": ("id", "text"), "resolved": ("id", "reason"), "numbers": ("name", "value")}
+FORMS = {"open_loops": ("id", "text"), "resolved": ("id", "reason"), "numbers": ("name", "value")}
 """What is asked about a day in a form of its own."""
 _FENCE = re.compile(r"^<[a-z-]+-[0-9a-f]+>$", re.MULTILINE)
 _FENCED = re.compile(
     r"^<(?:session|left-over)-[0-9a-f]+>\n(.*?)^</(?:session|left-over)-", re.MULTILINE | re.DOTALL
 )
-_TURN = re.compile(r"\[(\d+)\] ")
+_TURN = re.compile(r"\[(\d+)\] (?:[\d-]+ [\d:]+ )?(\w*)")
 _HEADING = re.compile(r"#{1,6}\W*([\w ]{3,40})")
 _OBJECT = re.compile(r"\{.*\}")
-_MOST = 40
+MOST = 40
 
 
-def answer(prompt: str) -> str:
-    """What it answers to a request of ours."""
-    sections = dict(
-        _ASKED_FOR.findall(re.split(r"^<[a-z-]+-[0-9a-f]+>$", prompt, flags=re.MULTILINE)[0])
-    )
-    lines = [
+class Line(NamedTuple):
+    """A line of the data in a request."""
+
+    text: str
+    turn: int
+    who: str
+    """Whose turn it is, as the head of the turn says."""
+    is_head: bool
+
+
+def asked_for(prompt: str) -> dict[str, bool]:
+    """Return the sections that a request asks for, and whether each takes one item only."""
+    return {name: bool(one) for name, one in _ASKED_FOR.findall(_FENCE.split(prompt)[0])}
+
+
+def lines_read(prompt: str) -> list[Line]:
+    """Return the lines of the data in a request that are not empty."""
+    bare = [
         line.removeprefix("| ").strip()
         for data in _FENCED.findall(prompt)
         for line in data.split("\n")
     ]
-    read: list[dict[str, Any]] = []
-    numbers = [int(found[1]) for line in lines if (found := _TURN.match(line))]
-    turn = numbers[0] if numbers else 1
-    for line in lines:
-        if found := _TURN.match(line):
-            turn = int(found[1])
+    heads = [_TURN.match(line) for line in bare]
+    turn, who = next((int(head[1]) for head in heads if head), 1), ""
+    lines: list[Line] = []
+    for line, head in zip(bare, heads, strict=True):
+        if head:
+            turn, who = int(head[1]), head[2]
         if line:
-            read.append({"text": line, "turns": [turn]})
-    known = _LOOP.findall(prompt)
+            lines.append(Line(line, turn, who, bool(head)))
+    return lines
+
+
+def open_loops(prompt: str) -> list[str]:
+    """Return the ids of the loops that a request lists."""
+    return _LOOP.findall(prompt)
+
+
+def answer(prompt: str) -> str:
+    """What it answers to a request of ours."""
+    sections = asked_for(prompt)
+    lines = lines_read(prompt)
+    read: list[dict[str, Any]] = [{"text": line.text, "turns": [line.turn]} for line in lines]
+    known = open_loops(prompt)
     if "could not be used" in prompt[prompt.rfind("</session-") :]:
         # What is longest is what somebody wants to be obeyed.
         longest = sorted(read, key=lambda item: -len(item["text"]))
         return json.dumps(
             {
-                name: _formed(name, longest, known)[: 1 if one else _MOST]
+                name: _formed(name, longest, known)[: 1 if one else MOST]
                 for name, one in sections.items()
             }
         )
     found_all: dict[str, Any] = {name: _formed(name, read, known) for name in sections}
-    text = "\n".join(lines)
+    text = "\n".join(line.text for line in lines)
     for heading in _HEADING.findall(text):
         found_all.setdefault(heading.strip(), read)
     for found_object in _OBJECT.findall(text):
@@ -71,9 +96,9 @@ def answer(prompt: str) -> str:
 
 def _formed(name: str, read: list[dict[str, Any]], known: list[str]) -> list[dict[str, Any]]:
     """Every line that was read, of every loop that is known."""
-    if name not in _FORMS:
+    if name not in FORMS:
         return read
-    key, words = _FORMS[name]
+    key, words = FORMS[name]
     return [
         {key: one, words: item["text"], "turns": item["turns"]}
         for item in read
