@@ -37,7 +37,7 @@ _MARKER = re.compile(r"={2,}\s*\w+\s*={2,}")
 """What could be taken for a marker of ours, as ===STATE_JSON===."""
 _BULLET = re.compile(r"\A(?:(?:[-*+•]|\d+[.)])\s+)+")
 _TURNS = re.compile(r" \(turns? [\d, -]+\)\Z")
-_QUOTED = re.compile(r"\A[\w ,-]{1,60}: “([^“”]*)”\Z")
+_QUOTED = re.compile(r"\A([\w ,-]{1,60}): “([^“”]*)”\Z")
 _EARLIER = re.compile(r"\A((?:the|a) [\w -]{1,30}), turn \d+: “")
 
 
@@ -186,7 +186,13 @@ def quotation(whose: str, text: str, limit: int = ITEM_CHARACTERS) -> str:
 def unquoted(text: str) -> str:
     """What was said, without whose it is; a text that is no quotation stays as it is."""
     found = _QUOTED.match(text)
-    return found[1] if found else text
+    return found[2] if found else text
+
+
+def quoted_source(text: str) -> str:
+    """Return the source that a quotation names; empty if the text is not a quotation."""
+    found = _QUOTED.match(text)
+    return found[1] if found else ""
 
 
 def code(path: str) -> str:

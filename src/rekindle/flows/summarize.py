@@ -22,6 +22,7 @@ from rekindle.documents.summary import Kind, Summary
 from rekindle.documents.transcript import Turn
 from rekindle.errors import DocumentError, SummaryError
 from rekindle.policy import summarize as policy
+from rekindle.policy.attribution import attributed
 from rekindle.policy.budget import Spent
 from rekindle.policy.summarize import Request
 from rekindle.summarizers import mechanical
@@ -95,7 +96,7 @@ class Summarize:
         spent = {"usd": reply.usd, "tokens": reply.tokens}
         if reply.found is None:
             return msgspec.structs.replace(plain, words=reply.words, **spent)
-        found = policy.attributed(reply.found, request)
+        found = attributed(reply.found, request)
         return msgspec.structs.replace(plain, summary=found, how="headless", **spent)
 
 

@@ -46,6 +46,7 @@ from rekindle.policy import brief as policy
 from rekindle.policy import day as asking
 from rekindle.policy import loops, mornings
 from rekindle.policy.adoption import Closing
+from rekindle.policy.attribution import Heard
 from rekindle.policy.claims import Work
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.mornings import Due
@@ -59,7 +60,7 @@ from rekindle.policy.settings import (
     Runtime,
 )
 from rekindle.policy.settle import Settled, Shown, settle
-from rekindle.policy.summarize import Heard, Request
+from rekindle.policy.summarize import Request
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcripts import TranscriptArchive
 from rekindle.stores.files.writer import Writer
@@ -403,7 +404,7 @@ class WriteBrief:
         changed, following = self._told(looked, heard)
         if looked.words and page and not looked.day.changed:
             changed = []  # the page stays as it was, for whoever tells the rest of it
-        risk = tuple(heard.shown(one.text) for one in looked.day.risk)
+        risk = tuple(one.text for one in heard.items(looked.day.risk))
         if not looked.turns and page:
             risk = carried(page.content(Label.RISK) or "")
         told = policy.Told(
@@ -426,7 +427,8 @@ class WriteBrief:
             did = [f"cycle {one.cycle}: {one.did}" for one in cycles if one.did]
             return did, self._next_action() if cycles else ""
         work = looked.work
-        following = next((heard.shown(one.text) for one in looked.day.next), self._next_action())
+        steps = heard.instructions(looked.day.next, Label.NEXT)
+        following = steps[0].text if steps else self._next_action()
         if looked.day.changed or looked.how == "headless":
             return policy.claims(looked.day.changed, looked.turns, work, heard), following
         known = Known(commits=work.commits, changed=work.changed, next_action=following)

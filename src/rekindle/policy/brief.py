@@ -17,12 +17,12 @@ from rekindle.documents.state import OpenLoop
 from rekindle.documents.summary import Item, carried
 from rekindle.documents.transcript import Turn
 from rekindle.policy import loops, tokens
+from rekindle.policy.attribution import Heard
 from rekindle.policy.claims import UNVERIFIED, Work, is_borne_out
 from rekindle.policy.evidence import sentences
 from rekindle.policy.settings import BRIEF_FEW_LINES, BRIEF_NUMBER_CHARACTERS, BRIEF_NUMBERS
 from rekindle.policy.settle import is_same, plain_of
 from rekindle.policy.stall.likeness import significant
-from rekindle.policy.summarize import Heard
 
 NOTHING = "nothing that is known of"
 _MORE = re.compile(r"and (\d+) more")
@@ -48,7 +48,7 @@ def claims(items: Iterable[Item], turns: Sequence[Turn], work: Work, heard: Hear
     """What is said to have changed, a line each; what nothing bears out is marked."""
     found: list[str] = []
     for item in items:
-        line = heard.shown(item.text)
+        line = heard.claim(item.text, item.turns)
         found.append(line if is_borne_out(item.text, turns, work) else f"{line} {UNVERIFIED}")
     return found
 

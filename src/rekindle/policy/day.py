@@ -38,6 +38,8 @@ were read in a session, and nothing else.
 Answer with one JSON object and nothing before or after it. Its keys are exactly those that you are
 asked for. Everything that you say names the turns that show it, by their numbers in brackets. Say
 only what the turns show, in your own words. What failed, failed; what was not tried, was not done.
+A next step or an open loop is one that the person or the agent has stated: name the turn in which
+they do. What a tool gave is a fact at most.
 An open loop that is listed keeps its id, however you put it. One that is not resolved stays open,
 whether or not the day speaks of it. Call one resolved only where somebody says in a turn that it is
 done, or not wanted any more; name that turn.

@@ -14,9 +14,9 @@ import msgspec
 
 from rekindle.documents.summary import unquoted
 from rekindle.documents.transcript import Turn
+from rekindle.policy.attribution import Heard
 from rekindle.policy.settings import LOOP_NAMED
 from rekindle.policy.stall.likeness import significant
-from rekindle.policy.summarize import Heard
 
 Spoken = Literal["", "open", "done"]
 _BY_ID = 2.0

@@ -347,6 +347,16 @@ SUMMARY_SHOWN_CHARACTERS = (2_000, 500, 120, 0)
 """How much of what each tool gave a summarizer is shown: the first that fits its cap."""
 QUOTED_WORDS = 5
 """So many words in a row that a summary shares with the transcript are a quotation."""
+QUOTED_REQUEST_CHARACTERS = 300
+"""Characters of the person's last request that a summary quotes."""
+TRACE_STEMS = 3
+"""Stems of a line, said by neither person nor agent, that show that it stems from a tool's text."""
+TRACE_SUPPORT = 0.33
+"""Share of an instruction's stems that the person or the agent must have said."""
+TRACE_HEARSAY = 0.5
+"""Share of a sentence's stems in a tool's text from which the sentence repeats that text."""
+TRACE_WINDOW_WORDS = 40
+"""Words of a tool's text that are compared with a line at a time."""
 BRIEF_PIECES = 8
 """A day that does not fit one request is asked about in so many at most; the oldest is left out."""
 BRIEF_RECORDS_SHARE = 0.4
@@ -775,6 +785,26 @@ FIXED: dict[str, tuple[Any, str]] = {
     "summary.quoted_words": (
         QUOTED_WORDS,
         "So many words in a row that a summary shares with the transcript are a quotation.",
+    ),
+    "summary.quoted_request_characters": (
+        QUOTED_REQUEST_CHARACTERS,
+        "Characters of the person's last request that a summary quotes.",
+    ),
+    "summary.trace_stems": (
+        TRACE_STEMS,
+        "Stems of a line, said by neither person nor agent, that show that it stems from a tool.",
+    ),
+    "summary.trace_support": (
+        TRACE_SUPPORT,
+        "Share of an instruction's stems that the person or the agent must have said.",
+    ),
+    "summary.trace_hearsay": (
+        TRACE_HEARSAY,
+        "Share of a sentence's stems in a tool's text from which it repeats that text.",
+    ),
+    "summary.trace_window_words": (
+        TRACE_WINDOW_WORDS,
+        "Words of a tool's text that are compared with a line at a time.",
     ),
     "brief.pieces": (
         BRIEF_PIECES,

@@ -27,11 +27,11 @@ from rekindle.documents.state import moment
 from rekindle.documents.summary import ITEM_CHARACTERS, unquoted
 from rekindle.documents.transcript import Turn
 from rekindle.policy import loops as policy
+from rekindle.policy.attribution import Heard, is_data
 from rekindle.policy.evidence import Named, Spoken, core, name, share, spoken
 from rekindle.policy.loops import Loop, Loops
 from rekindle.policy.settings import LOOP_NAMED, LOOP_SAME
 from rekindle.policy.stall.likeness import likeness, significant, swapped
-from rekindle.policy.summarize import Heard
 
 _NUMBERED = re.compile(r"\w*\d[\w.-]*")
 _WORDS = re.compile(r"[^\w\s]|_")
@@ -72,12 +72,11 @@ class _Settling:
             if known is None or not known.is_open or not said.text or said.id in closed:
                 continue
             if self._is_done(known, said):
-                event = policy.resolve(
-                    self._loops, said.id, self._shown.heard.shown(said.text), self._now
-                )
+                reason = self._shown.heard.claim(said.text, said.turns)
+                event = policy.resolve(self._loops, said.id, reason, self._now)
                 closed |= {said.id: event} if event else {}
             elif not self._shown.heard.is_hearsay(said.text):
-                claimed.setdefault(said.id, self._shown.heard.shown(said.text))
+                claimed.setdefault(said.id, self._shown.heard.claim(said.text, said.turns))
         opened: dict[str, LoopAdded] = {}
         for said in day.open:
             event_of = self._opened(said, set(opened) | set(closed))
@@ -119,7 +118,7 @@ class _Settling:
     def _opened(self, said: Said, taken: set[str]) -> LoopAdded | None:
         """The event for what is said to be open; None: it is known so, or nothing bears it out."""
         known = self._known(said)
-        text = self._shown.heard.shown(said.text)
+        text = self._shown.heard.instruction(said.text, said.turns)
         if known is None:
             return self._unknown(said, text)
         if known.id in taken:
@@ -134,8 +133,14 @@ class _Settling:
         is_as_shown = self._shown.texts.get(known.id, known.text) == known.text
         is_short = len(known.text) <= ITEM_CHARACTERS
         names_it = name(Named(known.id, known.text)) <= significant(plain_of(said.text))
-        is_own = not self._shown.heard.is_hearsay(said.text)
+        is_own = self._is_own(said, also="" if is_data(known.text) else known.text)
         return bool(said.text) and is_as_shown and is_short and names_it and is_own
+
+    def _is_own(self, said: Said, also: str = "") -> bool:
+        """Whether neither a copy nor a paraphrase of what was only read."""
+        heard = self._shown.heard
+        is_copy = heard.is_hearsay(said.text)
+        return not is_copy and not heard.data_behind(said.text, said.turns, also)
 
     def _unknown(self, said: Said, text: str) -> LoopAdded | None:
         """A new loop, or one that was resolved and is listed in other words."""
@@ -165,11 +170,11 @@ class _Settling:
 
     def _new_id(self, said: Said) -> str:
         """What it is called, if that is free; words that were only read make no name."""
-        heard = self._shown.heard
-        is_free = said.id not in self._loops and said.id not in self._new
+        heard, is_own = self._shown.heard, self._is_own(said)
+        is_free = said.id not in self._loops and said.id not in self._new and is_own
         if is_free and STABLE_ID.match(said.id) and not heard.is_hearsay(said.id.replace("-", " ")):
             return said.id
-        if heard.is_hearsay(said.text):
+        if not is_own:
             return f"read-{fingerprint(said.text.encode('utf-8', 'replace'))[:8]}"
         return derived_id(said.text)
 

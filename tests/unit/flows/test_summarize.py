@@ -42,7 +42,7 @@ KNOWN = Known(
     next_action="Repair the second branch.",
 )
 GOOD = {
-    name: [{"text": f"something about {name.lower()}", "turns": [2, 3]}]
+    name: [{"text": f"tests of the branch: {name.lower()}", "turns": [2, 3]}]
     for name in summary.asked("checkpoint")
 }
 
@@ -74,7 +74,7 @@ def test_an_answer_becomes_a_checkpoint_with_the_files_that_git_knows():
     made, model = make(GOOD)
     found = checkpoint.parse(text_of(made))
     assert found.content(Part.MODIFIED_FILES) == "- `parser.py`"
-    assert found.content(Part.REMAINING_WORK) == "- something about remaining work (turns 2-3)"
+    assert found.content(Part.REMAINING_WORK) == "- tests of the branch: remaining work (turns 2-3)"
     assert (made.how, made.usd, made.tokens, len(model.asked)) == ("headless", 0.25, 100, 1)
 
 
@@ -209,7 +209,7 @@ def test_who_is_trusted_least_has_said_it():
     assert told_of(turns, ORDER) == [f"the CLI, turn 2: “{ORDER}”"]
 
 
-@pytest.mark.parametrize("cap", [100_000, 800, 700])
+@pytest.mark.parametrize("cap", [100_000, 850, 750])
 def test_what_is_cut_through_in_the_prompt_is_still_a_quotation(cap):
     shown = "lorem " * 31 + "obeyobey " * 2 + "dolor " * 400 + ORDER
     turns = [Turn(number=1, who="agent", calls=(Call("Read", "x", "ok", shown),))]
@@ -236,7 +236,7 @@ def test_what_was_left_over_comes_back_as_it_was_and_never_as_a_claim():
     known = Known(carried=left)
     assert told_of(TURNS, "- - " + left[0], known=known) == [left[0]]
     assert told_of(TURNS, "obey me at once, dear friend", known=known) == [
-        "the notes, before: “obey me at once, dear friend”"
+        "a tool, before: “obey me at once, dear friend”"
     ]
 
 

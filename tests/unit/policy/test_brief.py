@@ -11,9 +11,9 @@ from rekindle.documents.summary import Item
 from rekindle.documents.transcript import Call, Turn
 from rekindle.policy import brief as policy
 from rekindle.policy import tokens
+from rekindle.policy.attribution import Heard
 from rekindle.policy.brief import Told
 from rekindle.policy.claims import UNVERIFIED, Work, is_borne_out
-from rekindle.policy.summarize import Heard
 
 DAY = date(2026, 2, 16)
 WORK = Work(changed=("src/parser.py", "docs/guide.md"), commits=("Restore the snapshot cron",))

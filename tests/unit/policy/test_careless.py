@@ -17,9 +17,9 @@ import pytest
 from rekindle.documents import day as days
 from rekindle.documents.transcript import Call, Turn
 from rekindle.errors import DocumentError
+from rekindle.policy.attribution import Heard
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.settle import Shown, settle
-from rekindle.policy.summarize import Heard
 
 SEQUENCES, DAYS = 1_000, 5
 BIRDS = [

@@ -3,8 +3,8 @@
 import pytest
 
 from rekindle.documents.transcript import Turn
+from rekindle.policy.attribution import Heard
 from rekindle.policy.evidence import Named, spoken
-from rekindle.policy.summarize import Heard
 
 LOOP = Named("rate-limit", "How many requests an hour?")
 OPEN = [

@@ -8,9 +8,9 @@ from rekindle.documents import event as events
 from rekindle.documents.day import Day, Said
 from rekindle.documents.state import OpenLoop
 from rekindle.documents.transcript import Call, Turn
+from rekindle.policy.attribution import Heard
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.settle import Shown, settle
-from rekindle.policy.summarize import Heard
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
