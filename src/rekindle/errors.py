@@ -6,8 +6,10 @@ Our exception tree, with the exit code that each branch ends a command with:
     ├── UsageError                    2
     │   └── OneHostError              2
     ├── ManifestError                 3
+    │   ├── LiteralSecretError        3
     │   ├── ManifestMissingError      3
     │   ├── NotifyError               3
+    │   │   └── NotifyVariableError   3
     │   └── UnenforceableError        3
     ├── DocumentError                 4
     │   ├── ForgedCommandError        4
@@ -74,6 +76,7 @@ __all__ = [
     "ForgedCommandError",
     "HookProgramError",
     "LeaseError",
+    "LiteralSecretError",
     "LogMissingError",
     "ManifestError",
     "ManifestMissingError",
@@ -83,6 +86,7 @@ __all__ = [
     "NotFoundError",
     "NotOnFleetError",
     "NotifyError",
+    "NotifyVariableError",
     "OnFleetError",
     "OneHostError",
     "OverBudgetError",
@@ -163,6 +167,28 @@ class ManifestMissingError(ManifestError):
 
 class NotifyError(ManifestError):
     """Nobody can be told anything at an address under `notify:`. The address is not named."""
+
+
+class NotifyVariableError(NotifyError):
+    """A variable that `notify:` names is empty or not set on the host that sends."""
+
+    def __init__(self, variable: str) -> None:
+        super().__init__(
+            f"`notify:` names the variable ${variable}, which is empty or not set here",
+            hint=f"set {variable} where Rekindle is started, on a fleet on every host; for a dollar"
+            " sign itself write %24",
+        )
+        self.variable = variable
+
+
+class LiteralSecretError(ManifestError):
+    """The manifest holds a secret that would be sent to the engine. The secret is not shown."""
+
+    def __init__(self, where: str, *, line: int | None, hint: str) -> None:
+        super().__init__(
+            f"{where} may hold a secret, which the engine would keep", line=line, hint=hint
+        )
+        self.where = where
 
 
 class UnenforceableError(ManifestError):

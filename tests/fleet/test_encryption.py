@@ -18,10 +18,13 @@ from temporalio.worker import Worker
 from fleet.carrying import Carrying, Page, read
 from fleet.record import Life
 from fleet.scripted import Hosts, definition
-from rekindle.errors import CodecKeyError, EngineError
-from rekindle.fleet import keys
+from rekindle import config
+from rekindle.errors import CodecKeyError, EngineError, LiteralSecretError
+from rekindle.fleet import checks, keys
+from rekindle.fleet.activities import _send
 from rekindle.fleet.client import Agents
 from rekindle.fleet.connect import connect
+from rekindle.fleet.define import define
 from rekindle.policy import run as runs
 from rekindle.policy.settings import Codec, Fleet
 from rekindle.system import clock
@@ -260,3 +263,60 @@ def test_a_command_in_plain_text_is_not_obeyed(own_engine, tmp_path):
 
     expected = ("refused", "running", "stopped")
     assert asyncio.run(asyncio.wait_for(run(), 90)) == expected
+
+
+WORD = "hunter2-Xq81kLm"
+TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+AGENT = "version: 1\nagents: {keeper: {harness: command, command: [./agent]%s}}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (("", f"notify: ['json://me:{WORD}@127.0.0.1']\n"), 4),
+        (("", f"notify: [$ALERTS, 'ntfys://{WORD}']\n"), 4),
+        ((f", env: {{API_TOKEN: {TOKEN}}}", ""), 2),
+    ],
+    ids=["password", "topic", "env"],
+)
+def test_a_secret_in_the_manifest_is_refused_before_it_reaches_the_engine(tmp_path, more, line):
+    """Its place is named, and the secret is not shown."""
+    env, notify = more
+    fleet = "fleet: {pool: pool}\n"
+    (tmp_path / "rekindle.yaml").write_text(AGENT % env + fleet + notify)
+    (tmp_path / "PROMPT.md").write_text("Ship it.\n")
+    project = config.load(tmp_path)
+    with pytest.raises(LiteralSecretError) as refused:
+        define(project, project.settings.fleet, "keeper")
+    assert refused.value.line == line
+    words = str(refused.value) + refused.value.hint
+    assert WORD not in words
+    assert TOKEN not in words
+    (problem,) = checks.of_definition(project, project.settings.fleet, "keeper")
+    assert problem.what == str(refused.value)
+
+
+def test_the_engine_gets_variables_and_no_secret_of_a_definition(own_engine, tmp_path):
+    """Without a key, in its database; the host that sends resolves the variable."""
+    (tmp_path / "rekindle.yaml").write_text(
+        AGENT % ", env: {API_TOKEN: $API_TOKEN}"
+        + f"fleet: {{address: '{own_engine.address}', pool: pool}}\nnotify: [$ALERTS]\n"
+    )
+    (tmp_path / "PROMPT.md").write_text(f"Guard the lighthouse with {TOKEN}.\n")
+    project = config.load(tmp_path)
+    fleet = project.settings.fleet
+    (problem,) = checks.of_definition(project, fleet, "keeper")
+    assert problem.what.startswith("PROMPT.md holds a secret")
+    assert problem.is_note
+
+    async def begin():
+        client = await connect(fleet, tmp_path, {})
+        await Agents(client).begin("keeper", define(project, fleet, "keeper"))
+
+    asyncio.run(begin())
+    kept = own_engine.bytes_on_disk()
+    assert b"Guard the lighthouse with [redacted:" in kept
+    assert b"$ALERTS" in kept
+    assert TOKEN.encode() not in kept
+    sent = _send(define(project, fleet, "keeper"), "keeper", "hang", "words")
+    assert sent == ["address 1 of `notify:` was not told: $ALERTS is not set"]

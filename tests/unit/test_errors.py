@@ -22,6 +22,8 @@ SAMPLES = [
     errors.ManifestError("a", line=3, hint="b"),
     errors.ManifestMissingError("/a"),
     errors.NotifyError("a", hint="b"),
+    errors.NotifyVariableError("A"),
+    errors.LiteralSecretError("address 1", line=3, hint="b"),
     errors.UnenforceableError("Codex", "Bash(rm *)", hint="name whole tools"),
     errors.DocumentError("relay", "a", hint="b"),
     errors.ForgedCommandError("desired.said"),

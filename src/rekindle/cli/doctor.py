@@ -119,7 +119,10 @@ def _examine_fleet(project: Project, fleet: Fleet) -> dict[str, list[Problem]]:
     return {
         f"fleet {fleet.address}": [*checks.of_engine(store, fleet), *said],
         "briefs": checks.of_briefs(project),
-        **{name: checks.of_workspace(project, name) for name in project.manifest.agents},
+        **{
+            name: checks.of_definition(project, fleet, name) + checks.of_workspace(project, name)
+            for name in project.manifest.agents
+        },
     }
 
 

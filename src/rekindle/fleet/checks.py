@@ -11,6 +11,7 @@ from rekindle.errors import RekindleError
 from rekindle.fleet import pollers
 from rekindle.fleet.admission import making, missing_attributes, plain_agents
 from rekindle.fleet.codec import Codec
+from rekindle.fleet.define import define, files_with_secrets
 from rekindle.fleet.schedules import ZONE
 from rekindle.fleet.store import FleetStore
 from rekindle.fleet.workspace import remote_of
@@ -40,6 +41,18 @@ def of_briefs(project: Project) -> list[Problem]:
         return []
     what = f"briefs are written at {brief.at} {ZONE}: a fleet has no time zone of its own"
     return [Problem(what, "say `runtime: {brief: {zone: Europe/Zurich}}`", is_note=True)]
+
+
+def of_definition(project: Project, fleet: Fleet, name: str) -> list[Problem]:
+    """Report what keeps an agent from being sent to the fleet, and what it would lose."""
+    try:
+        define(project, fleet, name)
+        files = files_with_secrets(project, name)
+    except RekindleError as error:
+        return [Problem(str(error), error.hint)]
+    what = "holds a secret, which is not sent to the fleet"
+    mend = "name a variable under `env:` instead; what is not a secret goes to `redact: allow:`"
+    return [Problem(f"{file} {what}", mend, is_note=True) for file in files]
 
 
 def of_workspace(project: Project, name: str) -> list[Problem]:

@@ -1,16 +1,18 @@
 """How an agent is set up, taken from a project's folder, to be sent to the fleet."""
 
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path, PurePath
 
 from rekindle.config import Project, read_text
 from rekindle.documents.event import AnyEvent, WorkspacePushed
 from rekindle.documents.manifest import Agent
 from rekindle.documents.workspace import for_any_host, work_ref
-from rekindle.errors import ManifestError
+from rekindle.errors import LiteralSecretError, ManifestError
 from rekindle.fleet.place import relative
 from rekindle.fleet.workspace import Workspace, remote_of
-from rekindle.policy import handoff
+from rekindle.policy import addresses, handoff
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.register import Definition
 from rekindle.policy.settings import AgentDefaults, Fleet, Tls
 from rekindle.policy.supervise import Limits
@@ -28,10 +30,11 @@ def define(project: Project, fleet: Fleet, name: str) -> Definition:
             line=project.marked.line(("agents", name, "mode")),
             hint="leave `mode:` out, or run it on your own host, from a project without `fleet:`",
         )
+    _require_no_secrets(project)
     found = remote_of(project.path / (entry.dir or AgentDefaults().dir))
     return Definition(
         manifest=read_text(project.path),
-        files=_files(project, entry),
+        files=_redacted(project, _files(project, entry)),
         limits=Limits(
             runtime=project.settings.runtime,
             budget=entry.budget,
@@ -75,6 +78,42 @@ def _for_the_engine(fleet: Fleet) -> list[str]:
     """The files by which the engine knows us, and those of the keys: each host has its own."""
     tls = fleet.tls if isinstance(fleet.tls, Tls) else Tls()
     return [file for file in (tls.ca, tls.cert, tls.key, *fleet.codec.key_files) if file]
+
+
+def _require_no_secrets(project: Project) -> None:
+    """Refuse a manifest that would take a secret to the engine, which keeps it."""
+    for number, address in enumerate(project.manifest.notify):
+        if not addresses.is_without_secrets(address):
+            raise LiteralSecretError(
+                f"address {number + 1} of `notify:`",
+                line=project.marked.line(("notify", number)),
+                hint="set a variable to the address on each host of the fleet, and name it instead:"
+                " `notify: [$ALERTS]`",
+            )
+    before = read_text(project.path).splitlines()
+    after = _redaction(project).text("\n".join(before)).splitlines()
+    for number, (line, cleaned) in enumerate(zip_longest(before, after), 1):
+        if line != cleaned:
+            raise LiteralSecretError(
+                "this line",
+                line=number,
+                hint="set a variable on each host of the fleet, and name it instead, as in"
+                " `env: {API_TOKEN: $API_TOKEN}`; what is not a secret goes to `redact: allow:`",
+            )
+
+
+def files_with_secrets(project: Project, name: str) -> list[str]:
+    """Return the files that hosts of the fleet get without their secrets."""
+    texts = _files(project, project.manifest.agents[name])
+    return [file for file, text in _redacted(project, texts).items() if texts[file] != text]
+
+
+def _redacted(project: Project, texts: dict[str, str]) -> dict[str, str]:
+    return {file: _redaction(project).text(text) for file, text in texts.items()}
+
+
+def _redaction(project: Project) -> Redaction:
+    return Redaction(tuple(project.manifest.redact.allow))
 
 
 def _files(project: Project, entry: Agent) -> dict[str, str]:

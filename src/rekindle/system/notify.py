@@ -13,11 +13,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
-from rekindle.errors import NotifyError
+from rekindle.errors import NotifyError, NotifyVariableError
+from rekindle.policy import addresses
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import NOTIFY_SECONDS
 
@@ -30,9 +31,16 @@ _KILLED_SECONDS = 1.0
 class Notifier:
     """Where news goes: the addresses under `notify:`, as apprise writes them."""
 
-    def __init__(self, urls: Sequence[str], redaction: Redaction | None = None) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        redaction: Redaction | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """Variables that the addresses name are looked up in `environ` when something is sent."""
         self._urls = tuple(urls)
         self._redaction = redaction or Redaction()
+        self._environ = environ
 
     def check(self) -> None:
         """Raise what would keep every notification from being sent; nothing is sent."""
@@ -40,7 +48,8 @@ class Notifier:
             return
         if find_spec("apprise") is None:
             raise NotifyError("`notify:` needs the package apprise", hint=INSTALL)
-        for number, answer in self._ask({"urls": self._urls}).items():
+        resolved = [addresses.resolve(url, self._environ) for url in self._urls]
+        for number, answer in self._ask({"urls": resolved}).items():
             if answer == "unknown":
                 raise NotifyError(
                     f"{self._name(number)} is not an address that apprise can use",
@@ -54,16 +63,29 @@ class Notifier:
         try:
             if find_spec("apprise") is None:
                 return [f"nobody was told: apprise is missing ({INSTALL})"]
+            resolved, missing = self._resolved()
             answers = self._ask(
-                {"urls": self._urls, "title": self._clean(title), "body": self._clean(body)}
+                {"urls": resolved, "title": self._clean(title), "body": self._clean(body)}
             )
         except Exception as error:  # noqa: BLE001 - news must not stop what it is about
             return [f"nobody was told: {type(error).__name__}"]
+        answers |= {number: f"${name} is not set" for number, name in missing.items()}
         return [
             f"{self._name(number)} was not told: {answers.get(number, 'it took too long')}"
             for number in range(len(self._urls))
             if answers.get(number) != "sent"
         ]
+
+    def _resolved(self) -> tuple[list[str], dict[int, str]]:
+        """Return the addresses, empty ones for those that lack a variable, and these variables."""
+        found, missing = [], {}
+        for number, url in enumerate(self._urls):
+            try:
+                found.append(addresses.resolve(url, self._environ))
+            except NotifyVariableError as error:
+                found.append("")
+                missing[number] = error.variable
+        return found, missing
 
     def _clean(self, text: str) -> str:
         """Without secrets, and without what no service could encode."""

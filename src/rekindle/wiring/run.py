@@ -14,7 +14,13 @@ from rekindle.documents import manifest
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Start
 from rekindle.documents.manifest import PROMPT, Persona
-from rekindle.errors import ManifestError, RekindleError, UnenforceableError, UsageError
+from rekindle.errors import (
+    ManifestError,
+    NotifyError,
+    RekindleError,
+    UnenforceableError,
+    UsageError,
+)
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.keep_running import KeepRunning, Outcome
 from rekindle.flows.measure_windows import measure_windows
@@ -58,7 +64,7 @@ def keep_running(
     if not (kept or said) and (changes := trust.accept_settings(project, name)):
         tell(SettingsChanged(changes))
     notifier = Notifier(trust.accepted_notify(project, name), store.redaction)
-    notifier.check()
+    _check(notifier, tell, is_kept=kept)
     if not kept:
         watch.remember(store, name, agent.harness)
     # What a person has changed counts once she lets it go on.
@@ -162,6 +168,19 @@ def _persona_of(entry: manifest.Agent) -> str:
     compaction = entry.handover.compaction if entry.handover else None
     named = compaction.persona if isinstance(compaction, manifest.Compaction) else None
     return named or summarizing.PERSONA
+
+
+def _check(notifier: Notifier, tell: Callable[[Report], None], *, is_kept: bool) -> None:
+    """Refuse addresses that cannot be used, if a person has started the agent.
+
+    A watchdog may lack a variable that `notify:` names: the agent runs all the same.
+    """
+    try:
+        notifier.check()
+    except NotifyError as error:
+        if not is_kept:
+            raise
+        tell(Trouble(f"{error}: {error.hint}"))
 
 
 def _notify(

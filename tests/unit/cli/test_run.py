@@ -294,3 +294,14 @@ def test_a_summarizer_that_is_not_there_is_found_at_the_start(project, kind):
     assert words in project("run", code=3).err
     assert not (project.path / ".rekindle/agents/trades/run/supervised").exists()
     assert project.exits() == []
+
+
+def test_a_variable_that_notify_names_is_wanted_of_a_person_and_not_of_a_watchdog(project):
+    """The operator is told at once; an agent that a watchdog starts must not wait for it."""
+    project.claude("done()")
+    (project.path / "rekindle.yaml").write_text(MANIFEST + "notify: [$ALERTS]\n")
+    refused = project("run", code=3)
+    assert "$ALERTS, which is empty or not set" in refused.err
+    kept = project.start("run", "trades", "--kept")
+    assert kept.wait() == 0, kept.err
+    assert "$ALERTS, which is empty or not set" in kept.out + kept.err

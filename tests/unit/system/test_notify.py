@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from rekindle.errors import NotifyError
+from rekindle.errors import NotifyError, NotifyVariableError
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.system import notify
 from rekindle.system.notify import Notifier
@@ -65,6 +65,19 @@ def test_secrets_are_not_told(server):
     assert "[redacted:" in server.told[0]["message"]
     assert Notifier([server.at], Redaction((key,))).send("allowed", f"key {key}") == []
     assert key in server.told[1]["message"]
+
+
+def test_variables_are_resolved_by_the_host_that_sends(server):
+    """One that is not set keeps the others' news from nobody, and is named."""
+    addresses = [f"json://me:$WORD@{server.at.partition('@')[2]}", "$ALERTS", "$GONE"]
+    found = Notifier(addresses, environ={"WORD": WORD, "ALERTS": server.at})
+    assert found.send("a", "b") == ["address 3 of `notify:` was not told: $GONE is not set"]
+    assert len(server.told) == 2
+    with pytest.raises(NotifyVariableError, match=r"\$GONE") as refused:
+        found.check()
+    assert refused.value.variable == "GONE"
+    Notifier(addresses[:2], environ={"WORD": WORD, "ALERTS": server.at}).check()
+    assert len(server.told) == 2
 
 
 def test_each_failure_is_told_by_its_place_and_no_secret_with_it(server):
