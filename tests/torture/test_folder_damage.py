@@ -1,0 +1,260 @@
+"""A project's folder is damaged under a live supervisor, again and again: never two agents.
+
+Each round an agent runs, its folder is wiped, checked out, stashed, put back as it was earlier,
+renamed, or linked; parts of it are removed; and at the same moment `up`, `watch --once` and `run`
+are called. Each of the agent's processes holds a lock in a ledger outside the project: one that
+finds it taken says so. At the end of a round `stop` must end everything in time, and no log that
+there ever was may end a cycle twice.
+
+CI plays a few rounds; `just torture` plays 1,000.
+"""
+
+import collections
+import contextlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from guarded import AGENT, Guarded
+from loopback.place import Place, Started
+
+pytestmark = [pytest.mark.torture, pytest.mark.timeout(14_400)]
+
+WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
+ROUNDS: Final = int(os.environ.get("REKINDLE_DAMAGE_ROUNDS", "1000" if WHOLE else "8"))
+SEED: Final = int(os.environ.get("REKINDLE_SEED", "20261116"))
+STOP_SECONDS: Final = 15.0
+LAUNCH_SECONDS: Final = 0.8
+COMMANDS: Final = (("up",), ("watch", "--once"), ("run",), ("up",))
+CRASHED: Final = {1, 70}
+"""Exit codes of a bug; every other error is one that a command may report of a damaged folder."""
+
+
+class Damage:
+    """Ways to damage a project's folder; each says whether it did what it was to do."""
+
+    def __init__(self, project: Guarded, aside: Path) -> None:
+        self._project, self._aside = project, aside
+        self._folder = project.path / ".rekindle"
+        self._old = aside / "old"
+        self._away = project.path.with_name("away")
+
+    def keep_copy(self) -> None:
+        shutil.rmtree(self._old, ignore_errors=True)
+        self._project.copy_state(self._old)
+
+    def clean(self) -> None:
+        self._project.git("clean", "-fdxq")
+
+    def checkout(self) -> None:
+        self._project.git("checkout", "-q", "HEAD", "--", ".")
+        self._project.git("clean", "-fdxq", ".rekindle")
+
+    def stash(self) -> None:
+        """Stash everything that is not committed, also what is ignored, and drop it."""
+        self._project.git("stash", "push", "-qa")
+        with contextlib.suppress(subprocess.CalledProcessError):  # written to in between: wiped
+            self._project.git("stash", "pop", "-q")
+
+    def restore(self) -> None:
+        """Put an older copy of .rekindle in the place of what there is."""
+        if self._folder.exists():
+            self._folder.rename(self._aside / f"newer-{time.monotonic_ns()}")
+        shutil.copytree(self._old, self._folder, dirs_exist_ok=True)
+
+    def restore_log(self) -> None:
+        """Write an older copy of the log over what there is, as `cp` does."""
+        shutil.copyfile(self._old / "agents" / AGENT / "ops.jsonl", self._project.log)
+
+    def rename(self) -> None:
+        """Rename the project's folder, and back a moment later."""
+        self._project.path.rename(self._away)
+        time.sleep(random.Random(SEED).uniform(0, 0.5))  # how long it is away is what is tried
+        self._away.rename(self._project.path)
+
+    def link(self) -> None:
+        """Put a link to the project in its own place, and the project back a moment later."""
+        self._project.path.rename(self._away)
+        self._project.path.symlink_to(self._away)
+        time.sleep(0.2)
+        self._project.path.unlink()
+        self._away.rename(self._project.path)
+
+    def link_state(self) -> None:
+        """Put a link in the place of .rekindle."""
+        moved = self._aside / f"linked-{time.monotonic_ns()}"
+        self._folder.rename(moved)
+        self._folder.symlink_to(moved)
+
+    def remove_run(self) -> None:
+        shutil.rmtree(self._folder / "agents" / AGENT / "run")
+
+    def remove_locks(self) -> None:
+        for name in ("lock", "supervisor"):
+            (self._folder / "agents" / AGENT / "run" / name).unlink(missing_ok=True)
+
+    def remove_log(self) -> None:
+        self._project.log.unlink()
+
+    def ways(self) -> dict[str, Callable[[], None]]:
+        return {
+            "clean": self.clean,
+            "checkout": self.checkout,
+            "stash": self.stash,
+            "restore": self.restore,
+            "restore_log": self.restore_log,
+            "rename": self.rename,
+            "link": self.link,
+            "link_state": self.link_state,
+            "remove_run": self.remove_run,
+            "remove_locks": self.remove_locks,
+            "remove_log": self.remove_log,
+        }
+
+    def undo(self) -> None:
+        """Leave a plain folder for the next round; what was damaged stays with the ledger."""
+        if self._folder.is_symlink():
+            self._folder.unlink()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        for path in self._aside.iterdir():
+            shutil.rmtree(path, ignore_errors=True)
+        self._project.git("checkout", "-q", "HEAD", "--", ".")
+
+
+def repeated(project: Guarded, aside: Path) -> list[tuple[str, int]]:
+    """Cycles that any of the logs that there are ends more than once."""
+    logs = [project.log, *aside.glob(f"*/agents/{AGENT}/ops.jsonl")]
+    found = []
+    for log in logs:
+        ended = collections.Counter(one["cycle"] for one in project.events("cycle.ended", log))
+        found += [(str(log), cycle) for cycle, times in ended.items() if times > 1]
+    return found
+
+
+class Figures:
+    def __init__(self) -> None:
+        self.done: collections.Counter[str] = collections.Counter()
+        self.codes: collections.Counter[str] = collections.Counter()
+        self.stops: list[float] = []
+        self.together = 0
+        """Rounds in which the agent ran when its folder was damaged."""
+
+
+def start_agent(project: Guarded, supervisor: list[Started]) -> None:
+    """Have an agent at work, whose supervisor is this test's own."""
+    before = len(project.told("start"))
+    supervisor.append(project.start("run"))
+    project.until_up(after=before)
+
+
+def has_spoken(project: Guarded, started: Started) -> bool:
+    """Whether a command has ended, or has said what it does, as a supervisor does at once."""
+    return started.pid in project.place.ended or bool(started.out)
+
+
+def play(project: Guarded, damage: Damage, rng: random.Random, figures: Figures) -> None:
+    """Damage the folder while commands that start agents are under way, then stop everything."""
+    running: list[Started] = []
+    start_agent(project, running)
+    damage.keep_copy()
+    time.sleep(rng.uniform(0, LAUNCH_SECONDS))  # the moment is what is tried
+    name = rng.choice(sorted(damage.ways()))
+    commands = [rng.choice(COMMANDS) for _ in range(rng.choice((1, 2, 3)))]
+    is_before = rng.random() < 0.3
+    figures.together += bool(project.agents())
+    if is_before:
+        running += [project.start(*words) for words in commands]
+    try:
+        damage.ways()[name]()
+    except (OSError, shutil.Error, subprocess.CalledProcessError):
+        name = f"{name} (in part)"  # the supervisor wrote or ended in between
+    if not is_before:
+        running += [project.start(*words) for words in commands]
+    figures.done[name] += 1
+    time.sleep(rng.uniform(0, 0.4))
+    # A command that is still coming up would say `running` after the stop, and rightly be obeyed.
+    project.place.wait_for(lambda: all(has_spoken(project, one) for one in running), 60)
+    began = time.monotonic()
+    stopping = project.start("stop")
+    code = stopping.wait(60)
+    took = time.monotonic() - began
+    figures.codes[f"stop {code}"] += 1
+    said = f"{name}: stop {code} after {took:.1f} s: {stopping.out}{stopping.err}"
+    assert code in {0, 13}, said
+    # What was being started when the stop came heeds it as well: it is not started, or it ends.
+    project.place.wait_for(lambda: not project.agents() and not project.supervisors(), 30)
+    figures.stops.append(time.monotonic() - began)
+    assert figures.stops[-1] <= STOP_SECONDS, said
+    for started in running:
+        ended = started.wait(30)
+        figures.codes[str(ended)] += 1
+        assert ended >= 0, f"{name}: {ended}: {started.out}{started.err}"
+        assert ended not in CRASHED, f"{name}: {ended}: {started.out}{started.err}"
+
+
+def test_never_two_agents_whatever_happens_to_the_folder(place: Place, in_memory: Path):
+    project = Guarded(place, in_memory, seconds=LAUNCH_SECONDS)
+    aside = in_memory / "aside"
+    aside.mkdir()
+    damage, figures, rng = Damage(project, aside), Figures(), random.Random(SEED)
+    for number in range(ROUNDS):
+        play(project, damage, rng, figures)
+        where = f"round {number}, seed {SEED}, {dict(figures.done)}"
+        assert project.told("fault") == [], where
+        assert repeated(project, aside) == [], where
+        damage.undo()
+        if number % 25 == 24:
+            print(f"{number + 1} rounds, slowest stop {max(figures.stops):.1f} s", flush=True)
+    assert sum(figures.done.values()) == ROUNDS
+    assert figures.together > ROUNDS // 3
+    slowest = max(figures.stops)
+    print(
+        f"\n{ROUNDS} rounds, seed {SEED}: {dict(figures.done)};"
+        f" {len(project.told('start'))} agents started, {figures.together} at work when the folder"
+        f" was damaged, 0 beside another, 0 cycles ended twice; stop took"
+        f" {sum(figures.stops) / len(figures.stops):.1f} s on average, {slowest:.1f} s at most;"
+        f" exit codes {dict(figures.codes)}"
+    )
+
+
+WITHOUT: Final = """\
+import pathlib, runpy, sys
+from rekindle.stores.files.supervision import Supervision
+from rekindle.system import user_folder
+Supervision.check = lambda self: None
+own = pathlib.Path(sys.argv.pop(1))
+user_folder.path = lambda: own
+runpy.run_module("rekindle", run_name="__main__")
+"""
+"""A supervisor that neither finds the locks of another nor looks at its own."""
+
+
+def test_without_the_outer_lock_there_are_two(place: Place, tmp_path: Path):
+    """The check above can fail: `git clean` alone, with neither the lock nor the look at it."""
+    project = Guarded(place, tmp_path)
+    program = tmp_path / "without.py"
+    program.write_text(WITHOUT)
+    folders = [tmp_path / "one", tmp_path / "two"]
+
+    def run(folder: Path) -> Started:
+        folder.mkdir(mode=0o700)
+        argv = [sys.executable, "-I", str(program), str(folder), "run"]
+        return place.start(
+            argv, env={"PATH": "/usr/bin:/bin", "REKINDLE_TRUST": "1"}, cwd=project.path
+        )
+
+    first = run(folders[0])
+    project.until_up()
+    project.git("clean", "-fdxq")
+    second = run(folders[1])
+    place.wait_for(lambda: len(project.told("fault")) == 1 or None, 30)
+    assert len(project.agents()) == 2
+    assert {first.pid, second.pid} <= set(place.living())
