@@ -141,9 +141,37 @@ def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tup
 
 
 def is_supervised(folder: str) -> bool:
-    """Whether a supervisor lives: it holds this lock as long as it does."""
+    """Whether a supervisor lives: it holds two locks, and a wiped folder has lost one of them."""
+    return is_locked(f"{folder}/run/supervisor") or is_locked(outer_lock(folder))
+
+
+def outer_lock(folder: str) -> str:
+    """Return the path of the supervisor's lock outside the project; empty: there is none.
+
+    The same as `stores.files.supervision.outer_lock`, without its imports.
+    """
+    import pwd  # noqa: PLC0415 - only a session that no launch started needs it
+
+    user = os.getuid()
+    agents, _, name = folder.rpartition("/")
     try:
-        fd = os.open(f"{folder}/run/supervisor", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        project = os.stat(agents.rpartition("/")[0].rpartition("/")[0] or ".")  # noqa: PTH116 - pathlib costs a start
+    except OSError:
+        return ""
+    root = f"/var/tmp/rekindle-{user}"  # noqa: S108 - as user_folder.path() has it
+    try:
+        home = pwd.getpwuid(user).pw_dir
+        found = os.stat(f"{home}/.")  # noqa: PTH116 - pathlib costs a start
+        if home.startswith("/") and found.st_uid == user:
+            root = f"{home.rstrip('/')}/.local/state/rekindle"
+    except (KeyError, OSError):
+        pass
+    return f"{root}/locks/{project.st_dev:x}-{project.st_ino:x}-{name}"
+
+
+def is_locked(path: str) -> bool:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
     try:

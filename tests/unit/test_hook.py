@@ -21,7 +21,7 @@ from rekindle.errors import RekindleError
 from rekindle.harnesses import claude_code, codex, gemini
 from rekindle.policy.handoff import Rule
 from rekindle.policy.settings import Settings
-from rekindle.stores.files import FileStore, inbox
+from rekindle.stores.files import FileStore, inbox, supervision
 from rekindle.system import clock, disk, host
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
@@ -600,6 +600,19 @@ def test_a_person_s_session_beside_a_supervised_one_is_marked(agent, run):
     assert started.launch == ""
     beats = {beat.call: beat.visitor for beat in folded(agent, events.Heartbeat)}
     assert beats == {"toolu_1": True, "toolu_2": False, "toolu_3": False}
+
+
+def test_a_supervisor_is_seen_also_after_its_folder_was_wiped(agent):
+    """The hook finds the lock outside the folder without any of our modules."""
+    folder = agent.folder("trades")
+    outside = supervision.outer_lock(agent.root.project, "trades")
+    assert hook.outer_lock(str(folder.path)) == str(outside.path)
+    assert not hook.is_supervised(str(folder.path))
+    with agent.supervising("trades"):
+        folder.supervisor.unlink()
+        assert hook.is_supervised(str(folder.path))
+    assert not hook.is_supervised(str(folder.path))
+    assert hook.outer_lock("/gone/.rekindle/agents/trades") == ""
 
 
 def test_only_a_start_names_its_process(agent, run):

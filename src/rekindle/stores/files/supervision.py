@@ -24,7 +24,7 @@ from rekindle.documents.identity import agent_name
 from rekindle.errors import FolderLostError, RekindleError, UnsafePathError
 from rekindle.stores.files import log
 from rekindle.stores.files.layout import AgentFolder
-from rekindle.system import disk, holder, orphans, user_folder
+from rekindle.system import disk, user_folder
 
 _LOCKS = "locks"
 _SLOT_BYTES = 256
@@ -39,6 +39,8 @@ class OuterLock(msgspec.Struct, frozen=True):
     @contextmanager
     def hold(self, wait: float) -> Iterator[disk.Lock | None]:
         """Hold the lock and name the holder in it; yield None if it is not free in time."""
+        from rekindle.system import orphans  # noqa: PLC0415 - most commands never hold it
+
         user_folder.make(_LOCKS)
         with disk.locked(self.path, wait) as lock:
             if lock is not None:
@@ -51,6 +53,8 @@ class OuterLock(msgspec.Struct, frozen=True):
 
     def signal_holder(self) -> bool:
         """Tell the process that holds the lock to stop; False if it cannot be identified."""
+        from rekindle.system import holder  # noqa: PLC0415 - needed if a stop cannot be written
+
         if not self.is_held():
             return False
         process = self._read(_HOLDER).decode("ascii", "replace")
