@@ -49,7 +49,8 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   ├── CodecKeyError             10
     │   ├── PlainTextError            10
     │   └── ExtraMissingError         10
-    └── UntrustedError                11
+    ├── UntrustedError                11
+    └── CalledByAgentError            14
 
 An error says what happened (`str(error)`), carries its facts as attributes, and
 tells the user what to do next (`error.hint`).
@@ -63,6 +64,7 @@ __all__ = [
     "AgentError",
     "AuditError",
     "BusyError",
+    "CalledByAgentError",
     "CheckFailedError",
     "CodecKeyError",
     "ConfinedError",
@@ -577,6 +579,22 @@ class OverBudgetError(SummaryError):
         )
         self.size = size
         self.cap = cap
+
+
+class CalledByAgentError(RekindleError):
+    """An agent has called a command that decides which agents of its project run."""
+
+    exit_code = 14
+    meaning = "an agent called a command that is the operator's"
+
+    def __init__(self, command: str, agent: str) -> None:
+        super().__init__(
+            f"`{command}` was called by agent {agent}, or by a process that it started",
+            hint="run the command in a terminal of your own; to let the agent use it, set"
+            f" `may_control: true` for {agent} in rekindle.yaml and run it again",
+        )
+        self.command = command
+        self.agent = agent
 
 
 class EngineError(RekindleError):

@@ -133,3 +133,94 @@ def test_it_ends_although_its_supervisor_was_killed(rekindle):
     assert rekindle.lives("one")
     rekindle("stop")
     assert not rekindle.lives("one")
+
+
+# Commands that are the operator's
+
+REFUSED = [
+    "run",
+    "up",
+    "down",
+    "stop",
+    "restart",
+    "handoff",
+    "answer trades yes",
+    "service install --print",
+]
+CALLED = """\
+for number, words in enumerate(calls):
+    called = subprocess.run([sys.executable, "-I", "-m", "rekindle", *words.split()],
+                            capture_output=True, text=True, cwd=where)
+    pathlib.Path(f"called-{number}").write_text(f"{called.returncode} {called.stderr}")
+"""
+
+
+def test_an_agent_cannot_call_what_is_its_operator_s(rekindle):
+    """Whichever command changes what is to run; what only reads, or is the work's own, it may."""
+    rekindle.plays(f"where, calls = '.', {[*REFUSED, 'status', 'loops']}\n{CALLED}")
+    rekindle("run")
+    *refused, status, loops = [
+        rekindle.text(f"called-{number}") for number in range(len(REFUSED) + 2)
+    ]
+    for words, said in zip(REFUSED, refused, strict=True):
+        assert said.startswith("14 "), (words, said)
+        assert f"`rekindle {words.partition(' ')[0]}" in said
+        assert "may_control: true" in said
+    assert (status, loops) == ("0 ", "0 ")
+    assert [one["desired"] for one in rekindle.events("desired.said")] == ["running"]
+
+
+def test_its_daemon_cannot_undo_stop(rekindle):
+    """Without an environment and in a session of its own, it answers SIGTERM with `restart`."""
+    rekindle.plays(f"daemon('one', 'restart')\n{WAITS}")
+    rekindle("up")
+    rekindle.waits()
+    (rekindle.project / "one.go").touch()  # the first time while the agent is at work
+    rekindle.place.wait_for(lambda: rekindle.text("one.said"))
+    assert rekindle.text("one.said").startswith("14 "), rekindle.text("one.said")
+    rekindle("stop")
+    assert not rekindle.lives("one")
+    assert rekindle("watch", "--once").startswith("· trades: stopped")
+    said = [one["desired"] for one in rekindle.events("desired.said")]
+    assert said == ["running", "stopped"]
+
+
+def test_it_cannot_undo_stop_after_its_supervisor_was_killed(rekindle):
+    """By then it is the first process's child: the record tells whose it is."""
+    rekindle.plays(f"daemon('one', 'restart')\n{WAITS}")
+    running = rekindle.start("run")
+    rekindle.waits()
+    rekindle.recorded()
+    running.signal(signal.SIGKILL)
+    running.wait()
+    (rekindle.project / "one.go").touch()
+    rekindle.place.wait_for(lambda: rekindle.text("one.said"))
+    assert rekindle.text("one.said").startswith("14 "), rekindle.text("one.said")
+
+
+def test_an_agent_may_use_another_project(rekindle):
+    """It is its own folder alone whose operator it is not."""
+    other = rekindle.project.parent / "other"
+    other.mkdir()
+    (other / "PROMPT.md").write_text(TASK)
+    rekindle.plays(f"where, calls = {str(other)!r}, ['run --trust', 'stop', 'restart']\n{CALLED}")
+    inner = {"harness": "command", "cycles": 1, "command": ["true"]}
+    (other / "rekindle.yaml").write_text(json.dumps({"version": 1, "agents": {"a": inner}}))
+    rekindle("run")
+    assert [rekindle.text(f"called-{number}")[:2] for number in range(3)] == ["0 "] * 3
+
+
+def test_an_agent_may_where_its_manifest_said_so_when_it_was_started(rekindle):
+    """What the agent itself writes into the manifest comes too late."""
+    allowed = {"harness": "command", "may_control": True, "command": ["true"]}
+    manifest = json.dumps({"version": 1, "agents": {"trades": allowed}})
+    writes = "path = pathlib.Path('rekindle.yaml')\nbefore = path.read_text()\n"
+    writes += f"path.write_text({manifest!r})\n"
+    rekindle.plays(f"{writes}where, calls = '.', ['restart']\n{CALLED}path.write_text(before)\n")
+    rekindle("run")
+    assert rekindle.text("called-0").startswith("14 ")
+    rekindle.plays("", f"where, calls = '.', ['restart']\n{CALLED}{WAITS}", may_control=True)
+    assert rekindle.events("restart.asked") == []
+    rekindle("run")
+    assert len(rekindle.events("restart.asked")) == 1
+    assert rekindle.events("launch.ended")[-2]["words"].startswith("ended for a restart")

@@ -60,6 +60,7 @@ SAMPLES = [
     errors.StoppedError(),
     errors.SummaryError("a", hint="b"),
     errors.OverBudgetError(2, 1),
+    errors.CalledByAgentError("rekindle stop", "a"),
     errors.EngineError("tls", "a", hint="b"),
     errors.CodecKeyError("0a1b2c3d", ["4e5f6071"]),
     errors.PlainTextError("agents/trades"),
@@ -105,7 +106,7 @@ def test_every_exit_code_has_one_meaning():
     meanings = {}
     for kind in CLASSES:
         meanings.setdefault(kind.exit_code, set()).add(kind.meaning)
-    assert sorted(meanings) == list(range(1, 14))
+    assert sorted(meanings) == list(range(1, 15))
     assert all(len(found) == 1 for found in meanings.values())
 
 

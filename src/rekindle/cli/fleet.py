@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rekindle import config
-from rekindle.cli.options import as_json, here, open_fleet, print_note
+from rekindle.cli.options import as_json, here, open_fleet, print_note, require_operator
 from rekindle.cli.output import echo, print_json, secho
 from rekindle.config import Project
 from rekindle.documents.identity import agent_name, one_line
@@ -120,6 +120,7 @@ def import_agents(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
     pushed as they are, to the branch rekindle/AGENT/work of their git remote.
     """
     project, found = _fleet_here()
+    require_operator(project)
     names = [project.require_agent(name) for name in agents]
     if bool(names) == every:
         raise UsageError("which agents?", hint="name them, or say --all")
@@ -145,6 +146,7 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
     stays on its host. From then on the files of this folder have them again.
     """
     project, found = _fleet_here()
+    require_operator(project)
     moving = _moving(project, found)
     rows = []
     for name in agents:

@@ -20,7 +20,7 @@ def handoff(agent: str | None, as_json: bool) -> None:
     The session that runs is stopped between two tool calls, none of which is cut; one in a
     terminal at its person's next prompt.
     """
-    project, store, name = open_agent(agent)
+    project, store, name = open_agent(agent, operator=True)
     found = store.read(name).projection
     tried = sessions.newest(found.attempts)
     if not store.is_supervised(name) or tried is None or tried.exit:

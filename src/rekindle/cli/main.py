@@ -88,7 +88,8 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
     epilog="Exit codes: 0 done, 2 usage, 3 manifest, 4 document, 5 disk, 6 owner, 7 not found,"
-    " 8 a check found something, 9 the agent stopped, 10 the engine of a fleet."
+    " 8 a check found something, 9 the agent stopped, 10 the engine of a fleet,"
+    " 14 an agent called a command that is the operator's."
     " Every command takes --help.",
 )
 @click.version_option(__version__, prog_name="rekindle")

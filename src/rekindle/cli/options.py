@@ -98,9 +98,18 @@ def open_files(agent: str | None, option: str = "") -> tuple[Project, FileStore,
     return project, store, agent_of(project, agent)
 
 
-def open_agent(agent: str | None) -> tuple[Project, Store, str]:
-    """An agent, wherever it is kept."""
+def require_operator(project: Project) -> None:
+    """Refuse the command if an agent of this project calls it, unless its manifest allows that."""
+    from rekindle.wiring.caller import refuse_agent  # noqa: PLC0415 - reading commands do not pay
+
+    refuse_agent(project, click.get_current_context().command_path)
+
+
+def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, Store, str]:
+    """An agent, wherever it is kept; `operator`: for a command that no agent may call."""
     project = config.load(here())
+    if operator:
+        require_operator(project)
     name = agent_of(project, agent)
     if project.settings.fleet is None:
         return project, open_store(project, say=print_note), name

@@ -9,7 +9,7 @@ import msgspec
 from rekindle import config
 from rekindle.cli.fleet_agents import run_on_fleet
 from rekindle.cli.one_host import refuse_fleet
-from rekindle.cli.options import agent_of, as_json, here, print_note
+from rekindle.cli.options import agent_of, as_json, here, print_note, require_operator
 from rekindle.cli.output import echo, print_json, secho
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.documents.identity import one_line
@@ -103,6 +103,7 @@ def run(  # noqa: PLR0917 - one for each option
     With `fleet:` in the manifest a host of the fleet runs it, and this command ends at once.
     """
     project = config.load(here())
+    require_operator(project)
     name = agent_of(project, agent)
     if kept or said:
         require_trust(project.path)  # a watchdog, or `up`, started us: only a person accepts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rekindle.cli.options import open_project
+from rekindle.cli.options import open_project, require_operator
 from rekindle.cli.output import echo
 from rekindle.cli.trust import ensure_trust, trust_option
 from rekindle.documents import service as units
@@ -46,6 +46,7 @@ def install(kind: str | None, briefs: bool, only_print: bool, trust: bool) -> No
     """
     kind = kind or _KINDS.get(sys.platform, "systemd")
     project, _store = open_project()
+    require_operator(project)
     ensure_trust(project, trust=trust)
     found = _service(project.path, briefs=briefs)
     brief = project.settings.runtime.brief if briefs else None
@@ -75,6 +76,7 @@ def uninstall(kind: str | None, briefs: bool) -> None:
     """Remove the unit; what runs goes on, until `rekindle down`."""
     kind = kind or _KINDS.get(sys.platform, "systemd")
     project, _store = open_project()
+    require_operator(project)
     found = _service(project.path, briefs=briefs)
     paths = list(_units(kind, found, project.settings.runtime.brief if briefs else None))
     if not any(path.exists() for path in paths):

@@ -28,6 +28,7 @@ from rekindle.stores.files import FileStore
 from rekindle.stores.files.supervision import outer_locks_held
 from rekindle.system import clock
 from rekindle.system.processes import Processes
+from rekindle.wiring.caller import refuse_agent_of
 from rekindle.wiring.trust import accept_settings
 
 _PATIENCE_SECONDS = 2 * STOP_SECONDS + 5
@@ -45,7 +46,7 @@ def stop(agent: str | None, as_json: bool) -> None:
     it was.
     """
     try:
-        _project, store, name = open_agent(agent)
+        _project, store, name = open_agent(agent, operator=True)
     except (ManifestError, UnknownAgentError) as error:
         _stop_without_manifest(agent, error, as_json=as_json)
         return
@@ -73,7 +74,9 @@ def _say_stopped(name: str, *, was_running: bool, as_json: bool) -> None:
 def _stop_without_manifest(agent: str | None, error: RekindleError, *, as_json: bool) -> None:
     """Stop the supervisor of this folder though its manifest is missing or does not name it."""
     start = here()
-    held = next((found for at in (start, *start.parents) if (found := outer_locks_held(at))), {})
+    places = ((at, outer_locks_held(at)) for at in (start, *start.parents))
+    folder, held = next(((at, found) for at, found in places if found), (start, {}))
+    refuse_agent_of(folder, held, "rekindle stop")
     meant = [name for name in held if agent in {None, name}]
     if len(meant) != 1:
         raise error
@@ -98,7 +101,7 @@ def restart(agent: str | None, fresh: bool, trust: bool, as_json: bool) -> None:
 
     What it spent stays counted, unless its run was over: then a new one begins.
     """
-    project, store, name = open_agent(agent)
+    project, store, name = open_agent(agent, operator=True)
     ensure_trust(project, trust=trust)
     print_changes(name, accept_settings(project, name))
     store.create(name)
@@ -120,7 +123,7 @@ def restart(agent: str | None, fresh: bool, trust: bool, as_json: bool) -> None:
 @as_json
 def answer(agent: str, text: tuple[str, ...], as_json: bool) -> None:
     """Answer what AGENT waits for: its next cycle is told TEXT, and it goes on."""
-    _project, store, name = open_agent(agent)
+    _project, store, name = open_agent(agent, operator=True)
     store.create(name)
     found = store.read(name).projection
     words = visible(" ".join(text)).strip()

@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from rekindle.cli.options import as_json, open_project
+from rekindle.cli.options import as_json, open_project, require_operator
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.stop import end_background, stopping_of, wait_until
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
@@ -39,6 +39,7 @@ def up(agents: tuple[str, ...], tmux: bool, trust: bool, as_json: bool) -> None:
     again that die; `rekindle service install` has it started with the host.
     """
     project, store = open_project()
+    require_operator(project)
     names = [project.require_agent(name) for name in agents] or list(project.manifest.agents)
     ensure_trust(project, trust=trust)
     for name in names:
@@ -140,6 +141,7 @@ def _failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:
 def down(agents: tuple[str, ...], as_json: bool) -> None:
     """Stop AGENTS, all that the manifest names where none is said, and have them stay stopped."""
     project, store = open_project()
+    require_operator(project)
     names = [project.require_agent(name) for name in agents] or list(project.manifest.agents)
     stops = {name: stopping_of(store, name) for name in names}
     failed = _failures([stopping.tell for stopping in stops.values()])

@@ -31,6 +31,8 @@ class Record(msgspec.Struct, frozen=True):
     program: str = ""
     """The process of the agent itself, in that launch."""
     processes: tuple[Recorded, ...] = ()
+    may_control: bool = False
+    """What the manifest said at the launch: what the agent writes there since does not count."""
 
     @property
     def kept(self) -> tuple[Recorded, ...]:

@@ -80,6 +80,10 @@ class Agent(msgspec.Struct, frozen=True):
     handover: Handover | None = None
     command: list[str] | None = None
     env: dict[str, str] | None = None
+    keep: list[str] | None = None
+    """Patterns of whole command lines; a background process that matches one outlives a launch."""
+    may_control: bool | None = None
+    """Whether commands that the agent itself calls may start, stop or answer agents."""
 
 
 class Permissions(msgspec.Struct, frozen=True):

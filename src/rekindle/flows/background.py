@@ -52,7 +52,8 @@ class BackgroundProcesses:
 
     def __init__(self, agent: Agent, world: World) -> None:
         self._agent, self._world = agent.name, world
-        self._always_records = bool(agent.keep)
+        self._may_control = agent.may_control
+        self._always_records = bool(agent.keep) or agent.may_control
         self._record = world.store.background(agent.name)
         self._looked = 0.0
         self._is_told = False
@@ -60,7 +61,7 @@ class BackgroundProcesses:
     def watch(self, origin: LaunchStarted, program: int) -> Callable[[], None]:
         """Return what is to be called again and again while a launch runs."""
         identity = self._world.processes.identify(program)
-        self._keep_record(Record(origin.launch, identity, self._kept()))
+        self._keep_record(self._of(self._kept(), origin.launch, identity))
         self._looked = self._world.elapsed()
 
         def look() -> None:
@@ -82,7 +83,7 @@ class BackgroundProcesses:
             recorded=[one.process for one in self._record.processes if not one.is_kept],
             program=self._record.program,
         )
-        self._keep_record(Record(processes=self._kept()))
+        self._keep_record(self._of(self._kept()))
         return swept
 
     def settle(self, mark: str, *, boot: str, uptime: float) -> Swept:
@@ -92,7 +93,7 @@ class BackgroundProcesses:
         swept = _end_lost(
             self._world.processes, self._record, mark, boot, uptime, patience=STOP_SECONDS
         )
-        self._keep_record(Record(processes=self._kept()))
+        self._keep_record(self._of(self._kept()))
         return swept
 
     def end_kept(self) -> Swept:
@@ -101,7 +102,7 @@ class BackgroundProcesses:
         if not kept:
             return Swept()
         swept = self._world.processes.end(kept, patience=STOP_SECONDS)
-        self._keep_record(Record())
+        self._keep_record(self._of(()))
         return swept
 
     def told(self, swept: Swept) -> tuple[str, ...]:
@@ -123,7 +124,10 @@ class BackgroundProcesses:
             for one in found
         ]
         before = [one for one in self._kept() if one not in new]
-        self._keep_record(Record(origin.launch, self._record.program, (*before, *new)))
+        self._keep_record(self._of((*before, *new), origin.launch, self._record.program))
+
+    def _of(self, processes: tuple[Recorded, ...], launch: str = "", program: str = "") -> Record:
+        return Record(launch, program, processes, self._may_control)
 
     def _kept(self) -> tuple[Recorded, ...]:
         is_alive = self._world.processes.is_alive

@@ -41,6 +41,8 @@ class Agent(msgspec.Struct, frozen=True):
     """How full its window may be, in percent, before a fresh session goes on; None: never mind."""
     keep: tuple[str, ...] = ()
     """Patterns of command lines: what matches one outlives the launch that started it."""
+    may_control: bool = False
+    """Commands that it calls may change which agents of its project run."""
     drafts: bool = False
     """It is asked for the relay of the next cycle."""
 

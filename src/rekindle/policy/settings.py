@@ -149,6 +149,14 @@ class AgentDefaults(msgspec.Struct, frozen=True):
     convergence: Annotated[
         bool, _doc("on: hold the agent to brainstorm, decide, ship, by evidence.")
     ] = False
+    keep: Annotated[
+        list[str],
+        _doc("Patterns of command lines; a background process that matches outlives its session."),
+    ] = []
+    may_control: Annotated[
+        bool,
+        _doc("true: `run`, `stop`, `restart` and the like also work when the agent calls them."),
+    ] = False
 
 
 class Tls(msgspec.Struct, frozen=True):

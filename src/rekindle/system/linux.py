@@ -122,6 +122,22 @@ def has_open(pid: int, path: Path) -> bool:
     return False
 
 
+def open_files(pid: int) -> list[str]:
+    """Return the paths of the files that a process has open; empty if we may not look."""
+    found = []
+    with contextlib.suppress(OSError):
+        for number in os.listdir(f"{_PROC}/{pid}/fd"):  # noqa: PTH208 - a name is all that is needed
+            with contextlib.suppress(OSError):
+                found.append(os.readlink(f"{_PROC}/{pid}/fd/{number}").removesuffix(" (deleted)"))  # noqa: PTH115 - the text
+    return found
+
+
+def parent(pid: int) -> int:
+    """Return the parent of a process; 0: it has none that we can see."""
+    stat = _stat(pid)
+    return 0 if stat is None else int(stat[_PARENT])
+
+
 def hold(pid: int, start: int) -> int | None:
     """Hold a process so that its number cannot come to mean another; None: it is gone."""
     try:

@@ -174,6 +174,16 @@ def vitals(pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
     return kernel.here.vitals(pid, mark, uptime) if boot == this_boot() else None
 
 
+def lineage() -> list[int]:
+    """Return this process and its parents, up to the first process that we can see."""
+    found: list[int] = []
+    pid = os.getpid()
+    while pid > 0 and pid not in found:
+        found.append(pid)
+        pid = kernel.here.parent(pid)
+    return found
+
+
 def identify(pid: int) -> str | None:
     """A process, told from any other that will ever have its number; None: it is gone."""
     born = kernel.here.born(pid)

@@ -126,9 +126,25 @@ def command(pid: int) -> str:
 def has_open(pid: int, path: Path) -> bool:
     """Whether a process has a file open."""
     try:
-        return any(Path(one.path).samefile(path) for one in psutil.Process(pid).open_files())
-    except (psutil.Error, OSError):
+        return any(Path(one).samefile(path) for one in open_files(pid))
+    except OSError:
         return False
+
+
+def open_files(pid: int) -> list[str]:
+    """Return the paths of the files that a process has open; empty if we may not look."""
+    try:
+        return [one.path for one in psutil.Process(pid).open_files()]
+    except (psutil.Error, OSError):
+        return []
+
+
+def parent(pid: int) -> int:
+    """Return the parent of a process; 0: it has none that we can see."""
+    try:
+        return psutil.Process(pid).ppid()
+    except psutil.Error:
+        return 0
 
 
 def hold(pid: int, start: int) -> psutil.Process | None:

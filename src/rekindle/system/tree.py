@@ -1,7 +1,7 @@
 """The tree of processes: which process is below which other."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 
@@ -32,12 +32,3 @@ def below(roots: Collection[int], table: Table, but: Collection[Identity] = ()) 
         found.update(new)
         left.extend(new)
     return found
-
-
-def chain(pid: int, table: Table) -> Iterator[int]:
-    """Yield a process and its parents, up to the first process of the system."""
-    seen: set[int] = set()
-    while pid in table and pid not in seen:
-        seen.add(pid)
-        yield pid
-        pid = table[pid].parent

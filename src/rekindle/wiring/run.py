@@ -130,7 +130,7 @@ def _world(
     stops = Stopping(store, agent.name, lambda: interruption.count, time.monotonic)
     return World(
         store=store,
-        processes=OnTerminal(adopts=True) if agent.stays else Processes(adopts=True),
+        processes=(OnTerminal if agent.stays else Processes)(keep=agent.keep, adopts=True),
         settings=project.settings,
         clock=clock.now,
         elapsed=time.monotonic,
@@ -232,6 +232,8 @@ def _agent(
         drafts=True,
         threshold=handoff.threshold(entry.handover, project.settings.runtime.relay),
         converges=bool(entry.convergence),
+        keep=tuple(entry.keep or ()),
+        may_control=bool(entry.may_control),
     )
     for role in dict.fromkeys((summarizing.PERSONA, _persona_of(entry))):
         summarizing.check(project, name, role)

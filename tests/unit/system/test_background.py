@@ -143,3 +143,30 @@ tell(lives=[lives(one), lives(two)], swept=swept.processes)
 """
     )
     assert found == {"lives": [False, True], "swept": 1}
+
+
+def test_the_processes_above_are_known_by_environment_and_open_files(inside):
+    """A child of a child that has cleared its environment finds what its grandparent holds."""
+    found = inside(
+        PRELUDE
+        + """
+lock = open("held", "w")
+again = f'''
+import json, os
+from rekindle.system import kernel, orphans, {kernel.here.__name__.rpartition(".")[2]} as here
+kernel.here = here
+above = orphans.lineage()
+print(json.dumps([
+    above[0] == os.getpid() and {os.getpid()} in above,
+    any(kernel.here.environment(pid).get("SECOND") == "yes" for pid in above),
+    any({str(Path("held").absolute())!r} in kernel.here.open_files(pid) for pid in above),
+    "SECOND" in os.environ,
+]))
+'''
+shell = ["sh", "-c", 'env -i "$@"; true', "sh", sys.executable, "-c", again]
+said = subprocess.run(shell, env={"SECOND": "yes", "PATH": os.environ["PATH"]},
+                      capture_output=True, text=True, check=True)
+print(said.stdout)
+"""
+    )
+    assert found == [True, True, True, False]
