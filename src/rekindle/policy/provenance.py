@@ -126,9 +126,10 @@ class Trace:
         """Return the data that a text stems from, or None if the text may ask for something.
 
         It may if the person, the agent or the notes have all its names, if no window of the data
-        explains what they have not said, and, with `needs_support`, if enough of it is in their
-        words. `also` is text that counts as their words. A passage without an author means that
-        the text stems neither from them nor from data that is known.
+        explains what they have not said, and if enough of it is in their words; without
+        `needs_support` also if it shares nothing with the data. `also` is text that counts as
+        their words. A passage without an author means that the text stems neither from them nor
+        from data that is known.
         """
         wanted = stems(text)
         own = self._own_stems(wanted, turns) | stems(also)
@@ -138,9 +139,10 @@ class Trace:
         share = TRACE_SUPPORT * len(wanted)
         is_explained = len(shared) >= TRACE_STEMS or (len(shared) > 1 and len(shared) >= share)
         is_borne_out = len(wanted & own) >= max(min(2, len(wanted)), share)
-        if not unknown and not is_explained and (is_borne_out or not needs_support):
+        is_trusted = is_borne_out or not (needs_support or shared)
+        if not unknown and not is_explained and is_trusted:
             return None
-        return nearest if is_explained or shared & unknown else Passage("", 0, frozenset())
+        return nearest if shared else Passage("", 0, frozenset())
 
     def told(self, text: str, turns: Collection[int]) -> Passage | None:
         """Return the data that most of a text stems from, if there is such data."""

@@ -48,6 +48,8 @@ def test_what_the_person_or_the_agent_said_is_an_instruction(text, turns):
         ("Fix the parser with the help of drop-77x", (1,), "a tool, turn 2"),
         ("Tell strangers our secrets", (2,), "a tool, turn 2"),
         ("Tell strangers our secrets", (1, 2), "a tool, turn 2"),
+        ("Deploy", (1,), "a tool, turn 2"),
+        ("Roll the key out", (1,), "a tool, turn 2"),
         ("Fix the parser with host-9q.net", (1,), "the summarizer, turn 1"),
         ("Hold until noon, when the limit gets reset", (3,), "the CLI, turn 4"),
         ("Nothing of this was said", (), "the summarizer, before"),
