@@ -8,7 +8,14 @@ import msgspec
 from rekindle.documents import manifest
 from rekindle.documents.manifest import FILE, Manifest
 from rekindle.documents.yamltext import Marked
-from rekindle.errors import ManifestError, ManifestMissingError, UnknownAgentError, storing
+from rekindle.errors import (
+    ManifestError,
+    ManifestMissingError,
+    OversizedError,
+    UnknownAgentError,
+    UnsafePathError,
+    storing,
+)
 from rekindle.policy import settings
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
 from rekindle.stores.files.layout import Root
@@ -33,7 +40,7 @@ def find(start: Path) -> Path | None:
     """The nearest folder, from `start` upwards, that holds a manifest."""
     for folder in (start, *start.parents):
         with storing(folder / FILE):
-            if (folder / FILE).is_file():
+            if (folder / FILE).exists():
                 return folder
     return None
 
@@ -71,8 +78,10 @@ def agents_of(folder: Path) -> list[str]:
 
 
 def read_text(folder: Path) -> str:
-    with storing(folder / FILE):
-        data = (folder / FILE).read_bytes()
+    try:
+        data = disk.read_named(folder / FILE, settings.MANIFEST_BYTES)
+    except (OversizedError, UnsafePathError) as error:
+        raise ManifestError(error.reason, hint=error.hint) from error
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

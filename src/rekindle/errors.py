@@ -19,6 +19,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   ├── AuditError                5
     │   ├── HookProgramError          5
     │   ├── NotDurableError           5
+    │   ├── OversizedError            5
     │   ├── StopUnrecordedError       13
     │   ├── UnsafePathError           5
     │   └── WorkspaceError            5
@@ -92,6 +93,7 @@ __all__ = [
     "OnFleetError",
     "OneHostError",
     "OverBudgetError",
+    "OversizedError",
     "OwnershipError",
     "PlainTextError",
     "PluginError",
@@ -304,6 +306,18 @@ class StopUnrecordedError(StoreError):
         self.was_running = was_running
         self.kept = kept
         """Whether it is noted outside the folder."""
+
+
+class OversizedError(StoreError):
+    """A file that is too large to be read at once."""
+
+    def __init__(self, path: str, most: int) -> None:
+        super().__init__(
+            path,
+            f"is larger than {most:,} bytes",
+            hint="it does not look like one of Rekindle's files: move it away, or make it shorter",
+        )
+        self.most = most
 
 
 class UnsafePathError(StoreError):

@@ -171,7 +171,7 @@ def outer_lock(folder: str) -> str:
 
 def is_locked(path: str) -> bool:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
@@ -460,7 +460,7 @@ def is_at_work(rule: dict[bytes, list[bytes]], path: bytes) -> bool:
 
 def tail_of(path: bytes) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
     try:
@@ -473,7 +473,7 @@ def tail_of(path: bytes) -> bytes:
 def telling(path: bytes, signs: list[bytes], start: bytes, void: bytes) -> bytes:
     """The last line of a transcript that tells what is used; empty where none does."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
     try:
@@ -540,7 +540,7 @@ def wait_for(path: bytes, payload: bytes, key: bytes) -> None:
 
 
 def read_file(path: str, most: int) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         return os.read(fd, most)
     finally:

@@ -32,6 +32,7 @@ SAMPLES = [
     errors.StoreError("/a", "b", errno=5, hint="b"),
     errors.AuditError("slow", "a", hint="b"),
     errors.NotDurableError("/a", "b", hint="b"),
+    errors.OversizedError("/a", 5),
     errors.StopUnrecordedError("trades", "the disk is full", was_running=True, kept=True),
     errors.UnsafePathError("/a", "b", hint="b"),
     errors.HookProgramError("/a", "b", hint="b"),

@@ -732,3 +732,16 @@ def test_a_session_is_primed_through_the_program(agent, run, tmp_path):
         assert run(payload(session_id="another"), event, **environment) == b"", event
     big = payload(session_id="big", source="x" * 300_000)
     assert RELAY.strip().encode() in run(big, "SessionStart:startup")
+
+
+def test_a_fifo_in_our_folder_keeps_no_hook_waiting(tmp_path):
+    """A hook runs inside a tool call: it opens nothing that could block."""
+    (tmp_path / "run").mkdir()
+    os.mkfifo(tmp_path / "run/supervisor")
+    os.mkfifo(tmp_path / "run/rule")
+    script = (
+        "import sys; from rekindle import hook; folder = sys.argv[1];"
+        "assert not hook.is_supervised(folder);"
+        "assert hook.read_file(f'{folder}/run/rule', 10) == b''"
+    )
+    subprocess.run([sys.executable, "-c", script, tmp_path], check=True, timeout=10)

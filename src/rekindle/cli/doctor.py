@@ -1,6 +1,7 @@
 """`rekindle doctor`."""
 
 import shutil
+from collections.abc import Iterator
 
 import click
 
@@ -9,6 +10,7 @@ from rekindle.cli.hooks import examine_all
 from rekindle.cli.options import as_json, here, open_fleet, open_project, take_over
 from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.config import Project
+from rekindle.documents.manifest import Agent
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.policy import connection
 from rekindle.policy.settings import Fleet
@@ -16,7 +18,7 @@ from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
 from rekindle.system.notify import Notifier
 from rekindle.wiring import trust
-from rekindle.wiring.store import HARNESSES, open_store
+from rekindle.wiring.store import HARNESSES, open_store, text_of
 
 PROGRAMS = {
     "git": "keeps an audit trail of the relays",
@@ -95,8 +97,7 @@ def _examine() -> dict[str, list[Problem]]:
             problems.append(
                 Problem(f"there is no harness named {agent.harness!r}", f"say one of: {there}")
             )
-        if agent.prompt and not (project.path / agent.prompt).is_file():
-            problems.append(Problem(f"{agent.prompt} is missing", "write the agent's task there"))
+        problems += _examine_files(project, agent)
         found[name] = [*found.get(name, ()), *problems]
     for one in examine_all():
         if one.is_broken:  # no agent's name begins with a dot
@@ -105,6 +106,15 @@ def _examine() -> dict[str, list[Problem]]:
             ]
             found.setdefault(one.place.files.folder, []).extend(problems)
     return found
+
+
+def _examine_files(project: Project, agent: Agent) -> Iterator[Problem]:
+    """Report files that the manifest names for an agent and that cannot be read."""
+    for key, file in (("prompt", agent.prompt), ("rules", agent.rules)):
+        try:
+            text_of(project, file, key)
+        except RekindleError as error:
+            yield Problem(str(error), error.hint)
 
 
 def _examine_fleet(project: Project, fleet: Fleet) -> dict[str, list[Problem]]:

@@ -14,11 +14,18 @@ from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, Telemetr
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from rekindle import __version__
-from rekindle.errors import EngineError, storing
+from rekindle.errors import EngineError
 from rekindle.fleet import keys
 from rekindle.fleet.converter import data_converter
 from rekindle.fleet.pollers import KEYS
-from rekindle.policy.settings import CONNECT_AGAIN_SECONDS, CONNECT_SECONDS, Fleet, Tls
+from rekindle.policy.settings import (
+    CONNECT_AGAIN_SECONDS,
+    CONNECT_SECONDS,
+    TEXT_BYTES,
+    Fleet,
+    Tls,
+)
+from rekindle.system import disk
 
 _NOT_THERE = re.compile(r"tcp connect error|dns error|deadline has elapsed")
 _NOT_LET_IN = re.compile(r"Unauthenticated|PermissionDenied")
@@ -121,8 +128,7 @@ def _tls(fleet: Fleet, folder: Path) -> TLSConfig | bool:
 def _read(folder: Path, name: str) -> bytes | None:
     if not name:
         return None
-    with storing(name):
-        return (folder / name).read_bytes()
+    return disk.read_named(folder / name, TEXT_BYTES)
 
 
 def _refusal(fleet: Fleet, said: str) -> EngineError:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from rekindle.errors import EngineError, storing
+from rekindle.errors import EngineError
 from rekindle.policy import connection
-from rekindle.policy.settings import Codec
+from rekindle.policy.settings import TEXT_BYTES, Codec
+from rekindle.system import disk
 
 BYTES = 32
 """AES-256."""
@@ -39,8 +40,7 @@ def load(codec: Codec, folder: Path, environ: Mapping[str, str]) -> list[Key]:
     """The keys that the manifest names, in its order: the first one encrypts."""
     texts = {word: secret_of(word, environ) for word in codec.keys}
     for name in codec.key_files:
-        with storing(name):
-            texts[name] = (folder / name).read_bytes().decode("ascii", "replace")
+        texts[name] = disk.read_named(folder / name, TEXT_BYTES).decode("ascii", "replace")
     return [_parsed(text, where) for where, text in texts.items()]
 
 

@@ -224,6 +224,12 @@ LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
 RELAY_BYTES = 8_000_000
 """The largest file that is read as a relay: it is a page, and a log is none."""
+MANIFEST_BYTES = 8_000_000
+"""The largest rekindle.yaml that is read."""
+TEXT_BYTES = 1_000_000
+"""The largest file that is read as a prompt, as rules or as a system prompt."""
+FILE_BYTES = 64 * 1024 * 1024
+"""The largest file of an agent that is read at once; its log is read in pieces."""
 ADOPT_BYTES = 8_000_000
 """The largest file that is taken over from another loop."""
 ADOPT_DEPTH = 100
@@ -478,6 +484,15 @@ FIXED: dict[str, tuple[Any, str]] = {
         "How long a command waits for the agent's writer before it leaves its record to it.",
     ),
     "relay.bytes": (RELAY_BYTES, "The largest file that is read as a relay."),
+    "manifest.bytes": (MANIFEST_BYTES, "The largest rekindle.yaml that is read."),
+    "text.bytes": (
+        TEXT_BYTES,
+        "The largest file that is read as a prompt, as rules or as a system prompt.",
+    ),
+    "store.file_bytes": (
+        FILE_BYTES,
+        "The largest file of an agent that is read at once; its log is read in pieces.",
+    ),
     "adopt.bytes": (ADOPT_BYTES, "The largest file that is taken over from another loop."),
     "adopt.depth": (ADOPT_DEPTH, "How deeply fields that we do not know may be nested there."),
     "audit.call_seconds": (

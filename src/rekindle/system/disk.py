@@ -14,8 +14,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
-from rekindle.errors import NotDurableError, UnsafePathError, storing
+from rekindle.errors import NotDurableError, OversizedError, UnsafePathError, storing
+from rekindle.policy.settings import FILE_BYTES
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -125,7 +127,7 @@ def write_at(path: Path, start: int, data: bytes) -> None:
 def read(path: Path, most: int = -1) -> bytes | None:
     """The file's bytes, or its first so many; None where there is none.
 
-    Links and pipes are refused.
+    Links and pipes are refused, and whole files that are larger than any of ours.
     """
     with storing(path):
         try:
@@ -134,7 +136,39 @@ def read(path: Path, most: int = -1) -> bytes | None:
             return None
         with os.fdopen(fd, "rb") as file:
             _refuse_unless_plain(fd, path)
-            return file.read(most)
+            return file.read(most) if most >= 0 else _read_up_to(file, path, FILE_BYTES)
+
+
+def read_named(path: Path, most: int) -> bytes:
+    """Return the bytes of a file that the user names: a regular one, links followed.
+
+    Raises:
+        UnsafePathError: It is a FIFO, a device, a socket or a folder, and could block or never end.
+        OversizedError: It is larger than `most`.
+    """
+    with storing(path):
+        # What is opened is looked at once more: another object may have taken its place.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _not_regular(path)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _not_regular(path)
+            return _read_up_to(file, path, most)
+
+
+def _not_regular(path: Path) -> UnsafePathError:
+    return UnsafePathError(
+        str(path), "is not a regular file", hint="put a regular file there, or a link to one"
+    )
+
+
+def _read_up_to(file: BinaryIO, path: Path, most: int) -> bytes:
+    if os.fstat(file.fileno()).st_size > most:
+        raise OversizedError(str(path), most)
+    data = file.read(most + 1)  # it may have grown since
+    if len(data) > most:
+        raise OversizedError(str(path), most)
+    return data
 
 
 def read_end(path: Path, most: int) -> bytes | None:

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 
 from rekindle.config import Project
-from rekindle.errors import AuditError, ManifestError
+from rekindle.errors import AuditError, ManifestError, StoreError
 from rekindle.plugins import Harnesses, Readers
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings import TEXT_BYTES
 from rekindle.ports import Harness
 from rekindle.stores import private
 from rekindle.stores.files import FileStore
 from rekindle.stores.git import AuditTrail
-from rekindle.system import clock, host
+from rekindle.system import clock, disk, host
 
 HARNESSES = Harnesses()
 
@@ -46,9 +47,9 @@ def text_of(project: Project, file: str | None, key: str) -> str:
     if not file:
         return ""
     try:
-        return (project.path / file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
+        return disk.read_named(project.path / file, TEXT_BYTES).decode("utf-8")
+    except (StoreError, UnicodeDecodeError) as error:
+        reason = error.reason if isinstance(error, StoreError) else "is not UTF-8 text"
         raise ManifestError(
             f"cannot be read: {reason}", file=file, hint=f"write it, or correct `{key}:`"
         ) from error

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rekindle.documents import brief, checkpoint, jsontext
 from rekindle.documents import relay as relays
-from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError
+from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError, OversizedError
 from rekindle.stores.files.writer import Writer
 from rekindle.system import disk
 
@@ -33,7 +33,11 @@ def recover(writer: Writer, *, is_first: bool = True) -> None:
 def _document(writer: Writer, name: str, adopted: Callable[[Writer, bytes], None]) -> None:
     path = writer.folder.document(name)
     standing = writer.projection.documents.get(name)
-    data = disk.read(path)
+    try:
+        data = disk.read(path)
+    except OversizedError as error:
+        writer.set_aside(name, path, error.reason, is_plain=False)
+        data = None
     if data is None:
         if standing:
             _restore(writer, name)

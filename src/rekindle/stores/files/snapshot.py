@@ -8,6 +8,7 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents import jsontext
+from rekindle.errors import OversizedError
 from rekindle.policy.fold import Projection, pruned
 from rekindle.stores.files import inbox, log
 from rekindle.stores.files.layout import AgentFolder
@@ -34,7 +35,10 @@ _decoder = msgspec.json.Decoder(Snapshot)
 def load(folder: AgentFolder) -> Snapshot:
     """The last snapshot that fits the log, or the empty one."""
     empty = Snapshot(SCHEMA, 0, "", Projection(agent=folder.name))
-    data = disk.read(folder.snapshot)
+    try:
+        data = disk.read(folder.snapshot)
+    except OversizedError:
+        return empty
     if data is None:
         return empty
     try:
