@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from rekindle.documents.manifest import Budget
-from rekindle.policy import hang, restart, watch
+from rekindle.policy import hang, idle, progress, restart, watch
 from rekindle.policy.budget import Spent
 from rekindle.policy.restart import Safe, Stop, Wait
 from rekindle.policy.run import Mark, Move, Run, Said, next_move
 from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import Limits, Runtime
+from rekindle.policy.settings import PROBED_CRASHES, Limits, Progress, Restart, Runtime
 
 NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -24,11 +24,13 @@ STATES = {
     "running": "running",
     "pausing": "pausing",
     "waiting": "waiting",
+    "probing": "probing every 15 to 60 minutes",
     "safe": "safe mode",
     "stopped": "stopped",
     "over": "over",
 }
 RUNTIME = Runtime()
+NO_IDLE = idle.Idle()
 
 
 def page() -> str:
@@ -48,6 +50,11 @@ def page() -> str:
             *(f'    state "{title}" as {name}' for name, title in STATES.items()),
             *(f"    {edge}" for edge in _edges()),
             "```\n",
+            "## Progress\n",
+            "A launch, or a cycle, has made progress if it shows one of these:\n",
+            *(f"- {row.words}" for row in progress.ROWS),
+            "",
+            _bounds(),
             "## When a process shows nothing\n",
             "The first row that fits decides. In `mode: stay` nobody is taken for hung.\n",
             *_table(("what is seen", "then", "meaning"), _silences()),
@@ -57,6 +64,18 @@ def page() -> str:
             "So, when its supervisor was killed:\n",
             *_table(("the agent was", "the watchdog"), _killed()),
         ]
+    )
+
+
+def _bounds() -> str:
+    bounds = RUNTIME.progress
+    return (
+        f"After {bounds.paced_after} launches in a row without progress each further one waits 15"
+        f" to 60 minutes, whatever their exits were. A run {idle.bounds_in_words(bounds)}; it is"
+        " then in safe mode, and `rekindle restart` continues. A launch that reaches the hours or"
+        " the dollars while it runs is ended. `rekindle run --budget none` lifts the pause, and"
+        " keeps the waits. You are notified when launches have failed for 45 minutes without"
+        " progress, and before the first probe.\n"
     )
 
 
@@ -103,12 +122,12 @@ def _edges() -> Iterator[str]:
         f"running --> running : {_label(row.words)}" for row in hang.ROWS if row.answer == "say"
     )
     yield from _after_ends()
-    for name in ("pausing", "waiting"):
+    for name in ("pausing", "waiting", "probing"):
         yield f"{name} --> {_asked(*_example(name), now=LATER)} : the time has come"
-    for name in ("running", "pausing", "waiting", "safe"):
+    for name in ("running", "pausing", "waiting", "probing", "safe"):
         run, tried = _example(name)
         yield f"{name} --> {_asked(_said(run, 'stopped'), tried)} : rekindle stop"
-    for name in ("running", "pausing", "waiting", "safe", "stopped", "over"):
+    for name in ("running", "pausing", "waiting", "probing", "safe", "stopped", "over"):
         run, tried = _example(name)
         again = _said(run, "running", restarted=SAID)
         yield f"{name} --> {_asked(again, tried)} : rekindle restart"
@@ -130,6 +149,15 @@ def _after_ends() -> Iterator[str]:
     never = Runtime(limits=Limits(wait=False))
     tried = _tried("limit")
     yield f"running --> {_asked(run, tried, runtime=never)} : {tried[0].exit}, with limits.wait off"
+    few = Runtime(restart=Restart(max_crashes=2))
+    place = _asked(run, _tried("crash", "crash"), runtime=few)
+    yield f"running --> {place} : as many crashes within the window as max_crashes says"
+    for name, runtime in (
+        ("paced_after", Runtime(progress=Progress(paced_after=1))),
+        ("max_launches", Runtime(progress=Progress(max_launches=1))),
+    ):
+        place = _asked(run, _tried("interrupted"), runtime=runtime, fruitless=_idle())
+        yield f"running --> {place} : launches without progress, as many as {name} says"
     spent = _run(spent=Spent(ENDED, usd=2.0))
     cap = Budget(usd=1.0)
     yield f"running --> {_asked(spent, _tried('interrupted'), cap=cap)} : its budget is spent"
@@ -137,7 +165,7 @@ def _after_ends() -> Iterator[str]:
 
 def _places(kind: str) -> tuple[str, ...]:
     """Where it leads when it happens once, twice, and so on."""
-    times = range(1, RUNTIME.restart.max_crashes + 2)
+    times = range(1, PROBED_CRASHES + 2)
     return tuple(_asked(_run(), _tried(*[kind] * number)) for number in times)
 
 
@@ -161,8 +189,11 @@ def _asked(
     runtime: Runtime = RUNTIME,
     cap: Budget | None = None,
     stays: bool = False,
+    fruitless: idle.Idle = NO_IDLE,
 ) -> str:
-    move = next_move(run, tried, now=now, runtime=runtime, cap=cap, stays=stays)
+    move = next_move(
+        run, tried, now=now, runtime=runtime, cap=cap, stays=stays, fruitless=fruitless
+    )
     return _state(move)
 
 
@@ -173,6 +204,8 @@ def _state(move: Move) -> str:
         case Safe():
             return "safe"
         case Wait():
+            if move.probe:
+                return "probing"
             return "pausing" if restart.REACTIONS[move.why] in restart.PAUSED else "waiting"
         case _:
             return "starting"
@@ -186,6 +219,8 @@ def _example(name: str) -> tuple[Run, list[Attempt]]:
             tried = _tried("crash", "crash")
         case "waiting":
             tried = _tried("limit")
+        case "probing":
+            tried = _tried(*["crash"] * PROBED_CRASHES)
         case "safe":
             run = _run(safe=Mark(ENDED, "auth"))
         case "stopped":
@@ -195,6 +230,10 @@ def _example(name: str) -> tuple[Run, list[Attempt]]:
         case _:
             pass
     return run, tried
+
+
+def _idle() -> idle.Idle:
+    return idle.measure(_tried("interrupted"), {}, began=BEGAN, heeded=0)
 
 
 def _run(safe: Mark = Mark(), ended: Mark = Mark(), spent: Spent = Spent()) -> Run:  # noqa: B008 - frozen

@@ -189,8 +189,14 @@ def test_its_numbers_are_the_defaults():
     """What a sentence says in words is what the settings are."""
     found, text = settings.Runtime(), GUIDE.read_text()
     restart = found.restart
-    assert (restart.max_crashes, restart.window) == (5, 15 * 60)
-    assert "five crashes in 15 minutes" in text
+    assert (restart.max_crashes, restart.window) == (None, 15 * 60)
+    assert "safe mode after five crashes in 15 minutes" in text
+    assert settings.PROBED_CRASHES == 5
+    assert "five launches in a row fail at once" in text
+    assert found.progress == settings.Progress(10, 40, 12.0, 20.0)
+    assert "ten launches in a row without progress" in text
+    assert "40 launches or 12 hours of work without progress" in text
+    assert "$20 without progress" in text
     assert (restart.cooldown, restart.max_cooldown) == (10, 5 * 60)
     assert "after 10 s, 20 s … 5 minutes" in text
     assert found.watch.silence == 10 * 60

@@ -21,6 +21,7 @@ from oracle import NAME, Oracle
 
 from doubles import NoBackground, Unbraked
 from rekindle.documents import event as events
+from rekindle.documents.event import WorkSigns
 from rekindle.documents.launch import (
     MARK,
     Called,
@@ -35,7 +36,7 @@ from rekindle.documents.launch import (
     Used,
     Vitals,
 )
-from rekindle.documents.manifest import Budget, Persona
+from rekindle.documents.manifest import Budget, Persona, Price
 from rekindle.errors import AgentError, ProgramMissingError, StoreError, SupervisedError
 from rekindle.flows.keep_running import KeepRunning
 from rekindle.flows.watch_agents import Around, WatchAgents
@@ -46,6 +47,8 @@ from rekindle.testing.memory import MemoryStore
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 365.25 * 86_400
+USD_A_MILLION = 40.0
+"""Price of a million tokens."""
 
 
 class Killed(BaseException):
@@ -71,6 +74,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     stays: bool = False
     tells: bool = True
     cycles: int = 1
+    billed: bool | None = None
+    """What its CLI shows of the account."""
+    appends: bool = False
+    """Every launch appends to the same file."""
 
 
 class NoSecrets:
@@ -216,7 +223,7 @@ class Process:
             return 0.25 if self.restless - self.host.mono > 2.4 else 2.3
         if self.finished_at is not None:
             return 20.0
-        return YEAR if self.chatters and not self.stopped else max(every, self.step)
+        return 2 * HOUR if self.chatters and not self.stopped else max(every, self.step)
 
 
 class Harness(Unbraked):
@@ -272,6 +279,9 @@ class Host(NoBackground):
         self.process = None
         self.outage = ("", 0.0)
         self.limit = (0.0, None)
+        self.unknown_until = 0.0
+        """Until when every launch fails at once with a sentence that nobody knows."""
+        self.commits = 0
         self.missing_until = 0.0
         self.ruined = ""
         """What only a person can mend."""
@@ -286,6 +296,7 @@ class Host(NoBackground):
         """The watchdog; None: it is gone as well."""
         self._will_look = False
         self.cap = scenario.budget
+        self.usd_a_million = USD_A_MILLION
         self.oracle = Oracle(self)
         self.store = Store(self)
         self.store.create(NAME)
@@ -394,6 +405,8 @@ class Host(NoBackground):
             later("limit", words="limit" if told is None else f"limit {told}")
         elif self.true < until:
             later(kind)
+        elif self.true < self.unknown_until:
+            later("crash")
         elif self.next_ends:
             later(self.next_ends.popleft())
         else:
@@ -403,7 +416,7 @@ class Host(NoBackground):
         if not process.alive or process.stopped:
             return
         process.opened = True
-        process.sign(Opened(process.session))
+        process.sign(Opened(process.session, billed=self.scenario.billed))
         if not self.store.full:
             process.beat_at = self.true
             self.store.report(
@@ -449,6 +462,7 @@ class Host(NoBackground):
             environment={},
             hook=(),
             budget=self.cap,
+            prices={"default": Price(USD_A_MILLION, USD_A_MILLION)},
             stays=self.scenario.stays,
             cycles=self.scenario.cycles,
         )
@@ -466,7 +480,13 @@ class Host(NoBackground):
             goes_on=lambda: False,
             tell=self.tell,
             notify=self.oracle.notified,
+            head=lambda: str(self.commits),
+            signs=self.signs,
         )
+
+    def signs(self, head, since):
+        commits = self.commits - int(head or self.commits)
+        return WorkSigns(commits, ("notes.txt",) if self.scenario.appends else ())
 
     def tell(self, report):
         if isinstance(report, Waits | InSafeMode):
@@ -781,6 +801,20 @@ def _last_turn(host, rng):
     _finishes(exits=True)(host, rng)
 
 
+def _commits(host, rng):
+    """It makes progress."""
+    if _works(host):
+        host.commits += 1
+        host.oracle.progresses()
+
+
+def _unknown_sentence(host, rng):
+    """A limit in words that nobody knows: for hours every launch fails at once."""
+    host.unknown_until = host.true + rng.uniform(60, 10 * HOUR)
+    if one := _works(host):
+        one.ends("crash")
+
+
 def _session_breaks(host, rng):
     if one := _works(host):
         host.broken.add(one.session)
@@ -952,6 +986,8 @@ FAULTS = {
     "does not exit": _finishes(exits=False),
     "turn": _turn,
     "last turn": _last_turn,
+    "commit": _commits,
+    "unknown sentence": _unknown_sentence,
     "broken session": _session_breaks,
     "full window": _window_fills_up,
     "costly": _ends_often("costly", 1),

@@ -17,6 +17,10 @@ OUTSIDE = {"overload", "network"}
 PERSON = {"auth", "billing", "budget"}
 FIRST_PROBE, LAST_PROBE = 900.0, 3600.0
 """How long nobody asks, and must have asked again, after a limit whose end is not known."""
+UNKNOWN_FAILURES, INSTANT = 5, 180.0
+"""Failures at once, in a row, after which a launch is only probed."""
+TURN_TOKENS = 60_000
+"""The most that a turn uses."""
 MAY_LINGER = 60.0
 """Seconds that a program which has given its account may take to exit."""
 MAY_TAKE = 10.0
@@ -34,6 +38,12 @@ class Oracle:
         self._host = host
         runtime = host.scenario.runtime
         self._restart, self._watch, self._limits = runtime.restart, runtime.watch, runtime.limits
+        self._bounds = runtime.progress
+        self._is_new_stretch()
+        self._counts_from = 0.0
+        self._appended = 0
+        self._progressed = False
+        """Whether the process that runs has made progress."""
         self.past = deque(maxlen=40)
         """What happened last, for whoever looks for the reason of a violation."""
         self._desired = ""
@@ -54,7 +64,7 @@ class Oracle:
         self._disk_was_full = False
         self._in_vain = (0, 0.0)
         """How often the watchdog has started it without a word in the log, and when it last did."""
-        self._clock_set_at = 0.0
+        self._clock_set_at = -1.0
         self._cycle = self._cycles = 0
         """The last cycle that ended, and how many of the run have."""
 
@@ -64,6 +74,7 @@ class Oracle:
         """The operator has asked for another start: what went wrong is in nobody's way."""
         self._row = self._lost = self._limit_row = 0
         self._crashes = []
+        self._instant = 0
         self._blurred = False
         self._last = ""
         self._full = 0
@@ -78,6 +89,63 @@ class Oracle:
         """The session to go on with."""
         self._failed_resumes = 0
         self._must_be_fresh = False
+
+    def _is_new_stretch(self):
+        """Progress, or the operator's restart: work without progress is counted from here."""
+        self._idle = 0
+        """Launches that ended without progress."""
+        self._idle_starts = []
+        self._idle_ended_at = -1e9
+        self._worked, self._idle_tokens = 0.0, 0
+        self._failing_at, self._is_told = None, False
+
+    def progresses(self):
+        """The agent makes progress, in truth."""
+        self.remember("progress")
+        self._progressed = True
+        self._worked, self._idle_tokens = 0.0, 0
+        self._counts_from = self._host.mono
+
+    def _working(self):
+        """Seconds of work since the last progress, with those of the process that runs."""
+        one = self._host.process
+        runs = one is not None and one.mark in self._pending
+        began = max(one.born, self._counts_from) if runs else 0.0
+        return self._worked + (self._host.mono - began if runs else 0.0)
+
+    def _idle_usd(self):
+        return self._idle_tokens * self._host.usd_a_million / 1e6
+
+    def _is_fruitless(self):
+        """Whether a bound on work without progress is reached."""
+        bounds = self._bounds
+        is_paid = self._host.scenario.billed and self._idle_usd() >= bounds.max_usd
+        is_long = self._working() >= bounds.max_hours * 3600 - AT_ONCE
+        return is_paid or is_long or self._idle >= bounds.max_launches
+
+    def _require_bounds(self):
+        """Spending without progress is bounded: twice, for a launch that has made some at first."""
+        bounds, host = self._bounds, self._host
+        one = host.process
+        if one is not None and one.finished_at is not None:
+            return  # it works no more
+        times = 8 if host.scenario.appends and self._appended < 4 else 2
+        slack = 2 * self._watch.tool_timeout if self._watch.tool_timeout < 1e9 else 6 * 3600
+        self.require(
+            self._working() <= times * bounds.max_hours * 3600 + slack + 3 * 3600,
+            "hours of work without progress are not bounded",
+        )
+        if host.scenario.billed:
+            most = times * bounds.max_usd
+            most += (4 + self._idle) * TURN_TOKENS * host.usd_a_million / 1e6
+            self.require(self._idle_usd() <= most, "money without progress is not bounded")
+
+    def _paced(self):
+        """How long the next launch waits, for want of progress."""
+        late = self._idle - self._bounds.paced_after
+        if self._last == "handoff":
+            return 0.0
+        return min(FIRST_PROBE * 2.0 ** min(late, 10), LAST_PROBE) if late >= 0 else 0.0
 
     def remember(self, what):
         self.past.append(f"{self._host.true:14.2f} {what}")
@@ -155,11 +223,29 @@ class Oracle:
         self.require(self._limits.wait or self._last != "limit", "a limit was waited for")
         if not self._blurred:
             self.require(
-                self._counted() < self._restart.max_crashes, "a launch after too many crashes"
+                self._counted() < (self._restart.max_crashes or 1e9),
+                "a launch after too many crashes",
             )
         self._is_not_early()
+        self._is_not_fruitless()
         self._is_the_right_session(session, resumes=resumes)
         self._due = None
+        self._progressed, self._counts_from = False, host.mono
+
+    def _is_not_fruitless(self):
+        host, bounds = self._host, self._bounds
+        self.require(self._idle < bounds.max_launches, "a launch after too many without progress")
+        self._idle_starts = [when for when in self._idle_starts if host.true - when < 3600]
+        self._idle_starts.append(host.true)
+        is_sure = host.true - self._clock_set_at > 3600
+        if is_sure:
+            most = bounds.paced_after + 3
+            self.require(len(self._idle_starts) <= most, "too many launches in an hour")
+        if self._failing_at is not None and self._clock_set_at < self._failing_at:
+            lasted = host.true - self._failing_at
+            self.require(
+                self._is_told or lasted <= 3600, "retried for an hour, and nobody is notified"
+            )
 
     def _is_not_early(self):
         host = self._host
@@ -174,6 +260,11 @@ class Oracle:
                 host.true >= self._ended_at + self._pause[0] - 1,
                 f"started again {host.true - self._ended_at:.1f} s after {self._last},"
                 f" and not after {self._pause[0]:g} s",
+            )
+            self.require(
+                host.true >= self._idle_ended_at + self._paced() - 1
+                or self._clock_set_at >= self._idle_ended_at,
+                f"launch {self._idle + 1} without progress came too soon",
             )
 
     def _is_the_right_session(self, session, *, resumes):
@@ -205,6 +296,8 @@ class Oracle:
         lasted = None if process.call_since is None else host.mono - process.call_since
         # A call that has only just begun may not have been heard of.
         if self._is_spent(max) and (lasted is None or lasted < AT_ONCE):
+            yield "interrupted"
+        if self._is_fruitless() and (lasted is None or lasted < AT_ONCE):
             yield "interrupted"
         if process.finished_at is not None:
             if host.mono - process.finished_at >= MAY_LINGER:
@@ -241,7 +334,9 @@ class Oracle:
         process.noticed = True
 
     def notified(self, what, words):
-        del what, words
+        self.remember(f"notified: {what}")
+        self.require(words, "a notification without words")
+        self._is_told = True
 
     # What is in the log.
 
@@ -252,12 +347,14 @@ class Oracle:
                 self._said(event)
             case events.RestartAsked():
                 self._forget()
+                self._is_new_stretch()
                 self._safe = self._over = False
                 self._restarted = set(self._pending)
                 self._expect()
             case events.RunStarted():
                 self.require(not self._safe, "a new run out of safe mode")
                 self._forget()
+                self._is_new_stretch()
                 self._spent = self._unsure_spent = self._cycles = 0
                 self._began = {"true": self._host.true, "wall": self._host.wall}
             case events.RunEnded():
@@ -325,7 +422,8 @@ class Oracle:
         crashes = len(self._crashes) if self._blurred else self._counted(late=1)
         reason = (
             self._last in PERSON
-            or crashes >= self._restart.max_crashes
+            or crashes >= (self._restart.max_crashes or 1e9)
+            or (event.why == "no-progress" and self._is_fruitless())
             or self._is_full_again()
             or (self._last == "clean" and self._host.scenario.stays)
         )
@@ -353,8 +451,33 @@ class Oracle:
                 self._last = cause  # what is done is done, whatever was asked for meanwhile
             self._expect()
             return  # it was ended for a restart, which begins to count anew
+        self._count_progress(event, cause, process)
         self._count(cause, self._seconds(event, process, cause), event.resets_at)
         self._expect()
+
+    def _count_progress(self, event, cause, process):
+        """Keep count of the launches since the last one that made progress."""
+        began = max(process.born, self._counts_from) if process is not None else self._host.mono
+        # Of a file that grows in every launch, nobody knows that from the first two on.
+        self._appended += process is not None
+        is_new = self._host.scenario.appends and process is not None and self._appended <= 2
+        if self._progressed or is_new:
+            self._progressed = False
+            self._is_new_stretch()
+            self._worked = self._host.mono - began
+            return
+        # What is known of a lost one is by the clock on the wall.
+        worked = self._host.mono - began
+        if cause == "lost":
+            is_done = process is not None and process.finished_at is not None
+            worked = event.seconds if is_done else max(worked, event.seconds)
+        self._worked += worked
+        self._idle += 1
+        self._idle_ended_at = self._host.true
+        if cause in {"clean", "handoff", "context-full", "costly"}:
+            self._failing_at, self._is_told = None, False
+        elif self._failing_at is None:
+            self._failing_at = self._host.true
 
     def _cause(self, event, process):
         """How the end of a launch has to be called."""
@@ -422,14 +545,18 @@ class Oracle:
         self._limit_row = self._limit_row + 1 if cause == "limit" else 0
         if cause == "lost":
             self._lost += 1
-            self._pauses(self._lost - limits.max_crashes)
+            self._pauses(self._lost - (limits.max_crashes or UNKNOWN_FAILURES))
             return
+        is_instant = cause in CRASHES and seconds < INSTANT
+        self._instant = self._instant + 1 if is_instant else 0
         self._lost = 0
         if cause in {"crash", "hang", "interrupted"} | OUTSIDE:
             self._row += 1
             self._pauses(self._row - (cause not in OUTSIDE))
+            self._probes()
             return
         self._row = 0
+        self._probes()
         if cause == "limit":
             self._wait_for_limit(told)
 
@@ -438,6 +565,13 @@ class Oracle:
         limits = self._restart
         if number > 0:
             seconds = min(limits.cooldown * 2.0 ** (number - 1), limits.max_cooldown)
+            self._pause = (seconds, seconds)
+
+    def _probes(self):
+        """Failures at once, for an unknown reason: a probe every 15 to 60 minutes."""
+        late = self._instant - UNKNOWN_FAILURES
+        if late >= 0 and self._restart.max_crashes is None:
+            seconds = min(FIRST_PROBE * 2.0 ** min(late, 10), LAST_PROBE)
             self._pause = (seconds, seconds)
 
     def _wait_for_limit(self, told):
@@ -468,6 +602,8 @@ class Oracle:
             known = self._spent - self._unsure_spent
             self.require(known < self._cap_of_tokens(), "a turn more than was paid for")
         self._spent += tokens
+        self._idle_tokens += tokens
+        self._require_bounds()
         self._last_turn = tokens
         self._turns.append((self._host.mono, tokens))
 
@@ -524,17 +660,19 @@ class Oracle:
             self._due = None
             return
         left = max(0.0, self._ended_at + self._pause[1] - host.true)
-        if self._blurred:
-            left = max(self._pause[1], self._restart.max_cooldown)
+        left = max(left, self._idle_ended_at + self._paced() - host.true)
+        if self._blurred or self._clock_set_at >= self._idle_ended_at:
+            left = max(self._pause[1], self._restart.max_cooldown, self._paced())
         if self._reset is not None:
             reset, _ = self._reset
-            left = max(0.0, reset - host.wall) + 1
+            left = max(0.0, reset - host.wall, self._paced()) + 1
         ending = 2 * MAY_TAKE if host.process is not None and host.process.alive else 0.0
         self._due = host.true + left + more + ending + AT_ONCE
 
     def look(self):
         host = self._host
         self._look_for_supervisor()
+        self._require_bounds()
         if host.store.full:
             return
         if self._due is not None and host.is_up and not host.signals:

@@ -6,9 +6,10 @@ from host import FAULTS, HOUR, Scenario
 
 from rekindle.documents.manifest import Budget
 from rekindle.documents.shape import Duration
-from rekindle.policy.settings import Limits, Restart, Runtime, Watch
+from rekindle.policy.settings import Limits, Progress, Restart, Runtime, Watch
 
 OFTEN = {"crash": 2.0, "turn": 6.0, "kill -9": 4.0, "long call": 3.0, "restart": 0.5, "clock": 2.0}
+OFTEN |= {"commit": 12.0}
 
 
 def drawn(seed):
@@ -17,7 +18,7 @@ def drawn(seed):
     if seed % 10 == 0:
         return Scenario(mix={name: OFTEN.get(name, 1.0) for name in FAULTS})
     restart = Restart(
-        max_crashes=rng.choice([1, 3, 5, 8]),
+        max_crashes=rng.choice([None, None, None, 1, 3, 8]),
         window=Duration(rng.choice([300, 900, 3600])),
         cooldown=Duration(rng.choice([10, 30])),
         max_cooldown=Duration(rng.choice([60, 300])),
@@ -32,9 +33,16 @@ def drawn(seed):
     budget = rng.choice(caps)
     return Scenario(
         mix={name: OFTEN.get(name, 1.0) * rng.choice([0, 1, 1, 3]) for name in FAULTS},
-        runtime=Runtime(restart=restart, watch=watch, limits=Limits(wait=rng.random() < 0.8)),
+        runtime=Runtime(
+            restart=restart,
+            watch=watch,
+            limits=Limits(wait=rng.random() < 0.8),
+            progress=rng.choice([Progress(), Progress(paced_after=4, max_launches=12, max_usd=4)]),
+        ),
         budget=budget,
         stays=rng.random() < 0.15,
         cycles=rng.choice([1, 1, 2, 5]),
+        billed=rng.choice([None, False, True]),
+        appends=rng.random() < 0.5,
         tells=rng.random() < 0.7 or (budget is not None and budget.tokens is not None),
     )

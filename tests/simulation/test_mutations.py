@@ -12,10 +12,12 @@ from host import HOUR, YEAR, Host, Scenario
 
 from rekindle.documents.manifest import Budget
 from rekindle.documents.shape import Duration
-from rekindle.policy import budget, cycle, hang, restart, run, watch
-from rekindle.policy.restart import COUNTED, MEANINGS, PAUSED, REACTIONS, Safe, Stop
+from rekindle.flows import fruitless
+from rekindle.policy import budget, cycle, hang, idle, progress, restart, run, supervise, watch
+from rekindle.policy.restart import COUNTED, MEANINGS, PAUSED, REACTIONS, Safe, Stop, Wait
 from rekindle.policy.run import End
-from rekindle.policy.settings import Limits, Restart, Runtime, Watch
+from rekindle.policy.settings import Limits, Progress, Restart, Runtime, Watch
+from unit.policy import test_progress as signs_table
 from unit.policy import test_watch as table
 
 LIVES = 12
@@ -68,7 +70,7 @@ def expect_caught(*scenarios):
 
 def of_row(kind):
     stays = {"stays": True} if kind == "clean" else {}
-    often = Restart(max_crashes=3) if kind == "resume-failed" else Restart()
+    often = Restart(max_crashes={"resume-failed": 3, "hang": 5}.get(kind))
     return scenario(CONCERNS[kind], runtime=Runtime(restart=often), **stays)
 
 
@@ -224,7 +226,7 @@ def test_another_reading_of_the_marker(monkeypatch, counts):
     expect_caught(*OF_WATCHDOGS)
 
 
-def moves(order):
+def moves(order):  # noqa: C901 - one for each check
     """`next_move`, with its checks in a given order."""
 
     def desired(known, tried, **how):
@@ -240,14 +242,27 @@ def moves(order):
         words = budget.exhausted(known.spent_of_run(), cap, began=known.began_at, now=now)
         return Stop("budget", words) if words else None
 
-    def went(known, tried, *, now, runtime, stays, **how):
+    def verdict(known, tried, *, now, runtime, stays, **how):
         recent = [one for one in tried if one.seq > known.since]
         return restart.verdict(recent, now=now, runtime=runtime, stays=stays)
+
+    def went(known, tried, **how):
+        found = verdict(known, tried, **how)
+        return None if isinstance(found, Wait) else found
+
+    def paused(known, tried, *, runtime, fruitless, **how):
+        return idle.pause(fruitless, runtime.progress)
+
+    def waits(known, tried, *, now, runtime, fruitless, **how):
+        own = verdict(known, tried, now=now, runtime=runtime, **how)
+        found = [own, idle.pace(fruitless, runtime.progress, now)]
+        return max((one for one in found if one), key=lambda one: one.until, default=None)
 
     def whatever_was_said(known, tried, *, now, runtime, stays, **how):
         return restart.verdict(tried, now=now, runtime=runtime, stays=stays)
 
-    checks = {one.__name__: one for one in (desired, safe, done, money, went, whatever_was_said)}
+    every = (desired, safe, done, money, went, paused, waits, whatever_was_said)
+    checks = {one.__name__: one for one in every}
 
     def next_move(known, tried, **how):
         found = (checks[name](known, tried, **how) for name in order)
@@ -256,13 +271,15 @@ def moves(order):
     return next_move
 
 
-RIGHT = ("desired", "safe", "done", "money", "went")
+RIGHT = ("desired", "safe", "done", "money", "went", "paused", "waits")
+LAST = ("went", "paused", "waits")
 OF_CHECKS = (
     scenario(
         {"turn": 8, "last turn": 2, "auth": 2, "crashes": 1, "kill -9": 1} | OPERATOR,
         budget=Budget(tokens=150_000),
     ),
     scenario({"auth": 2, "clean": 1, "kill -9": 3, "stop": 1}, budget=Budget(hours=2.0)),
+    scenario({"crash": 2, "somebody interrupts": 2, "restart": 0.2, "nothing": 4}),
 )
 
 
@@ -276,18 +293,18 @@ def test_the_right_order_of_the_checks(monkeypatch):
 @pytest.mark.parametrize(
     "order",
     [
-        ("safe", "desired", "done", "money", "went"),
-        ("desired", "done", "money", "safe", "went"),
-        ("money", "desired", "safe", "done", "went"),
-        ("desired", "money", "safe", "done", "went"),
-        ("desired", "safe", "money", "done", "went"),
-        ("went", "desired", "safe", "done", "money"),
+        ("safe", "desired", "done", "money", *LAST),
+        ("desired", "done", "money", "safe", *LAST),
+        ("money", "desired", "safe", "done", *LAST),
+        ("desired", "money", "safe", "done", *LAST),
+        ("desired", "safe", "money", "done", *LAST),
+        ("went", "desired", "safe", "done", "money", "paused", "waits"),
         *[
             tuple(one for one in RIGHT if one != left_out)
             for left_out in RIGHT
             if left_out != "done"
         ],
-        ("desired", "safe", "done", "money", "whatever_was_said"),
+        ("desired", "safe", "done", "money", "whatever_was_said", "paused", "waits"),
     ],
     ids=" ".join,
 )
@@ -335,3 +352,100 @@ def test_a_threshold_of_restarts_that_is_ignored(name):
 def test_another_threshold_that_is_ignored(kept, mix):
     assert found_in(scenario(mix, runtime=kept)) == ""
     expect_caught(scenario(mix, runtime=kept, given=Runtime()))
+
+
+OF_PROGRESS = (
+    scenario({"crash": 2, "somebody interrupts": 2, "commit": 2, "restart": 0.2, "nothing": 4}),
+    scenario({"commit": 1, "turn": 2, "crash": 1, "nothing": 40}, gap=HOUR, appends=True),
+    scenario({"turn": 20, "commit": 1, "crash": 1, "nothing": 4}, billed=True),
+    scenario({"unknown sentence": 1, "commit": 4, "nothing": 10}, gap=3 * HOUR),
+    scenario({"clean": 4, "commit": 1, "nothing": 1}, cycles=10**6, gap=HOUR / 20),
+    scenario({"clean": 3, "crash": 1, "nothing": 2}, gap=HOUR / 10),
+)
+"""Lives with more and with less progress."""
+
+
+def test_without_a_change_no_progress_is_missed():
+    assert found_in(*OF_PROGRESS) == ""
+
+
+@pytest.mark.parametrize("place", range(len(progress.ROWS)))
+def test_a_kind_of_progress_that_does_not_count(monkeypatch, place):
+    """Commits and files are seen in these lives; for the others, the table's own test notices."""
+    rows = (*progress.ROWS[:place], *progress.ROWS[place + 1 :])
+    monkeypatch.setattr(progress, "ROWS", rows)
+    if progress.ROWS[0].words != "a commit" or len({*rows[-1:]} & {*signs_table.ROWS[-1:]}) == 0:
+        expect_caught(*OF_PROGRESS)
+        return
+    with pytest.raises(AssertionError):
+        signs_table.test_every_kind_of_progress()
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "other"),
+    [
+        (progress, "ROWS", (progress.Row("anything", lambda signs, before: True),)),
+        (progress, "ROWS", (progress.Row("nothing", lambda signs, before: False),)),
+        (
+            progress,
+            "ROWS",
+            (
+                progress.ROWS[0],
+                progress.Row("any file", lambda signs, before: bool(signs.artefacts)),
+            ),
+        ),
+        (idle, "pause", lambda found, bounds: None),
+        (idle, "pace", lambda found, bounds, now: None),
+        (idle, "notice", lambda found, now, wait=None: ""),
+        (idle, "LIMIT_PROBE_SECONDS", 60.0),
+        (idle, "MAX_LIMIT_PROBE_SECONDS", 7200.0),
+        (restart, "instant_failures", lambda tried: 0),
+        (restart, "PROBED_CRASHES", 3),
+        (restart, "PROBED_CRASHES", 8),
+        (restart, "INSTANT_SECONDS", 1.0),
+        (fruitless.Fruitless, "reached", lambda self, usd, billed: ""),
+    ],
+    ids=lambda one: one if isinstance(one, str) else None,
+)
+def test_another_rule_of_progress(monkeypatch, where, name, other):
+    monkeypatch.setattr(where, name, other)
+    expect_caught(*OF_PROGRESS)
+
+
+@pytest.mark.parametrize("forgotten", ["began", "heeded", "cycles", "attempts"])
+def test_progress_that_is_measured_from_elsewhere(monkeypatch, forgotten):
+    measure = idle.measure
+
+    def other(attempts, cycles, *, began, heeded):
+        if forgotten == "attempts":
+            attempts = [*attempts][-5:]
+        return measure(
+            attempts,
+            {} if forgotten == "cycles" else cycles,
+            began=0 if forgotten == "began" else began,
+            heeded=0 if forgotten == "heeded" else heeded,
+        )
+
+    monkeypatch.setattr(supervise.idle, "measure", other)
+    if forgotten != "cycles":
+        expect_caught(*OF_PROGRESS)
+        return
+    with pytest.raises(AssertionError):  # no relay is written in these lives
+        signs_table.test_a_cycle_that_moved_forward_counts_for_its_launches()
+
+
+OTHER_BOUNDS = Progress(paced_after=5, max_launches=15, max_hours=5.0, max_usd=5.0)
+
+
+@pytest.mark.parametrize("name", Progress.__struct_fields__)
+def test_a_bound_on_work_without_progress_that_is_ignored(name):
+    """The manifest says another number, and the default is used instead."""
+    ignores = msgspec.structs.replace(OTHER_BOUNDS, **{name: getattr(Progress(), name)})
+    kept, given = Runtime(progress=OTHER_BOUNDS), Runtime(progress=ignores)
+    expect_caught(*(msgspec.structs.replace(one, runtime=kept, given=given) for one in OF_PROGRESS))
+
+
+def test_without_a_change_no_bound_is_ignored():
+    kept = Runtime(progress=OTHER_BOUNDS)
+    lives = [msgspec.structs.replace(one, runtime=kept) for one in OF_PROGRESS]
+    assert found_in(*lives) == ""

@@ -11,7 +11,13 @@ _BRIEF_SECONDS = 300.0
 
 
 def run_on_fleet(
-    project: Project, fleet: Fleet, name: str, cycles: int | None, *, as_json: bool
+    project: Project,
+    fleet: Fleet,
+    name: str,
+    cycles: int | None,
+    *,
+    unbounded: bool,
+    as_json: bool,
 ) -> None:
     """Have the fleet run an agent; one that is new is begun, unless it has a life here."""
     there = open_fleet(project, fleet)
@@ -21,7 +27,7 @@ def run_on_fleet(
             hint=f"`rekindle fleet import {name}` brings it there with all that is known of it",
         )
     many = cycles_of(project.manifest.agents[name]) if cycles is None else cycles
-    before = there.run(name, many)
+    before = there.run(name, many, unbounded=unbounded)
     if as_json:
         print_json({"agent": name, "desired": "running", "begun": before is None})
         return

@@ -141,6 +141,14 @@ def agent_of(project: Project, agent: str | None) -> str:
     raise UsageError("which agent?", hint=f"say which, as AGENT or by --agent: {which}")
 
 
+budget_option = click.option(
+    "--budget",
+    type=click.Choice(["none"]),
+    help="none: continue without progress, for any number of launches, hours or dollars.",
+)
+"""Lifts the bounds on work without progress."""
+
+
 def print_note(error: AuditError) -> None:
     """What the user should know of, though the command did what it was asked."""
     echo(f"Note: {error} (→ {error.hint})", err=True)

@@ -9,9 +9,17 @@ import msgspec
 from rekindle import config
 from rekindle.cli.fleet_agents import run_on_fleet
 from rekindle.cli.one_host import refuse_fleet
-from rekindle.cli.options import agent_of, as_json, here, print_note, require_operator
+from rekindle.cli.options import (
+    agent_of,
+    as_json,
+    budget_option,
+    here,
+    print_note,
+    require_operator,
+)
 from rekindle.cli.output import echo, print_json, secho
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
+from rekindle.config import Project
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Called, Compacted, Retried, Said, Warned
 from rekindle.errors import AgentError
@@ -28,6 +36,8 @@ from rekindle.flows.world import (
     Trouble,
     Waits,
 )
+from rekindle.policy import budget as budgets
+from rekindle.policy import idle
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import require_trust
@@ -45,6 +55,9 @@ _HINTS = {
     " `rekindle restart {name}` begins a new one",
     "context-full": "the work does not fit one window: make the task or the relay smaller",
     "crash": "`rekindle events -a {name}` shows what happened; `rekindle run {name}` tries again",
+    "idle": "look at what it did (`rekindle events -a {name}`), then `rekindle restart {name}`",
+    "no-progress": "look at what it did (`rekindle events -a {name}`), then"
+    " `rekindle restart {name}`",
     "cycles": "look at what it did (`rekindle relay show -a {name}`); `rekindle run {name}` has"
     " as many cycles again",
     "waiting": "`rekindle answer {name} TEXT` answers, and goes on",
@@ -65,6 +78,7 @@ _MENDS = {
     "context-full": "make the task or the relay smaller: the work does not fit one window",
     "crash": "`rekindle events -a {name}` shows what happened",
     "clean": "it has ended by itself",
+    "no-progress": "look at what it did (`rekindle events -a {name}`), and at its task",
 }
 """What a person does about it."""
 
@@ -75,6 +89,7 @@ _MENDS = {
     "--once", is_flag=True, help="End where it would wait for what is outside, or need a person."
 )
 @click.option("--cycles", type=click.IntRange(0), help="How many cycles this run has; 0: no end.")
+@budget_option
 @click.option("--kept", is_flag=True, hidden=True, help="Go on with what was said before.")
 @click.option("--said", is_flag=True, hidden=True, help="Your word stands in the log already.")
 @trust_option
@@ -83,6 +98,7 @@ def run(  # noqa: PLR0917 - one for each option
     agent: str | None,
     once: bool,
     cycles: int | None,
+    budget: str | None,
     kept: bool,
     said: bool,
     trust: bool,
@@ -96,7 +112,9 @@ def run(  # noqa: PLR0917 - one for each option
 
     A process that crashes or hangs is started again in the same session, after everything that it
     left running was ended; where the session cannot be brought back, a fresh one is told where the
-    work stands. Usage limits are waited out. What only a person can mend ends in safe mode: nothing
+    work stands. Usage limits are waited out. Launches without progress (a commit, a changed result,
+    a resolved loop, a decision, another next action) are spaced out, and pause the run in the end;
+    `--budget none` lifts that. What only a person can mend ends in safe mode: nothing
     runs, and `rekindle restart` goes on. Ctrl-C stops the agent, twice at once; the next `run` goes
     on where it was.
 
@@ -113,19 +131,46 @@ def run(  # noqa: PLR0917 - one for each option
         for option, is_said in (("--once", once), ("--kept", kept or said)):
             if is_said:
                 refuse_fleet(project, option)
-        run_on_fleet(project, project.settings.fleet, name, cycles, as_json=as_json)
+        run_on_fleet(
+            project,
+            project.settings.fleet,
+            name,
+            cycles,
+            unbounded=budget == "none",
+            as_json=as_json,
+        )
         return 0
     store = open_store(project, say=print_note)
     tell = _as_lines if as_json else _for_people(name)
     heard = _while_read(tell)
+    if not as_json and not kept and not said:
+        echo(f"{name}: {_bounds(project, name, lifted=budget == 'none')}", err=True)
     outcome = keep_running(
-        project, store, name, heard, once=once, kept=kept, said=said, cycles=cycles
+        project,
+        store,
+        name,
+        heard,
+        once=once,
+        kept=kept,
+        said=said,
+        cycles=cycles,
+        unbounded=budget == "none",
     )
     if project.settings.runtime.brief.on_session_end:
         start_briefs(project, store)
     if as_json:
         print_json({"report": "outcome", "outcome": outcome})
     return _ended(name, outcome, silent=as_json)
+
+
+def _bounds(project: Project, name: str, *, lifted: bool) -> str:
+    """Return the bounds of the run, on one line."""
+    cap = project.manifest.agents[name].budget
+    ends = budgets.in_words(cap) if cap else ""
+    pauses = idle.bounds_in_words(project.settings.runtime.progress)
+    if lifted:
+        pauses = "continues without progress, as `--budget none` says"
+    return "; ".join(filter(None, (ends, pauses)))
 
 
 def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:
@@ -241,6 +286,7 @@ def _waits(report: Waits) -> str:
         "limit": "waits for its usage limit to pass",
         "overload": "waits for the model, which is overloaded",
         "network": "waits for the network",
+        "idle": "made no progress lately: the next launch waits",
     }.get(report.why, "pauses after a crash")
     return f"{why}, until {at}"
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from rekindle.cli.options import as_json, open_project, require_operator
+from rekindle.cli.options import as_json, budget_option, open_project, require_operator
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.stop import end_background, stopping_of, wait_until
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
@@ -30,9 +30,10 @@ _MEANWHILE = "was stopped meanwhile, and stays so"
 @click.command()
 @click.argument("agents", nargs=-1)
 @click.option("--tmux", is_flag=True, help="A tmux window for each, in the session `rekindle`.")
+@budget_option
 @trust_option
 @as_json
-def up(agents: tuple[str, ...], tmux: bool, trust: bool, as_json: bool) -> None:
+def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_json: bool) -> None:
     """Run AGENTS in the background, all that the manifest names where none is said.
 
     Each has a supervisor of its own that goes on when you log out. `rekindle daemon` starts those
@@ -44,7 +45,8 @@ def up(agents: tuple[str, ...], tmux: bool, trust: bool, as_json: bool) -> None:
     ensure_trust(project, trust=trust)
     for name in names:
         print_changes(name, accept_settings(project, name))
-    rows = [_up(project, store, name, tmux=tmux) for name in names]
+    unbounded = budget == "none"
+    rows = [_up(project, store, name, tmux=tmux, unbounded=unbounded) for name in names]
     if as_json:
         print_json({"agents": rows})
     else:
@@ -57,7 +59,9 @@ def up(agents: tuple[str, ...], tmux: bool, trust: bool, as_json: bool) -> None:
         raise AgentError("not every agent was started", hint="`rekindle run NAME` shows why")
 
 
-def _up(project: Project, store: FileStore, name: str, *, tmux: bool) -> dict[str, str]:
+def _up(
+    project: Project, store: FileStore, name: str, *, tmux: bool, unbounded: bool
+) -> dict[str, str]:
     row = {"agent": name, "state": "is running already", "error": ""}
     try:
         if store.is_deserted(name):
@@ -76,7 +80,8 @@ def _up(project: Project, store: FileStore, name: str, *, tmux: bool) -> dict[st
         seen = store.read(name)
         watch.note_start(store, name, seen.committed.seq + len(seen.pending) + 1)
         cycles = cycles_of(project.manifest.agents[name])
-        store.submit(name, policy.say(seen.projection.run, "running", clock.now(), cycles))
+        run, now = seen.projection.run, clock.now()
+        store.submit(name, policy.say(run, "running", now, cycles, unbounded=unbounded))
         before = store.read(name).committed.seq
         if tmux:
             watch.start_in_tmux(project, name)

@@ -40,6 +40,19 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_de
         return str(self.__struct_config__.tag)
 
 
+class WorkSigns(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Work that could be seen since a launch, or a cycle, began; input to `policy.progress`."""
+
+    commits: int = 0
+    artefacts: tuple[str, ...] = ()
+    """Names of changed results, with `#` for every number in them."""
+    resolved: int = 0
+    """Loops that were resolved."""
+    decisions: int = 0
+    asks_else: bool = False
+    """The relay asks for something else than the one before."""
+
+
 class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
     summary = "An agent's folder was made."
     agent: str
@@ -175,6 +188,8 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     until: str = ""
     """`passed` or `failed`: the command that says whether all is done; empty: there is none."""
     seconds: float = 0.0
+    signs: WorkSigns | None = None
+    """Work that could be seen since the cycle began."""
 
 
 class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
@@ -192,6 +207,8 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     boot: str = ""
     """The boot of the host, and how long after it: what is older cannot belong to the launch."""
     uptime: float = 0.0
+    head: str = ""
+    """The commit that was checked out; empty: unknown."""
 
 
 class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
@@ -225,6 +242,12 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     """What the whole run has spent by then."""
     unpriced: int = 0
     """Launches of the run whose cost nobody knows."""
+    billed: bool | None = None
+    """Whether the CLI shows that the account is billed per token; None: it shows nothing."""
+    signs: WorkSigns | None = None
+    """Work that could be seen since the launch began, or since `fruitless` began; None: unknown."""
+    fruitless: float | None = None
+    """Seconds at its end that followed progress which was seen while it ran; None: none was."""
 
 
 class DesiredSaid(Event, frozen=True, kw_only=True, tag="desired.said"):
@@ -232,6 +255,8 @@ class DesiredSaid(Event, frozen=True, kw_only=True, tag="desired.said"):
     desired: Literal["running", "stopped"]
     cycles: int | None = None
     """How many cycles its run may have, 0: any number; None: as before."""
+    unbounded: bool | None = None
+    """Whether the run continues without progress (`--budget none`); None: as before."""
 
 
 class RestartAsked(Event, frozen=True, kw_only=True, tag="restart.asked"):

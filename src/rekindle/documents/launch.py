@@ -166,6 +166,8 @@ class Opened(msgspec.Struct, frozen=True):
     version: str = ""
     window: int | None = None
     """How large its window is, where its model's name alone tells that."""
+    billed: bool | None = None
+    """Whether the account is billed per token; None: the CLI does not show it."""
 
 
 class Said(msgspec.Struct, frozen=True):

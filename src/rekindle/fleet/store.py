@@ -128,10 +128,13 @@ class FleetStore:
         """Lines of the log behind a place in it, which is here an event's number."""
         return (one for one in _entries(self.kept(agent)) if one.event.seq > offset)
 
-    def run(self, agent: str, cycles: int) -> Kept | None:
-        """Have it run; None: it was not there before, and was begun."""
+    def run(self, agent: str, cycles: int, *, unbounded: bool = False) -> Kept | None:
+        """Have it run; None: it was not there before, and was begun.
+
+        `unbounded`: it is not paused for want of progress.
+        """
         if not self.exists(agent):
-            wanted = runs.say(runs.Run(), "running", clock.now(), cycles)
+            wanted = runs.say(runs.Run(), "running", clock.now(), cycles, unbounded=unbounded)
             definition = define(self._project, self._fleet, agent)
             said = [*self.published(agent), wanted]
             try:
@@ -143,7 +146,8 @@ class FleetStore:
                 return None
         kept = self.kept(agent)
         self._renew(kept)
-        self.submit(agent, runs.say(kept.projection.run, "running", clock.now(), cycles))
+        run, now = kept.projection.run, clock.now()
+        self.submit(agent, runs.say(run, "running", now, cycles, unbounded=unbounded))
         return kept
 
     def has_host(self) -> bool:

@@ -35,7 +35,7 @@ with workflow.unsafe.imports_passed_through():
         host_queue,
         pool_queue,
     )
-    from rekindle.policy import handoff, register
+    from rekindle.policy import handoff, idle, register
     from rekindle.policy import run as runs
     from rekindle.policy.register import Commit, Committed, Definition, Kept, Opened, Opening
     from rekindle.policy.restart import Safe, Stop, Wait
@@ -47,8 +47,9 @@ with workflow.unsafe.imports_passed_through():
         FLEET_OFFERS,
         FLEET_SLOT_SECONDS,
         FLEET_WORD_SECONDS,
+        PROBED_CRASHES,
     )
-    from rekindle.policy.supervise import decide, tried
+    from rekindle.policy.supervise import decide, measure_idle, tried
 
 STATE = SearchAttributeKey.for_keyword("RekindleState")
 HOST = SearchAttributeKey.for_keyword("RekindleHost")
@@ -137,8 +138,11 @@ class AgentWorkflow:
         run, now = self._kept.projection.run, workflow.now()
         if run.waiting is None or run.waiting.until != move.until:
             self._append(events.WaitStarted(ts=now, why=move.why, until=move.until))
+            words = idle.notice(measure_idle(self._kept.projection), now, move)
             if move.why == "limit":
                 self._notify("limit", f"waits until {move.until:%Y-%m-%d %H:%M} UTC")
+            elif words:
+                self._notify("no progress", words)
         await self._until_news("waiting", move.until - workflow.now())
 
     async def _until_news(self, state: str, most: timedelta | None = None) -> None:
@@ -341,7 +345,7 @@ class AgentWorkflow:
     async def _failed(self, words: str) -> None:
         """No host gets as far as to begin: pauses that double, then a person."""
         restart, self._failures = self._kept.definition.limits.runtime.restart, self._failures + 1
-        if self._failures >= restart.max_crashes:
+        if self._failures >= (restart.max_crashes or PROBED_CRASHES):
             self._failures = 0
             await self._stay_safe(Safe("host", words))
             return

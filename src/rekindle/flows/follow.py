@@ -23,6 +23,7 @@ from rekindle.documents.launch import (
 from rekindle.documents.transcript import ABOUT_CHARACTERS
 from rekindle.errors import FolderLostError, RekindleError, StoreError
 from rekindle.flows import transcripts
+from rekindle.flows.fruitless import Fruitless
 from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
 from rekindle.flows.watched import Watched
@@ -59,10 +60,14 @@ class Follow:
         meter: Meter,
         gauge: Gauge,
         primer_tokens: int | None = None,
+        fruitless: Fruitless | None = None,
         on_tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """With `primer_tokens`, a fresh session may be taken instead of this one."""
-        self._on_tick = on_tick
+        """With `primer_tokens`, a fresh session may be taken instead of this one.
+
+        With `fruitless`, it is ended when it works for too long without progress.
+        """
+        self.fruitless, self._on_tick = fruitless, on_tick
         self._origin, self._agent, self._world, self._child = origin, agent, world, child
         self._watched, self._meter, self._gauge = watched, meter, gauge
         self.ending: Exit | None = None
@@ -208,8 +213,14 @@ class Follow:
 
     def _keep_to_budget(self) -> None:
         """Between two turns and not within a tool call: that is at most one turn too late."""
+        if self._watched.calls or self._watched.finished:
+            return
+        if self.fruitless is not None and self.ending is None:
+            usd, billed = self._meter.estimate(), self._watched.billed
+            if words := self.fruitless.reached(usd, billed=billed):
+                self._end(Exit("interrupted", words))
         cap = self._agent.budget
-        if cap is None or self._watched.calls or self._watched.finished:
+        if cap is None:
             return
         spent, began = self._meter.certain(), self._run.began_at
         if words := budget.exhausted(spent, cap, began=began, now=self._world.clock()):

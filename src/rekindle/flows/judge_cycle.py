@@ -1,19 +1,19 @@
 """What a cycle came to: its relay held against the one before, and against what was done."""
 
-from pathlib import Path
-
 import msgspec
 
 from rekindle.documents import relay as relays
-from rekindle.documents.event import CycleEnded
+from rekindle.documents.event import CycleEnded, WorkSigns
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
+from rekindle.flows.work_signs import changed_files, count_commits, count_resolved
 from rekindle.flows.world import Agent, World
 from rekindle.policy import convergence, decisions
 from rekindle.policy.fold import Projection
+from rekindle.policy.progress import artefact_names
 from rekindle.policy.settings import STALL_TURNS
 from rekindle.policy.stall.compare import compare
-from rekindle.policy.stall.verdict import Evidence, Kind, Verdict
+from rekindle.policy.stall.verdict import NO_EVIDENCE, Evidence, Kind, Verdict
 from rekindle.system.worktree import WorkTree
 
 _DID = 300
@@ -59,6 +59,13 @@ class JudgeCycle:
             redebated="\n".join(one.words for one in changed.redebated),
             until=until,
             seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
+            signs=WorkSigns(
+                commits=evidence.commits,
+                artefacts=artefact_names(files),
+                resolved=evidence.resolved_loops,
+                decisions=evidence.decisions,
+                asks_else=how != "carried" and _asks_else(before, after, found),
+            ),
         )
 
     def relay(self, path: str) -> Relay | None:
@@ -68,24 +75,12 @@ class JudgeCycle:
 
     def _work(self, now: Projection, tree: WorkTree) -> tuple[list[str], Evidence]:
         """What was done since the cycle began, beside the relay: the files, and all of it."""
-        began, changed = now.began, tree.changed()
-        if changed:
-            root = Path(tree.root() or self._agent.folder)
-            changed = tuple(path for path in changed if _is_newer(root / path, began.at))
-        committed = tree.committed(began.head) if began.head else ()
-        files = list(dict.fromkeys((*changed, *committed)))
-        resolved = [
-            loop
-            for loop in now.loops.values()
-            if not loop.is_open and loop.marks[-1].ts.timestamp() >= began.at
-        ]
-        results = [path for path in files if convergence.is_artefact(path)]
-        # Commits of nothing but logs, or of the relay, are none.
-        has_results = any(map(convergence.is_artefact, committed))
+        began = now.began
+        files, committed = changed_files(tree, self._agent.folder, began.head, began.at)
         return files, Evidence(
-            commits=len(tree.commits(began.head)) if has_results else 0,
-            changed_files=len(results),
-            resolved_loops=len(resolved),
+            commits=count_commits(tree, began.head, committed),
+            changed_files=sum(map(convergence.is_artefact, files)),
+            resolved_loops=count_resolved(now, began.at),
         )
 
     def _verdict(
@@ -132,12 +127,14 @@ class JudgeCycle:
         return "" if held.ok else held.words
 
 
-def _is_newer(file: Path, began: float) -> bool:
-    try:
-        return file.lstat().st_mtime >= began
-    except OSError:
-        # Removed: its folder knows when, at the latest.
-        return file.parent.is_dir() and file.parent.stat().st_mtime >= began
+def _asks_else(before: Relay | None, after: Relay | None, found: Verdict | None) -> bool:
+    """Return whether the relay itself, without any other work, asks for something else."""
+    if after is None or after.next_action is None:
+        return False
+    if before is None:
+        return found is None  # the first relay, and it does not wait for a person
+    is_step = found is not None and found.verdict == Kind.PROGRESS
+    return is_step and compare(before, after, NO_EVIDENCE).verdict == Kind.PROGRESS
 
 
 def _by_work(before: Relay | None, after: Relay | None, evidence: Evidence) -> Verdict | None:

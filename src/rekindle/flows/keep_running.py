@@ -14,13 +14,14 @@ from rekindle.errors import AgentError, FolderLostError, StoreError
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.steps import Steps
 from rekindle.flows.world import Agent, InSafeMode, Trouble, Waits, World
-from rekindle.policy import handoff, sessions
+from rekindle.policy import handoff, idle, sessions
 from rekindle.policy import run as policy
 from rekindle.policy.cycle import Fresh, Resume, next_step
 from rekindle.policy.fold import Projection
 from rekindle.policy.restart import Safe, Stop, Wait
-from rekindle.policy.run import End, HandOn, Run
+from rekindle.policy.run import End, HandOn, Move, Run
 from rekindle.policy.settings import POLL_SECONDS
+from rekindle.policy.supervise import measure_idle
 
 _OUTSIDE = {"limit", "overload", "network", "interrupted"}
 """What is not waited for where only one try was asked for."""
@@ -47,20 +48,22 @@ class KeepRunning:
         once: bool = False,
         kept: bool = False,
         said: bool = False,
+        unbounded: bool = False,
         ending: Ending | None = None,
     ) -> None:
         """`once`: end instead of waiting; `kept`: go on with what the operator has said before.
 
         `said`: the operator has just said it, in the log. Said only here, it would come after
         whatever was said while we were being started, and overrule it. Without an `ending` no
-        relay is written at a cycle's end.
+        relay is written at a cycle's end. `unbounded`: it is not paused for want of progress.
         """
         self._world, self._ends = world, ending
         self._once, self._kept, self._said = once, kept, said or kept
+        self._unbounded = unbounded
         self._take(agent)
         self._waited_after = 0
         self._has_launched = False
-        self._told_limit = False
+        self._told_limit = self._told_idle = False
 
     def _take(self, agent: Agent, last: Exit | None = None) -> None:
         self._agent = agent
@@ -117,7 +120,8 @@ class KeepRunning:
         now = self._world.clock()
         said: list[events.AnyEvent] = []
         if not self._said:
-            said.append(policy.say(run, "running", now, self._agent.cycles))
+            cycles, unbounded = self._agent.cycles, self._unbounded
+            said.append(policy.say(run, "running", now, cycles, unbounded=unbounded))
         if self._once:
             said.append(events.RestartAsked(ts=now, once=True))
         if policy.begins(run, known.attempts.values()):
@@ -125,7 +129,7 @@ class KeepRunning:
         if said:
             self._cycle.append(*said)
 
-    def _step(self) -> Outcome | None:  # noqa: C901 - one for each kind of move
+    def _step(self) -> Outcome | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind of move
         """Do the next thing; what is returned is the end."""
         known = self._cycle.known()
         number = known.cycle_now
@@ -138,6 +142,8 @@ class KeepRunning:
             # It was waited for by a clock that nobody sets; the one that says "not yet" was set.
             move = next_step(tried)
         move = self._with_consent(move)
+        if isinstance(move, Wait | Fresh | Resume):
+            self._tell_of_idle(move, known)
         match move:
             case Stop():
                 return self._stop(number, move, known.seq)
@@ -153,7 +159,9 @@ class KeepRunning:
                 return Outcome(number, move.why, self._cycle.last, move.words)
             case Safe():
                 self._stay_safe(move, known.run)
-            case Wait() | Fresh() | Resume() if self._once and self._is_outside(tried, known.run):
+            case Wait(why=idle.PACED) if self._once:
+                return Outcome(number, move.why, self._cycle.last, "no progress lately")
+            case Wait() | Fresh() | Resume() if self._once and self._is_outside(move, tried, known):
                 return Outcome(number, tried[-1].exit, self._cycle.last)
             case Wait():
                 self._wait(move, known.run)
@@ -170,9 +178,24 @@ class KeepRunning:
         words = self._world.unaccepted() if starts else ""
         return Safe("settings", words) if words else move
 
-    def _is_outside(self, tried: list[sessions.Attempt], run: Run) -> bool:
+    def _tell_of_idle(self, move: Move, known: Projection) -> None:
+        """Notify the operator, once until there is progress, that launches lead nowhere."""
+        found = measure_idle(known)
+        if found.failing is None:
+            self._told_idle = self._told_limit = False
+        wait = move if isinstance(move, Wait) else None
+        words = idle.notice(found, self._world.clock(), wait)
+        waited = known.run.waits(found.last.seq) if found.last else None
+        is_limited = waited is not None and waited.why == "limit"
+        if words and not self._told_idle and not is_limited:
+            self._told_idle = True
+            self._world.notify("no progress", words)
+
+    def _is_outside(self, move: Move, tried: list[sessions.Attempt], known: Projection) -> bool:
         """Whether the last try ended by what no other try of ours can mend."""
-        return bool(tried) and tried[-1].seq > run.since and tried[-1].exit in _OUTSIDE
+        is_probe = isinstance(move, Wait) and move.probe
+        is_last = bool(tried) and tried[-1].seq > known.run.since
+        return is_last and (is_probe or tried[-1].exit in _OUTSIDE)
 
     def _launch(self, step: Fresh | Resume, known: Projection) -> None:
         if self._world.interrupted():
@@ -256,10 +279,11 @@ class KeepRunning:
         now, began = self._world.clock(), self._world.processes.uptime()
         planned = (move.until - now).total_seconds()
         if run.waiting is None or run.waiting.until != move.until:
-            self._cycle.append(events.WaitStarted(ts=now, why=move.why, until=move.until))
+            # First, so that a supervisor that is killed in between does not leave it untold.
             if move.why == "limit" and not self._told_limit:
                 self._told_limit = True  # once for all the limits of a row
                 self._world.notify("limit", f"waits until {move.until:%Y-%m-%d %H:%M} UTC")
+            self._cycle.append(events.WaitStarted(ts=now, why=move.why, until=move.until))
         self._has_come_up()
         self._world.tell(Waits(move.why, move.until))
         while self._is_still_said(run):

@@ -16,12 +16,14 @@ from rekindle.documents.launch import (
 from rekindle.flows import transcripts
 from rekindle.flows.background import BackgroundProcesses
 from rekindle.flows.follow import Follow
+from rekindle.flows.fruitless import Fruitless
 from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
 from rekindle.flows.watched import Watched
 from rekindle.flows.world import Agent, World
 from rekindle.policy import tokens
 from rekindle.policy.budget import Spent
+from rekindle.policy.idle import Idle
 from rekindle.ports import Child
 from rekindle.system import disk, hook_program
 
@@ -54,6 +56,15 @@ class Launch:
         self.gauge = Gauge(agent, world, mark, windows)
         self.code: int | None = None
         self.seconds = 0.0
+        self._idle, self._is_bounded = Idle(), False
+        self.stretch = ("", 0.0)
+        """Commit and moment after which no progress was seen yet."""
+        self.fruitless: float | None = None
+        """Seconds at its end that followed progress which was seen while it ran."""
+
+    def bound(self, idle: Idle, *, lifted: bool) -> None:
+        """Hold it to the bounds on work without progress; `idle`: there was so much before it."""
+        self._idle, self._is_bounded = idle, not lifted
 
     def run(
         self,
@@ -68,6 +79,7 @@ class Launch:
         `background` records what it leaves running.
         """
         began = self._world.elapsed()
+        self.stretch = (origin.head, origin.ts.timestamp())
         mark = self._folder.weigh(self.mark)
         if primer_tokens is not None:
             disk.replace(mark, b"")
@@ -97,9 +109,14 @@ class Launch:
             meter=self.meter,
             gauge=self.gauge,
             primer_tokens=primer_tokens,
+            fruitless=Fruitless(self._world, self._idle, self.stretch)
+            if self._is_bounded
+            else None,
             on_tick=background.watch(origin, child.pid) if background else lambda: None,
         )
         follow.to_the_end()
+        if follow.fruitless is not None:
+            self.stretch, self.fruitless = follow.fruitless.stretch, follow.fruitless.seconds()
         self.seconds = self._world.elapsed() - began
         self.code = child.code
         return self._said_of(child, follow)

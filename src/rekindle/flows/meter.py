@@ -48,6 +48,11 @@ class Meter:
         unpriced = int(ended and usd is None and bool(self._turns))
         return self._spent(usd or guess, self._before.unpriced + unpriced)
 
+    def estimate(self) -> float:
+        """Return what the launch has cost so far, in dollars; at list price if that is unknown."""
+        usd = self._certain()
+        return self._list_price() if usd is None else usd
+
     def certain(self) -> Spent:
         """The same, without what is only guessed: nothing is ended for a guess."""
         return self._spent(self._certain() or 0.0, self._before.unpriced)
@@ -67,9 +72,11 @@ class Meter:
     def _guess(self) -> float:
         if self._usd_left is None:
             return 0.0
+        return min(self._list_price(), self._usd_left)
+
+    def _list_price(self) -> float:
         turns = self._turns.values()
-        guess = sum(budget.guess(read=turn.tokens, written=turn.written) for turn in turns)
-        return min(guess, self._usd_left)
+        return sum(budget.guess(read=turn.tokens, written=turn.written) for turn in turns)
 
     def _priced(self) -> float | None:
         total = 0.0

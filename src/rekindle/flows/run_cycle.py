@@ -17,6 +17,7 @@ from rekindle.flows.archive_transcripts import ArchiveTranscripts
 from rekindle.flows.background import BackgroundProcesses
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Launch
+from rekindle.flows.work_signs import with_resolved
 from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
 from rekindle.policy import handoff, limits, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
@@ -24,6 +25,7 @@ from rekindle.policy.fold import Heard, Projection
 from rekindle.policy.restart import CHECKPOINTED, HANDED_OFF, LOST, REACTIONS
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import STOP_SECONDS
+from rekindle.policy.supervise import measure_idle
 from rekindle.system import disk
 
 
@@ -87,11 +89,16 @@ class RunCycle:
                     run_usd=spent.usd,
                     run_tokens=spent.tokens,
                     unpriced=spent.unpriced + self._is_unpriced(),
+                    signs=self._signs(one.head, one.began.timestamp() if one.began else 0.0),
                 )
             )
             self._world.tell(Fell(found, swept.processes))
         if known.attempts:
             self._archive()  # whoever is gone may have ended before it did
+
+    def _signs(self, head: str, since: float) -> events.WorkSigns | None:
+        """Return the work that can be seen after a commit and a moment."""
+        return with_resolved(self._world.signs(head, since), self.known(), since)
 
     def _is_unpriced(self) -> bool:
         """Whether only the CLI's last account would have said what a launch has cost."""
@@ -165,6 +172,7 @@ class RunCycle:
         launch = Launch(
             secrets.token_hex(8), self._agent, self._world, plan, spent, windows=windows
         )
+        launch.bound(measure_idle(known), lifted=known.run.bounds.lifted)
         origin = events.LaunchStarted(
             ts=self._world.clock(),
             launch=launch.mark,
@@ -176,6 +184,7 @@ class RunCycle:
             why=step.why if isinstance(step, Fresh) else "",
             boot=self._world.processes.boot(),
             uptime=self._world.processes.uptime(),
+            head=self._world.head(),
         )
         # Known before it is started: whoever finds it without an end looks for what it left.
         begun: list[events.AnyEvent] = [origin]
@@ -392,6 +401,9 @@ class RunCycle:
                 run_usd=spent.usd,
                 run_tokens=spent.tokens,
                 unpriced=spent.unpriced,
+                billed=watched.billed,
+                signs=self._signs(*launch.stretch) if started else None,
+                fruitless=launch.fruitless,
             ),
         )
 

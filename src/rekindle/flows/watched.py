@@ -23,6 +23,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.opened = ""
+        self.billed: bool | None = None
         self.finished: Finished | None = None
         self.refused: Refused | None = None
         self.last: deque[Telling] = deque(maxlen=TELLING_KEPT)
@@ -43,6 +44,7 @@ class Watched:
         match seen:
             case Opened():
                 self.opened = seen.session
+                self.billed = seen.billed
             case Called():
                 self.calls.setdefault(seen.call, now)
             case Returned():

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from rekindle.documents.event import WorkSigns
 from rekindle.documents.launch import Exit, Seen
 from rekindle.documents.manifest import Budget, Persona, Price
 from rekindle.policy.settings import FOLD_EVERY_SECONDS, Settings
@@ -157,6 +158,8 @@ class World(msgspec.Struct, frozen=True):
     """How large its CLI says that its models' windows are."""
     work: Callable[[], str] = str
     """A fingerprint of what git knows of the agent's folder; empty: nobody knows."""
+    signs: Callable[[str, float], WorkSigns | None] = lambda head, since: None  # noqa: ARG005 - unknown
+    """Work in the agent's folder after a commit and a moment, in seconds since 1970."""
     head: Callable[[], str] = str
     """The commit that the agent's folder stands at; empty: nobody knows."""
     unaccepted: Callable[[], str] = str

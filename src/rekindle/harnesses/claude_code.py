@@ -273,7 +273,8 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
         case "system", "init":
             session = uuid(record.get("session_id"))
             model, version = word(record.get("model")), word(record.get("claude_code_version"))
-            return (Opened(session, model, version),) if session else ()
+            billed = _is_billed(record.get("apiKeySource"))
+            return (Opened(session, model, version, billed=billed),) if session else ()
         case "system", "api_retry":
             seconds = (count(record.get("retry_delay_ms")) or 0) / 1000
             return (Retried(count(record.get("error_status")), seconds),)
@@ -293,6 +294,16 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
             return (_finished(record),)
         case _:
             return ()
+
+
+def _is_billed(source: object) -> bool | None:
+    """Return whether the account is billed per token: it is if the CLI uses an API key.
+
+    Without a key the CLI writes `none`: a subscription, or a cloud account that it does not show.
+    """
+    if not isinstance(source, str) or not source:
+        return None
+    return source not in {"none", "oauth"}
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:

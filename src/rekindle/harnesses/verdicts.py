@@ -116,6 +116,10 @@ _COMMON: Sentences = tuple(
 _SOCKETS: Sentences = ((NETWORK, SOCKETS),)
 _OF_A_TEST = re.compile(r"\bassert|\bexpected\b|[!=]=", re.IGNORECASE)
 """What a program says whose tests have failed: the words in it are those that it works on."""
+_LOOPBACK = re.compile(
+    r"(?<![\w.:])(127(\.\d{1,3}){3}|localhost|\[?::1\]?)(?![\w.])", re.IGNORECASE
+)
+"""An address on this host: a service that is down there is the program's own concern."""
 _STATUS = re.compile(r"\W*(?:error:? )?(?:http |status )?([45]\d\d)(?::| \{)", re.IGNORECASE)
 
 
@@ -129,8 +133,7 @@ def verdict(text: str, status: int | None = None) -> Verdict | None:
     if _OF_A_TEST.search(words):
         return by_status(status)
     told = _STATUS.match(words)
-    return (
-        by_sentence(words, _COMMON)
-        or by_sentence(words, _SOCKETS)
-        or by_status(status or (int(told[1]) if told else None))
-    )
+    found = by_sentence(words, _COMMON) or by_sentence(words, _SOCKETS)
+    if found == NETWORK and _LOOPBACK.search(words):
+        found = None
+    return found or by_status(status or (int(told[1]) if told else None))

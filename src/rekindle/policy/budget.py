@@ -45,6 +45,17 @@ def exhausted(spent: Spent, cap: Budget | None, *, began: datetime | None, now: 
     return ""
 
 
+def in_words(cap: Budget) -> str:
+    """Return what ends the run, for the operator; empty: nothing does."""
+    caps = [
+        f"${cap.usd:g}" if cap.usd is not None else "",
+        f"{cap.tokens:,} tokens" if cap.tokens is not None else "",
+        f"{cap.hours:g} hours" if cap.hours is not None else "",
+    ]
+    told = " or ".join(filter(None, caps))
+    return f"ends after {told}" if told else ""
+
+
 def is_news(before: Spent, now: Spent, cap: Budget | None) -> bool:
     """Whether more was spent than is worth a line of the log: a turn is told in many pieces."""
     money = (before.usd, now.usd, cap.usd if cap else None)

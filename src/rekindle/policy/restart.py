@@ -13,8 +13,10 @@ import msgspec
 
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import (
+    INSTANT_SECONDS,
     LIMIT_PROBE_SECONDS,
     MAX_LIMIT_PROBE_SECONDS,
+    PROBED_CRASHES,
     Restart,
     Runtime,
 )
@@ -40,7 +42,8 @@ Reaction = Literal[
 ]
 MEANINGS: dict[Reaction, str] = {
     "done": "the cycle is over",
-    "restart": "again: the first time at once, then after pauses that double; counts as a crash",
+    "restart": "again: the first time at once, then after pauses that double, then as a probe"
+    " every 15 to 60 minutes; counts as a crash",
     "replace": "again at once, the second time in a fresh session; counts as a crash",
     "again": "again: the first time at once, then after pauses that double; counts as nothing",
     "resume": "again at once, after many in a row with pauses; counts as nothing",
@@ -84,6 +87,8 @@ class Wait(msgspec.Struct, frozen=True):
     why: str
     after: int
     """The launch, by its place in the log, after which it is waited for."""
+    probe: bool = False
+    """The next launch is a probe: the ones before it have failed for an unknown reason."""
 
 
 class Safe(msgspec.Struct, frozen=True):
@@ -115,12 +120,16 @@ def verdict(  # noqa: PLR0911 - one answer for each kind of end
         return Safe(last.exit, last.words)
     if reaction == "refresh" and _refreshed(_since_healthy(tried, runtime.restart)) > 1:
         return Safe(last.exit, last.words)
-    if crashes(tried, now, runtime.restart) >= runtime.restart.max_crashes:
+    limits = runtime.restart
+    if limits.max_crashes and crashes(tried, now, limits) >= limits.max_crashes:
         return Safe("crash", last.words)
     if reaction == "wait" and not runtime.limits.wait:
         return Stop("limit", last.words)
-    until = _until(tried, reaction, now, runtime.restart)
-    return Wait(until, last.exit, last.seq) if until > now else None
+    until, failures = _until(tried, reaction, now, limits), instant_failures(tried)
+    is_probed = limits.max_crashes is None and reaction in COUNTED and failures >= PROBED_CRASHES
+    if is_probed:
+        until = max(until, _probed(min(last.ended or now, now), failures))
+    return Wait(until, last.exit, last.seq, probe=is_probed) if until > now else None
 
 
 def crashes(tried: Sequence[Attempt], now: datetime, limits: Restart) -> int:
@@ -131,6 +140,27 @@ def crashes(tried: Sequence[Attempt], now: datetime, limits: Restart) -> int:
         and (now - one.ended).total_seconds() <= limits.window
         for one in _since_healthy(tried, limits)
     )
+
+
+def instant_failures(tried: Sequence[Attempt]) -> int:
+    """Return how many launches in a row, up to the last one, crashed soon after they began.
+
+    A lost supervisor says nothing of the agent: it neither adds to the row nor ends it.
+    """
+    count = 0
+    for one in reversed(tried):
+        reaction = REACTIONS.get(one.exit, "restart")
+        if reaction == "resume":
+            continue
+        if reaction not in COUNTED or one.seconds >= INSTANT_SECONDS:
+            break
+        count += 1
+    return count
+
+
+def _probed(ended: datetime, failures: int) -> datetime:
+    doubled = LIMIT_PROBE_SECONDS * 2.0 ** min(failures - PROBED_CRASHES, 10)
+    return ended + timedelta(seconds=min(doubled, MAX_LIMIT_PROBE_SECONDS))
 
 
 def _refreshed(tried: Sequence[Attempt]) -> int:
@@ -151,7 +181,7 @@ def _until(
     failed = _in_a_row(_since_healthy(tried, limits), reaction)
     # The first crash of a healthy agent costs no time; an outage is still there a moment later; who
     # kills supervisors is not the agent's fault.
-    free = {"retry": 0, "resume": limits.max_crashes}.get(reaction, 1)
+    free = {"retry": 0, "resume": limits.max_crashes or PROBED_CRASHES}.get(reaction, 1)
     if failed <= free:
         return ended
     pause = min(limits.cooldown * 2.0 ** (failed - free - 1), limits.max_cooldown)

@@ -12,9 +12,10 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.manifest import Budget
-from rekindle.policy import budget, cycle, handoff, loops, restart
+from rekindle.policy import budget, cycle, handoff, idle, loops, restart
 from rekindle.policy.budget import Spent
 from rekindle.policy.cycle import Fresh, Resume
+from rekindle.policy.idle import Idle
 from rekindle.policy.restart import CHECKPOINTED, REACTIONS, Safe, Stop, Wait
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Runtime
@@ -48,6 +49,13 @@ class Cap(msgspec.Struct, frozen=True, order=True):
     cycles: int | None = None
 
 
+class Bounds(msgspec.Struct, frozen=True, order=True):
+    """Whether the operator has lifted the bounds on work without progress, and where in the log."""
+
+    seq: int = 0
+    lifted: bool = False
+
+
 class Run(msgspec.Struct, frozen=True):
     said: Said | None = None
     began: int = 0
@@ -65,6 +73,7 @@ class Run(msgspec.Struct, frozen=True):
     heeded: int = 0
     """Where in the log a person has last restarted it, or answered: the ladder counts from here."""
     cycles: Cap = Cap()
+    bounds: Bounds = Bounds()
 
     @property
     def desired(self) -> str:
@@ -117,11 +126,12 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
     stays: bool = False,
     threshold: int | None = None,
     checkpoint: int = 0,
+    fruitless: Idle = Idle(),  # noqa: B008 - frozen
 ) -> Move:
     """What to do now: the operator's word, safe mode, what is done, money, and how things went.
 
     `checkpoint` is where in the log the last one was committed, `threshold` how full a window may
-    be.
+    be. `fruitless` is the work since the last progress.
     """
     if run.desired == "stopped":
         return Stop("stopped", "as the operator said")
@@ -134,11 +144,19 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
         return Stop("budget", words)
     recent = [one for one in tried if one.seq > run.since]
     verdict = restart.verdict(recent, now=now, runtime=runtime, stays=stays)
-    if verdict is not None:
+    if isinstance(verdict, Safe | Stop):
         return verdict
+    if not run.bounds.lifted and (pause := idle.pause(fruitless, runtime.progress)):
+        return pause
+    if wait := _later(verdict, idle.pace(fruitless, runtime.progress, now)):
+        return wait
     if tried and REACTIONS.get(tried[-1].exit) in CHECKPOINTED and checkpoint < tried[-1].ended_seq:
         return (handoff.verdict(recent, threshold, stays=stays) if recent else None) or HandOn()
     return cycle.next_step(tried)
+
+
+def _later(*waits: Wait | None) -> Wait | None:
+    return max((one for one in waits if one), key=lambda one: one.until, default=None)
 
 
 _OVER = {"done", "cycles", "waiting", "stalled"}
@@ -161,10 +179,13 @@ def say(
     desired: Literal["running", "stopped"],
     now: datetime,
     cycles: int | None = None,
+    *,
+    unbounded: bool | None = None,
 ) -> events.DesiredSaid:
     """The operator's word, after every earlier one, whatever the clock says."""
     before = [run.said.ts] if run.said else []
-    return events.DesiredSaid(ts=loops.later(now, *before), desired=desired, cycles=cycles)
+    ts = loops.later(now, *before)
+    return events.DesiredSaid(ts=ts, desired=desired, cycles=cycles, unbounded=unbounded)
 
 
 def said(run: Run, event: events.DesiredSaid) -> Run:
@@ -173,8 +194,11 @@ def said(run: Run, event: events.DesiredSaid) -> Run:
     cap = run.cycles
     if event.cycles is not None and event.seq >= cap.seq:
         cap = Cap(event.seq, event.cycles)
+    bounds = run.bounds
+    if event.unbounded is not None:
+        bounds = max(bounds, Bounds(event.seq, event.unbounded))
     return msgspec.structs.replace(
-        run, said=max(run.said or found, found), wanted=wanted, cycles=cap
+        run, said=max(run.said or found, found), wanted=wanted, cycles=cap, bounds=bounds
     )
 
 

@@ -82,6 +82,14 @@ class Attempt(msgspec.Struct, frozen=True):
     """The same as that of another: nothing that we can see was done between the two."""
     goes_on: bool = False
     """It began with the checkpoint of the one before it."""
+    head: str = ""
+    """The commit that was checked out when it began; empty: unknown."""
+    run_usd: float = 0.0
+    """Spending of the whole run when it ended."""
+    billed: bool | None = None
+    signs: events.WorkSigns | None = None
+    fruitless: float | None = None
+    """Seconds at its end that followed progress which was seen while it ran; None: none was."""
 
 
 _TOLD = ("process", "launch", "context_tokens", "cache_expired")
@@ -134,6 +142,7 @@ def launched(attempts: dict[str, Attempt], event: events.LaunchStarted) -> None:
             seq=event.seq,
             boot=event.boot,
             uptime=event.uptime,
+            head=event.head,
         )
 
 
@@ -152,6 +161,10 @@ def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
             resets_at=event.resets_at,
             seconds=event.seconds,
             ended_seq=event.seq,
+            run_usd=event.run_usd,
+            billed=event.billed,
+            signs=event.signs,
+            fruitless=event.fruitless,
         )
 
 

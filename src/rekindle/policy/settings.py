@@ -45,7 +45,13 @@ class Relay(msgspec.Struct, frozen=True):
 
 
 class Restart(msgspec.Struct, frozen=True):
-    max_crashes: Annotated[int, _doc("Crashes within `window` that end in safe mode.", ge=1)] = 5
+    max_crashes: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        _doc(
+            "Crashes within `window` that end in safe mode; empty: after 5 launches in a row that"
+            " fail at once, one is tried every 15 to 60 minutes instead."
+        ),
+    ] = None
     window: Annotated[Duration, _doc("The time over which crashes are counted.")] = Duration(900)
     cooldown: Annotated[Duration, _doc("The first pause after a crash; it doubles.")] = Duration(10)
     max_cooldown: Annotated[Duration, _doc("The longest pause after a crash.")] = Duration(300)
@@ -90,6 +96,33 @@ class Stall(msgspec.Struct, frozen=True):
     ] = True
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """Bounds on work that leads nowhere; `rekindle run --budget none` lifts those that pause."""
+
+    paced_after: Annotated[
+        int,
+        _doc(
+            "Launches in a row without progress before each further one waits 15 to 60 minutes.",
+            ge=1,
+            le=45,
+        ),
+    ] = 10
+    max_launches: Annotated[
+        int, _doc("Launches in a row without progress after which a run pauses.", ge=1, le=45)
+    ] = 40
+    max_hours: Annotated[
+        float, _doc("Hours of work without progress after which a run pauses.", gt=0)
+    ] = 12.0
+    max_usd: Annotated[
+        float,
+        _doc(
+            "Dollars without progress after which a run pauses, if the CLI shows that the account"
+            " is billed per token.",
+            gt=0,
+        ),
+    ] = 20.0
+
+
 class Loops(msgspec.Struct, frozen=True):
     stale_after_days: Annotated[
         int, _doc("An open loop older than this many days is marked stale.", ge=1)
@@ -130,6 +163,7 @@ class Runtime(msgspec.Struct, frozen=True):
     watch: Watch = Watch()
     limits: Limits = Limits()
     stall: Stall = Stall()
+    progress: Progress = Progress()
     loops: Loops = Loops()
     brief: Brief = Brief()
     archive: Archive = Archive()
@@ -325,6 +359,16 @@ LIMIT_PROBE_SECONDS = 900.0
 """How long after a usage limit whose end nobody knows it is tried again; it doubles."""
 MAX_LIMIT_PROBE_SECONDS = 3600.0
 """The longest of these."""
+PROBED_CRASHES = 5
+"""Launches in a row that fail at once before the next ones are probes."""
+INSTANT_SECONDS = 180.0
+"""Run time below which a crash counts as a failure at once."""
+RETRY_NOTICE_SECONDS = 2700.0
+"""Time of failures without progress after which the operator is notified."""
+PROGRESS_SAME = 3
+"""Launches, or cycles, in a row that change a file before its changes stop being progress."""
+PROGRESS_NAMES = 10
+"""Changed files of a launch, or a cycle, that the log names."""
 FINISHED_SECONDS = 60.0
 """How long a program that has given its last account may take to exit before it is ended."""
 SECONDS_AN_HOUR = 3600.0
@@ -683,6 +727,26 @@ FIXED: dict[str, tuple[Any, str]] = {
         "How long after a usage limit whose end nobody knows it is tried again; it doubles.",
     ),
     "limits.max_probe_seconds": (MAX_LIMIT_PROBE_SECONDS, "The longest of these."),
+    "restart.probed_crashes": (
+        PROBED_CRASHES,
+        "Launches in a row that fail at once before the next ones are probes.",
+    ),
+    "restart.instant_seconds": (
+        INSTANT_SECONDS,
+        "Run time below which a crash counts as a failure at once.",
+    ),
+    "restart.retry_notice_seconds": (
+        RETRY_NOTICE_SECONDS,
+        "Time of failures without progress after which the operator is notified.",
+    ),
+    "progress.same": (
+        PROGRESS_SAME,
+        "Launches, or cycles, in a row that change a file before this stops being progress.",
+    ),
+    "progress.names": (
+        PROGRESS_NAMES,
+        "Changed files of a launch, or a cycle, that the log names.",
+    ),
     "notify.seconds": (
         NOTIFY_SECONDS,
         "How long a supervisor waits for its notifications to be delivered, all together.",

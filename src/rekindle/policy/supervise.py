@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents.manifest import Budget
-from rekindle.policy import run, sessions
+from rekindle.policy import idle, run, sessions
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import Runtime
 
@@ -34,6 +34,14 @@ def decide(known: Projection, limits: Limits, now: datetime) -> run.Move:
         stays=limits.stays,
         threshold=limits.threshold,
         checkpoint=_checkpointed(known) if limits.checkpoints else sessions.NOT_YET,
+        fruitless=measure_idle(known),
+    )
+
+
+def measure_idle(known: Projection) -> idle.Idle:
+    """Return the work since the last progress, or since the operator was last heard."""
+    return idle.measure(
+        known.attempts.values(), known.ended, began=known.run.began, heeded=known.run.heeded
     )
 
 

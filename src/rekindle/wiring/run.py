@@ -27,6 +27,7 @@ from rekindle.flows.measure_windows import measure_windows
 from rekindle.flows.steps import Steps
 from rekindle.flows.stopping import Stopping
 from rekindle.flows.until import Until
+from rekindle.flows.work_signs import read_signs
 from rekindle.flows.world import Agent, Report, SettingsChanged, Trouble, World
 from rekindle.harnesses import command
 from rekindle.policy import environment, handoff
@@ -58,8 +59,12 @@ def keep_running(
     said: bool = False,
     program: tuple[str, ...] = (),
     cycles: int | None = None,
+    unbounded: bool = False,
 ) -> Outcome:
-    """Be the supervisor of an agent; `program` stands in for the CLI's own."""
+    """Be the supervisor of an agent; `program` stands in for the CLI's own.
+
+    `unbounded`: the operator has lifted the bounds on work without progress.
+    """
     agent = _agent(project, store, name, program, cycles)
     if not (kept or said) and (changes := trust.accept_settings(project, name)):
         tell(SettingsChanged(changes))
@@ -96,7 +101,9 @@ def keep_running(
         )
         world = msgspec.structs.replace(world, renewed=renewed, unaccepted=unaccepted)
         ending = _ending(lambda: said_now[0], store, agent, world)
-        supervisor = KeepRunning(agent, world, once=once, kept=kept, said=said, ending=ending)
+        supervisor = KeepRunning(
+            agent, world, once=once, kept=kept, said=said, unbounded=unbounded, ending=ending
+        )
         return supervisor.run()
 
 
@@ -143,6 +150,7 @@ def _world(
         notify=_notify(agent.name, notifier, tell),
         head=WorkTree(agent.folder).head,
         work=WorkTree(agent.folder).fingerprint,
+        signs=lambda head, since: read_signs(agent.folder, head, since),
         windows=lambda: measure_windows(agent, Processes(), stops),
     )
 

@@ -11,6 +11,7 @@ from rekindle.documents.launch import (
     Capabilities,
     Command,
     Exit,
+    Finished,
     Opened,
     Returned,
     Said,
@@ -54,6 +55,8 @@ class Life(Unbraked, NoBackground):
         self.runtime = Runtime()
         self.vital = IDLE
         self.facts = {}
+        self.signs = lambda head, since: None
+        self.spends = self.billed = None
 
     # What happens.
 
@@ -97,7 +100,7 @@ class Life(Unbraked, NoBackground):
         return self
 
     def follow(self, every):
-        yield (Opened(self.starts[-1].session),)
+        yield (Opened(self.starts[-1].session, billed=self.billed),)
         for one in self.play[1:]:
             if callable(one):
                 one()
@@ -112,6 +115,8 @@ class Life(Unbraked, NoBackground):
                 yield (one,)
             if self.asked:
                 return
+        if self.spends is not None:
+            yield (Finished(self.starts[-1].session, ok=False, usd=self.spends),)
 
     def ask_to_end(self):
         self.asked.append("ask")
@@ -167,6 +172,7 @@ class Life(Unbraked, NoBackground):
             goes_on=lambda: False,
             tell=self.told.append,
             notify=lambda what, words: self.notified.append(what),
+            signs=self.signs,
         )
         self.signals = 0
         return KeepRunning(agent, world, **how).run().kind
@@ -196,6 +202,7 @@ def life(clock):
 
 def test_crashes_are_paused_after_until_safe_mode(life):
     """At once, then 10, 20, 40 s; the fifth ends in safe mode, told once, and nothing runs."""
+    life.runtime = Runtime(restart=Restart(max_crashes=5))
     life.plays = [("crash",)] * 5
     life.after(1000, life.is_killed)
     with pytest.raises(Killed):
@@ -457,6 +464,7 @@ def test_a_call_that_never_returns_excuses_silence_only_while_something_works(li
     def idles():
         life.vitals = lambda pid, mark, **at: IDLE
 
+    life.signs = lambda head, since: events.WorkSigns(commits=1)
     lost = ("crash", Called("Bash", "c"), works, 20_000, idles, 20_000)
     life.plays = [lost, ("clean", Called("Bash", "c"), works, 20_000, Returned("c"))]
     assert life.run() == "clean"

@@ -71,7 +71,7 @@ def kind(cli: str, text: str, status: int | None = None) -> str:
         ("any", "503: try later", "overload"),
         ("any", "HTTP 403: no", "auth"),
         ("any", "TypeError: fetch failed", "network"),
-        ("any", "Error: connect ECONNREFUSED 127.0.0.1:80", "network"),
+        ("any", "Error: connect ECONNREFUSED 192.0.2.7:80", "network"),
         ("any", "it broke", ""),
         ("any", "tests failed: expected 'unauthorized' but got 'ok'", ""),
         ("any", 'AssertionError: "unauthorized" == "ok"', ""),

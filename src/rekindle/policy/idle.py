@@ -1,0 +1,149 @@
+"""Work without progress: how long it lasts, how it is paced, and when a run pauses for it."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from rekindle.documents.event import CycleEnded, WorkSigns
+from rekindle.policy.progress import progress
+from rekindle.policy.restart import CHECKPOINTED, HANDED_OFF, REACTIONS, Safe, Wait
+from rekindle.policy.sessions import Attempt
+from rekindle.policy.settings import (
+    LIMIT_PROBE_SECONDS,
+    MAX_LIMIT_PROBE_SECONDS,
+    RETRY_NOTICE_SECONDS,
+    SECONDS_AN_HOUR,
+    Progress,
+)
+
+WHY = "no-progress"
+"""Reason of the pause in safe mode."""
+PACED = "idle"
+"""Reason of the wait before a launch."""
+_INTENDED = {"done", "renew", *CHECKPOINTED}
+"""Reactions to exits that are not failures."""
+LIFTED_BY = "`rekindle run --budget none` lifts this bound"
+
+
+class Idle(msgspec.Struct, frozen=True):
+    """Launches since the last progress, or since the operator restarted the agent."""
+
+    launches: int = 0
+    seconds: float = 0.0
+    """Time that they worked."""
+    usd: float = 0.0
+    billed: bool = False
+    """Whether the CLI shows that the account is billed per token."""
+    failing: datetime | None = None
+    """End of the first that failed in a row; None: the last one did not fail."""
+    last: Attempt | None = None
+    signs: tuple[WorkSigns, ...] = ()
+    """Signs of the launches up to the last one, oldest first."""
+
+
+def measure(
+    attempts: Iterable[Attempt], cycles: Mapping[int, CycleEnded], *, began: int, heeded: int
+) -> Idle:
+    """Return what happened without progress since the run began and the operator was last heard.
+
+    `began` and `heeded` are places in the log.
+    """
+    since = max(began, heeded)
+    ends: list[Attempt | CycleEnded] = [*(one for one in attempts if one.exit), *cycles.values()]
+    signs: dict[type, list[WorkSigns]] = {Attempt: [], CycleEnded: []}
+    found, spent, base = Idle(), 0.0, 0.0
+    for one in sorted(ends, key=_place):
+        before = signs[type(one)]
+        if isinstance(one, Attempt):
+            spent = one.run_usd if one.seq > began else 0.0
+            found = msgspec.structs.replace(
+                found, billed=found.billed if one.billed is None else one.billed
+            )
+        if one.seq <= since or progress(one.signs, before):
+            found, base = Idle(billed=found.billed), spent
+        elif isinstance(one, Attempt) and one.fruitless is not None:
+            found, base = Idle(billed=found.billed, seconds=one.fruitless), spent
+        elif isinstance(one, Attempt):
+            found = _with_launch(found, one, spent - base)
+        if one.signs is not None:
+            before.append(one.signs)
+    return msgspec.structs.replace(found, signs=tuple(signs[Attempt]))
+
+
+def _place(one: Attempt | CycleEnded) -> int:
+    return one.seq if isinstance(one, CycleEnded) else one.ended_seq or one.seq
+
+
+def _with_launch(idle: Idle, one: Attempt, usd: float) -> Idle:
+    has_failed = REACTIONS.get(one.exit, "restart") not in _INTENDED
+    return msgspec.structs.replace(
+        idle,
+        launches=idle.launches + 1,
+        seconds=idle.seconds + one.seconds,
+        usd=usd,
+        failing=(idle.failing or one.ended) if has_failed else None,
+        last=one,
+    )
+
+
+def is_over(idle: Idle, bounds: Progress, *, seconds: float = 0.0, usd: float = 0.0) -> str:
+    """Return which bound is reached, in words; empty: none is.
+
+    `seconds` and `usd` are those of a launch that still runs.
+    """
+    hours = (idle.seconds + seconds) / SECONDS_AN_HOUR
+    dollars = idle.usd + usd
+    if idle.billed and dollars >= bounds.max_usd:
+        return f"${dollars:.2f} were spent without progress"
+    if hours >= bounds.max_hours:
+        return f"{hours:.0f} hours of work without progress"
+    if idle.launches >= bounds.max_launches:
+        return f"{idle.launches} launches in a row without progress"
+    return ""
+
+
+def pause(idle: Idle, bounds: Progress) -> Safe | None:
+    """Return the pause that is due, or None."""
+    words = is_over(idle, bounds)
+    last = f"; the last one: {idle.last.words}" if idle.last and idle.last.words else ""
+    return Safe(WHY, f"{words}{last}; {LIFTED_BY}") if words else None
+
+
+def pace(idle: Idle, bounds: Progress, now: datetime) -> Wait | None:
+    """Return the wait before the next launch without progress, or None.
+
+    It holds whatever the exits were, and also if the operator has lifted the bounds; but for a
+    handoff, which has filled a window and has rules of its own.
+    """
+    late = idle.launches - bounds.paced_after
+    if idle.last is None or idle.last.exit == HANDED_OFF or late < 0:
+        return None
+    seconds = min(LIMIT_PROBE_SECONDS * 2.0 ** min(late, 10), MAX_LIMIT_PROBE_SECONDS)
+    # From now at the latest: a clock that was set back must not make it longer.
+    until = min(idle.last.ended or now, now) + timedelta(seconds=seconds)
+    return Wait(until, PACED, idle.last.seq, probe=True) if until > now else None
+
+
+def notice(idle: Idle, now: datetime, wait: Wait | None = None) -> str:
+    """Return what the operator is notified of before a wait or a launch; empty: nothing.
+
+    A probe is announced at once, other retries before they have lasted for an hour. A usage limit
+    has a notification of its own.
+    """
+    if idle.failing is None or idle.last is None or (wait and wait.why == "limit"):
+        return ""
+    lasted = ((wait.until if wait else now) - idle.failing).total_seconds()
+    if not (wait and wait.probe) and lasted < RETRY_NOTICE_SECONDS:
+        return ""
+    retried = f"tried again at {wait.until:%Y-%m-%d %H:%M} UTC" if wait else "tried again now"
+    many = f"{idle.launches} launches without progress"
+    return f"{many}, the last one: {idle.last.words or idle.last.exit}; {retried}"
+
+
+def bounds_in_words(bounds: Progress) -> str:
+    """Return the bounds that pause a run, on one line."""
+    return (
+        f"pauses after {bounds.max_launches} launches or {bounds.max_hours:g} hours of work without"
+        f" progress, or ${bounds.max_usd:g} if the account is billed per token"
+    )

@@ -1,0 +1,148 @@
+"""Progress, and the work that leads nowhere: what counts, what is paced, what pauses."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rekindle.documents.event import CycleEnded, WorkSigns
+from rekindle.policy import idle
+from rekindle.policy.progress import ROWS, artefact_names, progress
+from rekindle.policy.sessions import Attempt
+from rekindle.policy.settings import Progress
+
+NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
+NOTES, CODE = WorkSigns(artefacts=("notes.txt",)), WorkSigns(artefacts=("app.py", "notes.txt"))
+
+SHOWN = {
+    "a commit": WorkSigns(commits=1),
+    "a resolved loop": WorkSigns(resolved=2),
+    "a new decision": WorkSigns(decisions=1),
+    "a relay that asks for something else": WorkSigns(asks_else=True),
+    "an artefact that does not change every time": NOTES,
+}
+
+
+def test_every_kind_of_progress():
+    assert {words: progress(signs) for words, signs in SHOWN.items()} == {
+        words: words for words in SHOWN
+    }
+    assert [row.words for row in ROWS] == list(SHOWN)
+
+
+def test_nothing_seen_is_not_progress():
+    assert progress(None) == ""
+    assert progress(WorkSigns()) == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "signs", "is_progress"),
+    [
+        ([NOTES], NOTES, True),
+        ([NOTES, NOTES], NOTES, False),
+        ([NOTES, NOTES], CODE, True),
+        ([CODE, CODE], CODE, False),
+        ([CODE, NOTES], CODE, True),
+        ([WorkSigns(artefacts=("a",)), NOTES], NOTES, True),
+        ([NOTES, NOTES, WorkSigns()], NOTES, False),
+    ],
+)
+def test_a_file_that_changes_every_time_is_not_progress(before, signs, is_progress):
+    """Also if a launch in between has changed nothing at all."""
+    assert bool(progress(signs, before)) is is_progress
+
+
+def test_results_are_compared_by_names_without_numbers():
+    assert artefact_names(["out/run-17.txt", "out/run-18.txt", "app.py"]) == (
+        "app.py",
+        "out/run-#.txt",
+    )
+    assert artefact_names(["agent.log", ".rekindle/x.py"]) == ()
+
+
+def launch(seq, kind="crash", signs=None, **more):
+    ended = NOW + timedelta(minutes=seq)
+    how = {"seconds": 600.0, "ended": ended, "ended_seq": seq + 1, "exit": kind} | more
+    return Attempt(1, "one", resumes=False, seq=seq, signs=signs, **how)
+
+
+def measured(*launches, cycles=(), began=1, heeded=0):
+    known = {one.cycle: one for one in cycles}
+    return idle.measure(launches, known, began=began, heeded=heeded)
+
+
+def test_launches_are_counted_since_the_last_progress():
+    found = measured(launch(2), launch(4, signs=WorkSigns(commits=1)), launch(6), launch(8))
+    assert (found.launches, found.seconds) == (2, 1200.0)
+    assert found.failing == NOW + timedelta(minutes=6)
+
+
+def test_a_cycle_that_moved_forward_counts_for_its_launches():
+    cycle = CycleEnded(ts=NOW, seq=5, cycle=1, signs=WorkSigns(asks_else=True))
+    assert measured(launch(2), launch(6), cycles=[cycle]).launches == 1
+    assert measured(launch(2), launch(3), cycles=[cycle]).launches == 0
+    still = CycleEnded(ts=NOW, seq=5, cycle=1, signs=WorkSigns())
+    assert measured(launch(2), launch(3), cycles=[still]).launches == 2
+
+
+def test_the_operator_s_restart_begins_to_count_again():
+    assert measured(launch(2), launch(4), launch(6), heeded=5).launches == 1
+    assert measured(launch(2), launch(4), launch(6), began=5).launches == 1
+
+
+def test_what_still_runs_is_not_counted():
+    assert measured(launch(2), launch(4, kind="")).launches == 1
+
+
+def test_money_is_counted_since_the_last_progress():
+    spent = [
+        launch(2, run_usd=5.0, billed=True),
+        launch(4, run_usd=9.0, signs=WorkSigns(commits=1)),
+        launch(6, run_usd=12.0),
+        launch(8, run_usd=16.5),
+    ]
+    found = measured(*spent)
+    assert (found.usd, found.billed) == (7.5, True)
+    assert measured(*spent, heeded=7).usd == 4.5
+    assert measured(*spent, launch(12, run_usd=1.0), began=10).usd == 1.0
+
+
+def test_a_good_end_ends_the_failures():
+    assert measured(launch(2), launch(4, "clean")).failing is None
+    assert measured(launch(2), launch(4, "handoff")).failing is None
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (idle.Idle(launches=39, seconds=43_199.0, usd=999.0), ""),
+        (idle.Idle(launches=40), "40 launches in a row without progress"),
+        (idle.Idle(seconds=43_200.0), "12 hours of work without progress"),
+        (idle.Idle(usd=20.0, billed=True), "$20.00 were spent without progress"),
+        (idle.Idle(usd=19.99, billed=True), ""),
+    ],
+)
+def test_the_bounds_that_pause(found, words):
+    assert idle.is_over(found, Progress()) == words
+    pause = idle.pause(found, Progress())
+    assert (pause.why if pause else "") == ("no-progress" if words else "")
+
+
+def test_later_launches_are_spaced_out():
+    def wait(times, now=NOW):
+        last = launch(0, ended=NOW)
+        found = idle.pace(idle.Idle(launches=times, last=last), Progress(), now)
+        return (found.until - now).total_seconds() if found else 0
+
+    assert [wait(times) for times in (0, 9, 10, 11, 12, 39)] == [0, 0, 900, 1800, 3600, 3600]
+    assert wait(10, NOW + timedelta(seconds=900)) == 0
+    assert wait(10, NOW - timedelta(days=1)) == 900  # a clock that was set back
+
+
+def test_failures_are_announced_before_they_last_an_hour():
+    last = launch(0, ended=NOW, words="what is this?")
+    found = idle.Idle(launches=3, failing=NOW, last=last)
+    assert idle.notice(found, NOW + timedelta(minutes=44)) == ""
+    assert "what is this?" in idle.notice(found, NOW + timedelta(minutes=45))
+    probe = idle.Wait(NOW + timedelta(minutes=15), "crash", 1, probe=True)
+    assert "2026-04-09 12:15 UTC" in idle.notice(found, NOW, probe)
+    assert idle.notice(idle.Idle(launches=3, last=last), NOW, probe) == ""
