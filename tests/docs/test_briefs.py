@@ -68,7 +68,13 @@ class Reader:
         return subprocess.run(
             argv,
             cwd=self.path,
-            env={"PATH": path, "HOME": str(self.home), "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+            env={
+                "PATH": path,
+                "HOME": str(self.home),
+                "LC_ALL": "C.UTF-8",
+                "TZ": "UTC",
+                "REKINDLE_TRUST": "1",
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

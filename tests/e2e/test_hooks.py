@@ -8,6 +8,7 @@ import pytest
 
 from e2e.sandbox import RELAY, SERVER, bash
 from loopback.script import Text, ToolCall
+from rekindle.wiring.trust import accept_folder
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -90,6 +91,7 @@ def test_a_plugin_that_the_cli_takes_in_by_itself(rekindle, model, tmp_path):
     before = (rekindle.project / ".claude/settings.json").read_text()
     folder = tmp_path / "a plugin"
     rekindle("hooks", "export", str(folder), "--harness", "claude-code")
+    accept_folder(rekindle.project)
     model.play(bash("echo from the tool"), Text("all done"))
     run = rekindle.by_hand("hello", "--plugin-dir", str(folder))
     assert run.wait() == 0, run.err

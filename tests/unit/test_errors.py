@@ -40,7 +40,7 @@ SAMPLES = [
     errors.WorkspaceError("slow", "a", hint="b"),
     errors.OwnershipError("a", hint="b"),
     errors.BusyError("trades", 1.5),
-    errors.ConfinedError("trades", "/home/a"),
+    errors.ConfinedError("trades", "/a"),
     errors.CycleEndedError("trades", 4),
     errors.FolderLostError("trades", "/a", "its log is gone"),
     errors.FencedError("trades", 1, 2),

@@ -118,11 +118,11 @@ def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, S
 
 def open_fleet(project: Project, fleet: Fleet) -> "FleetStore":
     """The fleet's agents; its connection ends with the command."""
+    from rekindle.cli.trust import ensure_trust  # noqa: PLC0415 - every start would pay for it
     from rekindle.fleet.store import FleetStore  # noqa: PLC0415 - wants the extra
-    from rekindle.wiring.trust import require_trust  # noqa: PLC0415 - only a fleet needs it
 
     # The manifest names the address, and the variable whose value is sent there.
-    require_trust(project.path)
+    ensure_trust(project, trust=False)
     store = FleetStore(project, fleet, os.environ, say=_note)
     click.get_current_context().call_on_close(store.close)
     return store

@@ -123,14 +123,11 @@ def run(  # noqa: PLR0917 - one for each option
     project = config.load(here())
     require_operator(project)
     name = agent_of(project, agent)
-    if kept or said:
-        require_trust(project.path)  # a watchdog, or `up`, started us: only a person accepts
-    else:
-        ensure_trust(project, trust=trust)
     if project.settings.fleet is not None:
         for option, is_said in (("--once", once), ("--kept", kept or said)):
             if is_said:
                 refuse_fleet(project, option)
+        ensure_trust(project, trust=trust)
         run_on_fleet(
             project,
             project.settings.fleet,
@@ -140,6 +137,10 @@ def run(  # noqa: PLR0917 - one for each option
             as_json=as_json,
         )
         return 0
+    if kept or said:
+        require_trust(project.path)  # a watchdog, or `up`, started us: only a person accepts
+    else:
+        ensure_trust(project, trust=trust)
     store = open_store(project, say=print_note)
     tell = _as_lines if as_json else _for_people(name)
     heard = _while_read(tell)
