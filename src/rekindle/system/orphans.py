@@ -30,6 +30,10 @@ _FACTS_OF_BIRTH = 3
 """When, in which boot, in which namespace: what makes a process's number its own."""
 
 
+BESIDE: set[int] = set()
+"""Programs that this process asks something while an agent runs: its own, and not the agent's."""
+
+
 class Belongings(msgspec.Struct, frozen=True):
     """How the processes of a launch are told from all others."""
 
@@ -51,7 +55,8 @@ class Belongings(msgspec.Struct, frozen=True):
         found.discard(own)
         found |= below(found, table, but={(own, table[own].born)} if own in table else ())
         if self.before is not None:
-            found |= below({own}, table, but=self.before)
+            beside = {(pid, table[pid].born) for pid in BESIDE if pid in table}
+            found |= below({own}, table, but=self.before | beside)
         return found
 
     def kept(self, found: Collection[int], table: Table) -> set[int]:
@@ -159,11 +164,12 @@ def signal_group(group: int, number: signal.Signals, keep: Sequence[str]) -> Non
 def reap_adopted(but: int = 0) -> None:
     """Reap the orphans that we have adopted and that have ended; `but` is waited for elsewhere.
 
-    Only for a process that has no other child at this moment.
+    Only for a process whose other children are all in `BESIDE` at this moment.
     """
     flags = os.WEXITED | os.WNOHANG
+    others = {but, *BESIDE}
     try:
-        while (ended := os.waitid(os.P_ALL, 0, flags | os.WNOWAIT)) and ended.si_pid != but:
+        while (ended := os.waitid(os.P_ALL, 0, flags | os.WNOWAIT)) and ended.si_pid not in others:
             os.waitid(os.P_PID, ended.si_pid, flags)
     except ChildProcessError:
         return  # there is no child at all

@@ -82,6 +82,8 @@ class Child:
                     process_group=0,
                     preexec_fn=kernel.here.end_with_parent(),  # noqa: PLW1509 - we have no other threads
                 )
+        if not adopts:
+            orphans.BESIDE.add(self._popen.pid)
 
     @property
     def pid(self) -> int:
@@ -170,6 +172,7 @@ class Child:
         else:
             self._signal(signal.SIGKILL)  # the rest of its group
         self._code = self._popen.wait()
+        orphans.BESIDE.discard(self._popen.pid)
         for stream in (self._popen.stdout, self._popen.stderr):
             if stream is not None:
                 stream.close()

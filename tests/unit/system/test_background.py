@@ -70,6 +70,32 @@ tell(parents=parents, lives=[lives(before), lives(mine)], swept=[swept.processes
     }
 
 
+def test_a_program_that_the_supervisor_asks_meanwhile_is_not_the_agent_s(inside, kernel):
+    """It is neither ended with the launch, nor is its exit code taken from its waiter."""
+    only_linux(kernel)
+    found = inside(
+        PRELUDE
+        + """
+processes = Processes(adopts=True)
+environment = {"PATH": os.environ["PATH"], "REKINDLE_LAUNCH": "m1"}
+agent = processes.start(["sleep", "0.3"], prompt="", environment=environment, folder=".")
+asked = Processes().start(
+    ["sh", "-c", "until test -s go; do sleep 0.01; done; exit 7"],
+    prompt="", environment={"PATH": os.environ["PATH"]}, folder=".",
+)
+for _ in agent.follow(0.05):
+    pass
+swept = processes.end_marked("m1", **AT, patience=0.1)
+alive = lives(asked.pid)
+open("go", "w").write("x")
+for _ in asked.follow(0.05):
+    pass
+tell(swept=swept.processes, alive=alive, code=asked.code)
+"""
+    )
+    assert found == {"swept": 0, "alive": True, "code": 7}
+
+
 def test_orphans_that_have_ended_are_reaped_while_the_agent_runs(inside, kernel):
     """A night of short background commands must not fill the table of processes."""
     only_linux(kernel)
