@@ -14,7 +14,8 @@ Our exception tree, with the exit code that each branch ends a command with:
     ├── DocumentError                 4
     │   ├── ForgedCommandError        4
     │   ├── LogMissingError           4
-    │   └── NewerSchemaError          4
+    │   ├── NewerSchemaError          4
+    │   └── TamperedLogError          4
     ├── StoreError                    5
     │   ├── AuditError                5
     │   ├── HookProgramError          5
@@ -105,6 +106,7 @@ __all__ = [
     "StoreError",
     "SummaryError",
     "SupervisedError",
+    "TamperedLogError",
     "UnenforceableError",
     "UnknownAgentError",
     "UnknownLoopError",
@@ -252,6 +254,27 @@ class NewerSchemaError(DocumentError):
         )
         self.found = found
         self.known = known
+
+
+_TAMPERED = {
+    "appended": "lines were added to its log that Rekindle did not write; they do not count",
+    "missing": "its log is gone",
+    "unsealed": "its log was not written on this host by this user",
+}
+
+
+class TamperedLogError(DocumentError):
+    """The log is not the one that Rekindle wrote on this host: nothing is started by it."""
+
+    def __init__(self, agent: str, condition: str) -> None:
+        super().__init__(
+            f"agent {agent}",
+            _TAMPERED.get(condition, "its log was changed by something else than Rekindle"),
+            hint="look at what the agent did, and at ops.jsonl; then `rekindle restart"
+            f" {agent}` accepts the log as it is",
+        )
+        self.agent = agent
+        self.condition = condition
 
 
 class StoreError(RekindleError):

@@ -14,6 +14,7 @@ import sys
 import pytest
 
 from conftest import ManualClock
+from copies import copy_project
 from days import Shop, turn_of
 from rekindle.documents import event as events
 from rekindle.policy import loops
@@ -100,7 +101,7 @@ def test_a_kill_anywhere_leaves_the_old_or_the_new(tmp_path):
     first = prepared(tmp_path)
     old = seen(shop_at(first))
     copy = tmp_path / "copy"
-    shutil.copytree(first, copy)
+    copy_project(first, copy)
     # A path of the same length: the archive notes where a transcript is.
     calls = count(writing(copy))
     new = seen(shop_at(copy))
@@ -114,7 +115,7 @@ def test_a_kill_anywhere_leaves_the_old_or_the_new(tmp_path):
     points = every if WHOLE else sorted(random.Random(7).sample(every, min(calls, SAMPLE)))
     killed, outcomes = 0, {"old": 0, "new": 0}
     for point in points:
-        shutil.copytree(first, copy)
+        copy_project(first, copy)
         outcome = kill_before(writing(copy), point)
         killed += outcome.killed_at is not None
         raw = on_disk(copy)

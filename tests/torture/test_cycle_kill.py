@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from copies import copy_project
 from doubles import Done, Quiet, Unbraked, quiet_world
 from rekindle.documents import event as events
 from rekindle.documents import relay as relays
@@ -157,7 +158,7 @@ def require_whole(project):
 def test_kill_at_a_cycle_s_end(tmp_path):
     first = prepared(tmp_path)
     copy = tmp_path / "copy"
-    shutil.copytree(first, copy)
+    copy_project(first, copy)
     calls = count(the_next_two(copy))
     shutil.rmtree(copy)
     points = (
@@ -167,7 +168,7 @@ def test_kill_at_a_cycle_s_end(tmp_path):
     )
     killed = 0
     for point in points:
-        shutil.copytree(first, copy)
+        copy_project(first, copy)
         outcome = kill_before(the_next_two(copy), point)
         killed += outcome.killed_at is not None
         require_whole(copy)

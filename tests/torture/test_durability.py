@@ -14,6 +14,7 @@ from rekindle import config
 from rekindle.cli import main
 from rekindle.documents import event as events
 from rekindle.stores.files import FileStore, inbox
+from rekindle.stores.private import of_project
 from rekindle.system import clock
 from rekindle.wiring.store import open_store
 from torture.tracing import Call, Say, obstacle, trace
@@ -125,6 +126,36 @@ def test_a_segment_is_confirmed_before_the_log_says_that_it_is_folded(project):
     confirmed = min(places(calls, SYNC, "ops.jsonl"))
     removed = [at for at, call in enumerate(calls) if call.name in {"unlink", "unlinkat"}]
     assert logged < confirmed < min(removed)
+
+
+@pytest.mark.parametrize("name", ["loops add", "relay set", "fold"])
+def test_the_seal_covers_an_append_before_it_is_made(project, name):
+    """The seal is written and fsynced before each write to the log, and again behind it."""
+    calls = calls_of(project, COMMANDS[name])
+    logged = places(calls, {"write"}, "ops.jsonl")
+    written, confirmed = places(calls, {"write"}, "/seal"), places(calls, SYNC, "/seal")
+    assert logged
+    before = 0
+    for at in logged:
+        assert any(before < first < then < at for first in written for then in confirmed)
+        before = next(done for done in places(calls, SYNC, "ops.jsonl") if done > at)
+        assert any(after > before for after in written)
+
+
+def test_a_new_seal_is_confirmed_with_its_name(tmp_path):
+    """A power loss must not leave a log without the seal that was written before it."""
+    (tmp_path / "rekindle.yaml").write_text("version: 1\nagents:\n  trades:\n    harness: codex\n")
+
+    def work(say: Say) -> None:
+        opened(tmp_path).create("trades")
+        say(b"acknowledged")
+
+    _, calls = trace(work, paths=True)
+    private = of_project(tmp_path).agent("trades").path
+    logged = min(places(calls, {"write"}, "ops.jsonl"))
+    for folder in (private, private.parent, private.parents[1], private.parents[2]):
+        named = [at for at in places(calls, SYNC, str(folder)) if calls[at].path == str(folder)]
+        assert min(named) < logged, folder
 
 
 def test_a_snapshot_forgets_a_segment_only_when_its_removal_is_confirmed(project):

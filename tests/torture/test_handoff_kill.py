@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+from copies import copy_project
 from doubles import Done, Quiet, Unbraked, quiet_world
 from rekindle.documents import checkpoint, summary
 from rekindle.documents import event as events
@@ -193,7 +194,7 @@ def require_whole(project):
 def test_kill_at_a_handoff(tmp_path):
     first = prepared(tmp_path)
     copy = tmp_path / "copy"
-    shutil.copytree(first, copy)
+    copy_project(first, copy)
     calls = count(the_cycle(copy))
     require_whole(copy)
     shutil.rmtree(copy)
@@ -204,7 +205,7 @@ def test_kill_at_a_handoff(tmp_path):
     )
     killed = 0
     for point in points:
-        shutil.copytree(first, copy)
+        copy_project(first, copy)
         outcome = kill_before(the_cycle(copy), point)
         killed += outcome.killed_at is not None
         try:

@@ -9,7 +9,6 @@ CI tries a seeded sample of the points; `just torture` tries them all.
 
 import os
 import random
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import click
 import msgspec
 import pytest
 
+from copies import copy_project
 from rekindle import config
 from rekindle.cli import main
 from rekindle.documents import event as events
@@ -39,7 +39,7 @@ for every in main.COMMANDS:  # commands are imported when they are called: here,
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
 SAMPLE = 70
-"""Points of each scenario that CI tries; there are nine scenarios."""
+"""Points of each scenario that CI tries; there are ten scenarios."""
 SEED = 20260409
 
 OLD = "## Current Phase\nOne\n\n## Next Action\nDo the first thing\n"
@@ -135,6 +135,11 @@ SCENARIOS = {
     ),
     "resolve": Scenario(with_loop, command("resolve", "known", "done"), is_resolved("known")),
     "loops add": Scenario(with_loop, command("loops", "add", "new", "A new loop"), is_open("new")),
+    "stop": Scenario(
+        with_loop,
+        command("stop", "trades"),
+        lambda store: store.read("trades").projection.run.desired == "stopped",
+    ),
     "fold": Scenario(with_pending, command("doctor", "--fix"), is_open("pending")),
     "fold and snapshot": Scenario(with_pending, take_snapshot, is_open("pending")),
     "an edit is adopted": Scenario(
@@ -229,9 +234,7 @@ def sweep(
 
 
 def restore(original: Path, project: Path) -> None:
-    if project.exists():
-        shutil.rmtree(project)
-    shutil.copytree(original, project)
+    copy_project(original, project)
 
 
 def happened(scenario: Scenario, project: Path) -> bool:
@@ -245,6 +248,8 @@ def examine(where: str, scenario: Scenario, project: Path, said: bytes) -> None:
     store = open_store(config.load(project))
     folder = store.folder("trades")
     nothing_torn(where, store)
+    condition = store.log_condition("trades")
+    assert condition == "sealed", f"{where}: the log passes for {condition}"
     if said == b"acknowledged":
         assert happened(scenario, project), f"{where}: acknowledged, but lost"
     survivors = store.read("trades").projection

@@ -11,18 +11,22 @@ something, on three file systems, with two kinds of cut.
 
 import os
 import random
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from copies import copy_private
 from rekindle import config
 from rekindle.documents import event as events
 from rekindle.policy import loops
 from rekindle.stores.files import FileStore, inbox
-from rekindle.system import clock, disk
+from rekindle.stores.private import of_project
+from rekindle.system import clock, disk, user_folder
 from rekindle.wiring.store import open_store
 from torture import power, tracing
 from torture.power import Cut, Image, with_image
@@ -34,7 +38,6 @@ from torture.test_kill import (
     in_child,
     in_silence,
     relay_text,
-    restore,
 )
 from torture.tracing import Call, Say, kill_before, trace
 
@@ -141,10 +144,37 @@ def changes(call: Call) -> bool:
     return call.name in CHANGES or (call.name == "openat" and bool(call.args[2] & os.O_CREAT))
 
 
+class _Place:
+    """Where the user folder is for the moment; None: where it is for all tests."""
+
+    folder: Path | None = None
+
+
+@contextmanager
+def user_folder_of(folder: Path | None) -> Iterator[None]:
+    before, _Place.folder = _Place.folder, folder
+    yield
+    _Place.folder = before
+
+
+@pytest.fixture(autouse=True)
+def _user_folder_in_the_image(monkeypatch):
+    usual = user_folder.path
+    monkeypatch.setattr(user_folder, "path", lambda: _Place.folder or usual())
+    with user_folder_of(None):
+        yield
+
+
 def begin(image: Image, original: Path) -> tuple[Path, FileStore]:
     """What has been on the disk for long, and what was acknowledged a moment ago."""
     project = image.folder / "project"
-    restore(original, project)
+    with user_folder_of(None):
+        kept = of_project(original).path
+    _Place.folder = image.folder / "user"  # the seal loses its power with the log
+    shutil.rmtree(_Place.folder, ignore_errors=True)
+    shutil.rmtree(project, ignore_errors=True)
+    shutil.copytree(original, project)
+    copy_private(kept, of_project(project).path)
     image.sync()
     store = open_store(config.load(project))
     known = store.read("trades").projection.loops

@@ -29,6 +29,7 @@ SAMPLES = [
     errors.ForgedCommandError("desired.said"),
     errors.LogMissingError("/p/.rekindle/agents/a", "there is a snapshot of it"),
     errors.NewerSchemaError("relay", 2, 1),
+    errors.TamperedLogError("trades", "appended"),
     errors.StoreError("/a", "b", errno=5, hint="b"),
     errors.AuditError("slow", "a", hint="b"),
     errors.NotDurableError("/a", "b", hint="b"),

@@ -149,6 +149,15 @@ budget_option = click.option(
 """Lifts the bounds on work without progress."""
 
 
+def accept_log(store: "FileStore | Store", name: str) -> None:
+    """Take a log that something else changed for the agent's log, and tell the operator.
+
+    Only for commands by which the operator has the agent run.
+    """
+    if isinstance(store, FileStore) and (words := store.accept_log(name)):
+        _note(f"{name}: {words}. The log is accepted as it is now; see `rekindle events -a {name}`")
+
+
 def print_note(error: AuditError) -> None:
     """What the user should know of, though the command did what it was asked."""
     echo(f"Note: {error} (→ {error.hint})", err=True)

@@ -55,7 +55,7 @@ def _row_of_fleet(  # noqa: PLR0917 - one for each thing that is known
         return row | {"error": str(error), "hint": error.hint}
     found, is_kept = kept.projection, store.is_kept_alive(kept)
     facts = _known(project, name, found, found, now, supervised=is_kept, file="clean")
-    more = {"state_file": "clean", "pending": 0, "unreadable": 0}
+    more = {"state_file": "clean", "log": "sealed", "pending": 0, "unreadable": 0}
     owner = {"generation": kept.generation, "host": kept.host or None}
     return row | {"state": "kept"} | facts | more | owner
 
@@ -87,6 +87,7 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
     return {
         **_known(project, name, found, committed, now, supervised=supervised, file=file),
         "state_file": "edited" if store.has_edited_state(name) else "clean",
+        "log": seen.condition,
         "pending": len(seen.pending),
         "unreadable": len(seen.bad) + seen.unreadable,
         "settings_changed": [change.render() for change in trust.find_changes(project, name)],

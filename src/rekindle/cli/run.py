@@ -10,6 +10,7 @@ from rekindle import config
 from rekindle.cli.fleet_agents import run_on_fleet
 from rekindle.cli.one_host import refuse_fleet
 from rekindle.cli.options import (
+    accept_log,
     agent_of,
     as_json,
     budget_option,
@@ -142,6 +143,8 @@ def run(  # noqa: PLR0917 - one for each option
     else:
         ensure_trust(project, trust=trust)
     store = open_store(project, say=print_note)
+    if not (kept or said):
+        accept_log(store, name)
     tell = _as_lines if as_json else _for_people(name)
     heard = _while_read(tell)
     if not as_json and not kept and not said:

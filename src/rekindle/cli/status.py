@@ -10,9 +10,11 @@ from rekindle.cli import rows as rows_of
 from rekindle.cli.options import ago, as_json, here, open_fleet, print_note
 from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.documents.identity import one_line
+from rekindle.errors import TamperedLogError
 from rekindle.policy import handoff
 from rekindle.policy.settings import SECONDS_AN_HOUR
 from rekindle.stores.files import ownership
+from rekindle.stores.files.seal import TAMPERED
 from rekindle.system import clock
 from rekindle.wiring.store import open_store
 
@@ -204,6 +206,9 @@ def _about_files(row: dict[str, Any]) -> list[str]:
         found.append("state.json was edited: the next command that writes takes it over")
     if row["pending"] and not (row["run"] and row["run"]["supervised"]):
         found.append(f"records that wait to be folded, and count already: {row['pending']}")
+    if row["log"] in TAMPERED:
+        words = TamperedLogError(row["agent"], row["log"]).reason
+        found.append(f"{words}: see `rekindle doctor`; nothing starts it")
     if row["may_miss_stop"]:
         found.append("events of its log are lost, and a stop may be among them: rekindle doctor")
     if row["unreadable"]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import click
 
-from rekindle.cli.options import Store, as_json, here, open_agent
+from rekindle.cli.options import Store, accept_log, as_json, here, open_agent
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.documents.event import Answered, RestartAsked
@@ -104,6 +104,7 @@ def restart(agent: str | None, fresh: bool, trust: bool, as_json: bool) -> None:
     project, store, name = open_agent(agent, operator=True)
     ensure_trust(project, trust=trust)
     print_changes(name, accept_settings(project, name))
+    accept_log(store, name)
     store.create(name)
     store.clear_the_way(name, fresh=fresh)
     now, run = clock.now(), store.read(name).projection.run

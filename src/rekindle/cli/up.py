@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from rekindle.cli.options import as_json, budget_option, open_project, require_operator
+from rekindle.cli.options import accept_log, as_json, budget_option, open_project, require_operator
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.stop import end_background, stopping_of, wait_until
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
@@ -67,6 +67,7 @@ def _up(
         if store.is_deserted(name):
             # Its folder was wiped or replaced: it ends its agent, then another may be started.
             wait_until(lambda: not store.is_deserted(name))
+        accept_log(store, name)
         store.create(name)
         if store.is_supervised(name):
             if store.read(name).projection.run.desired != "stopped":

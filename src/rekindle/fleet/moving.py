@@ -85,6 +85,7 @@ class Moving:
         there.wait_for(schedules.drop(there.agents.client, agent))
         documents = {name: text.encode() for name, text in kept.documents.items()}
         self._files.root.make()
+        self._files.open_private(agent)
         with self._files.supervising(agent):
             replica.receive(self._files.folder(agent), kept.projection, documents, clock.now())
             # Above every lease: one that was never taken up must not come back with the agent.

@@ -21,7 +21,13 @@ from rekindle.documents.launch import (
     Warned,
 )
 from rekindle.documents.transcript import ABOUT_CHARACTERS
-from rekindle.errors import FolderLostError, RekindleError, StoreError
+from rekindle.errors import (
+    FolderLostError,
+    LogMissingError,
+    RekindleError,
+    StoreError,
+    TamperedLogError,
+)
 from rekindle.flows import transcripts
 from rekindle.flows.fruitless import Fruitless
 from rekindle.flows.gauge import Gauge
@@ -243,6 +249,9 @@ class Follow:
                 writer.fold()
                 self._note_spending(writer.projection, writer.append)
                 known = writer.projection
+        except (TamperedLogError, LogMissingError) as error:
+            self._end(Exit("interrupted", str(error)))
+            return
         except RekindleError as error:
             self._tell_trouble(error)
             self._read_run()  # the operator's commands count, whether they can be folded or not

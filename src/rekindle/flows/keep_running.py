@@ -10,7 +10,7 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import Exit
-from rekindle.errors import AgentError, FolderLostError, StoreError
+from rekindle.errors import AgentError, FolderLostError, StoreError, TamperedLogError
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.steps import Steps
 from rekindle.flows.world import Agent, InSafeMode, Trouble, Waits, World
@@ -100,6 +100,8 @@ class KeepRunning:
         try:
             self._world.store.check_supervision(self._agent.name)
             return self._step()
+        except TamperedLogError as error:
+            return self._hold(error)
         except StoreError as error:
             if self._world.by_hand():
                 return self._interrupted()
@@ -111,6 +113,26 @@ class KeepRunning:
         with suppress(StoreError):
             self._cycle.settle()
         return None
+
+    def _hold(self, error: TamperedLogError) -> Outcome | None:
+        """Stay in safe mode, outside the log, until the operator accepts it or says stop."""
+        store, name = self._world.store, self._agent.name
+        number = store.read(name).projection.cycle_now
+        if self._once:
+            return Outcome(number, policy.TAMPERED, self._cycle.last, str(error))
+        self._world.tell(InSafeMode(policy.TAMPERED, error.reason))
+        self._world.notify("safe mode", str(error))
+        self._has_come_up()
+        while not self._world.interrupted():
+            seen = store.read(name)
+            if not seen.is_tampered:
+                self._cycle.settle()
+                return None
+            if seen.projection.run.desired == "stopped":
+                break
+            self._world.rest(POLL_SECONDS)
+        # What the operator says is kept outside the log, and counts without it.
+        return Outcome(number, "interrupted", self._cycle.last, safe=error.reason)
 
     def _begin(self) -> None:
         """The operator's word, and a new run where the last one is over."""

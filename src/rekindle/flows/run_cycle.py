@@ -11,7 +11,7 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents import primer, progress
 from rekindle.documents.launch import Exit, Start, Swept
-from rekindle.errors import ProgramMissingError, RekindleError, StoreError
+from rekindle.errors import ProgramMissingError, RekindleError, StoreError, TamperedLogError
 from rekindle.flows import transcripts
 from rekindle.flows.archive_transcripts import ArchiveTranscripts
 from rekindle.flows.background import BackgroundProcesses
@@ -43,6 +43,8 @@ class RunCycle:
     def known(self) -> Projection:
         """What the log says, with everything in it that others have handed in."""
         seen = self._world.store.read(self._agent.name)
+        if seen.is_tampered:
+            raise TamperedLogError(self._agent.name, seen.condition)
         if not seen.pending and seen.projection.run.said == seen.committed.run.said:
             return seen.committed
         try:

@@ -8,6 +8,7 @@ has kept what it confirmed is seen only afterwards.
 import errno
 import os
 import random
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from rekindle.documents import event as events
 from rekindle.errors import RekindleError, StoreError, storing
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
+from rekindle.stores.private import of_project
 from rekindle.system import clock, disk, signals
 from rekindle.system.children import Child, Say
 
@@ -74,7 +76,10 @@ def torture(folder: Path, *, seconds: float, seed: int) -> Iterator[Finding]:
         place = folder / str(number)
         try:
             disk.make_folder(place)
-            tried = trial.attempt(place)
+            try:
+                tried = trial.attempt(place)
+            finally:
+                shutil.rmtree(of_project(place).path, ignore_errors=True)
         except (_BrokenError, RekindleError) as broken:
             if isinstance(broken, StoreError) and broken.errno in DISK_FULL:
                 raise

@@ -14,6 +14,7 @@ from rekindle.errors import RekindleError
 from rekindle.policy import mornings, watch
 from rekindle.policy.fold import Projection
 from rekindle.policy.mornings import Due
+from rekindle.policy.run import TAMPERED
 from rekindle.policy.settings import ARCHIVE_EVERY_SECONDS, BRIEF_RETRY_SECONDS, Brief, Restart
 from rekindle.policy.watch import Facts, Tried
 from rekindle.stores.files import FileStore
@@ -189,6 +190,7 @@ class WatchAgents:
             is_over=run.is_over,
             marker=self._store.folder(agent).clean_exit_says(),
             said=max(run.began, run.restarted, run.wanted),
+            is_tampered=run.is_safe and run.safe.why == TAMPERED,
             may_miss_stop=known.may_miss_stop,
             stays=agent in self._staying,
         )

@@ -20,6 +20,9 @@ from rekindle.policy.restart import CHECKPOINTED, REACTIONS, Safe, Stop, Wait
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Runtime
 
+TAMPERED = "tampered"
+"""Why an agent is in safe mode whose log something else than Rekindle has changed."""
+
 
 class Said(msgspec.Struct, frozen=True, order=True):
     """The operator's last word."""

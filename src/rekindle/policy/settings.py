@@ -254,6 +254,8 @@ SNAPSHOT_EVERY_BYTES = 64 * 1024
 """Log written since the last snapshot that makes a new one: what a start has to read again."""
 COLD_LOG_BYTES = 1024 * 1024
 """Log read without a snapshot after which the reader itself keeps one."""
+SEAL_COMPACT_BYTES = 64 * 1024
+"""Size at which the file of an agent's seal is replaced by its last record."""
 LOCK_WAIT_SECONDS = 1.0
 """How long a command waits for the agent's writer before it leaves its record to it."""
 RELAY_BYTES = 8_000_000
@@ -522,6 +524,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "store.cold_log_bytes": (
         COLD_LOG_BYTES,
         "Log read without a snapshot after which the reader itself keeps one.",
+    ),
+    "store.seal_compact_bytes": (
+        SEAL_COMPACT_BYTES,
+        "Size at which the file of an agent's seal is replaced by its last record.",
     ),
     "store.lock_wait_seconds": (
         LOCK_WAIT_SECONDS,

@@ -39,6 +39,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What `.clean-exit` says; None: there is none."""
     said: int = 0
     """Where in the log the operator last said that it is to run."""
+    is_tampered: bool = False
+    """Its log is not the one that Rekindle wrote on this host."""
     may_miss_stop: bool = False
     """Events of its log are lost, and a stop may be among them."""
     stays: bool = False
@@ -68,6 +70,12 @@ ROWS: tuple[Row, ...] = (
         starts=False,
         words="stopped, as the operator said",
         fits=lambda facts: facts.desired == "stopped",
+    ),
+    Row(
+        starts=False,
+        words="its log is not the one that Rekindle wrote here: see `rekindle doctor`, then"
+        " `rekindle run` or `restart`",
+        fits=lambda facts: facts.is_tampered,
     ),
     Row(
         starts=False,

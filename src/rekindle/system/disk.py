@@ -88,6 +88,17 @@ def append(path: Path, data: bytes) -> int:
     return size + (len(TORN) if torn else 0)
 
 
+def cut(path: Path, end: int) -> None:
+    """Cut off what is behind `end`, durably."""
+    with storing(path):
+        fd = open_plain(path, os.O_WRONLY)
+        try:
+            os.ftruncate(fd, end)
+            _sync(fd, path)
+        finally:
+            os.close(fd)
+
+
 def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
     """Put pieces durably behind the first `start` bytes of a file, and return where they end.
 

@@ -97,6 +97,8 @@ class MemoryView(msgspec.Struct, frozen=True):
     """The log alone."""
     pending: tuple[AnyEvent, ...] = ()
     """What is acknowledged but not folded yet."""
+    condition: str = "sealed"
+    is_tampered: bool = False
 
     @property
     def projection(self) -> Projection:

@@ -7,6 +7,9 @@ import pytest
 
 from rekindle.cli import main
 from rekindle.documents import manifest
+from rekindle.stores.files.acceptance import reseal
+from rekindle.stores.files.layout import Root
+from rekindle.stores.private import of_project
 
 RELAY = """\
 ## Current Phase
@@ -235,6 +238,7 @@ def test_a_crash_before_the_note_takes_nothing_twice(rekindle, tmp_path, phoenix
     kept = path.read_text().splitlines(keepends=True)
     assert json.loads(kept[-1])["kind"] == "source.adopted"
     path.write_text("".join(kept[:-1]))
+    reseal(Root(tmp_path / "here", of_project(tmp_path / "here")).agent("bakery"))
     state = own(tmp_path) / "state.json"
     state.unlink()  # it names the event that is gone
     assert rekindle("adopt", phoenix)[0] == 0

@@ -245,6 +245,47 @@ def test_the_operator_s_environment_is_kept_for_who_has_none(project):
     assert (project.path / "trades-1").read_text() == "/opt/mine:/usr/bin:/bin"
 
 
+def test_a_forged_line_in_the_log_ends_the_agent(project):
+    """It is in safe mode, nothing starts it, and the line never counts; `restart` accepts it."""
+    project("up", "trades")
+    project.wait_for_launch("trades")
+    log = project.path / ".rekindle/agents/trades/ops.jsonl"
+    forged = b'{"v":1,"seq":999,"gen":9,"ts":"2036-01-01T00:00:00Z","kind":"budget.raised"}\n'
+    with log.open("ab") as file:
+        file.write(forged)
+    project.place.wait_for(lambda: not project.pids("agent.py"))
+    (row,) = json.loads(project("status", "trades", "--json").out)["agents"]
+    assert row["log"] == "appended"
+    assert row["run"]["safe_mode"]["why"] == "tampered"
+    assert "lines were added to its log" in project("status", "trades").out
+    assert "lines were added to its log" in project("doctor", code=8).out
+    project.kill_supervisor("trades")
+    assert "its log is not the one that Rekindle wrote" in project("watch", "--once").out
+    assert not project.pids("agent.py")
+    assert "accepted" in project("restart", "trades").err
+    assert (log.parent / "ops.jsonl.rejected").read_bytes() == forged
+    assert forged not in log.read_bytes()
+    assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
+    project.wait_for_launch("trades", 1)
+
+
+def test_a_supervisor_goes_on_when_its_log_is_accepted(project):
+    """And obeys a stop that came while it was not."""
+    project("up", "trades")
+    project.wait_for_launch("trades")
+    log = project.path / ".rekindle/agents/trades/ops.jsonl"
+    with log.open("ab") as file:
+        file.write(b"forged\n")
+    project.place.wait_for(lambda: not project.pids("agent.py"))
+    project("restart", "trades")
+    project.wait_for_launch("trades", 1)
+    with log.open("ab") as file:
+        file.write(b"forged\n")
+    project("stop", "trades")
+    assert not project.pids("agent.py")
+    assert "stopped, as the operator said" in project("watch", "--once").out
+
+
 @pytest.mark.parametrize("planted_in", ["workspace", "user folder"])
 def test_a_planted_environment_runs_nothing(project, planted_in):
     """Neither a file in the workspace, nor a variable that is never kept, reaches a supervisor."""

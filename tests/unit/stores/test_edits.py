@@ -10,6 +10,7 @@ from rekindle.documents import state
 from rekindle.errors import DocumentError
 from rekindle.policy import loops
 from rekindle.stores.files import inbox
+from rekindle.stores.files.acceptance import reseal
 
 
 def edit(store, **changes):
@@ -128,6 +129,7 @@ def test_a_log_that_lost_its_end_is_refused(store, clock):
     """Going on without the log would wipe what state.json still knows."""
     add(store, "x")
     store.folder("trades").log.unlink()
+    reseal(store.folder("trades"))
     before = store.folder("trades").state.read_bytes()
     with pytest.raises(DocumentError, match=r"ops\.jsonl") as refused:
         add(store, "y")
@@ -181,6 +183,7 @@ def test_a_copied_agent_has_its_own_name(store, open_store):
     with store.writer("trades") as writer:
         writer.snapshot()
     store.folder("trades").path.rename(store.folder("copy").path)
+    assert store.accept_log("copy")
     with store.writer("copy") as writer:
         writer.fold()
     assert state.parse(store.folder("copy").state.read_bytes()).agent == "copy"

@@ -12,6 +12,7 @@ from rekindle.policy import loops
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore, log
 from rekindle.stores.files import store as stores
+from rekindle.stores.files.acceptance import reseal
 from rekindle.system import clock as real_clock
 from rekindle.system import host
 
@@ -59,6 +60,7 @@ def test_losses_are_found_in_every_batch(long, open_store):
     path = store.folder("trades").log
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:9] + lines[10:]))
+    reseal(store.folder("trades"))
     found = open_store().read("trades").committed.loss
     assert (found.after, found.before) == (9, 11)
 
@@ -123,6 +125,7 @@ def make_project(folder, size):
             name = b"%08d" % number
             line = after.replace(b"call-2", b"call-" + name).replace(b'"2:9"', b'"%s:9"' % name)
             file.write(b'%s"seq":%d%s\n' % (before, number, line))
+    reseal(store.folder("trades"))
     return folder
 
 

@@ -3,6 +3,8 @@
 layout     which file stands where, and that nothing hostile stands there instead
 inbox      records from hooks and commands: appended by many, folded by one
 log        ops.jsonl: our ordered facts
+seal       how far the log goes and its hash, outside the workspace
+acceptance the operator takes a changed log for the agent's
 snapshot   where the log had got to, so that a start costs the tail and not the history
 view       what readers see, without a lock: snapshot, log, and the inbox laid over
 ownership  one writer: a lock on this host, a generation between hosts

@@ -19,6 +19,7 @@ from rekindle.errors import (
     ForgedCommandError,
     NewerSchemaError,
     RekindleError,
+    TamperedLogError,
     storing,
 )
 from rekindle.policy.fold import Loss, Standing
@@ -26,6 +27,7 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import log, ownership, view
 from rekindle.stores.files.inbox import Harnesses, Record
 from rekindle.stores.files.layout import AgentFolder
+from rekindle.stores.files.seal import Place
 from rekindle.stores.files.view import View
 from rekindle.system import disk
 
@@ -112,15 +114,27 @@ def _modes(folder: AgentFolder) -> Iterator[Problem]:
 
 
 def _log(folder: AgentFolder, seen: View, harnesses: Harnesses) -> Iterator[Problem]:
+    if seen.is_tampered:
+        error = TamperedLogError(folder.name, seen.condition)
+        yield Problem(error.reason, error.hint)
+        return
     try:
         view.require_whole_log(folder, seen.committed.seq)
     except DocumentError as error:
         yield Problem(str(error), error.hint)
     bad: list[log.BadLine] = []
     losses: list[Loss] = []
-    for batch in log.read_batches(folder.log):  # the snapshot hides what is damaged before it
+    place = Place()
+    # From the beginning: the snapshot hides what is damaged before it.
+    for batch in log.read_batches(folder.log, chain=""):
         bad += batch.bad
         losses += batch.losses
+        place = Place(batch.end, batch.chain)
+    if folder.private and place.end == seen.end and place.chain != seen.chain:
+        yield Problem(
+            "ops.jsonl was changed before its last snapshot; what counts is not affected",
+            "restore it from a backup, or leave it",
+        )
     if skipped := [one for one in bad if not one.is_damaged]:
         first = skipped[0]
         yield Problem(

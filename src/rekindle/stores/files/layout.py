@@ -51,7 +51,8 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def snapshot(self) -> Path:
-        return self.path / "snapshot.json"
+        # A forged one would stand for events that never happened: it is kept outside.
+        return (self.private.path if self.private else self.path) / "snapshot.json"
 
     @property
     def owner(self) -> Path:
@@ -125,8 +126,9 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     def stamp(self) -> tuple[object, ...]:
         """Return a value that changes with every write to the log or to an inbox."""
-        own = (disk.stamp(path) for path in (self.log, self.owner))
-        inboxes = (self.inbox, *((self.private.inbox,) if self.private else ()))
+        outside = (self.private.inbox, self.private.seal) if self.private else ()
+        own = (disk.stamp(path) for path in (self.log, self.owner, *outside[1:]))
+        inboxes = (self.inbox, *outside[:1])
         waiting = (
             disk.stamp(path) for inbox in inboxes for path in (inbox, *sorted(inbox.glob("*")))
         )

@@ -15,6 +15,8 @@ from rekindle.documents.event import AgentReceived, AnyEvent, Unrecognised
 from rekindle.documents.jsontext import fingerprint
 from rekindle.errors import DocumentError, NewerSchemaError, storing
 from rekindle.policy.fold import Loss
+from rekindle.stores.files import seal
+from rekindle.stores.files.seal import Place
 from rekindle.system import disk
 
 _BLOCK = 256 * 1024
@@ -48,6 +50,8 @@ class Tail(msgspec.Struct, frozen=True):
     gen: int
     losses: list[Loss] = []
     """Where events are missing: damaged lines, and gaps in their numbers."""
+    chain: str = ""
+    """The chain of hashes up to `end`, as the seal has it; empty if it was not asked for."""
 
 
 def read(path: Path, start: int = 0, gen: int = 0) -> Tail:
@@ -62,8 +66,17 @@ def read(path: Path, start: int = 0, gen: int = 0) -> Tail:
     )
 
 
-def read_batches(path: Path, start: int = 0, gen: int = 0, seq: int = 0) -> Iterator[Tail]:
+def read_batches(  # noqa: C901, PLR0917 - one for each thing that is known at `start`
+    path: Path,
+    start: int = 0,
+    gen: int = 0,
+    seq: int = 0,
+    chain: str | None = None,
+    until: int | None = None,
+) -> Iterator[Tail]:
     """Yield the events from `start` on, which follow the event `seq`, in one batch or more.
+
+    `chain` is the chain of hashes up to `start`, to be continued; lines from `until` on are left.
 
     An event of an older generation than it follows is fenced off. A host that lost the agent may
     still have appended: such a line is in the file, but it never happened.
@@ -73,7 +86,11 @@ def read_batches(path: Path, start: int = 0, gen: int = 0, seq: int = 0) -> Iter
     losses: list[Loss] = []
     end = start
     for offset, line in _lines(path, start):
+        if until is not None and offset >= until:
+            break
         end = offset + len(line)
+        if chain is not None:
+            chain = seal.extend(chain, (line,))
         if not line.strip():
             continue
         try:
@@ -96,9 +113,17 @@ def read_batches(path: Path, start: int = 0, gen: int = 0, seq: int = 0) -> Iter
         gen, seq = event.gen, max(seq, event.seq)
         found.append(event)
         if len(found) == BATCH_EVENTS:
-            yield Tail(found, bad, end, gen, losses)
+            yield Tail(found, bad, end, gen, losses, chain or "")
             found, bad, losses = [], [], []
-    yield Tail(found, bad, end, gen, losses)
+    yield Tail(found, bad, end, gen, losses, chain or "")
+
+
+def place(path: Path) -> Place:
+    """Return where the complete lines end, and their chain of hashes, whatever they say."""
+    end, chain = 0, ""
+    for offset, line in _lines(path, 0):
+        end, chain = offset + len(line), seal.extend(chain, (line,))
+    return Place(end, chain)
 
 
 def append(path: Path, lines: Sequence[bytes]) -> tuple[int, int]:
@@ -125,6 +150,23 @@ def backwards(path: Path, holding: Sequence[bytes] = ()) -> Iterator[Entry]:
             continue
         with suppress(DocumentError):
             yield Entry(line, events.parse(line), 0)
+
+
+def size(path: Path) -> int:
+    """Return the log's size in bytes; 0 if there is none."""
+    with storing(path):
+        try:
+            return path.lstat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+
+
+def pieces(path: Path, start: int) -> Iterator[bytes]:
+    """Yield the bytes from `start` on, whatever they are."""
+    with storing(path), os.fdopen(disk.open_plain(path, os.O_RDONLY), "rb") as file:
+        file.seek(start)
+        while piece := file.read(_BLOCK):
+            yield piece
 
 
 def anchor(path: Path, offset: int) -> str:

@@ -23,7 +23,8 @@ def recover(writer: Writer, *, is_first: bool = True) -> None:
     The archive grows without end: it is looked through by a process's first writer only.
     """
     grown = (writer.folder.archive,) if is_first else ()
-    for folder in (writer.folder.path, writer.folder.memories, *grown):
+    private = (writer.folder.private.path,) if writer.folder.private else ()
+    for folder in (writer.folder.path, writer.folder.memories, *private, *grown):
         disk.sweep_temporary(folder)
     _document(writer, "relay", _adopt_relay)
     _document(writer, "checkpoint", _adopt_checkpoint)

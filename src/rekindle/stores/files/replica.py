@@ -12,7 +12,7 @@ from rekindle.errors import BusyError
 from rekindle.policy import register
 from rekindle.policy.fold import Projection, fold, pruned
 from rekindle.policy.settings import STOP_SECONDS
-from rekindle.stores.files import log, snapshot
+from rekindle.stores.files import acceptance, log, snapshot
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.system import disk
 
@@ -46,6 +46,7 @@ def receive(
         plain = msgspec.to_builtins(pruned(known), str_keys=True)
         line = events.AgentReceived(ts=now, seq=known.seq, gen=known.gen, known=plain)
         log.append(folder.log, [events.render(line)])
+        acceptance.reseal(folder)
 
 
 def _known_before(folder: AgentFolder) -> Projection:

@@ -25,6 +25,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     anchor: str
     """The fingerprint of the log just before that offset."""
     projection: Projection
+    chain: str = ""
+    """The seal's chain of hashes up to that offset."""
     kinds: tuple[str, ...] = ()
     """The kinds of event that whoever made it knew: what it did not know, it passed over."""
 
@@ -32,23 +34,27 @@ class Snapshot(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(Snapshot)
 
 
+def empty(folder: AgentFolder) -> Snapshot:
+    """Return the snapshot of a log that has no line yet."""
+    return Snapshot(SCHEMA, 0, "", Projection(agent=folder.name))
+
+
 def load(folder: AgentFolder) -> Snapshot:
     """The last snapshot that fits the log, or the empty one."""
-    empty = Snapshot(SCHEMA, 0, "", Projection(agent=folder.name))
     try:
         data = disk.read(folder.snapshot)
     except OversizedError:
-        return empty
+        return empty(folder)
     if data is None:
-        return empty
+        return empty(folder)
     try:
         found = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return empty
+        return empty(folder)
     if found.v != SCHEMA or not set(KINDS) <= set(found.kinds):
-        return empty
+        return empty(folder)
     if found.anchor != log.anchor(folder.log, found.offset):
-        return empty
+        return empty(folder)
     # A folder that was copied goes by its own name.
     own = msgspec.structs.replace(found.projection, agent=folder.name)
     return msgspec.structs.replace(found, projection=own)
@@ -64,7 +70,7 @@ def compact(folder: AgentFolder, projection: Projection) -> Projection:
     return msgspec.structs.replace(pruned(projection), cursors=cursors)
 
 
-def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
+def save(folder: AgentFolder, projection: Projection, offset: int, chain: str = "") -> None:
     """Write what the log adds up to; cursors of segments that are gone for good are left out."""
     # A removed segment could come back after a power loss, and without its cursor it would be
     # folded again: the removal must be durable first.
@@ -72,5 +78,5 @@ def save(folder: AgentFolder, projection: Projection, offset: int) -> None:
     if folder.private is not None:
         disk.sync_folder(folder.private.inbox)
     kept = compact(folder, projection)
-    snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), kept, KINDS)
+    snapshot = Snapshot(SCHEMA, offset, log.anchor(folder.log, offset), kept, chain, KINDS)
     disk.replace(folder.snapshot, jsontext.encode(snapshot, "snapshot.json"))

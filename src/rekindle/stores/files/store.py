@@ -26,6 +26,7 @@ from rekindle.errors import (
     RekindleError,
     StoreError,
     SupervisedError,
+    TamperedLogError,
     storing,
 )
 from rekindle.policy import loops
@@ -40,6 +41,7 @@ from rekindle.stores.files import (
     inspection,
     log,
     ownership,
+    seal,
     snapshot,
     view,
 )
@@ -105,9 +107,46 @@ class FileStore:
         return self.root.agent(agent)
 
     def create(self, agent: str) -> None:
-        """Make an agent's folder; one that is there already is left as it is."""
-        with self.writer(agent):
+        """Make an agent's folder; one that is there already is left as it is.
+
+        So is one with a log that is not as sealed: a command that needs more is refused later.
+        """
+        with suppress(TamperedLogError), self.writer(agent):
             pass
+
+    def log_condition(self, agent: str) -> seal.Condition:
+        """Return how the log compares to its seal; `seal.TAMPERED` has those not to be trusted."""
+        return self._look(self.folder(agent)).condition
+
+    def accept_log(self, agent: str, *, take_over: bool = False) -> str:
+        """Seal the log as it is now, and return what was wrong with it; empty if nothing was.
+
+        Only by the operator's own command. Lines that were added behind what the seal covers
+        are set aside instead: no forged one counts.
+        """
+        from rekindle.stores.files import acceptance  # noqa: PLC0415 - few commands need it
+
+        folder = self.folder(agent)
+        if not self._look(folder).is_tampered:
+            return ""
+        self._make(folder)
+        self.open_private(agent)
+        with disk.locked(folder.lock, LOCK_WAIT_SECONDS) as lock:
+            if lock is None:
+                raise BusyError(agent, LOCK_WAIT_SECONDS)
+            ownership.refuse(agent, ownership.read(folder), self._host, take_over=take_over)
+            seen = self._look(folder)
+            if not seen.is_tampered:
+                return ""
+            kept = acceptance.accept(folder, seen)
+            self._seen.pop(agent, None)
+        with self.writer(agent, take_over=take_over) as writer:
+            words = TamperedLogError(agent, seen.condition).reason
+            reason = f"{words}; the operator accepted it"
+            writer.append(
+                events.DocumentRejected(ts=self._clock(), document="log", path=kept, reason=reason)
+            )
+        return words
 
     def exists(self, agent: str) -> bool:
         return self.folder(agent).exists()
@@ -143,7 +182,7 @@ class FileStore:
         try:
             with self.writer(agent, take_over=take_over) as writer:
                 writer.fold()
-        except BusyError:
+        except (BusyError, TamperedLogError):
             return False
         except RekindleError as error:
             error.hint = (
@@ -169,6 +208,15 @@ class FileStore:
             if lock is None:
                 raise BusyError(agent, wait)
             seen = self._look(folder)
+            ownership.refuse(agent, ownership.read(folder), self._host, take_over=take_over)
+            if seen.condition == "unsealed" and take_over:
+                # The operator has just said that this host has it from now on, with its log.
+                from rekindle.stores.files import acceptance  # noqa: PLC0415 - see above
+
+                acceptance.reseal(folder)
+                seen = self._look(folder)
+            if seen.is_tampered:
+                raise TamperedLogError(agent, seen.condition)
             view.require_whole_log(folder, seen.committed.seq)
             owner, previous = ownership.claim(
                 folder, self._host, seen.committed.gen, take_over=take_over
@@ -313,7 +361,7 @@ class FileStore:
             held.check()  # what was read is of this log, not of one that took its place meanwhile
             held.know_log(found.end)
         self._seen[folder.name] = found
-        if found.end - found.snapshot_end >= COLD_LOG_BYTES:
+        if found.end - found.snapshot_end >= COLD_LOG_BYTES and not found.is_tampered:
             self._keep_snapshot(folder, found)
         return found
 
@@ -328,7 +376,7 @@ class FileStore:
             from rekindle.stores.files import resolutions  # noqa: PLC0415 - few readers need it
 
             resolutions.append(folder, resolving, seen.committed.seq)
-            snapshot.save(folder, seen.committed, seen.end)
+            snapshot.save(folder, seen.committed, seen.end, seen.chain)
 
     def _make(self, folder: AgentFolder) -> None:
         if held := self._held.get(folder.name):

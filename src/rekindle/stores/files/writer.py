@@ -30,6 +30,7 @@ from rekindle.errors import (
     DocumentError,
     NewerSchemaError,
     OwnershipError,
+    TamperedLogError,
 )
 from rekindle.policy import check, loops, trim
 from rekindle.policy import run as policy
@@ -39,9 +40,10 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
 from rekindle.policy.tokens import estimate
 from rekindle.ports import Register
-from rekindle.stores.files import inbox, log, ownership, resolutions, snapshot
+from rekindle.stores.files import inbox, log, ownership, resolutions, seal, snapshot
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.ownership import Owner
+from rekindle.stores.files.seal import Place
 from rekindle.stores.files.view import View, folded_up_to
 from rekindle.system import disk
 
@@ -89,7 +91,8 @@ class Writer:
         self._harnesses = harnesses
         self._redaction = redaction
         self._clock = clock
-        self._end = view.end
+        self._end, self._chain = view.end, view.chain
+        self._has_leftover = view.has_leftover
         self._is_alone = True
         """Whether we know every line of the log up to its end: another host may append too."""
         self._snapshot_end = view.snapshot_end
@@ -124,7 +127,7 @@ class Writer:
         lines = self._numbered([self._redaction.event(event) for event in new])
         if not lines:
             return
-        start, end = log.append(self.folder.log, lines)
+        start, end = self._append_sealed(lines)
         stamped = [events.parse(line) for line in lines]
         # One that took over in this very moment does not count these lines: nor may we.
         ownership.require(self.folder, self._owner)
@@ -149,6 +152,26 @@ class Writer:
                     break
         if cycle <= ended:
             raise CycleEndedError(self.folder.name, cycle)
+
+    def _append_sealed(self, lines: Sequence[bytes]) -> tuple[int, int]:
+        """Append lines that the seal covers before they are there, and after a crash."""
+        private = self.folder.private
+        if private is None:
+            return log.append(self.folder.log, lines)
+        ends = [line + b"\n" for line in lines]
+        base = Place(self._end, self._chain)
+        then = Place(self._end + sum(len(line) for line in ends), seal.extend(self._chain, ends))
+        if self._has_leftover:  # before the promise, which does not cover it
+            disk.cut(self.folder.log, self._end)
+        seal.promise(private.seal, base, then)
+        self._has_leftover = True  # until the append is done
+        start, end = log.append(self.folder.log, lines)
+        if start != base.end:
+            ownership.require(self.folder, self._owner)
+            raise TamperedLogError(self.folder.name, "appended")
+        self._has_leftover, self._chain = False, then.chain
+        seal.confirm(private.seal, then)
+        return start, end
 
     def _numbered(self, new: Sequence[AnyEvent]) -> Sequence[bytes]:
         """The facts as lines of the log, behind those that others have added meanwhile."""
@@ -259,7 +282,7 @@ class Writer:
         self._append_resolutions()
         if not self._is_alone:
             return  # it would hide lines that it does not hold; the next writer reads them
-        snapshot.save(self.folder, self.projection, self._end)
+        snapshot.save(self.folder, self.projection, self._end, self._chain)
         self._snapshot_end = self._end
         self._start, self._since, self._resolving = self.projection, [], ()
 

@@ -1,0 +1,22 @@
+"""Copies of a project, with what is kept of it outside its folder."""
+
+import shutil
+from pathlib import Path
+
+from rekindle.stores.private import of_project
+
+
+def copy_project(original: Path, copy: Path) -> None:
+    """Put a copy of a project in the place of what is there, with its seals and commands."""
+    source, target = of_project(original).path, of_project(copy).path
+    for path in (copy, target):
+        if path.exists():
+            shutil.rmtree(path)
+    shutil.copytree(original, copy)
+    copy_private(source, target)
+
+
+def copy_private(source: Path, target: Path) -> None:
+    if source.exists():
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        shutil.copytree(source, target)

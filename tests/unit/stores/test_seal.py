@@ -1,0 +1,324 @@
+"""The seal: a log that something else than Rekindle changed counts for nothing it forged."""
+
+import shutil
+
+import pytest
+
+from rekindle.documents import event as events
+from rekindle.errors import StoreError, TamperedLogError
+from rekindle.policy import loops
+from rekindle.stores.files import FileStore, log, seal
+from rekindle.stores.files.seal import Place, Seal
+from rekindle.stores.private import PrivateProject
+from rekindle.system import disk, user_folder
+
+
+def add(store, identity, clock):
+    clock.forward(seconds=1)
+    return store.submit("trades", loops.add({}, identity, "text", clock()))
+
+
+def say(store, desired, clock):
+    clock.forward(seconds=1)
+    return store.submit("trades", events.DesiredSaid(ts=clock(), desired=desired))
+
+
+def forged(store, clock):
+    seen = store.read("trades").committed
+    clock.forward(hours=1)
+    wanted = events.DesiredSaid(ts=clock(), desired="running", seq=seen.seq + 1, gen=seen.gen)
+    return events.render(wanted) + b"\n"
+
+
+@pytest.fixture
+def stopped(store, clock):
+    add(store, "first", clock)
+    say(store, "running", clock)
+    add(store, "second", clock)
+    say(store, "stopped", clock)
+    assert store.log_condition("trades") == "sealed"
+    return store
+
+
+def append(folder, line):
+    with folder.log.open("ab") as file:
+        file.write(line)
+
+
+def rewrite(folder, _):
+    data = folder.log.read_bytes()
+    folder.log.write_bytes(data.replace(b'"stopped"', b'"running"'))
+
+
+def truncate(folder, _):
+    lines = folder.log.read_bytes().splitlines(keepends=True)
+    folder.log.write_bytes(b"".join(lines[:-1]))
+
+
+def restore(folder, _):
+    lines = folder.log.read_bytes().splitlines(keepends=True)
+    folder.log.write_bytes(b"".join(lines[:3]))
+
+
+def remove(folder, _):
+    shutil.rmtree(folder.path)
+
+
+def torn(folder, _):
+    with folder.log.open("ab") as file:
+        file.write(b'{"v":1,"seq":99,"ts"')
+
+
+DAMAGE = {
+    append: "appended",
+    torn: "appended",
+    rewrite: "rewritten",
+    truncate: "rewritten",
+    restore: "rewritten",
+    remove: "missing",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("is_cold", [False, True], ids=["known", "cold"])
+def test_a_changed_log_starts_nothing(stopped, open_store, clock, damage, is_cold):
+    """Readers show it in safe mode, no writer touches it, and no forged line counts."""
+    folder = stopped.folder("trades")
+    damage(folder, forged(stopped, clock))
+    before = folder.log.read_bytes() if folder.log.exists() else None
+    store = open_store() if is_cold else stopped
+    seen = store.read("trades")
+    assert seen.condition == DAMAGE[damage]
+    assert (seen.projection.run.is_safe, seen.projection.run.safe.why) == (True, "tampered")
+    assert seen.projection.run.desired != "running"
+    with pytest.raises(TamperedLogError), store.writer("trades"):
+        pass
+    assert (folder.log.read_bytes() if folder.log.exists() else None) == before
+    if folder.path.exists():
+        assert any(seen.projection.run.safe.words in one.what for one in store.inspect("trades"))
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_the_operator_accepts_it(stopped, open_store, clock, damage):
+    """Then it is sealed as it is; lines that were added are set aside, and never count."""
+    folder = stopped.folder("trades")
+    line = forged(stopped, clock)
+    damage(folder, line)
+    if damage in {truncate, restore}:
+        folder.state.unlink()
+    store = open_store()
+    assert store.accept_log("trades")
+    assert not store.accept_log("trades")
+    for reader in (store, stopped, open_store()):
+        assert reader.log_condition("trades") == "sealed"
+        assert not reader.read("trades").projection.run.is_safe
+    assert add(store, "after", clock)
+    (noted,) = [
+        one
+        for one in store.events_since("trades", 0).events
+        if isinstance(one, events.DocumentRejected)
+    ]
+    assert "operator accepted" in noted.reason
+    if damage is append:
+        assert (folder.path / noted.path).read_bytes() == line
+        assert store.read("trades").projection.run.desired == "stopped"
+
+
+def test_a_stop_counts_while_the_log_is_not_trusted(stopped, clock):
+    """It is kept outside the log, and acknowledged."""
+    say(stopped, "running", clock)
+    append(stopped.folder("trades"), forged(stopped, clock))
+    assert stopped.read("trades").projection.run.desired == "running"
+    stopped.create("trades")
+    assert not say(stopped, "stopped", clock)
+    assert stopped.read("trades").projection.run.desired == "stopped"
+    stopped.accept_log("trades")
+    with stopped.writer("trades") as writer:
+        writer.fold()
+    assert stopped.read("trades").committed.run.desired == "stopped"
+
+
+def test_a_log_from_elsewhere_is_not_trusted(stopped, tmp_path, clock):
+    """Cloned, copied, or with the user's folder lost: it has no seal on this host."""
+    other = FileStore(
+        tmp_path,
+        host="here",
+        settings=stopped._settings,
+        clock=clock,
+        private=PrivateProject(tmp_path / "another host"),
+    )
+    seen = other.read("trades")
+    assert seen.condition == "unsealed"
+    assert seen.projection.run.is_safe
+    with pytest.raises(TamperedLogError), other.writer("trades"):
+        pass
+    assert other.accept_log("trades")
+    assert add(other, "after", clock)
+
+
+def test_a_forged_snapshot_in_the_workspace_counts_for_nothing(stopped, open_store):
+    with stopped.writer("trades") as writer:
+        writer.snapshot()
+    folder = stopped.folder("trades")
+    assert folder.snapshot.is_relative_to(user_folder.path())
+    kept = folder.snapshot.read_bytes().replace(b"stopped", b"running")
+    (folder.path / "snapshot.json").write_bytes(kept)
+    assert open_store().read("trades").projection.run.desired == "stopped"
+
+
+def test_history_before_the_snapshot_is_verified_by_doctor(stopped, open_store, clock):
+    """What counts is in the snapshot; a reader does not hash the whole log each time."""
+    with stopped.writer("trades") as writer:
+        writer.append(*[events.Heartbeat(ts=clock())] * 20)
+        writer.snapshot()
+    folder = stopped.folder("trades")
+    folder.log.write_bytes(folder.log.read_bytes().replace(b'"stopped"', b'"running"'))
+    store = open_store()
+    assert store.log_condition("trades") == "sealed"
+    assert store.read("trades").projection.run.desired == "stopped"
+    assert any("changed before its last snapshot" in one.what for one in store.inspect("trades"))
+    folder.snapshot.unlink()
+    assert open_store().log_condition("trades") == "rewritten"
+
+
+@pytest.mark.parametrize("kept", ["nothing", "a part of a line", "a line", "all but one byte"])
+def test_an_append_that_was_cut_short_is_not_tampering(store, open_store, clock, kept):
+    """A power loss leaves any part of it; whatever it is counts for nothing, and is cut off."""
+    folder = store.folder("trades")
+    before = store.read("trades")
+    lines = [
+        events.render(events.Heartbeat(ts=clock(), seq=before.committed.seq + 1 + place, gen=1))
+        + b"\n"
+        for place in range(3)
+    ]
+    whole = b"".join(lines)
+    then = Place(before.end + len(whole), seal.extend(before.chain, lines))
+    seal.promise(folder.private.seal, Place(before.end, before.chain), then)
+    part = {"nothing": 0, "a part of a line": 9, "a line": len(lines[0]), "all but one byte": -1}
+    append(folder, whole[: part[kept]])
+    for reader in (store, open_store()):
+        seen = reader.read("trades")
+        assert (seen.condition, seen.committed.seq) == ("sealed", before.committed.seq)
+    assert add(store, "after", clock)
+    assert store.read("trades").bad == ()
+    assert open_store().read("trades").committed.seq == before.committed.seq + 1
+
+
+def test_an_append_whose_confirmation_is_lost_counts(store, open_store, clock, monkeypatch):
+    monkeypatch.setattr(seal, "confirm", lambda *_: None)
+    add(store, "kept", clock)
+    assert "kept" in open_store().read("trades").committed.loops
+    assert seal.load(store.folder("trades").private.seal).then is not None
+    add(store, "next", clock)
+    assert open_store().log_condition("trades") == "sealed"
+
+
+def test_a_confirmed_append_cannot_be_taken_back(stopped, open_store):
+    """Cutting the log back to where it was before the stop is not an append that was cut short."""
+    assert seal.load(stopped.folder("trades").private.seal).then is None
+    truncate(stopped.folder("trades"), b"")
+    assert open_store().log_condition("trades") == "rewritten"
+
+
+def test_a_full_user_folder_refuses_before_the_log_changes(store, clock, monkeypatch):
+    before = store.folder("trades").log.read_bytes()
+
+    def full(path, *_, **__):
+        raise StoreError(str(path), "No space left on device", errno=28)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(seal, "_append", full)
+        with pytest.raises(StoreError), store.writer("trades") as writer:
+            writer.append(events.Heartbeat(ts=clock()))
+    assert store.folder("trades").log.read_bytes() == before
+    assert add(store, "after", clock)
+    assert store.log_condition("trades") == "sealed"
+
+
+def test_a_failed_append_leaves_the_log_sealed(store, open_store, clock, monkeypatch):
+    """Even if what it wrote cannot be cut off at once."""
+    real = disk.append
+
+    def failing(path, data):
+        real(path, data[:-5])
+        raise StoreError(str(path), "No space left on device", errno=28)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "append", failing)
+        with pytest.raises(StoreError), store.writer("trades") as writer:
+            writer.append(events.Heartbeat(ts=clock()))
+    assert open_store().log_condition("trades") == "sealed"
+    assert add(store, "after", clock)
+    assert open_store().log_condition("trades") == "sealed"
+
+
+def test_a_line_that_slips_in_between_is_not_covered(store, open_store, clock, monkeypatch):
+    """Written after the writer has read the log: the append is refused, not acknowledged."""
+    real = log.append
+    line = forged(store, clock)
+
+    def slipped(path, lines):
+        append(store.folder("trades"), line)
+        return real(path, lines)
+
+    monkeypatch.setattr(log, "append", slipped)
+    with pytest.raises(TamperedLogError), store.writer("trades") as writer:
+        writer.append(events.Heartbeat(ts=clock()))
+    assert open_store().read("trades").condition == "appended"
+    assert open_store().read("trades").projection.run.desired == ""
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\n1 5 abc", b"\x00" * 9000, b"\n1 5 abc 00000000\n"])
+def test_a_torn_record_falls_back_to_the_one_before(store, open_store, clock, garbage):
+    with store.folder("trades").private.seal.open("ab") as file:
+        file.write(garbage)
+    assert open_store().log_condition("trades") == "sealed"
+    assert add(store, "after", clock)
+    assert open_store().log_condition("trades") == "sealed"
+
+
+def test_the_file_of_the_seal_stays_small(store, monkeypatch):
+    monkeypatch.setattr(seal, "SEAL_COMPACT_BYTES", 2_000)
+    path = store.folder("trades").private.seal
+    last = seal.load(path).base
+    for number in range(40):
+        place = Place(number, "0" * 64)
+        seal.promise(path, last, place)
+        assert seal.load(path) == Seal(last, place)
+        seal.confirm(path, place)
+        assert seal.load(path) == Seal(place)
+        assert path.stat().st_size < 2_500
+        last = place
+
+
+def test_a_late_line_of_another_host_is_cut_off(store, open_store, clock):
+    """It is of a generation that was taken over: it never counts, and stops nobody."""
+    new = open_store("there")
+    with new.writer("trades", take_over=True):
+        pass
+    late = events.DesiredSaid(ts=clock(), desired="running", seq=3, gen=1)
+    append(store.folder("trades"), events.render(late) + b"\n")
+    assert new.log_condition("trades") == "sealed"
+    assert add(new, "after", clock)
+    assert b"desired" not in store.folder("trades").log.read_bytes()
+
+
+def test_readers_beside_a_writer_never_see_it_tampered(store, open_store, clock):
+    """A reader reads the seal first, and judges what is behind it by the newer one."""
+    reader = open_store()
+    with store.writer("trades") as writer:
+        real = seal.load
+        grown = []
+
+        def late(path):
+            found = real(path)
+            if not grown:
+                grown.append(path)
+                writer.append(events.Heartbeat(ts=clock()))
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(seal, "load", late)
+            seen = reader.read("trades")
+        assert grown
+    assert seen.condition == "sealed"
