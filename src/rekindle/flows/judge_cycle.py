@@ -9,6 +9,7 @@ from rekindle.documents.relay import Field, Relay
 from rekindle.flows.work_signs import changed_files, count_commits, count_resolved
 from rekindle.flows.world import Agent, World
 from rekindle.policy import convergence, decisions
+from rekindle.policy.artefacts import is_artefact
 from rekindle.policy.fold import Projection
 from rekindle.policy.progress import artefact_names
 from rekindle.policy.settings import STALL_TURNS
@@ -79,7 +80,7 @@ class JudgeCycle:
         files, committed = changed_files(tree, self._agent.folder, began.head, began.at)
         return files, Evidence(
             commits=count_commits(tree, began.head, committed),
-            changed_files=sum(map(convergence.is_artefact, files)),
+            changed_files=sum(map(is_artefact, files)),
             resolved_loops=count_resolved(now, began.at),
         )
 

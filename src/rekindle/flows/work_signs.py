@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents.event import WorkSigns
-from rekindle.policy import convergence
+from rekindle.policy.artefacts import is_artefact
 from rekindle.policy.fold import Projection
 from rekindle.policy.progress import artefact_names
 from rekindle.system.worktree import WorkTree
@@ -34,7 +34,7 @@ def changed_files(
 
 def count_commits(tree: WorkTree, head: str, committed: tuple[str, ...]) -> int:
     """Return how many commits there were; those of nothing but logs, or of the relay, are none."""
-    return len(tree.commits(head)) if any(map(convergence.is_artefact, committed)) else 0
+    return len(tree.commits(head)) if any(map(is_artefact, committed)) else 0
 
 
 def count_resolved(known: Projection, since: float) -> int:

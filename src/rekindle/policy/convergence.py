@@ -22,6 +22,7 @@ from rekindle.documents.event import CycleEnded
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.policy import deliberation
+from rekindle.policy.artefacts import is_artefact
 from rekindle.policy.settings import CONVERGENCE_OPTIONS, HEADLINE_CHARACTERS
 
 _BESIDE = re.compile(r"current phase[*_` ]*[:：—–-]\s*(\S.*)$", re.IGNORECASE)
@@ -50,13 +51,6 @@ _STAGE_WORDS = re.compile(
 )
 _DECORATION = re.compile(r"[^\w\s.,/+&%'#-]|_")
 _EDGES = " .,:;-–—#/&+，。、"
-
-_RELAY_FILE = re.compile(
-    r"\.?(?:prev[_-])?consensus(?:[._-][\w.-]*)?|relay(?:-\d+-\w+)?\.md|(?:\w+-)?progress\.(?:md|txt)"
-)
-_LOG_FILE = re.compile(r".*\.log(?:\.\w+)*|(?:ops|resolved|trajectory)\.jsonl|nohup\.out")
-_LOG_FOLDERS = {"log", "logs"}
-_OF_LOGS = ("", ".txt", ".md", ".json", ".jsonl", ".out", ".csv", ".gz")
 
 
 class Stage(StrEnum):
@@ -149,20 +143,6 @@ def held(stage: Stage, relay: Relay, artefacts: Sequence[str], before: Relay | N
         case Stage.SHIP:
             return _shipped(artefacts)
     assert_never(stage)
-
-
-def is_artefact(path: str) -> bool:
-    """Whether a changed file is a result, rather than our own, a relay or a log."""
-    *folders, name = path.replace("\\", "/").casefold().rstrip("/").split("/")
-    if not name or not {".rekindle", ".git"}.isdisjoint([*folders, name]):
-        return False
-    if _RELAY_FILE.fullmatch(name) or _LOG_FILE.fullmatch(name):
-        return False
-    if folders[-2:] == ["memories", "archive"]:
-        return False
-    stem, dot, ending = name.rpartition(".")
-    # Code may well live in a folder of that name; a text there is a log.
-    return _LOG_FOLDERS.isdisjoint(folders) or (dot + ending if stem else "") not in _OF_LOGS
 
 
 def _opened(relay: Relay, before: Relay | None) -> Held:

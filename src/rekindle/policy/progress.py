@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from rekindle.documents.event import WorkSigns
-from rekindle.policy import convergence
+from rekindle.policy.artefacts import is_artefact
 from rekindle.policy.settings import PROGRESS_NAMES, PROGRESS_SAME
 
 _NUMBER = re.compile(r"\d+")
@@ -55,5 +55,5 @@ def artefact_names(paths: Iterable[str]) -> tuple[str, ...]:
 
     A number in a name makes no difference: `run-17.txt` after `run-16.txt` is the same result.
     """
-    found = {_NUMBER.sub("#", path) for path in paths if convergence.is_artefact(path)}
+    found = {_NUMBER.sub("#", path) for path in paths if is_artefact(path)}
     return tuple(sorted(found)[:PROGRESS_NAMES])

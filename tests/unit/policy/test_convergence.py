@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from rekindle.documents import relay as relays
 from rekindle.policy import convergence
-from rekindle.policy.convergence import Stage, held, is_artefact, owed, stage, topic
+from rekindle.policy.artefacts import is_artefact
+from rekindle.policy.convergence import Stage, held, owed, stage, topic
 
 
 def about(phase: str) -> str:

@@ -1,0 +1,24 @@
+"""Which changed files are results of the work."""
+
+import re
+
+_RELAY_FILE = re.compile(
+    r"\.?(?:prev[_-])?consensus(?:[._-][\w.-]*)?|relay(?:-\d+-\w+)?\.md|(?:\w+-)?progress\.(?:md|txt)"
+)
+_LOG_FILE = re.compile(r".*\.log(?:\.\w+)*|(?:ops|resolved|trajectory)\.jsonl|nohup\.out")
+_LOG_FOLDERS = {"log", "logs"}
+_OF_LOGS = ("", ".txt", ".md", ".json", ".jsonl", ".out", ".csv", ".gz")
+
+
+def is_artefact(path: str) -> bool:
+    """Return whether a changed file is a result, rather than a relay, a log or Rekindle's own."""
+    *folders, name = path.replace("\\", "/").casefold().rstrip("/").split("/")
+    if not name or not {".rekindle", ".git"}.isdisjoint([*folders, name]):
+        return False
+    if _RELAY_FILE.fullmatch(name) or _LOG_FILE.fullmatch(name):
+        return False
+    if folders[-2:] == ["memories", "archive"]:
+        return False
+    stem, dot, ending = name.rpartition(".")
+    # Code may well live in a folder of that name; a text there is a log.
+    return _LOG_FOLDERS.isdisjoint(folders) or (dot + ending if stem else "") not in _OF_LOGS
