@@ -145,6 +145,7 @@ def test_doctor_says_when_plain_text_can_be_refused(own_engine, project):
         return [one.what for one in await checks._encryption(client, fleet)]
 
     async def run():
+        first = await found("$OURS", strict=False)
         plain = await reached(own_engine, project)
         async with Worker(plain, task_queue=QUEUE, workflows=[AgentWorkflow]):
             await begun(own_engine, project)
@@ -153,9 +154,10 @@ def test_doctor_says_when_plain_text_can_be_refused(own_engine, project):
                 while len(before := await found("$OURS", strict=False)) < 2:
                     pass  # its list may lag a second
             await agents.remove("keeper")
-        return before, await found(), await found("$OURS")
+        return first, before, await found(), await found("$OURS")
 
-    (hosts, agents), without, after = asyncio.run(run())
+    (first,), (hosts, agents), without, after = asyncio.run(run())
+    assert first.startswith("plain text is accepted, although")
     assert "without the key" in hosts
     assert "plain text of keeper" in agents
     assert without == []
