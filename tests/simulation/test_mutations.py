@@ -365,6 +365,9 @@ OF_PROGRESS = (
 """Lives with more and with less progress."""
 
 
+SEEN_IN_LIVES = {"a commit", "an artefact that does not change every time"}
+
+
 def test_without_a_change_no_progress_is_missed():
     assert found_in(*OF_PROGRESS) == ""
 
@@ -372,9 +375,10 @@ def test_without_a_change_no_progress_is_missed():
 @pytest.mark.parametrize("place", range(len(progress.ROWS)))
 def test_a_kind_of_progress_that_does_not_count(monkeypatch, place):
     """Commits and files are seen in these lives; for the others, the table's own test notices."""
-    rows = (*progress.ROWS[:place], *progress.ROWS[place + 1 :])
+    dropped = progress.ROWS[place]
+    rows = tuple(row for row in progress.ROWS if row is not dropped)
     monkeypatch.setattr(progress, "ROWS", rows)
-    if progress.ROWS[0].words != "a commit" or len({*rows[-1:]} & {*signs_table.ROWS[-1:]}) == 0:
+    if dropped.words in SEEN_IN_LIVES:
         expect_caught(*OF_PROGRESS)
         return
     with pytest.raises(AssertionError):

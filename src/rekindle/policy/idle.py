@@ -42,6 +42,9 @@ class Idle(msgspec.Struct, frozen=True):
     """Signs of the launches up to the last one, oldest first."""
 
 
+_NONE = Idle()
+
+
 def measure(
     attempts: Iterable[Attempt], cycles: Mapping[int, CycleEnded], *, began: int, heeded: int
 ) -> Idle:
@@ -52,23 +55,21 @@ def measure(
     since = max(began, heeded)
     ends: list[Attempt | CycleEnded] = [*(one for one in attempts if one.exit), *cycles.values()]
     signs: dict[type, list[WorkSigns]] = {Attempt: [], CycleEnded: []}
-    found, spent, base = Idle(), 0.0, 0.0
+    found, billed, spent, base = _NONE, False, 0.0, 0.0
     for one in sorted(ends, key=_place):
         before = signs[type(one)]
         if isinstance(one, Attempt):
             spent = one.run_usd if one.seq > began else 0.0
-            found = msgspec.structs.replace(
-                found, billed=found.billed if one.billed is None else one.billed
-            )
+            billed = billed if one.billed is None else one.billed
         if one.seq <= since or progress(one.signs, before):
-            found, base = Idle(billed=found.billed), spent
+            found, base = _NONE, spent
         elif isinstance(one, Attempt) and one.fruitless is not None:
-            found, base = Idle(billed=found.billed, seconds=one.fruitless), spent
+            found, base = Idle(seconds=one.fruitless), spent
         elif isinstance(one, Attempt):
             found = _with_launch(found, one, spent - base)
-        if one.signs is not None:
+        if one.signs is not None and one.signs.artefacts:
             before.append(one.signs)
-    return msgspec.structs.replace(found, signs=tuple(signs[Attempt]))
+    return msgspec.structs.replace(found, billed=billed, signs=tuple(signs[Attempt]))
 
 
 def _place(one: Attempt | CycleEnded) -> int:

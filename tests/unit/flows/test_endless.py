@@ -7,7 +7,7 @@ import pytest
 
 from rekindle.documents import event as events
 from rekindle.documents.event import WorkSigns
-from rekindle.documents.launch import Opened, Said
+from rekindle.documents.launch import Said
 from rekindle.flows.world import InSafeMode, Waits
 from rekindle.policy.settings import Restart, Runtime
 from unit.flows.test_keep_running import Killed, Life
@@ -197,7 +197,3 @@ def test_money_bounds_work_only_for_an_account_that_is_billed(life):
             assert (safe.why, "$30.00" in safe.words) == ("no-progress", True)
         else:
             assert one.run() == "clean"
-
-
-def test_what_a_session_shows_of_its_account_is_kept():
-    assert Opened("s", billed=True).billed

@@ -136,7 +136,7 @@ def test_a_tool_call_in_detail():
     """The session, the call with what it is about, the tokens, the answer and the account of it."""
     recording = Recording.load("tool")
     opened, called, used, returned, said, last, finished = recording.seen
-    assert opened == Opened(recording.session, MODEL, "2.1.325")
+    assert opened == Opened(recording.session, MODEL, "2.1.325", billed=True)
     assert called == Called("Bash", called.call, "echo from the tool")
     assert called.call.startswith("toolu_")
     assert (used.usage.tokens, used.usage.model, used.usage.known) == (1230, MODEL, "unknown")
@@ -588,3 +588,22 @@ def test_sentences_that_stop_nothing():
         finished = Finished(SESSION, ok=True, text=text)
         assert claude_code.classify(ended(finished=finished, errors=text)).kind == "clean"
         assert not any(isinstance(seen, Refused) for seen in claude_code.read_stream(text.encode()))
+
+
+@pytest.mark.parametrize(
+    ("shown", "billed"),
+    [
+        ({"apiKeySource": "ANTHROPIC_API_KEY"}, True),
+        ({"apiKeySource": "apiKeyHelper"}, True),
+        ({"apiKeySource": "none"}, False),
+        ({"apiKeySource": "oauth"}, False),
+        ({"apiKeySource": ""}, None),
+        ({"apiKeySource": ["x"]}, None),
+        ({}, None),
+    ],
+)
+def test_an_account_with_a_key_is_billed_per_token(shown, billed):
+    """Without a key it is a subscription: what the CLI then calls its cost is not a bill."""
+    line = {"type": "system", "subtype": "init", "session_id": SESSION, "model": MODEL} | shown
+    (opened,) = claude_code.read_stream(json.dumps(line).encode())
+    assert opened.billed is billed
