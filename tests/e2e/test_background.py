@@ -9,7 +9,7 @@ import pytest
 from e2e.sandbox import TASK, Rekindle
 from e2e.test_command import Program
 from rekindle.documents import background
-from rekindle.documents.background import Record
+from rekindle.documents.background import Recorded
 from rekindle.stores import private
 
 pytestmark = pytest.mark.timeout(120)
@@ -80,11 +80,15 @@ class Background(Rekindle):
         path = self.project / name
         return path.read_text() or None if path.exists() else None
 
-    def recorded(self) -> Record:
-        """What the supervisor has recorded, once that is anything."""
-        path = private.of_project(self.project).agent("trades").processes
-        self.place.wait_for(lambda: path.exists() and background.parse(path.read_bytes()).processes)
-        return background.parse(path.read_bytes())
+    def recorded(self, name: str) -> Recorded:
+        """What the supervisor has recorded of a daemon, once it has."""
+        path, pid = private.of_project(self.project).agent("trades").processes, self.pid(name)
+
+        def found() -> Recorded | None:
+            record = background.parse(path.read_bytes() if path.exists() else None)
+            return next((one for one in record.processes if one.pid == pid), None)
+
+        return self.place.wait_for(found)
 
     def waits(self) -> None:
         self.place.wait_for((self.project / "waits").exists)
@@ -125,14 +129,57 @@ def test_it_ends_although_its_supervisor_was_killed(rekindle):
     rekindle.plays(f"daemon('one')\n{WAITS}")
     running = rekindle.start("run")
     rekindle.waits()
-    (recorded,) = rekindle.recorded().processes
-    assert (recorded.pid, recorded.is_kept) == (rekindle.pid("one"), False)
+    recorded = rekindle.recorded("one")
+    assert not recorded.is_kept
     assert recorded.command == f"{sys.executable} daemon.py one"
     running.signal(signal.SIGKILL)
     running.wait()
     assert rekindle.lives("one")
     rekindle("stop")
     assert not rekindle.lives("one")
+
+
+def test_what_is_kept_outlives_sessions_and_ends_with_stop(rekindle):
+    """Between launches and cycles; `status` names it, and the rest is told to the next session."""
+    fails = "daemon('server'); daemon('other'); raise SystemExit(1)\n"
+    rekindle.plays(fails, "", WAITS, keep=["*daemon.py server"], cycles=3)
+    rekindle("up")
+    rekindle.waits()
+    server = rekindle.pid("server")
+    assert (rekindle.lives("server"), rekindle.lives("other")) == (True, False)
+    crashed, ended = rekindle.events("launch.ended")
+    assert (crashed["exit"], ended["exit"]) == ("crash", "clean")
+    assert crashed["ended"] == [f"{sys.executable} daemon.py other"]
+    quoted = f"- ended with the session: “{sys.executable} daemon.py other”"
+    assert quoted in rekindle.text("prompt-1")
+    assert quoted not in rekindle.text("prompt-2")
+    (row,) = json.loads(rekindle("status", "--json"))["agents"]
+    (kept,) = row["kept"]
+    assert (kept["pid"], kept["command"]) == (server, f"{sys.executable} daemon.py server")
+    assert f"kept:   {sys.executable} daemon.py server (pid {server}, since" in rekindle("status")
+    rekindle("stop")
+    assert not rekindle.lives("server")
+    (row,) = json.loads(rekindle("status", "--json"))["agents"]
+    assert row["kept"] == []
+
+
+def test_what_is_kept_outlives_a_killed_supervisor_and_ends_with_the_run(rekindle):
+    """The next supervisor knows it from the record."""
+    rekindle.plays(f"daemon('server')\n{WAITS}", keep=["*daemon.py server"])
+    running = rekindle.start("run")
+    rekindle.waits()
+    rekindle.recorded("server")
+    running.signal(signal.SIGKILL)
+    running.wait()
+    (rekindle.project / "script-1").write_text(WAITS.replace("waits", "again"))
+    again = rekindle.start("run")
+    rekindle.place.wait_for((rekindle.project / "again").exists)
+    assert rekindle.lives("server")
+    (row,) = json.loads(rekindle("status", "--json"))["agents"]
+    assert [one["pid"] for one in row["kept"]] == [rekindle.pid("server")]
+    again.signal(signal.SIGINT)
+    again.wait()
+    assert not rekindle.lives("server")
 
 
 # Commands that are the operator's
@@ -190,7 +237,7 @@ def test_it_cannot_undo_stop_after_its_supervisor_was_killed(rekindle):
     rekindle.plays(f"daemon('one', 'restart')\n{WAITS}")
     running = rekindle.start("run")
     rekindle.waits()
-    rekindle.recorded()
+    rekindle.recorded("one")
     running.signal(signal.SIGKILL)
     running.wait()
     (rekindle.project / "one.go").touch()

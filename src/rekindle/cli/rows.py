@@ -14,6 +14,7 @@ from rekindle.policy.fold import Projection
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import FLEET_STATUS_AGENTS
 from rekindle.stores.files import FileStore, inspection, ownership
+from rekindle.system.processes import Processes
 from rekindle.wiring import trust
 from rekindle.wiring.store import HARNESSES, open_store
 
@@ -93,7 +94,18 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
         "settings_changed": [change.render() for change in trust.find_changes(project, name)],
         "generation": found.gen,
         "host": owner.host if owner else None,
+        "kept": _kept(store, name),
     }
+
+
+def _kept(store: FileStore, name: str) -> list[dict[str, Any]]:
+    """The background processes that outlive the agent's sessions, and run now."""
+    is_alive = Processes().is_alive
+    return [
+        {"pid": one.pid, "command": one.command, "since": one.since}
+        for one in store.background(name).kept
+        if is_alive(one.process)
+    ]
 
 
 def _known(

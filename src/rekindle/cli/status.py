@@ -76,6 +76,8 @@ def _print_known(row: dict[str, Any], now: datetime) -> None:
             echo(f"  spent:  {_spent(row['run'], row['budget'], now)}")
     if row["relay"]:
         _print_relay(row["relay"], now)
+    for kept in row.get("kept", ()):
+        echo(f"  kept:   {kept['command']} (pid {kept['pid']}, since {ago(kept['since'], now)})")
     for line in _warnings(row):
         secho(f"  ! {line}", fg="yellow")
 

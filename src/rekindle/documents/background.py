@@ -1,15 +1,20 @@
 """The record of an agent's processes that the next supervisor could not find by their mark."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
 from rekindle.documents import shape
+from rekindle.documents.summary import quotation
 
 COMMAND_CHARACTERS = 200
 """How much of a command line is kept."""
 COMMANDS_TOLD = 8
 """How many command lines a session is told of."""
+
+
+_ENDED = "What the session before had left in the background does not run any more:"
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -37,6 +42,16 @@ class Record(msgspec.Struct, frozen=True):
     @property
     def kept(self) -> tuple[Recorded, ...]:
         return tuple(one for one in self.processes if one.is_kept)
+
+
+def list_ended(commands: Sequence[str]) -> str:
+    """Return what was ended with a session as a list: quoted, for an agent has written it."""
+    return "\n".join(f"- {quotation('ended with the session', one)}" for one in commands)
+
+
+def tell_ended(commands: Sequence[str]) -> str:
+    """Return what the next session is told of them; empty if there were none."""
+    return f"{_ENDED}\n{list_ended(commands)}" if commands else ""
 
 
 def parse(data: bytes | None) -> Record:

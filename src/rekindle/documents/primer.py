@@ -158,7 +158,8 @@ def is_one(text: str) -> bool:
 
 
 def is_resumption(text: str) -> bool:
-    return " ".join(text.split()) == " ".join(RESUMED.split())
+    # Behind it may be the list of what was ended with the process.
+    return " ".join(text.split()).startswith(" ".join(RESUMED.split()))
 
 
 def units(text: str) -> int:

@@ -286,8 +286,11 @@ def _cycle(here: OnHost, order: Order, interruption: Interruption) -> Ran:
     # With one that nobody has seen end the engine could not know for what to wait.
     is_first = all(one.exit for one in tried(steps.cycle.known()))
     steps.cycle.settle()
-    while not interruption.count and _step(steps, is_first=is_first):
-        is_first = False
+    try:
+        while not interruption.count and _step(steps, is_first=is_first):
+            is_first = False
+    finally:
+        steps.cycle.end_kept()  # the next cycle may be another host's
     return Ran(steps.cycle.known().seq, is_leaving=bool(interruption.count))
 
 

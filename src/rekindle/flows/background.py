@@ -68,13 +68,13 @@ class BackgroundProcesses:
             now = self._world.elapsed()
             if now - self._looked >= RECORD_SECONDS:
                 self._looked = now
-                self._look(origin)
+                self._look(origin.launch, origin.boot, origin.uptime)
 
         return look
 
     def end(self, origin: LaunchStarted) -> Swept:
         """End what a launch of ours has left, and note what is kept."""
-        self._look(origin)
+        self._look(origin.launch, origin.boot, origin.uptime)
         swept = self._world.processes.end_marked(
             origin.launch,
             boot=origin.boot,
@@ -88,6 +88,8 @@ class BackgroundProcesses:
 
     def settle(self, mark: str, *, boot: str, uptime: float) -> Swept:
         """End what a launch has left whose supervisor is gone."""
+        # What is kept and bears the mark may not be recorded yet.
+        self._look(mark, boot, uptime, before=self._record.processes)
         # The agent itself may be among them, told to end by its supervisor's death and still
         # writing its transcript.
         swept = _end_lost(
@@ -109,22 +111,23 @@ class BackgroundProcesses:
         """Return the commands that a session is told of."""
         return tuple(map(self._in_words, swept.commands[:COMMANDS_TOLD]))
 
-    def _look(self, origin: LaunchStarted) -> None:
-        found = self._world.processes.background(
-            origin.launch,
-            boot=origin.boot,
-            uptime=origin.uptime,
-            program=self._record.program,
-        )
-        known = {one.process: one for one in self._record.processes}
+    def _look(self, mark: str, boot: str, uptime: float, before: tuple[Recorded, ...] = ()) -> None:
+        """Record what the launch has in the background now, with `before` and what was kept."""
+        program = self._record.program if self._record.launch == mark else ""
+        found = self._world.processes.background(mark, boot=boot, uptime=uptime, program=program)
+        since = {one.process: one.since for one in self._record.processes}
         now = self._world.clock()
-        new = [
-            known.get(one.process)
-            or Recorded(one.process, self._in_words(one.command), now, one.is_kept)
+        new = {
+            one.process: Recorded(
+                one.process,
+                self._in_words(one.command),
+                since.get(one.process, now),
+                one.is_kept,
+            )
             for one in found
-        ]
-        before = [one for one in self._kept() if one not in new]
-        self._keep_record(self._of((*before, *new), origin.launch, self._record.program))
+        }
+        known = {one.process: one for one in (*before, *self._kept())} | new
+        self._keep_record(self._of(tuple(known.values()), mark, program))
 
     def _of(self, processes: tuple[Recorded, ...], launch: str = "", program: str = "") -> Record:
         return Record(launch, program, processes, self._may_control)

@@ -5,11 +5,12 @@ from datetime import datetime
 
 from rekindle.documents import primer
 from rekindle.documents import relay as relays
+from rekindle.documents.background import list_ended, tell_ended
 from rekindle.documents.primer import Primer, Recovery
 from rekindle.documents.relay import Relay
 from rekindle.documents.state import OpenLoop
 from rekindle.errors import DocumentError
-from rekindle.policy import loop, loops, trim
+from rekindle.policy import loop, loops, sessions, trim
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
@@ -47,8 +48,10 @@ def compose_primer(
         recovery = Recovery(doing.strip(), len(opened))
     known, stall = seen.committed, settings.runtime.stall
     last, answer = known.last_ended, known.answer_since
+    checkpoint = _checkpoint(store, agent, seen, session)
     notices = [
         _moved(known),
+        _ended(known, checkpoint),
         loop.notice(known.ended, known.run.heeded, stall),
         loop.tried(known.ended),
         last.redebated if last else "",
@@ -62,7 +65,7 @@ def compose_primer(
         rules=rules,
         relay=trim.head(relay, cap, whole) if relay else None,
         relay_path=whole,
-        checkpoint=_checkpoint(store, agent, seen, session),
+        checkpoint=checkpoint,
         brief=_text(store.document(agent, "brief")),
         ledger=ledger(opened),
         task=task,
@@ -80,6 +83,13 @@ def _moved(known: Projection) -> str:
     moved = known.moved
     is_new = moved.seq > last > 0 and bool(moved.previous)
     return primer.moved(moved.host, moved.previous, moved.left) if is_new else ""
+
+
+def _ended(known: Projection, checkpoint: str) -> str:
+    """What was ended with the last launch, unless the checkpoint says so."""
+    last = sessions.newest(known.attempts)
+    swept = last.swept if last is not None else ()
+    return "" if list_ended(swept) in checkpoint else tell_ended(swept)
 
 
 def _owed(known: Projection, relay: Relay | None) -> str:

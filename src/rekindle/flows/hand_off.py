@@ -8,6 +8,8 @@ import msgspec
 
 from rekindle.documents import checkpoint
 from rekindle.documents import event as events
+from rekindle.documents.background import list_ended
+from rekindle.documents.checkpoint import Part
 from rekindle.documents.transcript import Turn
 from rekindle.errors import OverBudgetError, RekindleError, StoppedError, StoreError
 from rekindle.flows.end_cycle import Ending
@@ -40,6 +42,9 @@ class HandOff:
         seconds = self._world.elapsed() - began
         now = self._world.clock()
         found = checkpoint.parse(document(made, known, name=name, day=now.date()))
+        if last.swept:
+            state = f"{found.content(Part.CURRENT_STATE)}\n{list_ended(last.swept)}\n\n"
+            found = found.with_content(Part.CURRENT_STATE, state)
         by = "summarizer" if made.how == "headless" else "machine"
         with store.writer(name, wait=STOP_SECONDS) as writer:
             writer.fold()

@@ -248,6 +248,7 @@ class KeepRunning:
         return self._over(number, move, seq)
 
     def _over(self, number: int, move: Stop, seq: int) -> Outcome:
+        self._cycle.end_kept()
         self._mark_clean_exit(seq, move.outcome)
         if move.outcome not in {"done", "stopped"}:
             self._world.notify(move.outcome, move.words)
@@ -260,6 +261,7 @@ class KeepRunning:
             # A person at the terminal: that is as good as `rekindle stop`. A signal from elsewhere,
             # as when the host is shut down, says nothing of what is wanted.
             self._record_stop(projection.run)
+            self._cycle.end_kept()
         return Outcome(projection.cycle_now, "interrupted", self._cycle.last, safe=self._safe())
 
     def _record_stop(self, run: Run) -> None:

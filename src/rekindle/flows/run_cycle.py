@@ -10,6 +10,7 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents import primer, progress
+from rekindle.documents.background import tell_ended
 from rekindle.documents.launch import Exit, Start, Swept
 from rekindle.errors import ProgramMissingError, RekindleError, StoreError, TamperedLogError
 from rekindle.flows import transcripts
@@ -98,6 +99,10 @@ class RunCycle:
         if known.attempts:
             self._archive()  # whoever is gone may have ended before it did
 
+    def end_kept(self) -> None:
+        """End what outlived the launches: the run is over, or the operator has stopped it."""
+        self._background.end_kept()
+
     def _signs(self, head: str, since: float) -> events.WorkSigns | None:
         """Return the work that can be seen after a commit and a moment."""
         return with_resolved(self._world.signs(head, since), self.known(), since)
@@ -164,7 +169,8 @@ class RunCycle:
         spent, handed = known.run.spent_of_run(), self._handed(known, step, tried)
         recovery = isinstance(step, Fresh) and step.recovery
         asked = self._asked(known, tried) if handed and self._agent.stays else ""
-        prompt = primer.RESUMED
+        told = tell_ended(tried[-1].swept) if tried else ""
+        prompt = f"{primer.RESUMED}\n{told}\n" if told else primer.RESUMED
         if isinstance(step, Fresh):
             prompt = self._prompt(recovering=recovery, asked=asked)
         plan = self._plan(step, spent.usd, prompt)

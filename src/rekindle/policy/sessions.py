@@ -72,6 +72,8 @@ class Attempt(msgspec.Struct, frozen=True):
     resets_at: int | None = None
     seconds: float = 0.0
     ended_seq: int = 0
+    swept: tuple[str, ...] = ()
+    """The commands of what it had left in the background, and was ended with it."""
     handed_by: str = ""
     """Who had it handed off, `threshold` or `person`; empty: it was not."""
     percent: float | None = None
@@ -165,6 +167,7 @@ def over(attempts: dict[str, Attempt], event: events.LaunchEnded) -> None:
             billed=event.billed,
             signs=event.signs,
             fruitless=event.fruitless,
+            swept=event.ended,
         )
 
 
@@ -191,12 +194,20 @@ def resumed(attempts: dict[str, Attempt], event: events.HandoffResumed) -> None:
 def _end(event: events.LaunchEnded) -> tuple[object, ...]:
     """What is compared where a launch was ended twice, so that the order never decides."""
     more = (event.seconds, event.started, event.opened)
-    return event.ts, event.exit, event.words, event.resets_at or 0, *more, event.seq
+    return event.ts, event.exit, event.words, event.resets_at or 0, *more, event.seq, event.ended
 
 
 def _end_of(known: Attempt) -> tuple[object, ...]:
     more = (known.seconds, known.started, known.opened)
-    return known.ended, known.exit, known.words, known.resets_at or 0, *more, known.ended_seq
+    return (
+        known.ended,
+        known.exit,
+        known.words,
+        known.resets_at or 0,
+        *more,
+        known.ended_seq,
+        known.swept,
+    )
 
 
 def of_cycle(attempts: Attempts, cycle: int) -> dict[str, Attempt]:
