@@ -122,6 +122,9 @@ def test_a_power_loss_anywhere_loses_nothing(prepared, kind):
 
 
 def trials(image: Image, prepared: Callable[[str], Path], only: str = "") -> list[Trial]:
+    with user_folder_of(None):  # what was prepared outlives every cut
+        for name in SCENARIOS:
+            prepared(name)
     return [
         Trial(name, cut, point)
         for name in ([only] if only else SCENARIOS)
