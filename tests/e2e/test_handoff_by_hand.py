@@ -48,6 +48,31 @@ def test_a_handoff_is_asked_for_by_hand(handing):
     assert "as was asked" in running.out
 
 
+def test_a_handoff_keeps_what_the_manifest_names_and_tells_what_it_ended(handing):
+    """A server and a build in the background of the real CLI, both without an environment."""
+    manifest = handing.project / "rekindle.yaml"
+    entry = "    prompt: PROMPT.md\n"
+    manifest.write_text(manifest.read_text().replace(entry, entry + '    keep: ["sleep 601"]\n'))
+    starts = "env -i setsid sleep {} >/dev/null 2>&1 </dev/null & disown"
+    ends = Hang(Text("all done"))
+    handing.model.play(
+        bash("; ".join(map(starts.format, (601, 602)))), filled := Hang(bash("true")), ends
+    )
+    running = handing.rekindle.start("run", "trades")
+    handing.model.log.wait_for(lambda request: request.step is filled, timeout=60)
+    handing.rekindle("handoff", "trades")
+    wait_for_rule(handing)
+    filled.release.set()
+    told = handing.model.log.wait_for(lambda request: request.step is ends, timeout=60)
+    alive = [words for words in handing.rekindle.place.processes() if words[0] == "sleep"]
+    assert alive == [["sleep", "601"]]
+    assert "- ended with the session: “sleep 602”" in told.text
+    ends.release.set()
+    assert running.wait() == 0, running.err
+    alive = [words for words in handing.rekindle.place.processes() if words[0] == "sleep"]
+    assert alive == [], "the run is over"
+
+
 def wait_for_rule(handing):
     """Until the supervisor has heard of it: its rule then says, at once."""
     run = handing.project / ".rekindle/agents/trades/run"

@@ -2,8 +2,9 @@
 
 import pytest
 
+from rekindle.documents import checkpoint, primer
 from rekindle.documents import event as events
-from rekindle.documents import primer
+from rekindle.documents.checkpoint import Part
 from rekindle.documents.transcript import Turn
 from rekindle.errors import ManifestError, OverBudgetError
 from rekindle.flows.end_cycle import Ending
@@ -73,6 +74,24 @@ def test_a_checkpoint_forgets_no_launch_whose_cost_nobody_knows(scene):
     (last,) = scene.store.read("trades").committed.attempts.values()
     HandOff(scene.agent(), scene.world(), ending()).write("l", last)
     assert scene.store.read("trades").committed.run.spent_of_run().unpriced == 2
+
+
+def test_a_checkpoint_names_what_was_ended_with_the_session(scene):
+    """Quoted and on one line each: an agent has written these commands."""
+    commands = ("npm run dev", "sh -c 'echo “stop”'")
+    said = {"ts": scene.clock(), "cycle": 1}
+    ended = events.LaunchEnded(**said, launch="l", session="s", exit="context-full", ended=commands)
+    with scene.store.writer("trades") as writer:
+        writer.append(events.RunStarted(ts=scene.clock()), ended)
+    (last,) = scene.store.read("trades").committed.attempts.values()
+    HandOff(scene.agent(), scene.world(), ending()).write("l", last)
+    written = checkpoint.parse(scene.store.document("trades", "checkpoint"))
+    lines = written.content(Part.CURRENT_STATE).splitlines()
+    assert lines[-2:] == [
+        "- ended with the session: “npm run dev”",
+        "- ended with the session: “sh -c 'echo 'stop''”",
+    ]
+    assert written.content(Part.MODIFIED_FILES) == "- none"
 
 
 def test_of_our_prompts_only_the_task_is_a_person_s():

@@ -196,3 +196,32 @@ print(said.stdout)
 """
     )
     assert found == [True, True, True, False]
+
+
+def test_an_orphan_of_a_session_in_a_terminal_is_ended(inside, kernel):
+    """The same for a program that has the person's terminal, behind a leader of its own."""
+    only_linux(kernel)
+    found = inside(
+        PRELUDE
+        + """
+import pty
+pid, terminal = pty.fork()
+if not pid:
+    from rekindle.system.terminal import OnTerminal
+    processes = OnTerminal(adopts=True)
+    run(processes, forked("mine") + " until test -s mine; do sleep 0.01; done")
+    mine = said("mine")
+    before = lives(mine)
+    swept = processes.end_marked("m1", **AT, patience=0.1)
+    Path("told").write_text(json.dumps([before, lives(mine), swept.processes, swept.commands]))
+    os._exit(0)
+try:
+    while os.read(terminal, 4096):
+        pass
+except OSError:
+    pass  # the other side is closed
+os.waitpid(pid, 0)
+print(Path("told").read_text())
+"""
+    )
+    assert found == [True, False, 1, ["sleep 600"]]
