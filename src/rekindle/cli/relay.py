@@ -44,7 +44,10 @@ def relay() -> None:
 @which_agent
 @as_json
 def show(agent: str | None, as_json: bool) -> None:
-    """Print the relay as it stands."""
+    """Print the relay as it stands.
+
+    Control characters are shown escaped, in a pipe or a file too; --json has the exact text.
+    """
     project, store, name = open_agent(agent)
     text = _current(project, store, name)
     if as_json:
