@@ -19,7 +19,7 @@ from rekindle.errors import (
 from rekindle.policy import settings
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
 from rekindle.stores.files.layout import Root
-from rekindle.system import clock, disk
+from rekindle.system import clock, disk, programs
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -56,6 +56,7 @@ def load(start: Path) -> Project:
         from rekindle.policy import connection  # noqa: PLC0415 - every start would pay for it
 
         connection.require_meant(resolved.fleet, marked)
+    programs.exclude(folder)
     return Project(folder, found, marked, resolved)
 
 

@@ -45,6 +45,8 @@ GATES = frozenset(("PostToolBatch", "PreToolUse", "BeforeModel"))
 """Where a session can be stopped, and nothing else is of interest."""
 
 
+INBOX_DEPTH = 5
+"""The names of an inbox's path that are in a workspace: .rekindle/agents/NAME/run/inbox."""
 RULE_BYTES = 10_000
 STEP_BYTES = 128 * 1024
 TRANSCRIPT_BYTES = 8 * 1024 * 1024
@@ -88,7 +90,7 @@ def main(arguments: list[str]) -> None:
     record = compose(harness, event, launch, payload, size, process=process)
     # A disk that hangs counts as one that refuses: the record goes elsewhere.
     after(PATIENCE_SECONDS, refuse)
-    is_kept = append(f"{folder}/run/inbox", record)
+    is_kept = append(f"{folder}/run/inbox", record, depth=INBOX_DEPTH)
     after(patience, end)
     if not is_kept:
         spool(folder, record)
@@ -280,26 +282,52 @@ def has_no_links(folder: str) -> bool:
     return True
 
 
-def append(place: str, record: bytes, prefix: str = "", limit: int = 0) -> bool:
+def open_folder(path: str, depth: int) -> int:
+    """Open a folder without following a link in its last `depth` names.
+
+    One after the other: an agent may put a link there after we have looked.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    above, *names = path.rsplit("/", depth)
+    fd = os.open(above or "/", flags)
+    for name in names:
+        try:
+            inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = inner
+    return fd
+
+
+def append(place: str, record: bytes, prefix: str = "", limit: int = 0, *, depth: int = 1) -> bool:
     """Append under a shared lock to a segment that is still there; False where that failed.
 
     Segment names are never used twice: the log remembers by them how far they are folded.
     """
+    try:
+        at = open_folder(place, depth)
+    except OSError:
+        return False
+    try:
+        return append_at(at, record, prefix, limit)
+    finally:
+        os.close(at)
+
+
+def append_at(at: int, record: bytes, prefix: str, limit: int) -> bool:
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     for _ in range(_ATTEMPTS):
         try:
             names = [
-                name
-                for name in os.listdir(place)  # noqa: PTH208 - pathlib costs a start
-                if name.startswith(prefix) and name.endswith(".seg")
+                name for name in os.listdir(at) if name.startswith(prefix) and name.endswith(".seg")
             ]
             make = 0 if names else os.O_CREAT | os.O_EXCL
             name = max(names) if names else f"{prefix}{time.time_ns():020d}-{os.getpid():08x}.seg"
-            fd = os.open(f"{place}/{name}", flags | make, 0o600)
+            fd = os.open(name, flags | make, 0o600, dir_fd=at)
         except FileExistsError:
             continue
         except FileNotFoundError:
-            if not os.path.isdir(place):  # noqa: PTH112 - as above
+            if not os.fstat(at).st_nlink:
                 return False
             continue
         except OSError:
@@ -366,8 +394,12 @@ def brake(folder: str, event: str, launch: str, payload: bytes) -> None:
     if found is None:
         return
     mark = f"{folder}/run/braked-{launch}"
-    with open(mark, "wb") as file:  # noqa: PTH123 - pathlib costs a start
-        file.write(b"%d %d\n" % found + payload)
+    # An agent could put a link there, and have us write what it has said anywhere.
+    at = open_folder(f"{folder}/run", INBOX_DEPTH - 1)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(f"braked-{launch}", flags, 0o600, dir_fd=at)
+    os.write(fd, b"%d %d\n" % found + payload)
+    os.close(fd)
     if answer := one(rule, b"answer"):
         os.write(1, answer)
     else:

@@ -1,13 +1,32 @@
-"""An agent that may write in its workspace tries to change what runs outside its sandbox."""
+"""An agent that may write in its workspace tries to change what runs outside its sandbox.
 
+Each CLI runs twice: in the first run the agent writes the files of all attacks, and a second launch
+starts among them. In the second run its supervisor is killed, and the watchdog starts another one.
+docs/explanation/escapes.md has the results.
+"""
+
+import json
 import shlex
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from e2e.sandbox import TASK, Rekindle
-from loopback.codex_cli import CONFIG, MODEL
-from loopback.script import Text, ToolCall
+from e2e.escapes import ATTACKS, BAIT, Ground
+from e2e.sandbox import RELAY, TASK, Rekindle
+from loopback.anthropic import Anthropic
+from loopback.cli import ClaudeSandbox
+from loopback.codex_cli import CONFIG, MODEL, CodexSandbox
+from loopback.fixtures import require_namespaces
+from loopback.gemini import Gemini
+from loopback.gemini_cli import GeminiSandbox
+from loopback.model import Model
+from loopback.namespace import Namespace
+from loopback.openai import OpenAI
+from loopback.place import Place
+from loopback.script import Hang, Text, ToolCall
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -17,32 +36,205 @@ agents:
   trades: {{harness: {harness}, prompt: PROMPT.md, cycles: 1}}
 personas:
   default: {{permissions: {{allowed_tools: {tools}}}}}
-runtime: {{relay: {{summarizer: mechanical}}}}
+runtime: {{relay: {{summarizer: mechanical}}, restart: {{cooldown: 0s}}}}
 """
+PAGE = Path(__file__).parents[2] / "docs/explanation/escapes.md"
+REFUSED, WITHOUT_EFFECT = "refused", "no effect"
+LATER = ("manifest",)
+"""Attacks that a supervisor notices: each gets a run of its own."""
 
 
-def test_codex_hook_program(codex, place, openai_model):
-    """Codex runs hooks outside its sandbox: no program of theirs is in the workspace."""
-    (codex.project / "rekindle.yaml").write_text(MANIFEST.format(harness="codex", tools="[Bash]"))
-    (codex.project / "PROMPT.md").write_text(TASK)
-    codex.configure(
-        CONFIG.format(model=MODEL, url=openai_model.url)
-        + f'\n[projects."{codex.project}"]\ntrust_level = "trusted"\n'
-        + "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
-    )
-    canary = codex.home / "escaped"
-    evil = f"open({str(canary)!r}, 'w').write('x')"
-    attack = (
-        "import glob,py_compile,os;"
-        f"open('evil.py','w').write({evil!r});"
-        "[py_compile.compile('evil.py', cfile=p) for p in"
-        " glob.glob('.rekindle/**/hook*.pyc', recursive=True)]"
-    )
-    command = shlex.join([sys.executable, "-c", attack])
-    openai_model.play(
-        ToolCall("exec_command", {"cmd": command, "yield_time_ms": 30_000}), Text("all done")
-    )
-    rekindle = Rekindle(codex, place)
-    rekindle("run")
-    assert "exited with code 0" in openai_model.log.main[-1].results[-1].text
-    assert not canary.exists()
+class CodexAgent:
+    harness, tools, dialect = "codex", "[Bash]", OpenAI
+
+    def __init__(self, program, model, network, place, root):
+        self.cli = CodexSandbox(program, model=model, place=place, root=root)
+        self.cli.configure(
+            f"{CONFIG.format(model=MODEL, url=model.url)}\n"
+            f'[projects."{self.cli.project}"]\ntrust_level = "trusted"\n'
+            "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+        )
+
+    def write(self, files):
+        """Write all of them by one command of its shell."""
+        code = (
+            "import json, pathlib, sys\n"
+            "for path, data in json.loads(sys.argv[1]).items():\n"
+            "    try:\n"
+            "        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)\n"
+            "        pathlib.Path(path).write_bytes(bytes.fromhex(data))\n"
+            "    except OSError as error: print(error)\n"
+        )
+        given = json.dumps({str(path): data.hex() for path, data in files.items()})
+        command = shlex.join([sys.executable, "-c", code, given])
+        return [ToolCall("exec_command", {"cmd": command, "yield_time_ms": 30_000})]
+
+
+class ClaudeAgent:
+    harness, tools, dialect = "claude-code", "[Read, Write, Edit]", Anthropic
+
+    def __init__(self, program, model, network, place, root):
+        self.cli = ClaudeSandbox(program, model=model, network=network, root=root)
+
+    def write(self, files):
+        """It refuses to write a file that is there and that it has not read."""
+        steps = []
+        for path, data in files.items():
+            text = data.decode("utf-8", "replace")
+            if path.is_file():
+                steps.append(ToolCall("Read", {"file_path": str(path)}))
+            steps.append(ToolCall("Write", {"file_path": str(path), "content": text}))
+        return steps
+
+
+class GeminiAgent:
+    harness, tools, dialect = "gemini", "[Read, Write, Edit]", Gemini
+
+    def __init__(self, program, model, network, place, root):
+        self.cli = GeminiSandbox(program, model=model, place=place, root=root)
+        trusted = {str(self.cli.project): "TRUST_FOLDER"}
+        (self.cli.settings / "trustedFolders.json").write_text(json.dumps(trusted))
+
+    def write(self, files):
+        return [
+            ToolCall(
+                "write_file", {"file_path": str(path), "content": data.decode(errors="replace")}
+            )
+            for path, data in files.items()
+        ]
+
+
+AGENTS = {"Codex": CodexAgent, "Claude Code": ClaudeAgent, "Gemini CLI": GeminiAgent}
+
+
+class Escape:
+    """One CLI, its agent's attacks, and what came of them."""
+
+    def __init__(self, agent, model, place, root):
+        self.agent, self.model, self.place = agent, model, place
+        cli = agent.cli
+        self.at = Ground(cli.project, cli.home, root)
+        path = f"{cli.project}/bin:.:{cli.environment()['PATH']}"
+        environment = cli.environment
+        cli.environment = lambda **more: environment(**{**more, "PATH": path})
+        self.rekindle = Rekindle(cli, place)
+        self.wanted, self.results = {}, {}
+        self._set_up(cli.project)
+
+    def _set_up(self, project):
+        text = MANIFEST.format(harness=self.agent.harness, tools=self.agent.tools)
+        (project / "rekindle.yaml").write_text(text)
+        (project / "PROMPT.md").write_text(TASK)
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", "-C", str(project)]
+        for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "begin"]):
+            subprocess.run([*git, *words], check=True, env={"PATH": "/usr/bin:/bin"})
+        # Programs that are there already: a file tool does not make a new file executable.
+        (project / "bin").mkdir()
+        for hook in (project / ".git/hooks").iterdir():
+            hook.unlink()
+        planted = [*ATTACKS["PATH shims"](self.at), *ATTACKS["git hooks"](self.at)]
+        for program in planted:
+            if program.name != "config" and not program.name.startswith("evil"):
+                program.write_text("#!/bin/sh\nexit 0\n")
+                program.chmod(0o755)
+
+    def calls(self, names):
+        files = {}
+        for name in names:
+            self.wanted[name] = {
+                path: data if isinstance(data, bytes) else data.encode()
+                for path, data in ATTACKS[name](self.at).items()
+            }
+            files |= self.wanted[name]
+        return self.agent.write(files)
+
+    def events(self, kind=""):
+        """Read the log itself: a command for each look would take a second."""
+        lines = (self.at.agent / "ops.jsonl").read_text().splitlines()
+        return [one for one in map(json.loads, lines) if kind in {"", one["kind"]}]
+
+    def attack(self):
+        """Write the files of most attacks; a second launch starts among them."""
+        note = self.agent.write({self.at.project / "note.txt": b"a note"})
+        names = [name for name in ATTACKS if name not in LATER]
+        draft = self.agent.write({self.at.draft: RELAY.encode()})
+        self.model.play(*note, *self.calls(names), *draft, Text("done."), *note, Text("done."))
+        for _ in range(2):
+            self.rekindle("run")
+        self.look(names)
+
+    def change_manifest(self):
+        """Change it, and be killed with the supervisor; the watchdog starts another one."""
+        hang = Hang(Text("done."))
+        self.model.play(*self.calls(["manifest"]), hang, Text("done."), Text("done."))
+        running = self.rekindle.start("run")
+        self.model.log.wait_for(lambda request: request.step is hang, timeout=60)
+        running.signal(signal.SIGKILL)
+        running.wait()
+        before = len(self.events())
+        self.rekindle("watch", "--once")
+        self.place.wait_for(lambda: len(self.events()) > before or None)
+        hang.release.set()
+        self.rekindle("stop")
+        self.stopped = len(self.events("launch.started"))
+        self.rekindle("watch", "--once")
+        self.launched = len(self.events("launch.started"))
+        self.look(["manifest"])
+
+    def look(self, names):
+        """Note which attacks could write any of their files; a text tool changes other bytes."""
+        for name in names:
+            written = any(
+                path.is_file()
+                and path.read_bytes() in {data, data.decode(errors="replace").encode()}
+                for path, data in self.wanted[name].items()
+                if not any(part.startswith(BAIT) for part in path.parts[-2:])
+            )
+            # A record is taken out of the inbox when it is refused.
+            written |= name == "inbox record" and bool(self.events("inbox.rejected"))
+            self.results[name] = WITHOUT_EFFECT if written else REFUSED
+
+
+@pytest.fixture(scope="module", params=AGENTS)
+def escape(request, tmp_path_factory):
+    """Each CLI once, for all attacks."""
+    require_namespaces()
+    agent = AGENTS[request.param]
+    program = request.getfixturevalue(f"{request.param.split()[0].lower()}_program")
+    root = tmp_path_factory.mktemp("escape")
+    with (
+        Namespace() as network,
+        Model(agent.dialect(), network.listener) as model,
+        Place(network, root / "place") as place,
+    ):
+        made = agent(program, model, network, place, root / "cli")
+        found = Escape(made, model, place, root)
+        found.name = request.param
+        found.attack()
+        found.change_manifest()
+        yield found
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_outside_the_sandbox_changes(escape, attack):
+    """No program of the agent's ran outside, and its workspace could still be written."""
+    assert (escape.at.project / "note.txt").read_text() == "a note"
+    assert not escape.at.canary(attack).exists()
+    assert f"| {attack} | {escape.name} | {escape.results[attack]} |" in PAGE.read_text()
+
+
+def test_no_operator_s_command_was_forged(escape):
+    """After each stop nothing was started, and nobody has answered."""
+    assert escape.events("person.answered") == []
+    assert escape.launched == escape.stopped
+
+
+def test_the_draft_can_be_written(escape):
+    """It is the one file below .rekindle that no CLI refuses."""
+    assert escape.events("cycle.ended")[0]["how"] == "draft"
+
+
+def test_the_page_has_exactly_these_attacks():
+    rows = [line.split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    found = {(row[0].strip("| "), row[1]) for row in rows if len(row) > 1 and row[1] in AGENTS}
+    assert found == {(attack, name) for attack in ATTACKS for name in AGENTS}

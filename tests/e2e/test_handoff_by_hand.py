@@ -123,7 +123,7 @@ def test_a_checkpoint_before_a_compaction_tells_of_the_person_s_words_alone(hand
     first, second = handing.checkpoints
     for one in (first, second):
         assert "Ship the parser" in one
-        assert "relay.draft.md" not in one
+        assert "drafts/trades/relay.md" not in one
         assert "write the relay for the next one" not in one
         assert secret.secret not in one
 

@@ -54,7 +54,7 @@ def test_a_persona_has_the_tools_that_it_is_allowed_and_no_others(
     # The placeholder does nothing: the CLI keeps a place for tools that it might offer later.
     names = {tool["name"] for tool in model.log.main[0].body.get("tools", [])}
     assert names - {"DeferredToolPlaceholder"} == offered
-    assert "relay.draft.md" not in model.log.main[0].text, "it could not write it"
+    assert "drafts/trades/relay.md" not in model.log.main[0].text, "it could not write it"
     assert not (rekindle.project / "made").exists()
 
 

@@ -55,7 +55,7 @@ THINGS = [
 class Loop:
     def __init__(self, rekindle, model):
         self.rekindle, self.model, self.project = rekindle, model, rekindle.project
-        self.draft = self.project / ".rekindle/agents/trades/run/relay.draft.md"
+        self.draft = self.project / ".rekindle/drafts/trades/relay.md"
         self.relay = self.project / ".rekindle/agents/trades/memories/consensus.md"
 
     def writes(self, text, path=None):

@@ -36,5 +36,5 @@ if f"{number}\n" not in known.splitlines(keepends=True):
 # The last cycles are short ones: nothing is waited for any more.
 while time.monotonic() < until and not Path(os.environ["FINISH"]).exists():
     time.sleep(0.05)
-draft = folder / "run/relay.draft.md"
+draft = folder.parents[1] / "drafts" / folder.name / "relay.md"
 draft.write_text(RELAY.format(done=number, next=number + 1))

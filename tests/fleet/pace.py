@@ -59,7 +59,8 @@ number = len(os.listdir()) + 1
 open(f"step-{number}", "w").close()
 done = "".join(f"- the parser reads form {n} of the grammar that we were given\\n"
                for n in range(number, number + LINES))
-with open(os.environ["REKINDLE_FOLDER"] + "/run/relay.draft.md", "w") as draft:
+folder = os.environ["REKINDLE_FOLDER"].replace("/agents/", "/drafts/")
+with open(folder + "/relay.md", "w") as draft:
     draft.write(f"## Current Phase\\nImplementation\\n\\n## What We Did This Cycle\\n{done}\\n"
                 f"## Next Action\\nDo step {number + 1} of the list, then verify it\\n")
 """

@@ -16,7 +16,7 @@ while pathlib.Path(os.environ["HOLD"]).exists():
     time.sleep(0.05)
 done = len(list(pathlib.Path(".").glob("step-*")))
 pathlib.Path(f"step-{done + 1}").write_text("x")
-draft = pathlib.Path(os.environ["REKINDLE_FOLDER"], "run", "relay.draft.md")
+draft = pathlib.Path(os.environ["REKINDLE_FOLDER"].replace("/agents/", "/drafts/"), "relay.md")
 draft.write_text(f"## Current Phase\\nSteps\\n\\n## Next Action\\nDo step {done + 2} of the list")
 """
 

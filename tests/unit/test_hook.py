@@ -23,6 +23,7 @@ from rekindle.policy.handoff import Rule
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore, inbox, supervision
 from rekindle.system import clock, disk, host
+from rekindle.wiring import trust
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
 SEED = 20260409
@@ -719,6 +720,7 @@ def test_a_session_is_primed_through_the_program(agent, run, tmp_path):
     own = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
     with own.writer("trades", take_over=True) as writer:
         writer.commit_relay(relay.parse(RELAY), by="person")
+    trust.accept_folder(agent.root.project)
     assert RELAY.strip().encode() in run(payload(), "SessionStart:startup")
     assert run(payload(), "SessionStart:startup") == b""  # the other of two hooks
     assert RELAY.strip().encode() in run(payload(), "SessionStart:clear")
@@ -745,3 +747,23 @@ def test_a_fifo_in_our_folder_keeps_no_hook_waiting(tmp_path):
         "assert hook.read_file(f'{folder}/run/rule', 10) == b''"
     )
     subprocess.run([sys.executable, "-c", script, tmp_path], check=True, timeout=10)
+
+
+def test_a_link_in_the_place_of_a_mark_is_not_followed(agent, run, session, tmp_path):
+    """The agent knows its launch: it must not have us write what it has said elsewhere."""
+    outside = tmp_path / "outside"
+    told = session(SAID % 500)
+    agent.folder("trades").braked("launch-1").symlink_to(outside)
+    run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1")
+    assert not outside.exists()
+
+
+def test_no_link_in_the_path_of_an_inbox_is_followed(agent, tmp_path):
+    """Also one that was put there after the hook has looked."""
+    elsewhere = tmp_path / "elsewhere"
+    agent.folder("trades").run.rename(elsewhere)
+    agent.folder("trades").run.symlink_to(elsewhere)
+    before = list((elsewhere / "inbox").iterdir())
+    inbox = str(agent.folder("trades").inbox)
+    assert not hook.append(inbox, b"\nrecord\n", depth=hook.INBOX_DEPTH)
+    assert list((elsewhere / "inbox").iterdir()) == before

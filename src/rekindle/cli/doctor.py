@@ -1,6 +1,5 @@
 """`rekindle doctor`."""
 
-import shutil
 from collections.abc import Iterator
 
 import click
@@ -17,7 +16,8 @@ from rekindle.policy.settings import Fleet
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
 from rekindle.system.notify import Notifier
-from rekindle.wiring import trust
+from rekindle.system.programs import find
+from rekindle.wiring import protected, trust
 from rekindle.wiring.store import HARNESSES, open_store, text_of
 
 PROGRAMS = {
@@ -41,7 +41,7 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
     if fix or take_over:
         _fix(take_over=take_over)
     found = _examine()
-    programs = {name: shutil.which(name) is not None for name in PROGRAMS}
+    programs = {name: find(name) is not None for name in PROGRAMS}
     broken = [one for problems in found.values() for one in problems if not one.is_note]
     if as_json:
         print_json(
@@ -83,6 +83,7 @@ def _examine() -> dict[str, list[Problem]]:
     if project.settings.fleet is not None:
         found |= _examine_fleet(project, project.settings.fleet)
     for name, agent in project.manifest.agents.items():
+        found.setdefault(name, []).extend(_exposed(project, name))
         # On a fleet nobody needs the files that are here.
         problems = store.inspect(name) if project.settings.fleet is None else []
         problems += [
@@ -115,6 +116,11 @@ def _examine_files(project: Project, agent: Agent) -> Iterator[Problem]:
             text_of(project, file, key)
         except RekindleError as error:
             yield Problem(str(error), error.hint)
+
+
+def _exposed(project: Project, name: str) -> list[Problem]:
+    words = protected.exposed(project, name)
+    return [Problem(words, protected.EXPOSED_HINT, is_note=True)] if words else []
 
 
 def _examine_fleet(project: Project, fleet: Fleet) -> dict[str, list[Problem]]:

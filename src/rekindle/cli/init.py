@@ -1,6 +1,5 @@
 """`rekindle init`."""
 
-import shutil
 from pathlib import Path
 from uuid import uuid4  # noqa: TID251 - a command draws the id
 
@@ -18,7 +17,7 @@ from rekindle.plugins import ALIASES, BUILT_IN
 from rekindle.policy.settings import AgentDefaults
 from rekindle.ports import Harness
 from rekindle.stores.files.layout import Root
-from rekindle.system import disk
+from rekindle.system import disk, programs
 from rekindle.wiring.store import HARNESSES, open_store
 
 
@@ -72,7 +71,7 @@ def add_agent(folder: Path, name: str, harness: str | None, *, yes: bool) -> str
 
 def _ask_for_harness(*, yes: bool) -> str:
     """What is installed comes first, and is offered; a plugin's CLI as well as ours."""
-    found = [one.NAME for one in HARNESSES.working() if shutil.which(_program(one))]
+    found = [one.NAME for one in HARNESSES.working() if programs.find(_program(one))]
     there = f", installed: {', '.join(found)}" if found else ""
     first, *_ = [*found, *BUILT_IN]
     if yes and not found:

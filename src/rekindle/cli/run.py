@@ -39,6 +39,7 @@ from rekindle.flows.world import (
 )
 from rekindle.policy import budget as budgets
 from rekindle.policy import idle
+from rekindle.wiring import protected
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import require_trust
@@ -142,6 +143,8 @@ def run(  # noqa: PLR0917 - one for each option
         require_trust(project.path)  # a watchdog, or `up`, started us: only a person accepts
     else:
         ensure_trust(project, trust=trust)
+    if (words := protected.exposed(project, name)) and not (kept or as_json):
+        echo(f"Note: {words} (→ {protected.EXPOSED_HINT})", err=True)
     store = open_store(project, say=print_note)
     if not (kept or said):
         accept_log(store, name)

@@ -43,7 +43,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     hook: tuple[str, ...] = ()
     """The program that the CLI's hooks are to start; empty: none."""
     scratch: str = ""
-    """A folder for the files of this launch."""
+    """A folder for the files of this launch, where the agent cannot write."""
     persona: Persona = Persona()
     instructions: str = ""
     """The text of the persona's system prompt."""
@@ -53,6 +53,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """What the launch may cost; None: nobody has said."""
     draft: str = ""
     """A file that it may write, whatever else it may not; empty: none."""
+    protected: tuple[str, ...] = ()
+    """Files and folders that it must not write, but for the draft, whatever else it may."""
     interactive: bool = False
     """It is started in a terminal, for a person who sits there."""
     prompt: str = ""

@@ -1,6 +1,7 @@
 """One process of a session: started, followed to its end, and said how it ended."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
@@ -25,7 +26,7 @@ from rekindle.policy import tokens
 from rekindle.policy.budget import Spent
 from rekindle.policy.idle import Idle
 from rekindle.ports import Child
-from rekindle.system import disk, hook_program
+from rekindle.system import disk, hook_program, programs
 
 
 class Launch:
@@ -48,8 +49,11 @@ class Launch:
         self.start = start
         self._folder = world.store.folder(agent.name)
         # Here, and not when it is started: what a harness refuses is no launch yet.
+        self._scratch = Path(agent.scratch or self._folder.run)
         self._command = agent.harness.command(
-            msgspec.structs.replace(start, hook=agent.hook, scratch=str(self._folder.run))
+            msgspec.structs.replace(
+                start, hook=agent.hook, scratch=str(self._scratch), protected=agent.protected
+            )
         )
         self.watched = Watched()
         self.meter = Meter(spent or Spent(), agent.prices, start.usd_left)
@@ -169,16 +173,22 @@ class Launch:
         if self._agent.hook:
             hook_program.provide()
         for name, text in command.files.items():
-            disk.replace(folder.run / name, text.encode())
+            disk.replace(self._scratch / name, text.encode())
         own = {
             MARK: self.mark,
             "REKINDLE_FOLDER": str(folder.path),
             "REKINDLE_AGENT": self._agent.name,
         }
+        environment = {**self._agent.environment, **command.environment, **own}
         return self._world.processes.start(
-            command.argv,
+            _resolved(command.argv, self._agent, environment),
             # A prompt that begins with a slash would be taken for a command.
             prompt=f"\n{prompt}" if prompt.startswith("/") else prompt,
-            environment={**self._agent.environment, **command.environment, **own},
+            environment=environment,
             folder=self._agent.folder,
         )
+
+
+def _resolved(argv: Sequence[str], agent: Agent, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the command with the CLI's own program found outside the workspace."""
+    return tuple(argv) if agent.program else programs.resolve(argv, environment.get("PATH"))

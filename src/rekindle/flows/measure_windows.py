@@ -8,6 +8,7 @@ from rekindle.errors import RekindleError
 from rekindle.flows.world import Agent
 from rekindle.policy.settings import MEASURE_SECONDS
 from rekindle.ports import Processes
+from rekindle.system import programs
 
 _TICK_SECONDS = 0.1
 _MOST_LINES = 1_000
@@ -28,7 +29,7 @@ def measure_windows(
         return {}
     try:
         child = processes.start(
-            command.argv,
+            command.argv if agent.program else programs.resolve(command.argv),
             prompt=command.asked,
             environment={**agent.environment, **command.environment},
             folder=agent.folder,

@@ -26,6 +26,10 @@ class Agent(msgspec.Struct, frozen=True):
     environment: Mapping[str, str]
     hook: tuple[str, ...]
     """The hook program."""
+    scratch: str = ""
+    """The folder, outside the workspace, of the files that a launch passes to its CLI."""
+    protected: tuple[str, ...] = ()
+    """Files and folders that decide what runs outside a sandbox: the agent must not write them."""
     program: tuple[str, ...] = ()
     """What is started in the place of the CLI's own program."""
     instructions: str = ""

@@ -12,6 +12,7 @@ Seen with 2.1.325, and held to it by the recordings in tests/recordings. What it
   what it then says is no answer.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -227,6 +228,37 @@ def _permitted(start: Start) -> Iterator[str]:
         # An absolute path begins with two slashes; one would be below the settings' own folder.
         yield from (f"--allowedTools={tool}(/{start.draft})" for tool in _WRITING)
     yield from (f"--disallowedTools={rule}" for rule in denied if rule)
+    for pattern in _unwritable(start):
+        yield from (f"--disallowedTools={tool}(/{pattern})" for tool in _WRITING)
+
+
+def _unwritable(start: Start) -> Iterator[str]:
+    """Return the patterns of what no file tool may write, in the form of a gitignore file.
+
+    A denial beats every permission and has no exceptions: a folder that has the draft is denied by
+    the names of its other parts, which do not begin as the draft's own folder does.
+    """
+    for path in start.protected:
+        place = _escaped(path)
+        inner = start.draft.removeprefix(f"{path}/")
+        if inner == start.draft:
+            yield from (place, f"{place}/**")
+        else:
+            yield from (f"{place}/{_other(inner[0])}*", f"{place}/{inner[0]}{_other(inner[1])}*")
+
+
+def _other(letter: str) -> str:
+    """Return the pattern of every character of a name but one letter.
+
+    The CLI takes `[!x]` for `!` or `x`, and does not tell capitals from small letters.
+    """
+    before, after = chr(ord(letter) - 1), chr(ord(letter) + 1)
+    return f"[#-{before.upper()}{after.upper()}-Z_a-{before}{after}-z]"
+
+
+def _escaped(path: str) -> str:
+    """Return a path as a pattern that matches nothing else."""
+    return re.sub(r"([\\*?\[\]!#()])", r"\\\1", path)
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:

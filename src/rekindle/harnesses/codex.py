@@ -142,7 +142,7 @@ def command(start: Start) -> Command:
         argv += ["exec", "--json", "--skip-git-repo-check", setting("approval_policy", "never")]
     argv += _hooked(start)
     if start.persona.permissions:
-        argv += _limits(start.persona.permissions, start.scratch)
+        argv += _limits(start.persona.permissions, start.draft)
     if start.instructions and not start.resumes:
         argv.append(instructions(start.instructions))
     if start.resumes:
@@ -324,12 +324,13 @@ def _hooked(start: Start) -> list[str]:
     return argv
 
 
-def _limits(permissions: Permissions, scratch: str) -> list[str]:
+def _limits(permissions: Permissions, draft: str) -> list[str]:
     """A persona's permissions as Codex can keep them: for whole tools, by taking them away.
 
     What writes is held by the sandbox, which also holds what the shell starts; a shell that may
-    write may write in the agent's folder and in its memory. Where the persona says nothing, the
-    person's own settings for Codex count, and without any it may read only.
+    write may write in the agent's folder and its draft. The sandbox has no rule for a path below
+    those, but keeps `.git`, `.codex` and `.agents` from being written. Where the persona says
+    nothing, the person's own settings for Codex count, and without any it may read only.
     """
     is_limited = permissions.allowed_tools is not None
     allowed = _kinds(permissions.allowed_tools or ())
@@ -341,8 +342,8 @@ def _limits(permissions: Permissions, scratch: str) -> list[str]:
         argv.append("--sandbox=read-only")
     elif is_limited:
         argv.append("--sandbox=workspace-write")
-        if scratch:
-            argv.append(f"--add-dir={scratch.rpartition('/')[0]}")
+        if draft:
+            argv.append(f"--add-dir={draft.rpartition('/')[0]}")
     if "shell" in off:
         argv += ["--disable=shell_tool", "--disable=unified_exec"]
     if "web" in off:

@@ -57,7 +57,7 @@ from rekindle.documents.transcript import Asides
 from rekindle.errors import UsageError
 from rekindle.harnesses import foreign, hookwords, questions
 from rekindle.harnesses.gemini_exit import classify
-from rekindle.harnesses.gemini_policy import policy
+from rekindle.harnesses.gemini_policy import policy, protection
 from rekindle.harnesses.gemini_transcript import read_transcript
 
 __all__ = [
@@ -102,6 +102,7 @@ HOOK_FILES = HookFiles(
 )
 INSTALL = "install it: npm install -g @google/gemini-cli"
 POLICY_FILE = "gemini-policy.toml"
+PROTECTION_FILE = "gemini-protection.toml"
 PASSED_ON = ("GEMINI_", "GOOGLE_", "CLOUDSDK_", "SANDBOX_", "SEATBELT_PROFILE")
 """How the variables begin that Gemini CLI is set up with."""
 NEVER_PASSED_ON = (
@@ -162,6 +163,9 @@ def command(start: Start) -> Command:
     if rules := policy(start.persona.permissions):
         files[POLICY_FILE] = rules
         argv.append(f"--policy={start.scratch}/{POLICY_FILE}")
+    if kept := protection(start.protected, start.draft):
+        files[PROTECTION_FILE] = kept
+        argv.append(f"--admin-policy={start.scratch}/{PROTECTION_FILE}")
     if start.persona.system_prompt_file:
         environment["GEMINI_SYSTEM_MD"] = start.persona.system_prompt_file
     if start.interactive and start.prompt:

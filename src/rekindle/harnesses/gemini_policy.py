@@ -9,7 +9,7 @@ A command can be allowed by its beginning, and then no other is; it cannot be de
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -51,6 +51,7 @@ _REST = re.compile(r":\*\Z| \*\Z")
 """How a pattern says that anything may follow."""
 
 _DENIED, _ALLOWED, _OTHERS = 999, 998, 997
+_WRITING = ("write_file", "replace")
 
 
 def policy(permissions: Permissions | None) -> str:
@@ -66,6 +67,27 @@ def policy(permissions: Permissions | None) -> str:
     if permissions.allowed_tools is not None:
         rules += [rule for one in filter(None, permissions.allowed_tools) for rule in _rules(one)]
         rules.append(_rule("deny", _OTHERS, toolName=_ALL))
+    return "\n".join(rules)
+
+
+def protection(paths: Sequence[str], draft: str) -> str:
+    """Return the policy file's text that keeps file tools from these paths, but for the draft.
+
+    Its rules are an administrator's: no persona and no settings of the user outrank them. What a
+    tool is given is matched as it was given, so that every path with one of these names is denied,
+    however it leads there.
+    """
+    # A name without a dot is too common to be denied in every folder.
+    whole = (path.rpartition("/")[2] if "." in path.rpartition("/")[2] else path for path in paths)
+    names = sorted({re.escape(name.strip("/")) for name in whole})
+    if not names:
+        return ""
+    # The engine puts each argument between NULs, which no JSON text contains.
+    denied = rf'\x00"file_path":[^\x00]*[/"](?:{"|".join(names)})[/"]'
+    rules = [_rule("deny", _OTHERS, toolName=tool, argsPattern=denied) for tool in _WRITING]
+    if draft:
+        own = rf'\x00"file_path":{re.escape(msgspec.json.encode(draft).decode())}\x00'
+        rules += [_rule("allow", _ALLOWED, toolName=tool, argsPattern=own) for tool in _WRITING]
     return "\n".join(rules)
 
 

@@ -47,6 +47,16 @@ class PrivateAgent(msgspec.Struct, frozen=True):
         return self.path / "settings.json"
 
     @property
+    def launch(self) -> Path:
+        """The files that a launch passes to its CLI: its hooks, its policy."""
+        return self.path / "launch"
+
+    @property
+    def asked(self) -> Path:
+        """The folders that questions to a CLI are asked in."""
+        return self.path / "asked"
+
+    @property
     def environment(self) -> Path:
         """The operator's environment, without secrets, for a supervisor the watchdog starts."""
         return self.path / "environment.json"
@@ -95,7 +105,8 @@ class PrivateProject(msgspec.Struct, frozen=True):
         self.make()
         found = self.agent(name)
         disk.make_folder(found.path)
-        disk.make_folder(found.inbox)
+        for folder in (found.inbox, found.launch, found.asked):
+            disk.make_folder(folder)
         return found
 
 

@@ -17,7 +17,7 @@ from rekindle.errors import RekindleError, StoppedError, SummaryError, storing
 from rekindle.policy.settings import SUMMARY_SECONDS
 from rekindle.policy.summarize import Request
 from rekindle.ports import Child, Harness, Processes
-from rekindle.system import disk
+from rekindle.system import disk, programs
 
 _TICK_SECONDS = 0.25
 _OUTPUT_BYTES = 16 * 1024 * 1024
@@ -77,7 +77,7 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
             for name, text in command.files.items():
                 disk.replace(folder / name, text.encode())
             child = self.processes.start(
-                command.argv,
+                command.argv if self.program else programs.resolve(command.argv),
                 prompt=request.prompt,
                 environment={**self.environment, **command.environment},
                 folder=str(folder),

@@ -4,7 +4,6 @@ Only for the modules beside this one that speak to git; nothing else starts it.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents.identity import one_line
+from rekindle.system import programs
 
 ENVIRONMENT = (
     # Where git finds itself, and the user's own word on which folders are safe. Above all not
@@ -73,8 +73,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 def find() -> str | None:
     """Where git is installed; None: it is not."""
-    program = shutil.which("git")
-    return program and str(Path(program).absolute())
+    return programs.find("git")
 
 
 def run(
@@ -109,7 +108,8 @@ def run(
 
 def inherited(names: Sequence[str]) -> dict[str, str]:
     """What of our own environment git is given."""
-    return {key: os.environ[key] for key in names if key in os.environ}
+    found = {key: os.environ[key] for key in names if key in os.environ}
+    return {**found, "PATH": programs.safe_path()} if "PATH" in found else found
 
 
 def configured(settings: Mapping[str, str]) -> dict[str, str]:

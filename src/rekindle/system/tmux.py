@@ -1,10 +1,10 @@
 """tmux, driven by its own command: a window for each agent."""
 
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 
 from rekindle.errors import AgentError, UsageError
+from rekindle.system import programs
 
 _SECONDS = 10.0
 
@@ -18,7 +18,7 @@ def new_window(
     its own, it would have what the tmux server was started with, by whomever and whenever. It goes
     there by a pipe: there are keys in it, and anybody can read a command line.
     """
-    tmux = shutil.which("tmux")
+    tmux = programs.find("tmux")
     if tmux is None:
         raise UsageError("tmux is not installed", hint="install it, or leave --tmux out")
     given = [word for pair in environment.items() for word in ("-e", "=".join(pair))]

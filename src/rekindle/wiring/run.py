@@ -33,15 +33,16 @@ from rekindle.harnesses import command
 from rekindle.policy import environment, handoff
 from rekindle.policy.settings import AgentDefaults, cycles_of
 from rekindle.ports import Harness
+from rekindle.stores import private
 from rekindle.stores.files import FileStore
-from rekindle.system import clock, hook_program
+from rekindle.system import clock, hook_program, programs
 from rekindle.system.keyboard import Keyboard
 from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
 from rekindle.system.terminal import OnTerminal
 from rekindle.system.worktree import WorkTree
+from rekindle.wiring import protected, trust, watch
 from rekindle.wiring import summarize as summarizing
-from rekindle.wiring import trust, watch
 from rekindle.wiring.store import harness_of, text_of
 
 _OURS = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -221,17 +222,23 @@ def _agent(
     store.create(name)
     persona, instructions = _persona(project, name, entry)
     hook_program.provide()
+    folder = (project.path / (entry.dir or AgentDefaults().dir)).resolve()
+    programs.exclude(folder)
     passed_on = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
+    if "PATH" in passed_on:
+        passed_on["PATH"] = programs.order_path(passed_on["PATH"])
     agent = Agent(
         name=name,
         harness=harness,
-        folder=str((project.path / (entry.dir or AgentDefaults().dir)).resolve()),
+        folder=str(folder),
         task=task,
         rules=text_of(project, entry.rules, "rules"),
         persona=persona,
         instructions=instructions,
         environment={**passed_on, **_own_environment(project, name, entry.env or {})},
         hook=(sys.executable, "-I", "-S", str(hook_program.path())),
+        scratch=str(private.of_project(project.path).make_agent(name).launch),
+        protected=protected.paths(project.path, folder),
         program=program,
         budget=entry.budget,
         prices=project.manifest.prices,

@@ -19,6 +19,7 @@ from rekindle.policy import environment, loops
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import AgentDefaults
 from rekindle.ports import Harness
+from rekindle.stores import private
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.layout import Root
 from rekindle.summarizers.headless import Headless
@@ -69,7 +70,7 @@ def headless(
     return Headless(
         harness=found,
         processes=Processes(),
-        scratch=_scratch(store, name),
+        scratch=_scratch(project, store, name),
         environment=environment.allowed(environ, found.PASSED_ON, found.NEVER_PASSED_ON),
         program=tuple(persona.command or own),
         persona=persona,
@@ -124,11 +125,10 @@ def _words(project: Project, persona: Persona) -> str:
     return (disk.read(Root(project.path).summarizer) or b"").decode("utf-8", "replace")
 
 
-def _scratch(store: FileStore, name: str) -> Path:
+def _scratch(project: Project, store: FileStore, name: str) -> Path:
+    """Return the folder that questions are asked in: no agent can plant settings of a CLI there."""
     store.create(name)
-    path = store.folder(name).run / "asked"
-    disk.make_folder(path)
-    return path
+    return private.of_project(project.path).make_agent(name).asked
 
 
 def commit(project: Project, name: str, since: str) -> str:

@@ -21,7 +21,7 @@ agents:
 AGENT = """\
 import os, pathlib, subprocess, sys
 folder = pathlib.Path(os.environ["REKINDLE_FOLDER"])
-draft = folder / "run" / "relay.draft.md"
+draft = folder.parents[1] / "drafts" / folder.name / "relay.md"
 said = sys.stdin.read()
 count = pathlib.Path("count")
 number = int(count.read_text()) + 1 if count.exists() else 1
@@ -89,15 +89,15 @@ def test_what_is_no_file_in_the_draft_s_place_is_moved_aside(loop, made):
     loop.agent(f"{made}\ncommit('a.py')")
     loop.run("--cycles", "3")
     assert [one["how"] for one in loop.ended()] == ["carried"] * 3
-    run = loop.path / ".rekindle/agents/trades/run"
-    assert len(list(run.glob("relay.draft.md*.rejected"))) == 3
+    drafts = loop.path / ".rekindle/drafts/trades"
+    assert len(list(drafts.glob("relay.md*.rejected"))) == 3
 
 
 def test_a_draft_that_is_far_too_large_is_kept_and_said(loop):
     loop.agent("draft.write_text('x' * 9_000_000)\ncommit('a.py')")
     out = loop.run("--cycles", "1")
     assert "cannot be used, and is kept" in out.err
-    assert list((loop.path / ".rekindle/agents/trades/run").glob("relay.draft.md.rejected"))
+    assert list((loop.path / ".rekindle/drafts/trades").glob("relay.md.rejected"))
 
 
 def test_an_agent_that_works_and_writes_no_relay_is_no_treadmill(loop):

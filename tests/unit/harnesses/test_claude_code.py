@@ -32,6 +32,7 @@ from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import UsageError
 from rekindle.harnesses import claude_code
 from rekindle.harnesses.foreign import LINE_BYTES
+from rekindle.stores.files.layout import Root
 
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
 OTHER = "6f1c2a34-0000-4000-8000-00000000dcba"
@@ -607,3 +608,31 @@ def test_an_account_with_a_key_is_billed_per_token(shown, billed):
     line = {"type": "system", "subtype": "init", "session_id": SESSION, "model": MODEL} | shown
     (opened,) = claude_code.read_stream(json.dumps(line).encode())
     assert opened.billed is billed
+
+
+def test_paths_that_no_file_tool_may_write():
+    """A folder that has the draft is denied by its other names: a denial has no exceptions."""
+    start = Start(
+        session=SESSION,
+        draft="/p/.rekindle/drafts/trades/relay.md",
+        protected=("/p/rekindle.yaml", "/p/.rekindle", "/p [x]/.git"),
+    )
+    argv = claude_code.command(start).argv
+    denied = [word.partition("=")[2] for word in argv if word.startswith("--disallowedTools=")]
+    assert [rule for rule in denied if rule.startswith("Write")] == [
+        "Write(//p/rekindle.yaml)",
+        "Write(//p/rekindle.yaml/**)",
+        "Write(//p/.rekindle/[#-CE-Z_a-ce-z]*)",
+        "Write(//p/.rekindle/d[#-QS-Z_a-qs-z]*)",
+        r"Write(//p \[x\]/.git)",
+        r"Write(//p \[x\]/.git/**)",
+    ]
+    assert [rule.replace("Edit", "Write", 1) for rule in denied if rule.startswith("Edit")] == [
+        rule for rule in denied if rule.startswith("Write")
+    ]
+
+
+def test_only_drafts_begin_as_the_folder_of_drafts():
+    """The patterns above leave names that begin with `dr` open: nothing else of ours does."""
+    names = {path.name for path in Root(Path("/p")).agent("trades").folders}
+    assert {name for name in names if name.startswith("dr")} == {"drafts"}

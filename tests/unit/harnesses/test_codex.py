@@ -291,7 +291,7 @@ def test_what_a_session_is_told():
 # Permissions
 
 READ_ONLY = "--sandbox=read-only"
-WRITES = ("--sandbox=workspace-write", "--add-dir=/agents/trades")
+WRITES = ("--sandbox=workspace-write", "--add-dir=/drafts/trades")
 NO_SHELL = ("--disable=shell_tool", "--disable=unified_exec")
 NO_WEB = '--config=web_search="disabled"'
 
@@ -317,7 +317,7 @@ NO_WEB = '--config=web_search="disabled"'
 def test_permissions(allowed, deny, expected):
     """What is denied goes, and what is not allowed where something is; else the person's own."""
     persona = Persona(permissions=Permissions(allowed_tools=allowed, deny=deny))
-    argv = codex.command(Start(session="", persona=persona, scratch="/agents/trades/run")).argv
+    argv = codex.command(Start(session="", persona=persona, draft="/drafts/trades/relay.md")).argv
     servers = tuple(word for word in argv if "hooks" in word)
     assert argv[5:-1] == servers + expected
     assert bool(servers) is (allowed is not None)

@@ -522,3 +522,36 @@ def test_a_session_that_goes_on_is_kept_where_it_was_begun():
     known = fold(Projection("a"), [replace(begun, seq=1), replace(again, seq=2)])
     assert known.lives[SESSION].transcript == told["transcript_path"]
     assert known.lives[SESSION].started_seq == 2
+
+
+DRAFT = "/p/.rekindle/drafts/trades/relay.md"
+
+
+@pytest.mark.parametrize(
+    ("path", "decision"),
+    [
+        (DRAFT, "allow"),
+        ("/p/rekindle.yaml", "deny"),
+        ("rekindle.yaml", "deny"),
+        ("/p/src/../rekindle.yaml", "deny"),
+        ("/p/.rekindle/agents/trades/ops.jsonl", "deny"),
+        (".rekindle/x", "deny"),
+        (f"{DRAFT}/../../x", "deny"),
+        ("/home/me/.local/state/rekindle/programs/x", "deny"),
+        ('/p/a"/../.rekindle/x', "deny"),
+        ("/p/src/rekindle/main.py", ""),
+        ("/p/notes.md", ""),
+    ],
+)
+def test_paths_that_no_file_tool_may_write(path, decision):
+    """As its policy engine matches: each argument is JSON between NULs, the highest rule first."""
+    protected = ("/p/rekindle.yaml", "/p/.rekindle", "/home/me/.local/state/rekindle")
+    start = Start(session=SESSION, scratch="/scratch", draft=DRAFT, protected=protected)
+    made = gemini.command(start)
+    assert f"--admin-policy=/scratch/{gemini.PROTECTION_FILE}" in made.argv
+    rules = tomllib.loads(made.files[gemini.PROTECTION_FILE])["rule"]
+    assert {rule["toolName"] for rule in rules} == {"write_file", "replace"}
+    told = f'{{\0"content":"see /p/rekindle.yaml"\0,\0"file_path":{json.dumps(path)}\0}}'
+    ordered = sorted(rules, key=lambda rule: -rule["priority"])
+    found = [rule["decision"] for rule in ordered if re.search(rule["argsPattern"], told)]
+    assert (found or [""])[0] == decision

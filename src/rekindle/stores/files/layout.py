@@ -22,6 +22,7 @@ agents/NAME/ops.jsonl               the log, the truth all else is made from. Do
 agents/NAME/memories/archive/       every relay there ever was, and what was trimmed from them.
 agents/NAME/transcripts/            what was said and done in its sessions, without secrets.
 agents/NAME/run/                    this host's locks and inbox. Leave it alone.
+drafts/NAME/relay.md                the next relay, while an agent writes it.
 
 Look at it with `rekindle status`, `rekindle events`, `rekindle relay show`.
 What is wrong with it, `rekindle doctor` says.
@@ -101,8 +102,12 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def draft(self) -> Path:
-        """Where an agent writes the relay for the next cycle."""
-        return self.run / "relay.draft.md"
+        """Where an agent writes the relay for the next cycle.
+
+        In a folder of its own, outside `agents`, so that a CLI can be told to refuse every other
+        write below `.rekindle`.
+        """
+        return self.path.parents[1] / "drafts" / self.name / "relay.md"
 
     @property
     def progress(self) -> Path:
@@ -222,7 +227,8 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        return (self.path, self.memories, self.archive, self.transcripts, self.run, self.inbox)
+        own = (self.path, self.memories, self.archive, self.transcripts, self.run, self.inbox)
+        return (*own, self.draft.parents[1], self.draft.parent)
 
     def exists(self) -> bool:
         return disk.exists(self.path)

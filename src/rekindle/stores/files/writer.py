@@ -10,6 +10,7 @@ A kill before 2 leaves the old state, after it the new one; what 3 did not reach
 next writer.
 """
 
+import os
 from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -416,7 +417,7 @@ class Writer:
             events.DocumentRejected(
                 ts=self.now(),
                 document=document,
-                path=str(to.relative_to(self.folder.path)),
+                path=os.path.relpath(to, self.folder.path),
                 reason=reason,
             )
         )

@@ -1,0 +1,83 @@
+"""Where programs are found that Rekindle starts itself, outside every sandbox: git, a CLI, tmux.
+
+An agent can write in its workspace. A folder of the PATH that is relative, or inside a workspace,
+is therefore not searched: a file named `git` in it would run as the user.
+"""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from rekindle.errors import ProgramMissingError
+
+_SHEBANG = b"#!/usr/bin/env "
+_SHEBANG_BYTES = 128
+_workspaces: set[Path] = set()
+
+
+def exclude(*folders: Path) -> None:
+    """Treat these folders as workspaces from now on."""
+    _workspaces.update(folder.resolve() for folder in folders)
+
+
+def is_in_workspace(path: str | Path) -> bool:
+    """Return whether an agent could change what is at this path."""
+    place = Path(path)
+    real = place.resolve()
+    return not place.is_absolute() or any(
+        place.is_relative_to(folder) or real.is_relative_to(folder) for folder in _workspaces
+    )
+
+
+def safe_path(path: str | None = None) -> str:
+    """Return a PATH without the folders that an agent could write to; default: our own."""
+    whole = os.environ.get("PATH", os.defpath) if path is None else path
+    entries = (entry for entry in whole.split(os.pathsep) if entry)
+    return os.pathsep.join(entry for entry in entries if not is_in_workspace(entry))
+
+
+def order_path(path: str) -> str:
+    """Return the PATH for a CLI: folders of a workspace last, and no relative ones.
+
+    A CLI starts programs itself, outside its sandbox: git, its interpreter, a shell. Those must not
+    be found in the workspace; programs that only the workspace has still are.
+    """
+    entries = [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
+    return os.pathsep.join(sorted(entries, key=is_in_workspace))
+
+
+def find(name: str, path: str | None = None) -> str | None:
+    """Return the absolute path of a program, or None if no folder outside a workspace has it."""
+    found = shutil.which(name, path=safe_path(path))
+    return found and str(Path(found).absolute())
+
+
+def resolve(argv: Sequence[str], path: str | None = None) -> tuple[str, ...]:
+    """Return a command with its program's absolute path, and that of a script's interpreter.
+
+    A command that names a path is left as it is, and so is one that is not installed: starting it
+    fails with the usual error.
+
+    Raises:
+        ProgramMissingError: Only a workspace has the program.
+    """
+    name, *words = argv
+    if "/" in name:
+        return tuple(argv)
+    program = find(name, path)
+    if program is None:
+        if shutil.which(name, path=path) is None:
+            return tuple(argv)
+        raise ProgramMissingError(
+            name,
+            "the PATH finds it in the workspace alone, where the agent could replace it",
+            hint=f"install {name} outside the project, or name its path under `command:`",
+        )
+    with open(program, "rb") as file:  # noqa: PTH123 - a binary may be 200 MB
+        first = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
+    wanted = first.removeprefix(_SHEBANG).decode("utf-8", "replace").split()
+    if not first.startswith(_SHEBANG) or len(wanted) != 1:
+        return (program, *words)
+    # `env` would search the whole PATH that the program is given.
+    return (find(wanted[0], path) or wanted[0], program, *words)

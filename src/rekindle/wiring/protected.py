@@ -1,0 +1,47 @@
+"""What an agent must not write, because it decides what runs outside the agent's sandbox.
+
+A CLI reads the settings in a project when it starts, and runs their hooks and servers as the user;
+git runs the programs that a repository's own settings name; the manifest names commands of the
+supervisor. Personas of CLIs that hold an agent's file tools to paths deny all of these. A shell is
+not held by that: only a sandbox holds it.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import rekindle
+from rekindle.config import Project
+from rekindle.documents.manifest import FILE
+from rekindle.policy.settings import AgentDefaults
+from rekindle.stores.files import layout
+from rekindle.system import programs, user_folder
+
+_BESIDE_WORK = (".git", ".claude", ".codex", ".gemini", ".agents", ".mcp.json", ".env")
+
+
+def paths(project: Path, folder: Path) -> tuple[str, ...]:
+    """Return what an agent of the project, which works in `folder`, must not write."""
+    project = project.resolve()
+    own = (project / FILE, project / layout.FOLDER, user_folder.path())
+    beside = (place / name for place in dict.fromkeys((project, folder)) for name in _BESIDE_WORK)
+    return tuple(map(str, (*own, *beside)))
+
+
+def exposed(project: Project, name: str) -> str:
+    """Return what an agent could change although it runs outside the sandbox; empty if nothing."""
+    folder = (project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)).resolve()
+    programs.exclude(folder)
+    ours = {
+        "the Python that runs Rekindle": Path(sys.executable),
+        "the package rekindle": Path(rekindle.__file__).parent,
+        "your own Rekindle folder": user_folder.path(),
+    }
+    inside = [words for words, path in ours.items() if programs.is_in_workspace(path.absolute())]
+    entries = os.environ.get("PATH", "").split(os.pathsep)
+    if any(entry and programs.is_in_workspace(entry) for entry in entries):
+        inside.append("a folder of your PATH")
+    return f"the agent can write to {', '.join(inside)}" if inside else ""
+
+
+EXPOSED_HINT = "install Rekindle outside the project, as with `uv tool install rekindle`"

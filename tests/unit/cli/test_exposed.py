@@ -1,0 +1,68 @@
+"""`doctor` and `run` warn about what an agent could change although it runs outside its sandbox."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rekindle
+from rekindle import config
+from rekindle.system import programs
+from rekindle.wiring import protected
+
+MANIFEST = "version: 1\nagents:\n  trades: {harness: claude-code}\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Project:
+    monkeypatch.setattr(programs, "_workspaces", set())
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    (tmp_path / "rekindle.yaml").write_text(MANIFEST)
+    return config.load(tmp_path)
+
+
+def test_nothing_is_exposed(project: config.Project) -> None:
+    assert protected.exposed(project, "trades") == ""
+
+
+def test_what_is_in_the_project_is_named(
+    project: config.Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A virtual environment in the project, a PATH with its folder or a relative one."""
+    monkeypatch.setattr(sys, "executable", str(project.path / ".venv/bin/python"))
+    assert "the Python that runs Rekindle" in protected.exposed(project, "trades")
+    monkeypatch.setattr(rekindle, "__file__", str(project.path / "src/rekindle/__init__.py"))
+    assert "the package rekindle" in protected.exposed(project, "trades")
+    for entry in ("bin", str(project.path / "bin")):
+        monkeypatch.setenv("PATH", f"/usr/bin:{entry}")
+        assert "a folder of your PATH" in protected.exposed(project, "trades")
+
+
+def test_doctor_and_run_say_so(project: config.Project) -> None:
+    """Each in one line, with what to do; doctor does not count it as broken."""
+    (project.path / "PROMPT.md").write_text("Do it.\n")
+    (project.path / "bin").mkdir()
+    environment = {
+        "PATH": f"{project.path}/bin:{Path(shutil.which('git') or '/usr/bin/git').parent}",
+        "HOME": str(project.path.parent),
+        "REKINDLE_TRUST": "1",
+        "LC_ALL": "C.UTF-8",
+    }
+    told = [
+        subprocess.run(
+            [sys.executable, "-I", "-m", "rekindle", *words],
+            cwd=project.path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        for words in (["run", "--once"], ["doctor"])
+    ]
+    ran, doctor = told
+    assert "can write to a folder of your PATH" in ran.stderr
+    assert "can write to a folder of your PATH" in doctor.stdout
+    assert "uv tool install" in doctor.stdout

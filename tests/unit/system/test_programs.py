@@ -1,0 +1,56 @@
+"""Programs that Rekindle starts itself are never found in a workspace."""
+
+from pathlib import Path
+
+import pytest
+
+from rekindle.errors import ProgramMissingError
+from rekindle.system import programs
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A PATH with a relative folder, one of the workspace, a link to it, and one outside."""
+    monkeypatch.setattr(programs, "_workspaces", set())
+    outside, inside = tmp_path / "outside", tmp_path / "project/bin"
+    for folder in (outside, inside):
+        folder.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(inside)
+    programs.exclude(tmp_path / "project")
+    for folder, name in ((inside, "git"), (inside, "only"), (outside, "git"), (outside, "node")):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.chdir(tmp_path / "project")
+    return f"bin:.:{inside}:{tmp_path / 'link'}:{outside}"
+
+
+def test_a_program_is_found_outside(path: str, tmp_path: Path) -> None:
+    assert programs.find("git", path) == str(tmp_path / "outside/git")
+    assert programs.find("only", path) is None
+    assert programs.safe_path(path) == str(tmp_path / "outside")
+
+
+def test_a_cli_searches_the_workspace_last(path: str, tmp_path: Path) -> None:
+    """Relative folders go: they mean another folder wherever a program is started."""
+    outside, inside = str(tmp_path / "outside"), str(tmp_path / "project/bin")
+    assert programs.order_path(path) == f"{outside}:{inside}:{tmp_path / 'link'}"
+
+
+def test_a_command_gets_its_path(path: str, tmp_path: Path) -> None:
+    assert programs.resolve(["git", "log"], path) == (str(tmp_path / "outside/git"), "log")
+    assert programs.resolve(["./git"], path) == ("./git",)
+    assert programs.resolve(["nowhere"], path) == ("nowhere",)
+    with pytest.raises(ProgramMissingError, match="in the workspace alone"):
+        programs.resolve(["only"], path)
+
+
+def test_the_interpreter_of_a_script_is_found_outside_too(path: str, tmp_path: Path) -> None:
+    """`env` would search the PATH that the script is given."""
+    script = tmp_path / "outside/gemini"
+    script.write_text("#!/usr/bin/env node\n")
+    script.chmod(0o755)
+    assert programs.resolve(["gemini", "-p"], path) == (
+        str(tmp_path / "outside/node"),
+        str(script),
+        "-p",
+    )
