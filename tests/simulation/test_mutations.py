@@ -17,6 +17,7 @@ from rekindle.policy import budget, cycle, hang, idle, progress, restart, run, s
 from rekindle.policy.restart import COUNTED, MEANINGS, PAUSED, REACTIONS, Safe, Stop, Wait
 from rekindle.policy.run import End
 from rekindle.policy.settings import Limits, Progress, Restart, Runtime, Watch
+from rekindle.policy.watch import Facts
 from unit.policy import test_progress as signs_table
 from unit.policy import test_watch as table
 
@@ -183,6 +184,12 @@ OF_WATCHDOGS = tuple(
 SAME_DEED = {
     ("running", "dropped"): "of one that is supervised nothing else is asked",
     ("running", "turned"): "before it is started its lock is looked at once more",
+} | {
+    (row.words, how): "no simulated life damages a log"
+    for row in watch.ROWS
+    for how in ("turned", "dropped")
+    if row.fits(Facts(supervised=False, desired="running", is_tampered=True, may_miss_stop=True))
+    and not row.starts
 }
 """Only what is said differs, and no life goes by that: the table's own test has to notice."""
 

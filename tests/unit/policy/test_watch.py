@@ -22,18 +22,30 @@ MARKERS = {
     "41 done\n": False,  # the operator has said since that it is to run
 }
 """What `.clean-exit` may say, and whether it counts."""
+LOGS = {"whole": {}, "tampered": {"is_tampered": True}, "lossy": {"may_miss_stop": True}}
+"""In which condition the log is."""
 CASES = list(
-    itertools.product([True, False], ["", "running", "stopped"], [True, False], MARKERS.items())
+    itertools.product(
+        [True, False], ["", "running", "stopped"], [True, False], MARKERS.items(), LOGS
+    )
 )
 
 
-@pytest.mark.parametrize(("supervised", "desired", "is_over", "marker"), CASES)
-def test_every_row(supervised, desired, is_over, marker):
-    """Started only where all of it says so: wanted, not over, not marked, and nobody is there."""
+@pytest.mark.parametrize(("supervised", "desired", "is_over", "marker", "log"), CASES)
+def test_every_row(supervised, desired, is_over, marker, log):
+    """Started only if it is wanted, not over, not marked, not supervised, and its log is whole."""
     says, is_marked = marker
-    facts = Facts(supervised=supervised, desired=desired, is_over=is_over, marker=says, said=SAID)
+    facts = Facts(
+        supervised=supervised,
+        desired=desired,
+        is_over=is_over,
+        marker=says,
+        said=SAID,
+        **LOGS[log],
+    )
     found = watch.verdict(facts)
-    starts = not supervised and desired == "running" and not is_over and not is_marked
+    is_free = not supervised and log == "whole"
+    starts = is_free and desired == "running" and not is_over and not is_marked
     assert found.starts is starts
     if supervised:
         assert found.words == "running"
@@ -45,9 +57,16 @@ def test_every_row_is_reached():
     """No row stands behind one that takes all of its cases."""
     reached = {
         watch.verdict(
-            Facts(supervised=supervised, desired=desired, is_over=over, marker=says, said=SAID)
+            Facts(
+                supervised=supervised,
+                desired=desired,
+                is_over=over,
+                marker=says,
+                said=SAID,
+                **LOGS[log],
+            )
         ).words
-        for supervised, desired, over, (says, _) in CASES
+        for supervised, desired, over, (says, _), log in CASES
     }
     staying = watch.verdict(Facts(supervised=False, desired="running", stays=True))
     resting = watch.verdict(Facts(supervised=False, desired="running", rests=0.1))
