@@ -41,6 +41,7 @@ agents:
 runtime:
   relay: {summarizer: mechanical}
   restart: {cooldown: 0s, max_crashes: 100000}
+  progress: {paced_after: 45, max_launches: 45}
   watch: {every: 0.2s}
 """
 STAND_IN: Final = """\
