@@ -172,6 +172,8 @@ def test_one_that_ends_the_moment_it_is_told_to_was_running(tmp_path, monkeypatc
             supervisor.close()
 
         monkeypatch.setattr(FileStore, "submit", say)
+        # Here the supervisor and the operator are one process, which would look like an agent.
+        monkeypatch.setattr("rekindle.cli.options.require_operator", lambda *_: None)
         assert run(["stop", "trades"]) == 0
     assert capsys.readouterr().out == "✓ trades: stopped\n"
 
