@@ -48,7 +48,9 @@ def refuse_agent_of(
 def _callers(project: Path, agents: Collection[str], *, has_fleet: bool) -> Iterator[Path]:
     """Yield the folders of this project's agents that this process is below."""
     lineage = orphans.lineage()
-    seen = [folder for pid in lineage for folder in (_launched_by(pid), *_supervised_by(pid))]
+    seen = [*map(_launched_by, lineage)]
+    # Not of this process: a supervisor is not an agent.
+    seen += [folder for pid in lineage[1:] for folder in _supervised_by(pid)]
     for folder in dict.fromkeys(filter(None, seen)):
         if _is_below(project, folder) or (
             has_fleet and folder.name in agents and _is_of_fleet(folder)
