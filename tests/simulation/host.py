@@ -76,6 +76,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     cycles: int = 1
     billed: bool | None = None
     """What its CLI shows of the account."""
+    commits_every: float = 0.0
+    """Mean time between two commits of an agent that works; 0: only those of the mix."""
     appends: bool = False
     """Every launch appends to the same file."""
 
@@ -223,7 +225,7 @@ class Process:
             return 0.25 if self.restless - self.host.mono > 2.4 else 2.3
         if self.finished_at is not None:
             return 20.0
-        return 2 * HOUR if self.chatters and not self.stopped else max(every, self.step)
+        return 4 * HOUR if self.chatters and not self.stopped else max(every, self.step)
 
 
 class Harness(Unbraked):
@@ -282,6 +284,8 @@ class Host(NoBackground):
         self.unknown_until = 0.0
         """Until when every launch fails at once with a sentence that nobody knows."""
         self.commits = 0
+        self.fruitless_until = 0.0
+        """Until when it works and makes no progress."""
         self.missing_until = 0.0
         self.ruined = ""
         """What only a person can mend."""
@@ -582,6 +586,8 @@ class Host(NoBackground):
         self.at(seconds, self._is_over)
         if self.cap is not None and self.cap.hours is not None:
             self._strikes()
+        if self.scenario.commits_every:
+            self._commits_later()
         with suppress(Over):
             while True:
                 if self.wake is None:
@@ -592,6 +598,15 @@ class Host(NoBackground):
 
     def _is_over(self):
         raise Over
+
+    def _commits_later(self):
+        every = self.scenario.commits_every
+        self.at(self.rng.uniform(0.4, 1.6) * every, self._commits_again)
+
+    def _commits_again(self):
+        if self.true >= self.fruitless_until:
+            FAULTS["commit"](self, self.rng)
+        self._commits_later()
 
     def _strikes(self):
         """Where hours are counted, no hour may be passed over."""
@@ -808,6 +823,11 @@ def _commits(host, rng):
         host.oracle.progresses()
 
 
+def _leads_nowhere(host, rng):
+    """It works for hours or days, and there is no progress."""
+    host.fruitless_until = host.true + rng.uniform(HOUR, 5 * DAY)
+
+
 def _unknown_sentence(host, rng):
     """A limit in words that nobody knows: for hours every launch fails at once."""
     host.unknown_until = host.true + rng.uniform(60, 10 * HOUR)
@@ -988,6 +1008,7 @@ FAULTS = {
     "last turn": _last_turn,
     "commit": _commits,
     "unknown sentence": _unknown_sentence,
+    "leads nowhere": _leads_nowhere,
     "broken session": _session_breaks,
     "full window": _window_fills_up,
     "costly": _ends_often("costly", 1),

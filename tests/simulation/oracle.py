@@ -132,7 +132,7 @@ class Oracle:
         times = 8 if host.scenario.appends and self._appended < 4 else 2
         slack = 2 * self._watch.tool_timeout if self._watch.tool_timeout < 1e9 else 6 * 3600
         # In a terminal a call may take for ever: its person sees that.
-        most_seconds = times * bounds.max_hours * 3600 + slack + 3 * 3600
+        most_seconds = times * bounds.max_hours * 3600 + slack + 5 * 3600
         is_bounded = self._working() <= most_seconds or host.scenario.stays
         self.require(is_bounded, "hours of work without progress are not bounded")
         if host.scenario.billed:
@@ -466,11 +466,13 @@ class Oracle:
             self._is_new_stretch()
             self._worked = self._host.mono - began
             return
-        # What is known of a lost one is by the clock on the wall.
+        # What is known of a lost one is by the clock on the wall, and nothing if it has no hooks:
+        # then only the number of launches is bounded.
         worked = self._host.mono - began
         if cause == "lost":
             is_done = process is not None and process.finished_at is not None
-            worked = event.seconds if is_done else max(worked, event.seconds)
+            is_known = self._host.scenario.tells and not is_done
+            worked = max(worked, event.seconds) if is_known else event.seconds
         self._worked += worked
         self._idle += 1
         self._idle_ended_at = self._host.true

@@ -9,14 +9,14 @@ from rekindle.documents.shape import Duration
 from rekindle.policy.settings import Limits, Progress, Restart, Runtime, Watch
 
 OFTEN = {"crash": 2.0, "turn": 6.0, "kill -9": 4.0, "long call": 3.0, "restart": 0.5, "clock": 2.0}
-OFTEN |= {"commit": 12.0}
 
 
 def drawn(seed):
     """An agent with settings of its own; the first of each ten has the ones that ship."""
     rng = random.Random(f"scenario {seed}")
     if seed % 10 == 0:
-        return Scenario(mix={name: OFTEN.get(name, 1.0) for name in FAULTS})
+        mix = {name: OFTEN.get(name, 1.0) for name in FAULTS}
+        return Scenario(mix=mix, commits_every=4 * HOUR)
     restart = Restart(
         max_crashes=rng.choice([None, None, None, 1, 3, 8]),
         window=Duration(rng.choice([300, 900, 3600])),
@@ -44,5 +44,6 @@ def drawn(seed):
         cycles=rng.choice([1, 1, 2, 5]),
         billed=rng.choice([None, False, True]),
         appends=rng.random() < 0.5,
+        commits_every=rng.choice([0.0, 4 * HOUR, 4 * HOUR, 4 * HOUR, 4 * HOUR]),
         tells=rng.random() < 0.7 or (budget is not None and budget.tokens is not None),
     )
