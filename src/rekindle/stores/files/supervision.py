@@ -14,6 +14,7 @@ also if it is full.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -99,14 +100,20 @@ def outer_lock(project: Path, agent: str) -> OuterLock | None:
     except OSError:
         return None
     name = f"{found.st_dev:x}-{found.st_ino:x}-{agent_name(agent)}"
-    return OuterLock(user_folder.path() / _LOCKS / name)
+    return OuterLock(_locks() / name)
+
+
+@cache
+def _locks() -> Path:
+    # Asked once: the system looks a user up in a file or over the network, and every read asks.
+    return user_folder.path() / _LOCKS
 
 
 def outer_locks_held(project: Path) -> dict[str, OuterLock]:
     """Return the outer locks of a project that supervisors hold now, by agent."""
     try:
         found = project.stat()
-        there = list((user_folder.path() / _LOCKS).iterdir())
+        there = list(_locks().iterdir())
     except OSError:
         return {}
     prefix = f"{found.st_dev:x}-{found.st_ino:x}-"
