@@ -10,7 +10,7 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import Exit
-from rekindle.errors import AgentError, FolderLostError, StoreError, TamperedLogError
+from rekindle.errors import AgentError, FolderLostError, RekindleError, StoreError, TamperedLogError
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.steps import Steps
 from rekindle.flows.world import Agent, InSafeMode, Trouble, Waits, World
@@ -81,6 +81,7 @@ class KeepRunning:
             try:
                 return self._keep()
             except FolderLostError as error:
+                self._cycle.end_kept()
                 self._world.notify("folder lost", str(error))
                 raise
 
@@ -132,6 +133,8 @@ class KeepRunning:
                 break
             self._world.rest(POLL_SECONDS)
         # What the operator says is kept outside the log, and counts without it.
+        if self._world.by_hand():
+            self._record_stop(self._projection().run)
         return Outcome(number, "interrupted", self._cycle.last, safe=error.reason)
 
     def _begin(self) -> None:
@@ -272,7 +275,7 @@ class KeepRunning:
         command = policy.say(run, "stopped", self._world.clock())
         try:
             recorded = self._cycle.append(command)
-        except StoreError as error:
+        except RekindleError as error:  # also a log that was changed by something else
             self._world.tell(Trouble(f"the stop could not be recorded in the log: {error}"))
             with suppress(StoreError):
                 self._world.store.note_stop(self._agent.name, command)

@@ -22,7 +22,7 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.manifest import Budget, Persona
 from rekindle.documents.shape import Duration
-from rekindle.errors import ProgramMissingError, StoreError, SupervisedError
+from rekindle.errors import ProgramMissingError, StoreError, SupervisedError, TamperedLogError
 from rekindle.flows.keep_running import KeepRunning
 from rekindle.flows.watched import Watched
 from rekindle.flows.world import Agent, InSafeMode, Waits, World
@@ -265,6 +265,32 @@ def test_ctrl_c_says_stopped_and_a_signal_from_elsewhere_does_not(life):
     assert life.known.desired == "stopped"
     assert life.clean_exit.endswith(" stopped\n")
     assert life.run(kept=True) == "unwanted"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        StoreError("/a", "No space left on device", errno=28, hint="free some space"),
+        TamperedLogError("a", "changed"),
+    ],
+)
+def test_a_stop_that_no_log_takes_ends_the_supervisor_and_is_noted_outside(
+    life, monkeypatch, refusal
+):
+    """Neither a full disk nor a log of somebody else keeps it from ending."""
+    noted = []
+    monkeypatch.setattr(life.store, "note_stop", lambda agent, command: noted.append(command))
+
+    def stops():
+        life.presses(hand=True)
+        monkeypatch.setattr(life.store, "writer", refuse)
+
+    def refuse(*_args, **_options):
+        raise refusal
+
+    life.plays = [("crash", stops, 60)]
+    assert life.run() == "interrupted"
+    assert [one.desired for one in noted] == ["stopped"]
 
 
 @pytest.mark.parametrize(
