@@ -8,6 +8,7 @@ run agents. Where a fault has made two answers right, as a clock that was set, i
 from collections import deque
 
 from rekindle.documents import event as events
+from rekindle.policy.settings import Progress
 
 NAME = "trades"
 AT_ONCE = 5.0
@@ -19,6 +20,8 @@ FIRST_PROBE, LAST_PROBE = 900.0, 3600.0
 """How long nobody asks, and must have asked again, after a limit whose end is not known."""
 UNKNOWN_FAILURES, INSTANT = 5, 180.0
 """Failures at once, in a row, after which a launch is only probed."""
+A_NIGHT = 24 * 3600.0
+"""Seconds of nothing but failures that a run outlasts, at least."""
 TURN_TOKENS = 60_000
 """The most that a turn uses."""
 MAY_LINGER = 60.0
@@ -39,9 +42,10 @@ class Oracle:
         runtime = host.scenario.runtime
         self._restart, self._watch, self._limits = runtime.restart, runtime.watch, runtime.limits
         self._bounds = runtime.progress
+        self._appended = 0
+        """Launches that could append to their file."""
         self._is_new_stretch()
         self._counts_from = 0.0
-        self._appended = 0
         self._progressed = False
         """Whether the process that runs has made progress."""
         self.past = deque(maxlen=40)
@@ -98,6 +102,12 @@ class Oracle:
         self._idle_ended_at = -1e9
         self._worked, self._idle_tokens = 0.0, 0
         self._failing_at, self._is_told = None, False
+        self._stretch_began = self._host.true
+        self._times = self._most_times()
+
+    def _most_times(self):
+        """How often a bound may be used up: more, as long as a file that grows counts as work."""
+        return 8 if self._host.scenario.appends and self._appended < 4 else 2
 
     def progresses(self):
         """The agent makes progress, in truth."""
@@ -105,6 +115,7 @@ class Oracle:
         self._progressed = True
         self._worked, self._idle_tokens = 0.0, 0
         self._counts_from = self._host.mono
+        self._times = self._most_times()
 
     def _working(self):
         """Seconds of work since the last progress, with those of the process that runs."""
@@ -129,7 +140,7 @@ class Oracle:
         one = host.process
         if one is not None and one.finished_at is not None:
             return  # it works no more
-        times = 8 if host.scenario.appends and self._appended < 4 else 2
+        times = self._times
         slack = 2 * self._watch.tool_timeout if self._watch.tool_timeout < 1e9 else 6 * 3600
         # In a terminal a call may take for ever: its person sees that.
         most_seconds = times * bounds.max_hours * 3600 + slack + 5 * 3600
@@ -428,7 +439,21 @@ class Oracle:
             or (self._last == "clean" and self._host.scenario.stays)
         )
         self.require(reason, f"safe mode without a reason: {event.why} after {self._last}")
+        if event.why == "no-progress":
+            self._no_night_is_lost()
         self._safe, self._due = True, None
+
+    def _no_night_is_lost(self):
+        """As shipped, failures alone, in whatever words, pause a run only after a night and a day.
+
+        But for a clock that was set, and handoffs, which do not wait.
+        """
+        is_worked = self._working() >= self._bounds.max_hours * 3600 - AT_ONCE
+        is_paid = self._host.scenario.billed and self._idle_usd() >= self._bounds.max_usd
+        is_other = self._bounds != Progress() or self._host.scenario.mix.get("handed off")
+        if not (is_worked or is_paid or is_other or self._clock_set_at >= self._stretch_began):
+            lasted = self._host.true - self._stretch_began
+            self.require(lasted >= A_NIGHT, f"a night is lost after {lasted / 3600:.1f} hours")
 
     def _is_full_again(self):
         return self._last == "context-full" and self._full > 1

@@ -456,6 +456,19 @@ def test_a_bound_on_work_without_progress_that_is_ignored(name):
     expect_caught(*(msgspec.structs.replace(one, runtime=kept, given=given) for one in OF_PROGRESS))
 
 
+@pytest.mark.parametrize("most", [12, 20])
+def test_a_night_that_is_lost_to_an_unknown_sentence(monkeypatch, most):
+    """A bound of fewer launches, that nobody has set, ends a night of probes."""
+    is_over = idle.is_over
+
+    def other(found, bounds, **how):
+        fewer = msgspec.structs.replace(bounds, max_launches=most)
+        return is_over(found, fewer, **how)
+
+    monkeypatch.setattr(idle, "is_over", other)
+    expect_caught(OF_PROGRESS[3])
+
+
 def test_without_a_change_no_bound_is_ignored():
     kept = Runtime(progress=OTHER_BOUNDS)
     lives = [msgspec.structs.replace(one, runtime=kept) for one in OF_PROGRESS]
