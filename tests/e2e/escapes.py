@@ -100,6 +100,22 @@ def inbox_record(at: Ground) -> Files:
     return {at.agent / "run/inbox/00000000000000000001-00000001.seg": text}
 
 
+def log(at: Ground) -> Files:
+    """Append to the log, as if the operator had started the agent again."""
+    path = at.agent / "ops.jsonl"
+    before = path.read_text()
+    last = json.loads(before.splitlines()[-1])
+    forged = {
+        "v": 1,
+        "seq": last["seq"] + 1,
+        "gen": last.get("gen", 1),
+        "ts": last["ts"],
+        "kind": "desired.said",
+        "desired": "running",
+    }
+    return {path: f"{before}{json.dumps(forged)}\n"}
+
+
 def git_hooks(at: Ground) -> Files:
     """Have git run a program: by its hooks, and by the repository's settings."""
     script = at.script("git hooks")
@@ -146,6 +162,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "manifest": manifest,
     "environment file": environment_file,
     "inbox record": inbox_record,
+    "log": log,
     "git hooks": git_hooks,
     "project settings": project_settings,
     "PATH shims": path_shims,

@@ -27,6 +27,7 @@ from loopback.namespace import Namespace
 from loopback.openai import OpenAI
 from loopback.place import Place
 from loopback.script import Hang, Text, ToolCall
+from rekindle.errors import FolderLostError
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -40,7 +41,7 @@ runtime: {{relay: {{summarizer: mechanical}}, restart: {{cooldown: 0s}}}}
 """
 PAGE = Path(__file__).parents[2] / "docs/explanation/escapes.md"
 REFUSED, WITHOUT_EFFECT = "refused", "no effect"
-LATER = ("manifest",)
+LATER = ("manifest", "log")
 """Attacks that a supervisor notices: each gets a run of its own."""
 
 
@@ -181,6 +182,26 @@ class Escape:
         self.launched = len(self.events("launch.started"))
         self.look(["manifest"])
 
+    def rewrite_log(self):
+        """Put another log in its place, under a supervisor that runs the agent."""
+        manifest = MANIFEST.format(harness=self.agent.harness, tools=self.agent.tools)
+        (self.at.project / "rekindle.yaml").write_text(manifest)
+        hang = Hang(Text("done."))
+        self.model.play(*self.calls(["log"]), hang, Text("done."))
+        running = self.rekindle.start("run")
+        # A supervisor whose log became another one ends its agent and itself.
+        self.place.wait_for(
+            lambda: (
+                self.place.processes() == []
+                or any(request.step is hang for request in self.model.log.main)
+            )
+        )
+        self.look(["log"])
+        if self.results["log"] == REFUSED:
+            running.signal(signal.SIGKILL)
+        self.code = running.wait()
+        hang.release.set()
+
     def look(self, names):
         """Note which attacks could write any of their files; a text tool changes other bytes."""
         for name in names:
@@ -212,6 +233,7 @@ def escape(request, tmp_path_factory):
         found.name = request.param
         found.attack()
         found.change_manifest()
+        found.rewrite_log()
         yield found
 
 
@@ -227,6 +249,18 @@ def test_no_operator_s_command_was_forged(escape):
     """After each stop nothing was started, and nobody has answered."""
     assert escape.events("person.answered") == []
     assert escape.launched == escape.stopped
+
+
+def test_a_log_that_an_agent_wrote_starts_nothing(escape):
+    """If the CLI let it be written, the supervisor ends its agent, and no watchdog starts it."""
+    if escape.results["log"] == REFUSED:
+        assert escape.code == -signal.SIGKILL
+        return
+    assert escape.code == FolderLostError.exit_code
+    before = len(escape.model.log.main)
+    told = escape.rekindle("watch", "--once")
+    assert "started" not in told
+    assert len(escape.model.log.main) == before
 
 
 def test_the_draft_can_be_written(escape):

@@ -201,7 +201,7 @@ class KeepRunning:
         """
         starts = isinstance(move, Fresh | Resume | End | HandOn)
         words = self._world.unaccepted() if starts else ""
-        return Safe("settings", words) if words else move
+        return Safe(policy.SETTINGS, words) if words else move
 
     def _tell_of_idle(self, move: Move, known: Projection) -> None:
         """Notify the operator, once until there is progress, that launches lead nowhere."""

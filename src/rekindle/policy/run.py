@@ -20,6 +20,8 @@ from rekindle.policy.restart import CHECKPOINTED, REACTIONS, Safe, Stop, Wait
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Runtime
 
+SETTINGS = "settings"
+"""Reason of the safe mode of an agent whose settings changed without the operator's command."""
 TAMPERED = "tampered"
 """Why an agent is in safe mode whose log something else than Rekindle has changed."""
 
@@ -96,7 +98,9 @@ class Run(msgspec.Struct, frozen=True):
     @property
     def is_safe(self) -> bool:
         """In safe mode: alive, running nothing, waiting for a person."""
-        return self.safe.seq > self.since
+        # A later `run` or `up` has accepted the settings; a supervisor that finds others says so.
+        is_accepted = self.safe.why == SETTINGS and self.wanted > self.safe.seq
+        return self.safe.seq > self.since and not is_accepted
 
     def waits(self, tried: int) -> Waiting | None:
         """What is waited for since the last launch, which stands at `tried` in the log."""

@@ -254,6 +254,25 @@ def test_settings_that_an_agent_changed_are_not_obeyed(clone, key, tmp_path):
     assert f"{key}: added" not in clone("status").out
 
 
+def test_run_accepts_what_put_the_agent_into_safe_mode(clone):
+    """No `restart` is needed after the operator has looked at the change and says `run`."""
+    (clone.path / "go").touch()
+    clone("up", "--trust")
+    clone("stop")
+    (clone.path / "go").unlink()
+    clone("up")
+    clone.place.wait_for(lambda: clone.launches() == 2)
+    clone.write("    budget: {tokens: 9000000}\n")
+    clone.kill_supervisor()
+    clone("watch", "--once")
+    clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
+    clone("stop")
+    (clone.path / "go").touch()
+    told = clone("run")
+    assert "budget: added" in told.err
+    assert clone.launches() == 3
+
+
 def test_a_change_under_a_running_supervisor_is_seen_before_its_next_launch(clone):
     """The supervisor compares before each launch, not only when it starts."""
     clone("up", "--trust")
