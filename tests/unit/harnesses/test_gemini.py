@@ -537,7 +537,7 @@ DRAFT = "/p/.rekindle/drafts/trades/relay.md"
         ("/p/.rekindle/agents/trades/ops.jsonl", "deny"),
         (".rekindle/x", "deny"),
         (f"{DRAFT}/../../x", "deny"),
-        ("/home/me/.local/state/rekindle/programs/x", "deny"),
+        ("/u/.local/state/rekindle/programs/x", "deny"),
         ('/p/a"/../.rekindle/x', "deny"),
         ("/p/src/rekindle/main.py", ""),
         ("/p/notes.md", ""),
@@ -545,7 +545,7 @@ DRAFT = "/p/.rekindle/drafts/trades/relay.md"
 )
 def test_paths_that_no_file_tool_may_write(path, decision):
     """As its policy engine matches: each argument is JSON between NULs, the highest rule first."""
-    protected = ("/p/rekindle.yaml", "/p/.rekindle", "/home/me/.local/state/rekindle")
+    protected = ("/p/rekindle.yaml", "/p/.rekindle", "/u/.local/state/rekindle")
     start = Start(session=SESSION, scratch="/scratch", draft=DRAFT, protected=protected)
     made = gemini.command(start)
     assert f"--admin-policy=/scratch/{gemini.PROTECTION_FILE}" in made.argv
