@@ -13,6 +13,7 @@ from loopback.script import Text, ToolCall
 from rekindle.documents import brief as briefs
 from rekindle.documents.brief import Label
 from rekindle.harnesses import claude_code
+from rekindle.stores.private import of_project
 from throwaway import Repository
 
 __all__ = ["asked", "worked"]
@@ -74,8 +75,10 @@ def played(model, answer):
 
 def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_path):
     folder = day.project / ".rekindle/agents/trades"
-    kept = tmp_path / "before"
+    private = of_project(day.project).agent("trades").path
+    kept, sealed = tmp_path / "before", tmp_path / "sealed"
     shutil.copytree(folder, kept)
+    shutil.copytree(private, sealed)
     # A first model finds nothing, and is asked only to see what it is asked.
     played(model, NOTHING)
     day("brief", "trades")
@@ -84,8 +87,9 @@ def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_p
     assert "the conversation so far was compacted" in prompt
     found = []
     for _ in range(2):
-        shutil.rmtree(folder)
-        shutil.copytree(kept, folder)
+        for path, copy in ((folder, kept), (private, sealed)):
+            shutil.rmtree(path)
+            shutil.copytree(copy, path)
         played(model, answer_to(prompt))
         told = json.loads(day("brief", "trades", "--json"))["brief"]
         assert told["how"] == "headless", told["words"]

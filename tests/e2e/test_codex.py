@@ -13,6 +13,7 @@ from loopback.codex_cli import CONFIG, MODEL
 from loopback.openai import COMPACTION
 from loopback.script import Forever, Hang, Text, ToolCall, Usage
 from rekindle.harnesses import codex as harness
+from rekindle.wiring.trust import accept_folder
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -447,6 +448,7 @@ def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, op
 def test_an_exported_file_is_taken_by_codex(rekindle, openai_model, tmp_path):
     """Put where the package says, and trusted: the session is told, and its tool call counts."""
     folder = tmp_path / "for codex"
+    accept_folder(rekindle.project)
     said = rekindle("hooks", "export", str(folder), "--harness", "codex")
     assert f"put {folder}/hooks.json into .codex of the project" in said
     (rekindle.project / ".codex").mkdir()

@@ -10,6 +10,7 @@ import pytest
 from e2e.sandbox import BANNER, RELAY, TASK, WORK, Rekindle, killed_in_a_tool_call
 from loopback.gemini_cli import MODEL
 from loopback.script import Forever, Hang, Parallel, Text, ToolCall
+from rekindle.wiring.trust import accept_folder
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -225,6 +226,7 @@ def test_settings_with_comments_are_read_by_both(rekindle, gemini_model):
     path = rekindle.cli.settings / "settings.json"
     text = path.read_text().replace("{", "{ // mine, all of it\n/* {} */", 1)
     path.write_text(text)
+    accept_folder(rekindle.project)
     rekindle("hooks", "install", "--for", "user")
     assert "user: installed" in rekindle("hooks", "status")
     gemini_model.play(Text("all done"))
@@ -288,6 +290,7 @@ def test_a_command_cannot_be_denied_by_its_beginning(rekindle, gemini_model):
 def test_an_extension_that_the_cli_takes_in_by_itself(rekindle, gemini_model):
     """No settings are touched; the session is told at its first prompt."""
     folder = rekindle.cli.home / ".gemini/extensions/rekindle"
+    accept_folder(rekindle.project)
     rekindle("hooks", "export", str(folder), "--harness", "gemini")
     gemini_model.play(Text("all done"))
     run = rekindle.by_hand("hello")

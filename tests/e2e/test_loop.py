@@ -3,6 +3,7 @@
 Each ends as the ladder says; what a cycle is told is looked for in the model's requests.
 """
 
+import shlex
 import subprocess
 import sys
 
@@ -276,6 +277,10 @@ def test_a_relay_that_grows_without_end_stays_under_its_cap(loop):
     loop.assert_kept()
 
 
+REPLACE = "import os, shutil, sys; shutil.copy(sys.argv[1], 'new'); os.replace('new', sys.argv[2])"
+"""A program that the CLI does not look into: its own rules refuse `cp` to the relay's file."""
+
+
 def test_an_agent_that_edits_the_relay_itself_has_drafted(loop):
     manifest = loop.project / "rekindle.yaml"
     manifest.write_text(manifest.read_text().replace("[Bash]", "[Bash, Write, Edit]"))
@@ -284,7 +289,7 @@ def test_an_agent_that_edits_the_relay_itself_has_drafted(loop):
         (loop.project / f"relay-{n}").write_text(text)
     loop.play(
         *(
-            [bash(f"cp relay-{n} {loop.relay}.tmp; mv {loop.relay}.tmp {loop.relay}")]
+            [bash(shlex.join([sys.executable, "-c", REPLACE, f"relay-{n}", str(loop.relay)]))]
             for n in range(10)
         )
     )
