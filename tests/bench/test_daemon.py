@@ -22,6 +22,7 @@ from rekindle.policy import run as policy
 from rekindle.policy.settings import Watch
 from rekindle.system import clock
 from rekindle.wiring.store import open_store
+from rekindle.wiring.trust import accept_folder
 
 pytestmark = pytest.mark.bench
 
@@ -36,6 +37,7 @@ def idle(project: Path) -> None:
     entries = "".join(f"  {name}: {{harness: claude-code}}\n" for name in names)
     (project / "rekindle.yaml").write_text(f"version: 1\nagents:\n{entries}")
     (project / "PROMPT.md").write_text("Ship it.\n")
+    accept_folder(project)
     store, rng, now = open_store(config.load(project)), random.Random(1), clock.now()
     for name in names:
         with store.writer(name) as writer:

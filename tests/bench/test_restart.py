@@ -27,6 +27,7 @@ agents:
 runtime:
   relay: {{summarizer: mechanical}}
   restart: {{max_crashes: {CRASHES + 1}, cooldown: 0s}}
+  progress: {{paced_after: 45, max_launches: 45}}
 """
 STAND_IN = """\
 import time

@@ -14,7 +14,6 @@ from rekindle.policy.fold import Projection
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import FLEET_STATUS_AGENTS
 from rekindle.stores.files import FileStore, inspection, ownership
-from rekindle.system.processes import Processes
 from rekindle.wiring import trust
 from rekindle.wiring.store import HARNESSES, open_store
 
@@ -100,10 +99,14 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
 
 def _kept(store: FileStore, name: str) -> list[dict[str, Any]]:
     """The background processes that outlive the agent's sessions, and run now."""
-    is_alive = Processes().is_alive
+    kept = store.background(name).kept
+    if not kept:
+        return []
+    from rekindle.system.orphans import is_alive  # noqa: PLC0415 - few agents keep anything
+
     return [
         {"pid": one.pid, "command": one.command, "since": one.since}
-        for one in store.background(name).kept
+        for one in kept
         if is_alive(one.process)
     ]
 

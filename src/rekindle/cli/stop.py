@@ -1,7 +1,7 @@
 """`rekindle stop`, `restart`, `answer`: the operator's word, durable and above every marker."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import click
@@ -9,6 +9,7 @@ import click
 from rekindle.cli.options import Store, accept_log, as_json, here, open_agent
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
+from rekindle.config import Project
 from rekindle.documents.event import Answered, RestartAsked
 from rekindle.documents.identity import visible
 from rekindle.errors import (
@@ -46,9 +47,9 @@ def stop(agent: str | None, as_json: bool) -> None:
     it was.
     """
     try:
-        _project, store, name = open_agent(agent, operator=True)
+        project, store, name = open_agent(agent, operator=True)
     except (ManifestError, UnknownAgentError) as error:
-        _stop_without_manifest(agent, error, as_json=as_json)
+        stop_without_manifest((agent,) if agent else (), error, as_json=as_json)
         return
     stopping = stopping_of(store, name)
     stopping.tell()
@@ -62,6 +63,10 @@ def stop(agent: str | None, as_json: bool) -> None:
     finally:
         stopping.require_record()
     _say_stopped(name, was_running=stopping.was_running, as_json=as_json)
+    unnamed = running_unnamed(project) if agent is None and isinstance(store, FileStore) else []
+    if unnamed:
+        words = f"rekindle.yaml does not name {', '.join(unnamed)}"
+        stop_without_manifest(unnamed, ManifestError(words), as_json=as_json)
 
 
 def _say_stopped(name: str, *, was_running: bool, as_json: bool) -> None:
@@ -71,23 +76,38 @@ def _say_stopped(name: str, *, was_running: bool, as_json: bool) -> None:
         echo(f"✓ {name}: {'stopped' if was_running else 'is not running, and stays so'}")
 
 
-def _stop_without_manifest(agent: str | None, error: RekindleError, *, as_json: bool) -> None:
-    """Stop the supervisor of this folder though its manifest is missing or does not name it."""
+def running_unnamed(project: Project) -> list[str]:
+    """Return agents that run in this folder and that the manifest does not name any more."""
+    return [name for name in outer_locks_held(project.path) if name not in project.manifest.agents]
+
+
+def stop_without_manifest(
+    agents: Sequence[str], error: RekindleError, *, every: bool = False, as_json: bool
+) -> None:
+    """Stop supervisors of this folder though its manifest is missing or does not name them.
+
+    Without a name the only one is meant; `every`: all of them.
+    """
     start = here()
     places = ((at, outer_locks_held(at)) for at in (start, *start.parents))
     folder, held = next(((at, found) for at, found in places if found), (start, {}))
     refuse_agent_of(folder, held, "rekindle stop")
-    meant = [name for name in held if agent in {None, name}]
-    if len(meant) != 1:
+    meant = [name for name in held if not agents or name in agents]
+    if len(meant) > 1 and not (agents or every):
+        error.hint = f"running: {', '.join(meant)}; `rekindle stop NAME` or `rekindle down`"
         raise error
-    stopping = StopLock(held[meant[0]], clock.now)
-    stopping.tell()
-    if not wait_until(stopping.has_ended):
-        raise AgentError(
-            f"{meant[0]} is to stop, and its supervisor has not ended yet",
-            hint="repeat the command in a moment",
-        ) from error
-    _say_stopped(meant[0], was_running=True, as_json=as_json)
+    if not meant:
+        raise error
+    stops = {name: StopLock(held[name], clock.now) for name in meant}
+    for stopping in stops.values():
+        stopping.tell()
+    for name, stopping in stops.items():
+        if not wait_until(stopping.has_ended):
+            raise AgentError(
+                f"{name} is to stop, and its supervisor has not ended yet",
+                hint="repeat the command in a moment",
+            ) from error
+        _say_stopped(name, was_running=True, as_json=as_json)
     echo(f"Note: {error}", err=True)
 
 

@@ -8,10 +8,16 @@ import click
 
 from rekindle.cli.options import accept_log, as_json, budget_option, open_project, require_operator
 from rekindle.cli.output import echo, print_json
-from rekindle.cli.stop import end_background, stopping_of, wait_until
+from rekindle.cli.stop import (
+    end_background,
+    running_unnamed,
+    stop_without_manifest,
+    stopping_of,
+    wait_until,
+)
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
-from rekindle.errors import AgentError, RekindleError
+from rekindle.errors import AgentError, ManifestError, RekindleError, UnknownAgentError
 from rekindle.policy import run as policy
 from rekindle.policy import sessions
 from rekindle.policy.fold import Projection
@@ -146,9 +152,14 @@ def _failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:
 @as_json
 def down(agents: tuple[str, ...], as_json: bool) -> None:
     """Stop AGENTS, all that the manifest names where none is said, and have them stay stopped."""
-    project, store = open_project()
+    try:
+        project, store = open_project()
+        named = [project.require_agent(name) for name in agents]
+    except (ManifestError, UnknownAgentError) as error:
+        stop_without_manifest(agents, error, every=True, as_json=as_json)
+        return
     require_operator(project)
-    names = [project.require_agent(name) for name in agents] or list(project.manifest.agents)
+    names = named or [*project.manifest.agents, *running_unnamed(project)]
     stops = {name: stopping_of(store, name) for name in names}
     failed = _failures([stopping.tell for stopping in stops.values()])
     running = [name for name, stopping in stops.items() if stopping.was_running]

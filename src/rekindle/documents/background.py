@@ -6,7 +6,6 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents import shape
-from rekindle.documents.summary import quotation
 
 COMMAND_CHARACTERS = 200
 """How much of a command line is kept."""
@@ -46,6 +45,8 @@ class Record(msgspec.Struct, frozen=True):
 
 def list_ended(commands: Sequence[str]) -> str:
     """Return what was ended with a session as a list: quoted, for an agent has written it."""
+    from rekindle.documents.summary import quotation  # noqa: PLC0415 - every start would pay
+
     return "\n".join(f"- {quotation('ended with the session', one)}" for one in commands)
 
 

@@ -336,6 +336,9 @@ class KeepRunning:
             self._world.rest(POLL_SECONDS)
             if self._world.goes_on():
                 self._cycle.append(events.RestartAsked(ts=self._world.clock()))
+            elif move.why == policy.SETTINGS and not self._world.unaccepted():
+                # The manifest is as accepted again, as after a change of branches and back.
+                self._cycle.append(events.RestartAsked(ts=self._world.clock(), once=True))
         # Whoever lets it go on may have mended what it is told to do, or held to.
         if not self._world.interrupted() and (renewed := self._world.renewed()):
             self._take(renewed, self._cycle.last)

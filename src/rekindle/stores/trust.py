@@ -29,6 +29,11 @@ class TrustRecord(msgspec.Struct, frozen=True):
     boot: str
     """The boot at which the device was read: after the next one it may have another number."""
     at: datetime
+    born: int = 0
+    """When the folder was made, in nanoseconds; 0 if the file system does not keep it.
+
+    An inode is used again: a folder that is removed and cloned again can have the same one.
+    """
     v: int = SCHEMA
 
 
@@ -46,7 +51,8 @@ def identify(folder: Path, now: datetime) -> TrustRecord:
 
     with storing(folder):
         found = os.stat(folder)  # noqa: PTH116 - a record of what the path leads to
-    return TrustRecord(render_path(folder), found.st_dev, found.st_ino, orphans.this_boot(), now)
+    boot, born = orphans.this_boot(), disk.born(folder)
+    return TrustRecord(render_path(folder), found.st_dev, found.st_ino, boot, now, born)
 
 
 def is_trusted(project: PrivateProject, now: datetime) -> bool:
@@ -55,7 +61,8 @@ def is_trusted(project: PrivateProject, now: datetime) -> bool:
     if record is None:
         return False
     current = identify(project.project, now)
-    if (record.path, record.inode) != (current.path, current.inode):
+    same = (record.path, record.inode, record.born) == (current.path, current.inode, current.born)
+    if not same:
         return False
     return record.device == current.device or record.boot != current.boot
 

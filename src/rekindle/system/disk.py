@@ -9,6 +9,8 @@ import fcntl
 import os
 import secrets
 import stat
+import struct
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +29,11 @@ TORN = b" torn\n"
 REFUSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 """What the kernel answers a process that may not write or read there, such as one in a sandbox."""
 _POLL_SECONDS = 0.005
+_AT_FDCWD = -100
+_STATX_BTIME = 0x800
+_STATX_BTIME_AT = 80
+_STATX_BYTES = 256
+"""Of Linux's struct statx, from which Python reads no time of birth."""
 _KINDS = {
     stat.S_IFREG: "file",
     stat.S_IFDIR: "folder",
@@ -272,6 +279,24 @@ def stamp(path: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def born(path: Path) -> int:
+    """Return when a file or folder was made, in nanoseconds; 0 if the system does not say."""
+    with storing(path):
+        birthtime: float | None = getattr(path.stat(), "st_birthtime", None)
+    if birthtime is not None:  # not on Linux
+        return int(birthtime * 10**9)
+    import ctypes  # noqa: PLC0415 - few commands need it
+
+    statx = getattr(ctypes.CDLL(None), "statx", None)
+    data = ctypes.create_string_buffer(_STATX_BYTES)
+    if statx is None or statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, data) != 0:
+        return 0
+    if not int.from_bytes(data.raw[:4], sys.byteorder) & _STATX_BTIME:
+        return 0
+    seconds, nanoseconds = struct.unpack_from("=qI", data.raw, _STATX_BTIME_AT)
+    return int(seconds) * 10**9 + int(nanoseconds)
 
 
 def modified(path: Path) -> datetime:

@@ -5,7 +5,6 @@ is therefore not searched: a file named `git` in it would run as the user.
 """
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,7 +48,9 @@ def order_path(path: str) -> str:
 
 def find(name: str, path: str | None = None) -> str | None:
     """Return the absolute path of a program, or None if no folder outside a workspace has it."""
-    found = shutil.which(name, path=safe_path(path))
+    from shutil import which  # noqa: PLC0415 - every start would pay for it
+
+    found = which(name, path=safe_path(path))
     return found and str(Path(found).absolute())
 
 
@@ -67,7 +68,9 @@ def resolve(argv: Sequence[str], path: str | None = None) -> tuple[str, ...]:
         return tuple(argv)
     program = find(name, path)
     if program is None:
-        if shutil.which(name, path=path) is None:
+        from shutil import which  # noqa: PLC0415 - as above
+
+        if which(name, path=path) is None:
             return tuple(argv)
         raise ProgramMissingError(
             name,

@@ -44,4 +44,8 @@ def exposed(project: Project, name: str) -> str:
     return f"the agent can write to {', '.join(inside)}" if inside else ""
 
 
-EXPOSED_HINT = "install Rekindle outside the project, as with `uv tool install rekindle`"
+EXPOSED_HINT = (
+    "install Rekindle outside the project (`uv tool install rekindle`); a CLI searches folders of"
+    " the PATH in the workspace last: name a program by its path, as .venv/bin/python, or keep your"
+    " order with `env: {PATH: $PATH}`"
+)

@@ -225,7 +225,7 @@ def _agent(
     folder = (project.path / (entry.dir or AgentDefaults().dir)).resolve()
     programs.exclude(folder)
     passed_on = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
-    if "PATH" in passed_on:
+    if "PATH" in passed_on and harness.NAME != command.NAME:  # that has no sandbox to leave
         passed_on["PATH"] = programs.order_path(passed_on["PATH"])
     agent = Agent(
         name=name,

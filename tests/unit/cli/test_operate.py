@@ -178,6 +178,22 @@ def test_one_that_ends_the_moment_it_is_told_to_was_running(tmp_path, monkeypatc
     assert capsys.readouterr().out == "✓ trades: stopped\n"
 
 
+@pytest.mark.parametrize("command", ["down", "stop"])
+@pytest.mark.parametrize("text", ["renamed", "broken"])
+def test_an_agent_that_the_manifest_does_not_name_any_more_is_stopped(project, command, text):
+    """An agent could rename itself in rekindle.yaml, or break the file."""
+    project("up", "trades")
+    project.wait_for_launch("trades")
+    manifest = project.path / "rekindle.yaml"
+    before = manifest.read_text()
+    one = before.partition("  docs:")[0]
+    manifest.write_text(one.replace("trades:", "others:") if text == "renamed" else "agents: [")
+    told = project(command)
+    assert "✓ trades: stopped\n" in told.out
+    assert project.pids("agent.py") == []
+    manifest.write_text(before)
+
+
 def test_stop_is_kept_where_nobody_runs(project):
     """No watchdog starts it; `run` by name does."""
     assert project("stop", "trades").out == "✓ trades: is not running, and stays so\n"

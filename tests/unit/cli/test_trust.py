@@ -273,6 +273,44 @@ def test_run_accepts_what_put_the_agent_into_safe_mode(clone):
     assert clone.launches() == 3
 
 
+def test_a_change_that_is_taken_back_ends_safe_mode(clone):
+    """An agent that changes branches and comes back must not cost the night."""
+    clone("up", "--trust")
+    clone.place.wait_for(lambda: clone.launches() == 1)
+    clone.write("    budget: {tokens: 9000000}\n")
+    [pid] = clone.pids("agent.py")
+    clone.place.signal(pid, 9)
+    clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
+    clone.write("")
+    clone.place.wait_for(lambda: clone.launches() == 2)
+    assert clone.safe_mode() == {}
+
+
+def test_up_accepts_the_change_of_an_agent_that_waits_for_it(clone):
+    """The supervisor in safe mode sees that its settings were accepted, and continues."""
+    clone("up", "--trust")
+    clone.place.wait_for(lambda: clone.launches() == 1)
+    clone.write("    budget: {tokens: 9000000}\n")
+    [pid] = clone.pids("agent.py")
+    clone.place.signal(pid, 9)
+    clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
+    assert "budget: added" in clone("up").err
+    clone.place.wait_for(lambda: clone.launches() == 2)
+
+
+def test_a_folder_that_was_removed_and_made_again_is_not_trusted(clone):
+    """Its inode may be used again; the time at which it was made is not."""
+    trust.accept_folder(clone.path)
+    inode = clone.path.stat().st_ino
+    inodes = set()
+    for _ in range(20):
+        shutil.rmtree(clone.path)
+        clone.path.mkdir()
+        inodes.add(clone.path.stat().st_ino)
+        assert not trust.is_trusted(clone.path)
+    print("the inode was used again" if inode in inodes else "this file system made a new inode")
+
+
 def test_a_change_under_a_running_supervisor_is_seen_before_its_next_launch(clone):
     """The supervisor compares before each launch, not only when it starts."""
     clone("up", "--trust")

@@ -124,6 +124,23 @@ def test_the_operator_accepts_it(stopped, open_store, clock, damage):
         assert store.read("trades").projection.run.desired == "stopped"
 
 
+def test_a_seal_that_is_older_than_the_log_costs_no_history(stopped, open_store, clock):
+    """As after the user's folder was restored, or a project was moved, used and moved back."""
+    folder = stopped.folder("trades")
+    older = folder.private.seal.read_bytes()
+    for number in range(5):
+        add(stopped, f"later-{number}", clock)
+    whole = folder.log.read_bytes()
+    folder.private.seal.write_bytes(older)
+    folder.snapshot.unlink(missing_ok=True)
+    store = open_store()
+    assert store.log_condition("trades") == "appended"
+    assert store.accept_log("trades")
+    assert folder.log.read_bytes().startswith(whole)
+    assert not list(folder.path.glob("*.rejected"))
+    assert "later-4" in store.read("trades").committed.loops
+
+
 def test_a_stop_counts_while_the_log_is_not_trusted(stopped, clock):
     """It is kept outside the log, and acknowledged."""
     say(stopped, "running", clock)

@@ -267,15 +267,20 @@ def folded_up_to(segment: Segment, committed: Projection) -> int:
     return cursor if cursor <= inbox.size(segment, gone=cursor) else 0
 
 
-def require_whole_log(folder: AgentFolder, seq: int) -> None:
-    """Refuse to go on where the log ends before what was made from it: it would all be wiped."""
+def made_at(folder: AgentFolder) -> int:
+    """Return the event that state.json was made at; 0 if there is none, or an edited one."""
     data = disk.read(folder.state)
     try:
-        known = state.parse(data).seq if data is not None and state.is_ours(data) else 0
+        return state.parse(data).seq if data is not None and state.is_ours(data) else 0
     except NewerSchemaError:
         raise
     except DocumentError:
-        return  # an edit, which recovery looks at
+        return 0  # an edit, which recovery looks at
+
+
+def require_whole_log(folder: AgentFolder, seq: int) -> None:
+    """Refuse to go on where the log ends before what was made from it: it would all be wiped."""
+    known = made_at(folder)
     if known > seq:
         raise DocumentError(
             "ops.jsonl",
