@@ -259,7 +259,7 @@ class NewerSchemaError(DocumentError):
 _TAMPERED = {
     "appended": "lines were added to its log that Rekindle did not write; they do not count",
     "missing": "its log is gone",
-    "unsealed": "its log was not written on this host by this user",
+    "unsealed": "its log is new to Rekindle at this path: it was copied, cloned or moved here",
 }
 
 
@@ -269,9 +269,9 @@ class TamperedLogError(DocumentError):
     def __init__(self, agent: str, condition: str) -> None:
         super().__init__(
             f"agent {agent}",
-            _TAMPERED.get(condition, "its log was changed by something else than Rekindle"),
+            _TAMPERED.get(condition, "its log was changed by something other than Rekindle"),
             hint="look at what the agent did, and at ops.jsonl; then `rekindle restart"
-            f" {agent}` accepts the log as it is",
+            f" {agent}` continues",
         )
         self.agent = agent
         self.condition = condition

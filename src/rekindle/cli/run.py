@@ -72,7 +72,8 @@ _BETWEEN = {"cycles", "waiting", "stalled"}
 """Why a run ends between two cycles."""
 _MENDS = {
     "waiting": "`rekindle answer {name} TEXT` answers, and goes on",
-    "settings": "check rekindle.yaml; `rekindle restart {name}` accepts it",
+    "settings": "check rekindle.yaml, and undo the change or accept it",
+    "tampered": "check what the agent did (`rekindle doctor` says what is wrong with its log)",
     "stalled": "look at its relay (`rekindle relay show -a {name}`), change it or the task",
     "auth": "log the agent's CLI in, or mend its key",
     "billing": "pay, or raise the spend limit",

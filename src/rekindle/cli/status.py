@@ -175,8 +175,9 @@ def _print_relay(relay: dict[str, Any], now: datetime) -> None:
 def _warnings(row: dict[str, Any]) -> list[str]:
     found = _about_files(row)
     found += [
-        f"rekindle.yaml changed without your command: {change}; `rekindle restart {row['agent']}`"
-        " accepts it"
+        f"rekindle.yaml changed since your last command: {change};"
+        f" `rekindle {'restart' if row['run'] and row['run']['supervised'] else 'run'}"
+        f" {row['agent']}` accepts it"
         for change in row.get("settings_changed", ())
     ]
     if row["run"] and row["run"]["hurried"]:
