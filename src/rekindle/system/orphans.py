@@ -15,7 +15,9 @@ everything below them.
 import os
 import signal
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
+from threading import Lock
 
 import msgspec
 
@@ -32,6 +34,13 @@ _FACTS_OF_BIRTH = 3
 
 BESIDE: set[int] = set()
 """Programs that this process asks something while an agent runs: its own, and not the agent's."""
+STARTING = Lock()
+"""Held from the start of such a program until it is in `BESIDE`: no sweep sees it between."""
+
+
+def _table() -> Table:
+    with STARTING:
+        return kernel.here.table()
 
 
 class Belongings(msgspec.Struct, frozen=True):
@@ -72,7 +81,7 @@ class Belongings(msgspec.Struct, frozen=True):
 
 def below_us() -> frozenset[Identity]:
     """Return everything that is below this process now."""
-    table = kernel.here.table()
+    table = _table()
     return frozenset((pid, table[pid].born) for pid in below({os.getpid()}, table))
 
 
@@ -119,7 +128,7 @@ def _end(to_end: Callable[[Table], set[int]], patience: float, whose: str) -> Sw
     ended: set[Identity] = set()
     left: list[int] = []
     for number in range(_ROUNDS):
-        table = kernel.here.table()
+        table = _table()
         left = sorted(to_end(table), key=lambda pid: (table[pid].born, pid))
         if number == 0:
             tops = [pid for pid in left if table[pid].parent not in left]
@@ -138,7 +147,7 @@ def _end(to_end: Callable[[Table], set[int]], patience: float, whose: str) -> Sw
 
 def in_background(of: Belongings) -> tuple[Background, ...]:
     """Return the processes of a launch that are kept, or that do not bear its mark."""
-    table = kernel.here.table()
+    table = _table()
     found = of.find(table)
     kept = of.kept(found, table)
     spared = below(kept, table)
@@ -154,7 +163,7 @@ def signal_group(group: int, number: signal.Signals, keep: Sequence[str]) -> Non
     if not keep:
         os.killpg(group, number)
         return
-    table = kernel.here.table()
+    table = _table()
     members = {pid for pid, row in table.items() if row.group == group}
     kept = {pid for pid in members - {group} if _matches(kernel.here.command(pid), keep)}
     for pid in members - kept - below(kept, table):
@@ -167,12 +176,10 @@ def reap_adopted(but: int = 0) -> None:
     Only for a process whose other children are all in `BESIDE` at this moment.
     """
     flags = os.WEXITED | os.WNOHANG
-    others = {but, *BESIDE}
-    try:
+    with STARTING, suppress(ChildProcessError):  # there may be no child at all
+        others = {but, *BESIDE}
         while (ended := os.waitid(os.P_ALL, 0, flags | os.WNOWAIT)) and ended.si_pid not in others:
             os.waitid(os.P_PID, ended.si_pid, flags)
-    except ChildProcessError:
-        return  # there is no child at all
 
 
 def vitals(pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:

@@ -71,7 +71,7 @@ class Child:
             # A file, not a pipe: a long prompt must not wait for a program that does not read it.
             stdin.write(prompt.encode("utf-8", "replace"))
             stdin.seek(0)
-            with starting(argv[0], folder):
+            with starting(argv[0], folder), orphans.STARTING:
                 self._popen = subprocess.Popen(  # noqa: S603 - an argv of our own making
                     list(argv),
                     stdin=stdin,
@@ -82,8 +82,8 @@ class Child:
                     process_group=0,
                     preexec_fn=kernel.here.end_with_parent(),  # noqa: PLW1509 - we have no other threads
                 )
-        if not adopts:
-            orphans.BESIDE.add(self._popen.pid)
+                if not adopts:
+                    orphans.BESIDE.add(self._popen.pid)
 
     @property
     def pid(self) -> int:

@@ -11,6 +11,7 @@ would find it free.
 import os
 import pwd
 import stat
+from functools import cache
 from pathlib import Path
 
 from rekindle.errors import UnsafePathError, storing
@@ -22,14 +23,26 @@ _BELOW_HOME = Path(".local", "state", "rekindle")
 def path() -> Path:
     """Return the folder, which may not exist yet."""
     user = os.getuid()
+    home = _home_of(user)
     try:
-        home = Path(pwd.getpwuid(user).pw_dir)
         if home.is_absolute() and home.is_dir() and home.stat().st_uid == user:
             return home / _BELOW_HOME
-    except (KeyError, OSError):
+    except OSError:
         pass
     # Service users often have a home that does not exist, or that belongs to root.
     return Path(f"/var/tmp/rekindle-{user}")  # noqa: S108 - make() verifies its owner
+
+
+@cache
+def _home_of(user: int) -> Path:
+    """Return the home that the system's database of users names; "." if it names none.
+
+    Asked once in a process: the database may be on another host.
+    """
+    try:
+        return Path(pwd.getpwuid(user).pw_dir)
+    except KeyError:
+        return Path()
 
 
 def make(*parts: str) -> Path:

@@ -45,7 +45,9 @@ def test_a_user_without_a_home_has_one_too(monkeypatch: pytest.MonkeyPatch, tmp_
     entry = pwd.getpwuid(os.getuid())
     without = pwd.struct_passwd((*entry[:5], str(tmp_path / "gone"), entry[6]))
     monkeypatch.setattr(pwd, "getpwuid", lambda _: without)
+    user_folder._home_of.cache_clear()
     assert user_folder.path() == Path(f"/var/tmp/rekindle-{os.getuid()}")  # noqa: S108
+    user_folder._home_of.cache_clear()
 
 
 def test_a_link_in_its_place_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
