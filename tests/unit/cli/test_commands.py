@@ -862,10 +862,9 @@ def test_doctor_fix_catches_the_trail_up(rekindle, project, tmp_path_factory, mo
     assert "audit trail" not in rekindle("doctor")[1]
 
 
-def test_init_offers_what_is_installed(rekindle, tmp_path, monkeypatch):
+def test_init_offers_what_is_installed(rekindle, tmp_path_factory, monkeypatch):
     """The first CLI that is there is the default; without any, Claude Code, and that is said."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
+    programs = tmp_path_factory.mktemp("bin")  # a program in the project would not count
     monkeypatch.setenv("PATH", str(programs))
     code, _, err = rekindle("init", "--yes", "--agent", "one")
     assert (code, "no agent CLI was found on the PATH: claude-code is assumed" in err) == (0, True)

@@ -175,7 +175,7 @@ def test_without_git_only_git_histories_are_out_of_reach(
 ):
     """The complaint says what to install."""
     (tmp_path / "history.jsonl").write_text(jsonl(STEPS))
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     code, _, err = rekindle("relay", "replay", "repo:other.txt")
     assert (code, "git is not installed" in err) == (5, True)
     assert rekindle("relay", "replay", "history.jsonl")[0] == 0

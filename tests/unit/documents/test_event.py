@@ -21,6 +21,7 @@ from rekindle.documents.event import (
     StateAdopted,
     Told,
     Unrecognised,
+    WorkSigns,
 )
 from rekindle.documents.state import OpenLoop, Resolution
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
@@ -36,6 +37,16 @@ VALUES = {
     str: TEXT,
     int: st.integers(0, 2**60),
     bool: st.booleans(),
+    bool | None: st.none() | st.booleans(),
+    WorkSigns | None: st.none()
+    | st.builds(
+        WorkSigns,
+        commits=st.integers(0, 9),
+        artefacts=st.lists(TEXT, max_size=2).map(tuple),
+        resolved=st.integers(0, 9),
+        decisions=st.integers(0, 9),
+        asks_else=st.booleans(),
+    ),
     int | None: st.none() | st.integers(0, 2**60),
     float: st.floats(0, 1e9),
     float | None: st.none() | st.floats(0, 1e9),
