@@ -221,5 +221,7 @@ def test_nothing_of_this_environment(codex, openai_model, monkeypatch):
     codex.run("hello")
     (result,) = openai_model.log.main[1].results
     *own, home = result.text.partition("Output:\n")[2].split()
-    assert dict(line.split("=", 1) for line in own) == codex.environment()
+    # Every program in a place is told that the folder is trusted.
+    whole = {"REKINDLE_TRUST": "1", **codex.environment()}
+    assert dict(line.split("=", 1) for line in own) == whole
     assert Path(home) == codex.home
