@@ -74,8 +74,8 @@ def _examine() -> dict[str, list[Problem]]:
     found: dict[str, list[Problem]] = {"rekindle.yaml": []}
     if not trust.is_trusted(project.path):
         words = "you have not accepted this folder on this host: hooks and watchdogs ignore it"
-        mend = "read rekindle.yaml, then `rekindle run` asks for your trust"
-        found["rekindle.yaml"].append(Problem(words, mend, is_note=True))
+        fix = "read rekindle.yaml, then `rekindle run` asks for your trust"
+        found["rekindle.yaml"].append(Problem(words, fix, is_note=True))
     try:
         Notifier(project.manifest.notify).check()
     except RekindleError as error:
@@ -148,7 +148,7 @@ def _fix(*, take_over: bool) -> None:
         try:
             _mend(store, name, take_over=take_over)
         except RekindleError as error:
-            secho(f"{name}: could not be mended: {error}", fg="red", err=True)
+            secho(f"{name}: could not be fixed: {error}", fg="red", err=True)
             if error.hint:
                 echo(f"  → {error.hint}", err=True)
 

@@ -103,7 +103,7 @@ def install(  # noqa: PLR0917 - one for each option
     if level == "local" and done.settings_made:
         echo("· it names this machine's Python: keep it out of git")
     if level == "project" and done.settings_changed:
-        echo("· it names this machine's Python: whoever shares it elsewhere installs again")
+        echo("· it names this machine's Python: on another machine, install the hooks again")
     files = place.files
     if files.trust and done.settings_changed:
         echo(f"· {files.trust}")

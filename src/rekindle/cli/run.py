@@ -117,7 +117,7 @@ def run(  # noqa: PLR0917 - one for each option
     left running was ended; where the session cannot be brought back, a fresh one is told where the
     work stands. Usage limits are waited out. Launches without progress (a commit, a changed result,
     a resolved loop, a decision, another next action) are spaced out, and pause the run in the end;
-    `--budget none` lifts that. What only a person can mend ends in safe mode: nothing
+    `--budget none` lifts that. What only a person can fix ends in safe mode: nothing
     runs, and `rekindle restart` goes on. Ctrl-C stops the agent, twice at once; the next `run` goes
     on where it was.
 

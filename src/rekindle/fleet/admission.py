@@ -2,7 +2,7 @@
 
 Every worker decides for all agents of its namespace. One without their key would fail what it is
 handed; where an attribute is missing, no agent gets beyond its first word. Either would hold up
-every agent, and nobody would be told. A host looks at the agent that began last, and at more of
+every agent, without a message. A host looks at the agent that began last, and at more of
 them if it refuses plain text. `rekindle doctor` looks at all, and at the keys of all hosts.
 """
 

@@ -51,8 +51,8 @@ def of_definition(project: Project, fleet: Fleet, name: str) -> list[Problem]:
     except RekindleError as error:
         return [Problem(str(error), error.hint)]
     what = "holds a secret, which is not sent to the fleet"
-    mend = "name a variable under `env:` instead; what is not a secret goes to `redact: allow:`"
-    return [Problem(f"{file} {what}", mend, is_note=True) for file in files]
+    fix = "name a variable under `env:` instead; what is not a secret goes to `redact: allow:`"
+    return [Problem(f"{file} {what}", fix, is_note=True) for file in files]
 
 
 def of_workspace(project: Project, name: str) -> list[Problem]:

@@ -1,7 +1,7 @@
 """Our hooks in a CLI's settings files: installed, examined, taken out again.
 
 A record of each settings file has the text from before, and the hash of what we wrote. As long as
-the file has that hash, uninstalling puts the old bytes back; where somebody changed it since, only
+the file has that hash, uninstalling puts the old bytes back; if it was changed since, only
 our own entries go. A project's record is in its `.rekindle`, where an agent can write: its text is
 used only if it says the same as the file does without our entries.
 """

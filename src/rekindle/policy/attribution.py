@@ -171,7 +171,7 @@ def _said(turn: Turn) -> Iterator[tuple[str, str, str]]:
     where = f"turn {turn.number}"
     whose = {"person": _PERSON, "agent": "the agent", "cli": "the CLI"}[turn.who]
     yield "a sub-agent" if turn.thread else whose, where, turn.text
-    # Its head has words of the CLI's file, whoever's the turn is.
+    # The head of every turn has words of the CLI's file, also of a person's turn.
     yield "the CLI", where, head(turn)
     for call in turn.calls:
         yield "the agent", where, f"{call.tool} {call.about} {call.result}"

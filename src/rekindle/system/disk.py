@@ -347,7 +347,7 @@ class Pinned:
             self._fd = open_plain(path, flags)
 
     def is_in_place(self) -> bool:
-        """Whether the file is still the one at its path: somebody may remove it."""
+        """Return whether the file is still the one at its path: it may have been removed."""
         with storing(self.path):
             try:
                 there = self.path.lstat()

@@ -62,13 +62,13 @@ class Notifier:
             return []
         try:
             if find_spec("apprise") is None:
-                return [f"nobody was told: apprise is missing ({INSTALL})"]
+                return [f"no notification was sent: apprise is missing ({INSTALL})"]
             resolved, missing = self._resolved()
             answers = self._ask(
                 {"urls": resolved, "title": self._clean(title), "body": self._clean(body)}
             )
         except Exception as error:  # noqa: BLE001 - news must not stop what it is about
-            return [f"nobody was told: {type(error).__name__}"]
+            return [f"no notification was sent: {type(error).__name__}"]
         answers |= {number: f"${name} is not set" for number, name in missing.items()}
         return [
             f"{self._name(number)} was not told: {answers.get(number, 'it took too long')}"

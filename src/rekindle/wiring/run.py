@@ -62,7 +62,7 @@ def keep_running(
     cycles: int | None = None,
     unbounded: bool = False,
 ) -> Outcome:
-    """Be the supervisor of an agent; `program` stands in for the CLI's own.
+    """Be the supervisor of an agent; `program` replaces the CLI's own.
 
     `unbounded`: the operator has lifted the bounds on work without progress.
     """

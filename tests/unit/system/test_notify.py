@@ -115,10 +115,10 @@ def test_sending_never_raises(server, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(sys, "executable", "/nowhere/python")
         failures = Notifier([server.at]).send("a", "b")
-        assert failures == ["nobody was told: FileNotFoundError"]
+        assert failures == ["no notification was sent: FileNotFoundError"]
     monkeypatch.setitem(sys.modules, "apprise", None)
     assert Notifier([server.at]).send("a", "b") == [
-        "nobody was told: apprise is missing (pip install 'rekindle[notify]')"
+        "no notification was sent: apprise is missing (pip install 'rekindle[notify]')"
     ]
 
 
