@@ -2,9 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -19,7 +18,6 @@ from rekindle.stores.private import render_path
 from rekindle.wiring import trust as wiring
 
 VARIABLE = "REKINDLE_TRUST"
-F = TypeVar("F", bound=Callable[..., Any])
 
 trust_option = click.option(
     "--trust", is_flag=True, help="Accept this folder's rekindle.yaml and .rekindle unasked."
@@ -45,7 +43,7 @@ def ensure_trust(project: Project, *, trust: bool) -> None:
 
 def trust_if_new(folder: Path) -> bool:
     """Trust a folder that brings neither a manifest nor state; return whether it is trusted."""
-    if not wiring.has_anything_to_trust(folder, FILE):
+    if not wiring.has_anything_to_trust(folder):
         wiring.accept_folder(folder)
     return wiring.is_trusted(folder)
 

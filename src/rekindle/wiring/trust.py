@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from rekindle.config import Project
+from rekindle.documents.manifest import FILE
 from rekindle.errors import ManifestError, UntrustedError
 from rekindle.policy import consent
 from rekindle.policy.consent import Change, Controlled
@@ -15,9 +16,9 @@ from rekindle.system import clock
 UNKNOWN = "no settings were accepted for it on this host"
 
 
-def has_anything_to_trust(folder: Path, manifest: str) -> bool:
+def has_anything_to_trust(folder: Path) -> bool:
     """Return whether a folder brings a manifest or state of its own."""
-    return (folder / manifest).exists() or Root(folder).path.exists()
+    return (folder / FILE).exists() or Root(folder).path.exists()
 
 
 def is_trusted(folder: Path) -> bool:
@@ -61,16 +62,15 @@ def accept_settings(project: Project, name: str) -> list[str]:
 
 def find_changes(project: Project, name: str) -> list[Change]:
     """Return how the settings differ from the accepted ones; none if none were ever accepted."""
-    before = trust.read_settings(private.of_project(project.path).agent(name))
+    before = _accepted(project, name)
     return [] if before is None else consent.compare(before, controlled(project, name))
 
 
 def explain_unaccepted(project: Project, name: str) -> str:
     """Return why a supervisor must not start anything; empty if the settings were accepted."""
-    before = trust.read_settings(private.of_project(project.path).agent(name))
-    if before is None:
+    if _accepted(project, name) is None:
         return UNKNOWN
-    changes = consent.compare(before, controlled(project, name))
+    changes = find_changes(project, name)
     if not changes:
         return ""
     shown = _redacted(project, consent.render_changes(changes))
@@ -95,9 +95,13 @@ def require_accepted(project: Project, name: str) -> None:
 
 def accepted_notify(project: Project, name: str) -> list[str]:
     """Return the addresses that the operator accepted: an agent may have added its own."""
-    before = trust.read_settings(private.of_project(project.path).agent(name))
+    before = _accepted(project, name)
     found = project.manifest.notify if before is None else before.get("notify", [])
     return list(found)
+
+
+def _accepted(project: Project, name: str) -> Controlled | None:
+    return trust.read_settings(private.of_project(project.path).agent(name))
 
 
 def _redacted(project: Project, text: str) -> str:

@@ -67,6 +67,15 @@ class Clone:
         self.place.signal(pid, 9)
         self.place.wait_for(lambda: not self.pids("agent.py"))
 
+    def change_under_supervisor(self):
+        """Start the agent, change its budget, and wait until its supervisor has seen that."""
+        self("up", "--trust")
+        self.place.wait_for(lambda: self.launches() == 1)
+        self.write("    budget: {tokens: 9000000}\n")
+        [pid] = self.pids("agent.py")
+        self.place.signal(pid, 9)
+        self.place.wait_for(lambda: self.safe_mode().get("why") == "settings")
+
     def safe_mode(self):
         [row] = json.loads(self("status", "--json").out)["agents"]
         return (row["run"] or {}).get("safe_mode") or {}
@@ -275,12 +284,7 @@ def test_run_accepts_what_put_the_agent_into_safe_mode(clone):
 
 def test_a_change_that_is_taken_back_ends_safe_mode(clone):
     """An agent that changes branches and comes back must not cost the night."""
-    clone("up", "--trust")
-    clone.place.wait_for(lambda: clone.launches() == 1)
-    clone.write("    budget: {tokens: 9000000}\n")
-    [pid] = clone.pids("agent.py")
-    clone.place.signal(pid, 9)
-    clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
+    clone.change_under_supervisor()
     clone.write("")
     clone.place.wait_for(lambda: clone.launches() == 2)
     assert clone.safe_mode() == {}
@@ -288,12 +292,7 @@ def test_a_change_that_is_taken_back_ends_safe_mode(clone):
 
 def test_up_accepts_the_change_of_an_agent_that_waits_for_it(clone):
     """The supervisor in safe mode sees that its settings were accepted, and continues."""
-    clone("up", "--trust")
-    clone.place.wait_for(lambda: clone.launches() == 1)
-    clone.write("    budget: {tokens: 9000000}\n")
-    [pid] = clone.pids("agent.py")
-    clone.place.signal(pid, 9)
-    clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
+    clone.change_under_supervisor()
     assert "budget: added" in clone("up").err
     clone.place.wait_for(lambda: clone.launches() == 2)
 
@@ -313,12 +312,7 @@ def test_a_folder_that_was_removed_and_made_again_is_not_trusted(clone):
 
 def test_a_change_under_a_running_supervisor_is_seen_before_its_next_launch(clone):
     """The supervisor compares before each launch, not only when it starts."""
-    clone("up", "--trust")
-    clone.place.wait_for(lambda: clone.launches() == 1)
-    clone.write("    budget: {tokens: 1000000}\n")
-    [pid] = clone.pids("agent.py")
-    clone.place.signal(pid, 9)
-    clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
+    clone.change_under_supervisor()
     assert clone.launches() == 1
 
 
