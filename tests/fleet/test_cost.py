@@ -62,10 +62,19 @@ async def start(
 
 
 async def spent(engine, seconds: float) -> float:
-    """Of the server's processor, over so many seconds."""
+    """Return the seconds of processor time that the server used over so many seconds."""
     before = cpu_seconds(engine.pid)
     await asyncio.sleep(seconds)  # what is measured, not waited for
     return cpu_seconds(engine.pid) - before
+
+
+async def spent_settled(engine, seconds: float, windows: int = 3) -> float:
+    """Return the least that the server used in several windows.
+
+    After a burst of starts the server still works off its queues for a few seconds. That ends; what
+    agents cost for as long as they wait is in every window.
+    """
+    return min([await spent(engine, seconds) for _ in range(windows)])
 
 
 def test_what_a_sign_of_life_costs(own_engine, tmp_path):
@@ -159,7 +168,7 @@ def test_what_an_agent_costs_that_waits(own_engine, tmp_path):
             while shown < IDLE:
                 shown = len([one async for one in agents.listed() if one.state == "new"]) - 1
             grown = [(size() - was) / IDLE for size, was in zip(sizes, before, strict=True)]
-            idle = await spent(own_engine, SECONDS)
+            idle = await spent_settled(own_engine, SECONDS)
         return quiet, idle, grown
 
     quiet, idle, (database, server, worker) = asyncio.run(measure())
