@@ -12,6 +12,7 @@ from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.documents.identity import one_line
 from rekindle.errors import TamperedLogError
 from rekindle.policy import handoff
+from rekindle.policy import run as policy
 from rekindle.policy.settings import SECONDS_AN_HOUR
 from rekindle.stores.files import ownership
 from rekindle.stores.files.seal import TAMPERED
@@ -146,6 +147,8 @@ def _goes_on(name: str, why: str) -> str:
     match why:
         case "waiting":
             return f"`rekindle answer {name} TEXT` goes on"
+        case policy.TAMPERED:
+            return f"see `rekindle doctor`; `rekindle restart {name}` accepts the log"
         case "cycles":
             return f"`rekindle run {name}` has as many again"
         case _:
@@ -209,7 +212,8 @@ def _about_files(row: dict[str, Any]) -> list[str]:
         found.append("state.json was edited: the next command that writes takes it over")
     if row["pending"] and not (row["run"] and row["run"]["supervised"]):
         found.append(f"records that wait to be folded, and count already: {row['pending']}")
-    if row["log"] in TAMPERED:
+    is_told = row["run"] and (row["run"]["safe_mode"] or {}).get("why") == policy.TAMPERED
+    if row["log"] in TAMPERED and not is_told:
         words = TamperedLogError(row["agent"], row["log"]).reason
         found.append(f"{words}: see `rekindle doctor`; nothing starts it")
     if row["may_miss_stop"]:

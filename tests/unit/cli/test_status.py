@@ -1,6 +1,7 @@
 """`rekindle status`, in words: what keeps an agent from working, and what it has spent."""
 
 import json
+import shutil
 from contextlib import nullcontext
 from datetime import timedelta
 
@@ -186,3 +187,17 @@ def test_without_a_budget_it_is_shown_what_was_spent(status):
 def test_of_nothing_nothing_is_shown(status):
     """No line without a budget and without tokens."""
     assert "spent" not in status()[0]
+
+
+def test_the_state_of_a_copied_folder_is_told_once(status, tmp_path, monkeypatch, capfd):
+    """In the cycle's line, with the commands that help; not in a warning again."""
+    status()
+    copy = tmp_path.with_name("copy")
+    shutil.copytree(tmp_path, copy)
+    monkeypatch.chdir(copy)
+    assert main.run(["status"]) == 0
+    out = capfd.readouterr().out
+    assert out.count("it was copied, cloned or moved here") == 1
+    [line] = [line for line in out.splitlines() if "copied" in line]
+    assert "`rekindle doctor`" in line
+    assert "`rekindle restart trades`" in line
