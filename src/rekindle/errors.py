@@ -322,7 +322,7 @@ class StopUnrecordedError(StoreError):
             " on this host; when the folder is writable again, the next command records it"
             if kept
             else "the stop could not be noted outside the folder either: a watchdog may start the"
-            " agent again; free some space, then repeat the command",
+            " agent again; free some space or make the disk writable, then repeat the command",
         )
         self.path, self.reason, self.errno = "", reason, None
         self.agent = agent

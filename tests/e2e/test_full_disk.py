@@ -1,7 +1,10 @@
-"""`rekindle stop` with disks that take no byte more: real file systems of a few megabytes."""
+"""`rekindle stop` with disks that are full, read-only or failing: real, small file systems."""
 
+import fcntl
 import json
+import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +25,7 @@ from rekindle.wiring.store import open_store
 UNRECORDED = 13
 MEGABYTES = 4
 BLOCK = 1024
+EXT4_IOC_SHUTDOWN, EXT4_GOING_FLAGS_NOLOGFLUSH = 0x8004587D, 2
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="mounts a file system in a namespace, which needs Linux"
@@ -64,6 +68,24 @@ def fill(disk: Path) -> None:
             except OSError:
                 continue
     assert shutil.disk_usage(disk).free == 0
+
+
+def make_read_only(disk: Path) -> None:
+    """Have the kernel refuse every write, as after an error of the disk, also to open files."""
+    subprocess.run(["mount", "-o", "remount,abort", str(disk)], check=True)
+    with pytest.raises(OSError, match="Read-only file system"):
+        (disk / "refused").touch()
+
+
+def make_failing(disk: Path) -> None:
+    """Have the kernel answer every read and write with an error, as a disk that is gone does."""
+    fd = os.open(disk, os.O_RDONLY)
+    try:
+        fcntl.ioctl(fd, EXT4_IOC_SHUTDOWN, struct.pack("I", EXT4_GOING_FLAGS_NOLOGFLUSH))
+    finally:
+        os.close(fd)
+    with pytest.raises(OSError, match="Input/output error"):
+        (disk / "project/rekindle.yaml").read_bytes()
 
 
 def fill_last_block(project: Guarded) -> None:
@@ -144,3 +166,38 @@ def test_stop_works_with_every_disk_full(make, tmp_path):
     assert desired(project) == "running"
     project("stop")
     assert project.events("desired.said")[-1]["desired"] == "stopped"
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["project", "every disk"])
+def test_stop_works_on_a_disk_that_became_read_only(make, tmp_path, both):
+    """The kernel makes a file system read-only after an error, under a running supervisor."""
+    project = make(both=both)
+    running = project.start("run")
+    project.until_up()
+    before = project.log.read_bytes()
+    make_read_only(tmp_path / "disk")
+    if both:
+        make_read_only(user_folder.path())
+    stopping = project("stop", code=UNRECORDED if both else 0)
+    assert running.wait(20) == 130, running.err
+    project.until_gone()
+    assert project.log.read_bytes() == before
+    if both:
+        assert "stopped by a signal; its folder could not record the stop" in stopping.err
+    else:
+        assert "stopped" in stopping.out
+        assert desired(project) == "stopped"
+        assert "stopped, as the operator said" in project("watch", "--once").out
+
+
+def test_stop_works_on_a_disk_that_fails(make, tmp_path):
+    """Neither the manifest nor the log can be read; the lock outside names the supervisor."""
+    project = make(both=False)
+    running = project.start("run")
+    project.until_up()
+    make_failing(tmp_path / "disk")
+    stopping = project("stop")
+    assert f"✓ {AGENT}: stopped" in stopping.out
+    assert "Input/output error" in stopping.err
+    running.wait(20)
+    project.until_gone()

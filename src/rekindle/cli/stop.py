@@ -14,8 +14,10 @@ from rekindle.documents.event import Answered, RestartAsked
 from rekindle.documents.identity import visible
 from rekindle.errors import (
     AgentError,
+    ConfinedError,
     ManifestError,
     RekindleError,
+    StoreError,
     SupervisedError,
     UnknownAgentError,
     UsageError,
@@ -48,7 +50,7 @@ def stop(agent: str | None, as_json: bool) -> None:
     """
     try:
         project, store, name = open_agent(agent, operator=True)
-    except (ManifestError, UnknownAgentError) as error:
+    except (ManifestError, UnknownAgentError, StoreError) as error:
         stop_without_manifest((agent,) if agent else (), error, as_json=as_json)
         return
     stopping = stopping_of(store, name)
@@ -84,7 +86,7 @@ def running_unnamed(project: Project) -> list[str]:
 def stop_without_manifest(
     agents: Sequence[str], error: RekindleError, *, every: bool = False, as_json: bool
 ) -> None:
-    """Stop supervisors of this folder though its manifest is missing or does not name them.
+    """Stop supervisors of this folder whose manifest cannot be read or does not name them.
 
     Without a name the only one is meant; `every`: all of them.
     """
@@ -123,9 +125,13 @@ def restart(agent: str | None, fresh: bool, trust: bool, as_json: bool) -> None:
     """
     project, store, name = open_agent(agent, operator=True)
     ensure_trust(project, trust=trust)
-    print_changes(name, accept_settings(project, name))
     accept_log(store, name)
     store.create(name)
+    if isinstance(store, FileStore):
+        from rekindle.wiring.run import check_settings  # noqa: PLC0415 - `stop` must start fast
+
+        check_settings(project, store, name)
+    print_changes(name, accept_settings(project, name))
     store.clear_the_way(name, fresh=fresh)
     now, run = clock.now(), store.read(name).projection.run
     store.submit(name, RestartAsked(ts=now, fresh=fresh), policy.say(run, "running", now))
@@ -196,9 +202,19 @@ def end_background(store: Store, name: str) -> None:
     """End what a supervisor that was killed could not end; on a fleet each host does so itself."""
     if not isinstance(store, FileStore):
         return
-    with suppress(SupervisedError), store.supervising(name):
-        attempts = store.read(name).projection.attempts
-        end_everything(store.root.project, name, Processes(), attempts, patience=STOP_SECONDS)
+    try:
+        with suppress(SupervisedError), store.supervising(name):
+            _end_background(store, name)
+    except (ConfinedError, StoreError):
+        # A disk that takes no lock from us takes none from another supervisor either.
+        if not store.is_supervised(name):
+            with suppress(ConfinedError, StoreError):
+                _end_background(store, name)
+
+
+def _end_background(store: FileStore, name: str) -> None:
+    attempts = store.read(name).projection.attempts
+    end_everything(store.root.project, name, Processes(), attempts, patience=STOP_SECONDS)
 
 
 def stopping_of(store: Store, agent: str) -> "StopAgent | _FleetStop":

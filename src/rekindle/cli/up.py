@@ -17,7 +17,13 @@ from rekindle.cli.stop import (
 )
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
-from rekindle.errors import AgentError, ManifestError, RekindleError, UnknownAgentError
+from rekindle.errors import (
+    AgentError,
+    ManifestError,
+    RekindleError,
+    StoreError,
+    UnknownAgentError,
+)
 from rekindle.policy import run as policy
 from rekindle.policy import sessions
 from rekindle.policy.fold import Projection
@@ -25,6 +31,7 @@ from rekindle.policy.settings import cycles_of
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
 from rekindle.wiring import watch
+from rekindle.wiring.run import check_settings
 from rekindle.wiring.trust import accept_settings
 
 _PATIENCE_SECONDS = 10.0
@@ -49,20 +56,24 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
     require_operator(project)
     names = [project.require_agent(name) for name in agents] or list(project.manifest.agents)
     ensure_trust(project, trust=trust)
-    for name in names:
-        print_changes(name, accept_settings(project, name))
     unbounded = budget == "none"
     rows = [_up(project, store, name, tmux=tmux, unbounded=unbounded) for name in names]
     if as_json:
         print_json({"agents": rows})
     else:
         for row in rows:
-            sign = "✗" if row["error"] else "✓"
-            echo(f"{sign} {row['agent']}: {row['error'] or row['state']}")
+            echo(render_row(row))
         if tmux and names:
             echo(f"Look at them: tmux attach -t {watch.TMUX_SESSION}")
     if any(row["error"] for row in rows):
         raise AgentError("not every agent was started", hint="`rekindle run NAME` shows why")
+
+
+def render_row(row: dict[str, str]) -> str:
+    """Return what became of one agent; further lines of a message are indented."""
+    sign = "✗" if row["error"] else "✓"
+    words = (row["error"] or row["state"]).replace("\n", "\n  ")
+    return f"{sign} {row['agent']}: {words}"
 
 
 def _up(
@@ -74,7 +85,8 @@ def _up(
             # Its folder was wiped or replaced: it ends its agent, then another may be started.
             wait_until(lambda: not store.is_deserted(name))
         accept_log(store, name)
-        store.create(name)
+        check_settings(project, store, name)
+        print_changes(name, accept_settings(project, name))
         if store.is_supervised(name):
             if store.read(name).projection.run.desired != "stopped":
                 return row
@@ -155,7 +167,7 @@ def down(agents: tuple[str, ...], as_json: bool) -> None:
     try:
         project, store = open_project()
         named = [project.require_agent(name) for name in agents]
-    except (ManifestError, UnknownAgentError) as error:
+    except (ManifestError, UnknownAgentError, StoreError) as error:
         stop_without_manifest(agents, error, every=True, as_json=as_json)
         return
     require_operator(project)

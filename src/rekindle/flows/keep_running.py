@@ -245,17 +245,17 @@ class KeepRunning:
         return Outcome(number, then.why, self._cycle.last, then.words) if self._once else None
 
     def _stop(self, number: int, move: Stop, seq: int) -> Outcome:
-        if move.why != "stopped":  # that run goes on when the operator says so
+        if move.outcome != "stopped":  # that run goes on when the operator says so
             now = self._world.clock()
-            self._cycle.append(events.RunEnded(ts=now, outcome=move.why, words=move.words))
+            self._cycle.append(events.RunEnded(ts=now, outcome=move.outcome, words=move.words))
         return self._over(number, move, seq)
 
     def _over(self, number: int, move: Stop, seq: int) -> Outcome:
         self._cycle.end_kept()
-        self._mark_clean_exit(seq, move.why)
-        if move.why not in {"done", "stopped"}:
-            self._world.notify(move.why, move.words)
-        kind = {"done": "clean", "stopped": "interrupted"}.get(move.why, move.why)
+        self._mark_clean_exit(seq, move.outcome)
+        if move.outcome not in {"done", "stopped"}:
+            self._world.notify(move.outcome, move.words)
+        kind = {"done": "clean", "stopped": "interrupted"}.get(move.outcome, move.outcome)
         return Outcome(number, kind, self._cycle.last, move.words, self._safe())
 
     def _interrupted(self) -> Outcome:
@@ -332,13 +332,16 @@ class KeepRunning:
                 self._world.notify("safe mode", move.words or move.why)
         self._has_come_up()
         self._world.tell(InSafeMode(move.why, move.words))
+        seen: object = None
         while self._is_still_said(run):
             self._world.rest(POLL_SECONDS)
             if self._world.goes_on():
                 self._cycle.append(events.RestartAsked(ts=self._world.clock()))
-            elif move.why == policy.SETTINGS and not self._world.unaccepted():
-                # The manifest is as accepted again, as after a change of branches and back.
-                self._cycle.append(events.RestartAsked(ts=self._world.clock(), once=True))
+            elif move.why == policy.SETTINGS and (stamp := self._world.settings_stamp()) != seen:
+                seen = stamp
+                if not self._world.unaccepted():
+                    # The manifest is as accepted again, as after a change of branches and back.
+                    self._cycle.append(events.RestartAsked(ts=self._world.clock(), once=True))
         # Whoever lets it go on may have mended what it is told to do, or held to.
         if not self._world.interrupted() and (renewed := self._world.renewed()):
             self._take(renewed, self._cycle.last)

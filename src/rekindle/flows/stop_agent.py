@@ -19,7 +19,8 @@ class StopLock:
         self._is_signalled = False
 
     def tell(self) -> None:
-        self._lock.note_stop(policy.say(Run(), "stopped", self._clock()))
+        with suppress(StoreError):  # the signal stops it all the same
+            self._lock.note_stop(policy.say(Run(), "stopped", self._clock()))
         self.has_ended()
 
     def has_ended(self) -> bool:
@@ -30,9 +31,9 @@ class StopLock:
 class StopAgent:
     """One stop of one agent of this host.
 
-    If nothing can be written (a full disk, a folder that is gone or damaged), the process that
-    holds the supervisor's lock is told by a signal, and the command is noted outside the folder,
-    so that the watchdog does not start the agent again.
+    If nothing can be written (a full, read-only or failing disk, a folder that is gone or damaged),
+    the process that holds the supervisor's lock is told by a signal, and the command is noted
+    outside the folder, so that the watchdog does not start the agent again.
     """
 
     def __init__(self, store: FileStore, agent: str, clock: Callable[[], datetime]) -> None:
@@ -61,7 +62,7 @@ class StopAgent:
 
     def has_ended(self) -> bool:
         """Whether no supervisor lives; one that cannot read the command is sent the signal."""
-        if not self._store.is_supervised(self._agent):
+        if not self._is_supervised():
             return True
         is_unheard = self._is_unheard or self._store.is_deserted(self._agent)
         if is_unheard and not self._is_signalled:
@@ -80,6 +81,13 @@ class StopAgent:
         raise StopUnrecordedError(
             self._agent, str(error), was_running=self.was_running, kept=self._is_noted
         ) from error
+
+    def _is_supervised(self) -> bool:
+        try:
+            return self._store.is_supervised(self._agent)
+        except StoreError:
+            # The disk of the project fails; a supervisor also holds the lock outside.
+            return self._store.is_held_outside(self._agent)
 
     def _is_stopped(self) -> bool:
         """Whether readers see the stop, whether it is in the log or not."""

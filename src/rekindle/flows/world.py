@@ -168,5 +168,7 @@ class World(msgspec.Struct, frozen=True):
     """The commit that the agent's folder stands at; empty: nobody knows."""
     unaccepted: Callable[[], str] = str
     """Why nothing may be started: the settings are not those that the operator accepted."""
+    settings_stamp: Callable[[], object] = object
+    """A value that changes if `unaccepted` may give another answer; cheap to get."""
     renewed: Callable[[], Agent | None] = lambda: None
     """The agent as a person has set it up by now; None: as before."""

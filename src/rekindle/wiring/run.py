@@ -67,8 +67,8 @@ def keep_running(
     `unbounded`: the operator has lifted the bounds on work without progress.
     """
     agent = _agent(project, store, name, program, cycles)
-    if not (kept or said) and (changes := trust.accept_settings(project, name)):
-        tell(SettingsChanged(changes))
+    if not (kept or said):
+        _accept_settings(project, store, name, tell)
     notifier = Notifier(trust.accepted_notify(project, name), store.redaction)
     _check(notifier, tell, is_kept=kept)
     if not kept:
@@ -96,16 +96,39 @@ def keep_running(
         except (RekindleError, KeyError) as error:
             return f"rekindle.yaml cannot be read: {error}"
 
+    def settings_stamp() -> object:
+        return trust.stamp_settings(project, name)
+
     with Interruption() as interruption:
         world = _world(
             project, store, agent, tell=tell, notifier=notifier, interruption=interruption
         )
-        world = msgspec.structs.replace(world, renewed=renewed, unaccepted=unaccepted)
+        world = msgspec.structs.replace(
+            world, renewed=renewed, unaccepted=unaccepted, settings_stamp=settings_stamp
+        )
         ending = _ending(lambda: said_now[0], store, agent, world)
         supervisor = KeepRunning(
             agent, world, once=once, kept=kept, said=said, unbounded=unbounded, ending=ending
         )
         return supervisor.run()
+
+
+def check_settings(project: Project, store: FileStore, name: str) -> None:
+    """Refuse settings that `run` would refuse, before a command accepts them.
+
+    Raises:
+        RekindleError: As `run` raises it.
+    """
+    _agent(project, store, name, ())
+    Notifier(project.manifest.notify, store.redaction).check()
+
+
+def _accept_settings(
+    project: Project, store: FileStore, name: str, tell: Callable[[Report], None]
+) -> None:
+    Notifier(project.manifest.notify, store.redaction).check()
+    if changes := trust.accept_settings(project, name):
+        tell(SettingsChanged(changes))
 
 
 def steps(

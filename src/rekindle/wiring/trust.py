@@ -11,7 +11,7 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import AgentDefaults
 from rekindle.stores import private, trust
 from rekindle.stores.files.layout import Root
-from rekindle.system import clock
+from rekindle.system import clock, disk
 
 UNKNOWN = "no settings were accepted for it on this host"
 
@@ -75,6 +75,15 @@ def explain_unaccepted(project: Project, name: str) -> str:
         return ""
     shown = _redacted(project, consent.render_changes(changes))
     return f"rekindle.yaml changed without your command: {shown}"
+
+
+def stamp_settings(project: Project, name: str) -> object:
+    """Return a value that changes if `explain_unaccepted` may give another answer.
+
+    It costs a few calls of `stat`. It does not replace the comparison before a launch.
+    """
+    accepted = private.of_project(project.path).agent(name).settings
+    return disk.stamp(project.path / FILE), disk.stamp(accepted), _paths_outside(project, name)
 
 
 def require_accepted(project: Project, name: str) -> None:

@@ -165,14 +165,14 @@ def _watching(project: Project, store: FileStore) -> WatchAgents:
 
 
 def last_words(store: FileStore, name: str) -> str:
-    """What a supervisor in the background said last."""
+    """Return the last lines of a supervisor in the background."""
     output = store.folder(name).output
     try:
         words = disk.read_end(output, _LAST_BYTES) or b""
     except StoreError:
         words = b""
     lines = words.decode("utf-8", "replace").splitlines()
-    return " ".join(lines[-_LAST_LINES:]) or "its supervisor said nothing"
+    return "\n".join(lines[-_LAST_LINES:]) or "its supervisor said nothing"
 
 
 def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:

@@ -10,10 +10,12 @@ import pytest
 
 from rekindle import config
 from rekindle.cli.main import run
+from rekindle.cli.up import render_row
 from rekindle.stores.files import FileStore
 from rekindle.stores.private import of_project
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import accept_folder
+from rekindle.wiring.watch import last_words
 
 AGENT = """\
 import os, pathlib, sys, time
@@ -152,6 +154,16 @@ def test_one_that_cannot_be_started_does_not_hold_the_others_back(project):
     assert "NOT.md" in ended.out
     assert "✓ docs: started" in ended.out
     assert "not every agent was started" in ended.err
+
+
+def test_each_line_of_a_supervisor_that_did_not_come_up_is_a_line(project):
+    """Its error and its hint are two lines of its output, and of the message of `up`."""
+    store = open_store(config.load(project.path))
+    store.create("trades")
+    store.folder("trades").output.write_text("1\nNote: two\nError: three\n  → do it\n")
+    assert last_words(store, "trades") == "Note: two\nError: three\n  → do it"
+    row = {"agent": "trades", "error": last_words(store, "trades"), "state": ""}
+    assert render_row(row) == "✗ trades: Note: two\n  Error: three\n    → do it"
 
 
 def test_one_that_ends_the_moment_it_is_told_to_was_running(tmp_path, monkeypatch, capsys):

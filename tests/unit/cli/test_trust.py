@@ -25,7 +25,7 @@ agents:
     cycles: 1
     command: [PYTHON, agent.py]
 """
-UNTRUSTED = 11
+UNTRUSTED, MANIFEST_ERROR, AGENT_ERROR = 11, 3, 9
 
 
 class Clone:
@@ -338,3 +338,27 @@ def test_the_operator_sees_what_an_accepted_change_was(clone):
     clone.write("    budget: {tokens: 8000000}\n")
     told = clone("run")
     assert 'agents.trades.budget: {"tokens": 7000000} → {"tokens": 8000000}' in told.err
+
+
+BROKEN = {
+    "an empty task": ("    prompt: EMPTY.md\n    budget: {tokens: 5}\n", ""),
+    "an address that cannot be used": ("", "notify: ['nonsense://x']\n"),
+    "a cap that cannot be held": ("    budget: {usd: 1}\n", ""),
+}
+
+
+@pytest.mark.parametrize(
+    ("broken", "command"), [*((one, "restart") for one in BROKEN), ("an empty task", "up")]
+)
+def test_settings_that_run_refuses_are_not_accepted(clone, broken, command):
+    """What was accepted before stays accepted, so that the change still shows in `status`."""
+    clone("restart", "--trust")
+    (clone.path / "EMPTY.md").write_text("")
+    clone.write(*BROKEN[broken])
+    lines = clone("run", code=MANIFEST_ERROR).err.splitlines()
+    [refused] = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
+    accepted = trust.find_changes(config.load(clone.path), "trades")
+    told = clone(command, code=AGENT_ERROR if command == "up" else MANIFEST_ERROR)
+    assert refused in told.out + told.err
+    assert trust.find_changes(config.load(clone.path), "trades") == accepted != []
+    assert clone.launches() == 0

@@ -57,6 +57,7 @@ class Life(Unbraked, NoBackground):
         self.facts = {}
         self.signs = lambda head, since: None
         self.spends = self.billed = None
+        self.around = {}
 
     # What happens.
 
@@ -173,6 +174,7 @@ class Life(Unbraked, NoBackground):
             tell=self.told.append,
             notify=lambda what, words: self.notified.append(what),
             signs=self.signs,
+            **self.around,
         )
         self.signals = 0
         return KeepRunning(agent, world, **how).run().kind
@@ -229,6 +231,23 @@ def test_safe_mode_outlives_supervisors_and_is_left_by_a_restart(life):
     life.after(60, life.restarts)
     assert life.run(kept=True) == "clean"
     assert life.resumed == [False, True]
+
+
+def test_safe_mode_for_changed_settings_reads_them_only_when_they_change(life):
+    """An hour of safe mode: `stat` tells whether the manifest is another one."""
+    manifest = {"stamp": 1, "changes": "budget: added", "read": 0}
+
+    def unaccepted():
+        manifest["read"] += 1
+        return manifest["changes"]
+
+    life.around = {"unaccepted": unaccepted, "settings_stamp": lambda: manifest["stamp"]}
+    life.plays = [("clean",)]
+    life.after(3600, lambda: manifest.update(stamp=2))
+    life.after(3700, lambda: manifest.update(stamp=3, changes=""))
+    assert life.run(kept=False) == "clean"
+    assert manifest["read"] <= 6
+    assert life.seconds >= 3700
 
 
 @pytest.mark.parametrize("done", [True, False])

@@ -271,7 +271,8 @@ class FileStore:
             with storing(folder.private.seal):
                 os.close(disk.open_plain(folder.private.seal, os.O_WRONLY | os.O_CREAT))
         except StoreError as error:
-            if error.errno not in disk.REFUSED:
+            # A supervisor could write there when it began: its disk became read-only.
+            if error.errno not in disk.REFUSED or agent in self._held:
                 raise
             raise ConfinedError(folder.name, str(folder.private.path)) from error
 
@@ -300,10 +301,12 @@ class FileStore:
 
     def is_supervised(self, agent: str) -> bool:
         """Whether a supervisor lives: it holds one of its two locks, or both."""
+        return self.is_held_outside(agent) or disk.is_locked(self.folder(agent).supervisor)
+
+    def is_held_outside(self, agent: str) -> bool:
+        """Whether a supervisor holds the lock outside the project's folder."""
         outside = outer_lock(self.root.project, agent)
-        if outside is not None and outside.is_held():
-            return True
-        return disk.is_locked(self.folder(agent).supervisor)
+        return outside is not None and outside.is_held()
 
     def background(self, agent: str) -> Record:
         """Return what a supervisor has recorded of the agent's background processes."""
@@ -314,8 +317,7 @@ class FileStore:
 
     def is_deserted(self, agent: str) -> bool:
         """Whether a supervisor lives whose folder was wiped or replaced: it is about to end."""
-        outside = outer_lock(self.root.project, agent)
-        if outside is None or not outside.is_held():
+        if not self.is_held_outside(agent):
             return False
         try:
             return not disk.is_locked(self.folder(agent).supervisor)
