@@ -168,7 +168,19 @@ def outer_lock(folder: str) -> str:
             root = f"{home.rstrip('/')}/.local/state/rekindle"
     except (KeyError, OSError):
         pass
-    return f"{root}/locks/{project.st_dev:x}-{project.st_ino:x}-{name}"
+    return f"{root}/locks/{identify_host()}-{project.st_dev:x}-{project.st_ino:x}-{name}"
+
+
+def identify_host() -> str:
+    """Return the host's name in locks; the same as `system.host.identify`, without its imports."""
+    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        try:
+            with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib costs a start
+                if found := file.read().strip():
+                    return found
+        except (OSError, UnicodeDecodeError):
+            continue
+    return os.uname().nodename
 
 
 def is_locked(path: str) -> bool:

@@ -8,7 +8,6 @@ does a cycle whose sessions leave no trace, or are more than anybody would want 
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
 
 import msgspec
 
@@ -24,7 +23,7 @@ from rekindle.policy.settings import (
     Relay,
 )
 
-WHY: Final = "handoff"
+WHY = "handoff"
 """Why a halted handoff is in safe mode."""
 _AT_ONCE = "0"
 _OFF = "(switch handoffs off: `handover: {compaction: off}`)"

@@ -1,5 +1,6 @@
 """The supervisor's two locks, and what it notices about its folder."""
 
+import errno
 import os
 import shutil
 import signal
@@ -10,7 +11,8 @@ import time
 import pytest
 
 from rekindle.documents import event as events
-from rekindle.errors import CycleEndedError, FolderLostError, SupervisedError
+from rekindle.errors import CycleEndedError, FolderLostError, StoreError, SupervisedError
+from rekindle.flows.stop_agent import StopAgent
 from rekindle.policy import run as policy
 from rekindle.stores.files import FileStore, supervision
 from rekindle.stores.files.layout import FOLDER
@@ -217,3 +219,35 @@ def test_the_holder_is_signalled_and_no_other_process(tmp_path):
         time.sleep(0.01)
     assert not lock.signal_holder()
     assert signal.SIGUSR1 == holder.signals.STOP
+
+
+def test_two_hosts_that_share_a_home_have_two_locks(tmp_path, monkeypatch):
+    """Devices and inodes are numbered by each host: folders of two hosts may have the same."""
+    here = supervision.outer_lock(tmp_path, "trades")
+    with here.hold(1.0):
+        assert set(supervision.outer_locks_held(tmp_path)) == {"trades"}
+        supervision._host.cache_clear()
+        monkeypatch.setattr(supervision.host, "identify", lambda: "other")
+        there = supervision.outer_lock(tmp_path, "trades")
+        assert there.path.parent == here.path.parent
+        assert not there.is_held()
+        assert supervision.outer_locks_held(tmp_path) == {}
+    supervision._host.cache_clear()
+
+
+def test_a_stop_ends_though_the_disk_of_the_folder_fails_meanwhile(store, clock, monkeypatch):
+    """The lock outside is on another disk: it tells whether the supervisor has ended."""
+    stopping, signalled = StopAgent(store, "trades", clock), []
+    monkeypatch.setattr(store, "signal_supervisor", lambda name: not signalled.append(name))
+    is_locked = disk.is_locked
+
+    def fail(path):
+        if path == store.folder("trades").supervisor:
+            raise StoreError(str(path), "Input/output error", errno=errno.EIO)
+        return is_locked(path)
+
+    with store.supervising("trades"):
+        monkeypatch.setattr(disk, "is_locked", fail)
+        assert not stopping.has_ended()
+        assert signalled == ["trades"]
+    assert stopping.has_ended()

@@ -3,10 +3,11 @@
 The lock in the folder (`run/supervisor`) vanishes with the folder: `git clean -fdx` removes it
 under a running supervisor, and the next one would find it free. The lock outside is a file of the
 user's own folder, named after the device and inode of the project's folder, so that a wiped,
-renamed or linked project has the same one:
+renamed or linked project has the same one. Hosts that share a home number their devices and inodes
+each by itself: the name has the host as well.
 
-    locks/DEVICE-INODE-AGENT      two slots of 256 bytes: the process that holds the lock; the
-                                  operator's stop that could not be written anywhere else
+    locks/HOST-DEVICE-INODE-AGENT      two slots of 256 bytes: the process that holds the lock; the
+                                       operator's stop that could not be written anywhere else
 
 The slots have a fixed size and are written in place: the file system needs no new block for that,
 also if it is full.
@@ -25,7 +26,7 @@ from rekindle.documents.identity import agent_name
 from rekindle.errors import FolderLostError, RekindleError, UnsafePathError
 from rekindle.stores.files import log
 from rekindle.stores.files.layout import AgentFolder
-from rekindle.system import disk, user_folder
+from rekindle.system import disk, host, user_folder
 
 _LOCKS = "locks"
 _SLOT_BYTES = 256
@@ -96,11 +97,20 @@ def _slot(content: bytes) -> bytes:
 def outer_lock(project: Path, agent: str) -> OuterLock | None:
     """Return the outer lock of an agent; None if the project's folder does not exist."""
     try:
-        found = project.stat()
+        return OuterLock(_locks() / f"{_prefix(project)}{agent_name(agent)}")
     except OSError:
         return None
-    name = f"{found.st_dev:x}-{found.st_ino:x}-{agent_name(agent)}"
-    return OuterLock(_locks() / name)
+
+
+def _prefix(project: Path) -> str:
+    """Return how the names of all locks of a project begin."""
+    found = project.stat()
+    return f"{_host()}-{found.st_dev:x}-{found.st_ino:x}-"
+
+
+@cache
+def _host() -> str:
+    return host.identify()
 
 
 @cache
@@ -112,11 +122,10 @@ def _locks() -> Path:
 def outer_locks_held(project: Path) -> dict[str, OuterLock]:
     """Return the outer locks of a project that supervisors hold now, by agent."""
     try:
-        found = project.stat()
+        prefix = _prefix(project)
         there = list(_locks().iterdir())
     except OSError:
         return {}
-    prefix = f"{found.st_dev:x}-{found.st_ino:x}-"
     locks = {
         path.name.removeprefix(prefix): OuterLock(path)
         for path in there
