@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from rekindle.documents.manifest import Budget
-from rekindle.policy import hang, idle, progress, restart, watch
+from rekindle.policy import endings, hang, idle, progress, watch
 from rekindle.policy.budget import Spent
 from rekindle.policy.restart import Safe, Stop, Wait
 from rekindle.policy.run import Mark, Move, Run, Said, next_move
@@ -38,12 +38,15 @@ def page() -> str:
         [
             "# Keeping alive\n",
             "What is decided while an agent is kept alive, from the tables that decide it:",
-            "`policy/restart.py`, `policy/hang.py` and `policy/watch.py`. How it is used stands in",
+            "`policy/endings.py`, `policy/hang.py` and `policy/watch.py`. How it is used stands in",
             "[the guide](../guides/keep-an-agent-alive.md); the times stand in",
             "[settings](settings.md).\n",
             "## When a process ends\n",
             *_table(("it ended as", "then", "counts as a crash"), _ends()),
-            *_table(("then", "meaning"), (_cells(*one) for one in restart.MEANINGS.items())),
+            *_table(
+                ("then", "meaning"),
+                (_cells(name, row.meaning) for name, row in endings.REACTIONS.items()),
+            ),
             "## The supervisor\n",
             "Made by asking the same code in every state; a number says how often in a row.\n",
             "```mermaid\nstateDiagram-v2",
@@ -88,8 +91,10 @@ def _cells(*cells: str) -> str:
 
 
 def _ends() -> Iterator[str]:
-    for kind, reaction in restart.REACTIONS.items():
-        yield _cells(f"`{kind}`", reaction, "yes" if reaction in restart.COUNTED else "-")
+    for kind in endings.EXITS:
+        reaction = endings.reaction(kind)
+        is_crash = endings.REACTIONS[reaction].counts
+        yield _cells(f"`{kind}`", reaction, "yes" if is_crash else "-")
 
 
 def _silences() -> Iterator[str]:
@@ -137,7 +142,7 @@ def _edges() -> Iterator[str]:
 def _after_ends() -> Iterator[str]:
     """Where each kind of end leads; kinds that lead to the same places share their edges."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for kind in restart.REACTIONS:
+    for kind in endings.EXITS:
         found.setdefault(_places(kind), []).append(kind)
     for places, kinds in found.items():
         name = " or ".join(kinds)
@@ -200,13 +205,14 @@ def _asked(
 def _state(move: Move) -> str:
     match move:
         case Stop():
-            return "stopped" if move.outcome == "stopped" else "over"
+            return "stopped" if move.why == "stopped" else "over"
         case Safe():
             return "safe"
         case Wait():
             if move.probe:
                 return "probing"
-            return "pausing" if restart.REACTIONS[move.why] in restart.PAUSED else "waiting"
+            is_paused = endings.REACTIONS[endings.reaction(move.why)].pauses
+            return "pausing" if is_paused else "waiting"
         case _:
             return "starting"
 

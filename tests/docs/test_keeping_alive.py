@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rekindle.policy import hang, restart, watch
+from rekindle.policy import endings, hang, watch
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -27,11 +27,12 @@ def test_the_page_says_what_the_tables_say(generate, capsys):
     assert generate() == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", restart.REACTIONS)
+@pytest.mark.parametrize("kind", endings.EXITS)
 def test_another_reaction_is_drift(generate, monkeypatch, capsys, kind):
     """Each row of the table of ends, its edges with it."""
-    other = "person" if restart.REACTIONS[kind] != "person" else "retry"
-    monkeypatch.setitem(restart.REACTIONS, kind, other)
+    row = endings.ENDINGS[kind]
+    other = "person" if row.reaction != "person" else "retry"
+    monkeypatch.setitem(endings.ENDINGS, kind, msgspec.structs.replace(row, reaction=other))
     assert generate() == 1
     assert "keeping-alive.md has drifted" in capsys.readouterr().out
 
@@ -39,7 +40,6 @@ def test_another_reaction_is_drift(generate, monkeypatch, capsys, kind):
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        *((restart, f"MEANINGS/{one}") for one in restart.MEANINGS),
         *((hang, f"MEANINGS/{one}") for one in hang.MEANINGS),
         *((hang, f"ROWS/{place}") for place in range(len(hang.ROWS))),
         *((watch, f"ROWS/{place}") for place in range(len(watch.ROWS))),
@@ -62,9 +62,11 @@ def test_another_meaning_or_row_is_drift(generate, monkeypatch, module, name):
         assert generate() == 1
 
 
-def test_what_counts_as_a_crash_is_drift(generate, monkeypatch):
+@pytest.mark.parametrize("change", [{"counts": True}, {"meaning": "something else"}])
+def test_another_row_of_a_reaction_is_drift(generate, monkeypatch, change):
     """An outage that would spend crashes would be seen."""
-    monkeypatch.setattr(restart, "COUNTED", restart.COUNTED | {"retry"})
+    other = msgspec.structs.replace(endings.REACTIONS["retry"], **change)
+    monkeypatch.setitem(endings.REACTIONS, "retry", other)
     assert generate() == 1
 
 

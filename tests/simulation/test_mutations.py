@@ -9,12 +9,14 @@ changes nothing that anybody could notice is listed as such, with the reason.
 import msgspec
 import pytest
 from host import HOUR, YEAR, Host, Scenario
+from msgspec.structs import replace
 
 from rekindle.documents.manifest import Budget
 from rekindle.documents.shape import Duration
 from rekindle.flows import fruitless
 from rekindle.policy import budget, cycle, hang, idle, progress, restart, run, supervise, watch
-from rekindle.policy.restart import COUNTED, MEANINGS, PAUSED, REACTIONS, Safe, Stop, Wait
+from rekindle.policy.endings import ENDINGS, EXITS, REACTIONS, reaction
+from rekindle.policy.restart import Safe, Stop, Wait
 from rekindle.policy.run import End
 from rekindle.policy.settings import Limits, Progress, Restart, Runtime, Watch
 from rekindle.policy.watch import Facts
@@ -80,7 +82,7 @@ EQUIVALENT = {
 }
 
 
-@pytest.mark.parametrize("kind", REACTIONS)
+@pytest.mark.parametrize("kind", EXITS)
 def test_without_a_change_nothing_is_found(kind):
     """The lives by which changes are found are blameless without one."""
     assert found_in(of_row(kind)) == ""
@@ -90,21 +92,20 @@ def test_without_a_change_nothing_is_found(kind):
     ("kind", "other"),
     [
         (kind, other)
-        for kind in REACTIONS
-        for other in MEANINGS
-        if REACTIONS[kind] != other and (kind, other) not in EQUIVALENT
+        for kind in EXITS
+        for other in REACTIONS
+        if reaction(kind) != other and (kind, other) not in EQUIVALENT
     ],
 )
 def test_another_reaction(monkeypatch, kind, other):
-    """Every row of `REACTIONS`, changed to everything else that stands in it."""
-    monkeypatch.setitem(restart.REACTIONS, kind, other)
+    """The reaction to every exit, changed to every other one."""
+    monkeypatch.setitem(ENDINGS, kind, replace(ENDINGS[kind], reaction=other))
     expect_caught(of_row(kind))
 
 
-def with_sets(monkeypatch, name, changed):
-    for module in (restart, cycle):
-        if hasattr(module, name):
-            monkeypatch.setattr(module, name, frozenset(changed))
+def with_flag(monkeypatch, member, flag):
+    row = REACTIONS[member]
+    monkeypatch.setitem(REACTIONS, member, replace(row, **{flag: not getattr(row, flag)}))
 
 
 MIXED = {"crash": 2, "crashes": 1, "broken session": 1, "full window": 1, "overload": 1}
@@ -114,16 +115,16 @@ NEVER_FOLLOWED = {"done", "person"}
 """Nothing is started after these, so that nothing could be counted or paused."""
 
 
-@pytest.mark.parametrize("member", sorted(set(MEANINGS) - NEVER_FOLLOWED))
+@pytest.mark.parametrize("member", sorted(set(REACTIONS) - NEVER_FOLLOWED))
 def test_another_set_of_what_counts_as_a_crash(monkeypatch, member):
-    with_sets(monkeypatch, "COUNTED", COUNTED ^ {member})
+    with_flag(monkeypatch, member, "counts")
     few = Runtime(restart=Restart(max_crashes=3))
     expect_caught(scenario(MIXED, runtime=few), scenario(MIXED, gap=HOUR / 10, runtime=few))
 
 
-@pytest.mark.parametrize("member", sorted(set(MEANINGS) - NEVER_FOLLOWED))
+@pytest.mark.parametrize("member", sorted(set(REACTIONS) - NEVER_FOLLOWED))
 def test_another_set_of_what_is_followed_by_a_pause(monkeypatch, member):
-    with_sets(monkeypatch, "PAUSED", PAUSED ^ {member})
+    with_flag(monkeypatch, member, "pauses")
     expect_caught(scenario(MIXED), scenario(MIXED, gap=HOUR / 10))
 
 

@@ -37,6 +37,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from rekindle.policy import handoff, idle, register
     from rekindle.policy import run as runs
+    from rekindle.policy.backoff import backoff
     from rekindle.policy.register import Commit, Committed, Definition, Kept, Opened, Opening
     from rekindle.policy.restart import Safe, Stop, Wait
     from rekindle.policy.settings import (
@@ -116,8 +117,8 @@ class AgentWorkflow:
             return
         match decide(self._kept.projection, self._kept.definition.limits, now):
             case Stop() as move:
-                self._append(events.RunEnded(ts=now, outcome=move.outcome, words=move.words))
-                self._notify(move.outcome, move.words)
+                self._append(events.RunEnded(ts=now, outcome=move.why, words=move.words))
+                self._notify(move.why, move.words)
             case Safe() as move:
                 await self._stay_safe(move)
             case Wait() as move:
@@ -349,7 +350,7 @@ class AgentWorkflow:
             self._failures = 0
             await self._stay_safe(Safe("host", words))
             return
-        pause = min(restart.cooldown * 2 ** (self._failures - 1), restart.max_cooldown)
+        pause = backoff(restart, self._failures - 1)
         await self._until_news("waiting", timedelta(seconds=pause))
 
     def _notify(self, what: str, words: str) -> None:

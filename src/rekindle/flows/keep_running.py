@@ -245,17 +245,17 @@ class KeepRunning:
         return Outcome(number, then.why, self._cycle.last, then.words) if self._once else None
 
     def _stop(self, number: int, move: Stop, seq: int) -> Outcome:
-        if move.outcome != "stopped":  # that run goes on when the operator says so
+        if move.why != "stopped":  # that run goes on when the operator says so
             now = self._world.clock()
-            self._cycle.append(events.RunEnded(ts=now, outcome=move.outcome, words=move.words))
+            self._cycle.append(events.RunEnded(ts=now, outcome=move.why, words=move.words))
         return self._over(number, move, seq)
 
     def _over(self, number: int, move: Stop, seq: int) -> Outcome:
         self._cycle.end_kept()
-        self._mark_clean_exit(seq, move.outcome)
-        if move.outcome not in {"done", "stopped"}:
-            self._world.notify(move.outcome, move.words)
-        kind = {"done": "clean", "stopped": "interrupted"}.get(move.outcome, move.outcome)
+        self._mark_clean_exit(seq, move.why)
+        if move.why not in {"done", "stopped"}:
+            self._world.notify(move.why, move.words)
+        kind = {"done": "clean", "stopped": "interrupted"}.get(move.why, move.why)
         return Outcome(number, kind, self._cycle.last, move.words, self._safe())
 
     def _interrupted(self) -> Outcome:

@@ -22,8 +22,9 @@ from rekindle.flows.work_signs import with_resolved
 from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
 from rekindle.policy import handoff, limits, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
+from rekindle.policy.endings import checkpoints
 from rekindle.policy.fold import Heard, Projection
-from rekindle.policy.restart import CHECKPOINTED, HANDED_OFF, LOST, REACTIONS
+from rekindle.policy.restart import HANDED_OFF, LOST
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import STOP_SECONDS
 from rekindle.policy.supervise import measure_idle
@@ -236,7 +237,7 @@ class RunCycle:
         standing = known.documents.get("checkpoint")
         if not isinstance(step, Fresh) or standing is None or not tried:
             return ""
-        is_handed = REACTIONS.get(tried[-1].exit) in CHECKPOINTED
+        is_handed = checkpoints(tried[-1].exit)
         return standing.path if is_handed and standing.seq > tried[-1].ended_seq else ""
 
     def _is_stopped_since(self, known: Projection) -> bool:

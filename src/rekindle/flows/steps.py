@@ -102,7 +102,7 @@ class Steps:
         now = self._world.clock()
         follows: list[events.AnyEvent] = [ended]
         if isinstance(then, Stop):
-            follows.append(events.RunEnded(ts=now, outcome=then.outcome, words=then.words))
+            follows.append(events.RunEnded(ts=now, outcome=then.why, words=then.words))
         elif isinstance(then, Safe):
             follows.append(events.SafeModeEntered(ts=now, why=then.why, words=then.words))
         self.cycle.append(*follows)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rekindle.policy.restart import COUNTED, REACTIONS
+from rekindle.policy.endings import REACTIONS, reaction
 from rekindle.policy.sessions import Attempt, Life
 from rekindle.policy.settings import FRESH_TOKENS, RESUME_TRIES
 
@@ -34,9 +34,9 @@ def next_step(tried: Sequence[Attempt]) -> Fresh | Resume:
     if not tried:
         return Fresh(recovery=False)
     last = tried[-1]
-    if REACTIONS.get(last.exit) == "hand-on":
+    if reaction(last.exit) == "hand-on":
         return Fresh(recovery=False, why=last.words)
-    if REACTIONS.get(last.exit) in {"refresh", "renew"}:
+    if reaction(last.exit) in {"refresh", "renew"}:
         return Fresh(recovery=True, why=last.words)
     if _failed_resumes(tried) >= RESUME_TRIES:
         return Fresh(recovery=True, why="resuming it failed")
@@ -64,7 +64,7 @@ def _failed_resumes(tried: Sequence[Attempt]) -> int:
             continue  # a program that is not there says nothing of the session
         if one.opened and one.exit != "resume-failed":
             break  # it was brought back, and then something else happened
-        count += REACTIONS.get(one.exit) in COUNTED
+        count += REACTIONS[reaction(one.exit)].counts
     return count
 
 

@@ -8,6 +8,7 @@ does a cycle whose sessions leave no trace, or are more than anybody would want 
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Final
 
 import msgspec
 
@@ -23,7 +24,7 @@ from rekindle.policy.settings import (
     Relay,
 )
 
-WHY = "handoff"
+WHY: Final = "handoff"
 """Why a halted handoff is in safe mode."""
 _AT_ONCE = "0"
 _OFF = "(switch handoffs off: `handover: {compaction: off}`)"

@@ -2,27 +2,22 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Final
 
 import msgspec
 
 from rekindle.documents.event import CycleEnded, WorkSigns
+from rekindle.policy.backoff import probe_pause
+from rekindle.policy.endings import REACTIONS, reaction
 from rekindle.policy.progress import progress
-from rekindle.policy.restart import CHECKPOINTED, HANDED_OFF, REACTIONS, Safe, Wait
+from rekindle.policy.restart import HANDED_OFF, Safe, Wait
 from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import (
-    LIMIT_PROBE_SECONDS,
-    MAX_LIMIT_PROBE_SECONDS,
-    RETRY_NOTICE_SECONDS,
-    SECONDS_AN_HOUR,
-    Progress,
-)
+from rekindle.policy.settings import RETRY_NOTICE_SECONDS, SECONDS_AN_HOUR, Progress
 
-WHY = "no-progress"
+WHY: Final = "no-progress"
 """Reason of the pause in safe mode."""
-PACED = "idle"
+PACED: Final = "idle"
 """Reason of the wait before a launch."""
-_INTENDED = {"done", "renew", *CHECKPOINTED}
-"""Reactions to exits that are not failures."""
 LIFTED_BY = "`rekindle run --budget none` lifts this bound"
 
 
@@ -77,7 +72,7 @@ def _place(one: Attempt | CycleEnded) -> int:
 
 
 def _with_launch(idle: Idle, one: Attempt, usd: float) -> Idle:
-    has_failed = REACTIONS.get(one.exit, "restart") not in _INTENDED
+    has_failed = not REACTIONS[reaction(one.exit)].is_intended
     return msgspec.structs.replace(
         idle,
         launches=idle.launches + 1,
@@ -120,9 +115,8 @@ def pace(idle: Idle, bounds: Progress, now: datetime) -> Wait | None:
     late = idle.launches - bounds.paced_after
     if idle.last is None or idle.last.exit == HANDED_OFF or late < 0:
         return None
-    seconds = min(LIMIT_PROBE_SECONDS * 2.0 ** min(late, 10), MAX_LIMIT_PROBE_SECONDS)
     # From now at the latest: a clock that was set back must not make it longer.
-    until = min(idle.last.ended or now, now) + timedelta(seconds=seconds)
+    until = min(idle.last.ended or now, now) + timedelta(seconds=probe_pause(late))
     return Wait(until, PACED, idle.last.seq, probe=True) if until > now else None
 
 

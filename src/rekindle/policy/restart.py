@@ -1,25 +1,20 @@
 """Whether to start again after a process ended: at once, later, or not without a person.
 
-`REACTIONS` is the table; the diagram in the documentation is made from it. What comes from outside,
-an overloaded model or a network that is gone, spends none of the crashes that a run has, and is
-tried again by itself.
+`endings.ENDINGS` is the table; the diagram in the documentation is made from it. What comes from
+outside, an overloaded model or a network that is gone, spends none of the crashes that a run has,
+and is tried again by itself.
 """
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
 import msgspec
 
+from rekindle.policy import endings
+from rekindle.policy.backoff import backoff, probe_pause
+from rekindle.policy.endings import REACTIONS, Reaction, Reason
 from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import (
-    INSTANT_SECONDS,
-    LIMIT_PROBE_SECONDS,
-    MAX_LIMIT_PROBE_SECONDS,
-    PROBED_CRASHES,
-    Restart,
-    Runtime,
-)
+from rekindle.policy.settings import INSTANT_SECONDS, PROBED_CRASHES, Restart, Runtime
 
 LOST = "lost"
 """How a launch ended whose supervisor had gone before it."""
@@ -27,64 +22,12 @@ LOST = "lost"
 HANDED_OFF = "handoff"
 """How one ended that was stopped because its window is full: a fresh session goes on."""
 
-Reaction = Literal[
-    "done",
-    "restart",
-    "replace",
-    "again",
-    "resume",
-    "hand-on",
-    "refresh",
-    "renew",
-    "wait",
-    "retry",
-    "person",
-]
-MEANINGS: dict[Reaction, str] = {
-    "done": "the cycle is over",
-    "restart": "again: the first time at once, then after pauses that double, then as a probe"
-    " every 15 to 60 minutes; counts as a crash",
-    "replace": "again at once, the second time in a fresh session; counts as a crash",
-    "again": "again: the first time at once, then after pauses that double; counts as nothing",
-    "resume": "again at once, after many in a row with pauses; counts as nothing",
-    "hand-on": "a checkpoint, and a fresh session with it at once; counts as nothing",
-    "refresh": "a checkpoint, and a fresh session with it at once; when another fills up before"
-    " one ran well, safe mode",
-    "renew": "a fresh session at once; counts as nothing",
-    "wait": "again when the usage limit has passed",
-    "retry": "again after pauses that double, as long as it takes; counts as nothing",
-    "person": "safe mode: only a person can mend it",
-}
-REACTIONS: dict[str, Reaction] = {
-    "clean": "done",
-    "crash": "restart",
-    "hang": "restart",
-    "resume-failed": "replace",
-    LOST: "resume",
-    HANDED_OFF: "hand-on",
-    "context-full": "refresh",
-    "costly": "renew",
-    "limit": "wait",
-    "overload": "retry",
-    "network": "retry",
-    "interrupted": "again",
-    "auth": "person",
-    "billing": "person",
-    "budget": "person",
-}
-COUNTED: frozenset[Reaction] = frozenset({"restart", "replace"})
-"""What spends one of the crashes that a run has."""
-CHECKPOINTED: frozenset[Reaction] = frozenset({"hand-on", "refresh"})
-"""What a checkpoint is written after, before anything else is started."""
-PAUSED: frozenset[Reaction] = frozenset({"restart", "again", "resume", "retry"})
-"""What is followed by a pause, if it happens several times in a row."""
-
 
 class Wait(msgspec.Struct, frozen=True):
     """Start nothing before an instant."""
 
     until: datetime
-    why: str
+    why: Reason
     after: int
     """The launch, by its place in the log, after which it is waited for."""
     probe: bool = False
@@ -94,48 +37,49 @@ class Wait(msgspec.Struct, frozen=True):
 class Safe(msgspec.Struct, frozen=True):
     """Stay alive, run nothing, wait for a person."""
 
-    why: str
+    why: Reason
     words: str = ""
 
 
 class Stop(msgspec.Struct, frozen=True):
     """The run is over."""
 
-    outcome: str
+    why: Reason
     words: str = ""
 
 
-def verdict(  # noqa: PLR0911 - one answer for each kind of end
+def verdict(
     tried: Sequence[Attempt], *, now: datetime, runtime: Runtime, stays: bool = False
 ) -> Wait | Safe | Stop | None:
     """What stands in the way of another start; None: nothing does."""
     if not tried:
         return None
     last = tried[-1]
-    reaction = REACTIONS.get(last.exit, "restart")
+    exit_kind, reaction = endings.known(last.exit), endings.reaction(last.exit)
     if reaction == "done":
         # Who sits before the agent has ended it: it is theirs to say what comes next.
         return Safe("clean", last.words) if stays else Stop("done")
-    if reaction == "person":
-        return Safe(last.exit, last.words)
-    if reaction == "refresh" and _refreshed(_since_healthy(tried, runtime.restart)) > 1:
-        return Safe(last.exit, last.words)
+    is_full_again = _refreshed(_since_healthy(tried, runtime.restart)) > 1
+    if reaction == "person" or (reaction == "refresh" and is_full_again):
+        return Safe(exit_kind, last.words)
     limits = runtime.restart
     if limits.max_crashes and crashes(tried, now, limits) >= limits.max_crashes:
         return Safe("crash", last.words)
     if reaction == "wait" and not runtime.limits.wait:
         return Stop("limit", last.words)
     until, failures = _until(tried, reaction, now, limits), instant_failures(tried)
-    is_probed = limits.max_crashes is None and reaction in COUNTED and failures >= PROBED_CRASHES
+    counts = REACTIONS[reaction].counts
+    is_probed = limits.max_crashes is None and counts and failures >= PROBED_CRASHES
     if is_probed:
-        until = max(until, _probed(min(last.ended or now, now), failures))
-    return Wait(until, last.exit, last.seq, probe=is_probed) if until > now else None
+        pause = timedelta(seconds=probe_pause(failures - PROBED_CRASHES))
+        until = max(until, min(last.ended or now, now) + pause)
+    return Wait(until, exit_kind, last.seq, probe=is_probed) if until > now else None
 
 
 def crashes(tried: Sequence[Attempt], now: datetime, limits: Restart) -> int:
     """How many there were within the window, since it last ran well for a while."""
     return sum(
-        REACTIONS.get(one.exit, "restart") in COUNTED
+        REACTIONS[endings.reaction(one.exit)].counts
         and one.ended is not None
         and (now - one.ended).total_seconds() <= limits.window
         for one in _since_healthy(tried, limits)
@@ -149,23 +93,18 @@ def instant_failures(tried: Sequence[Attempt]) -> int:
     """
     count = 0
     for one in reversed(tried):
-        reaction = REACTIONS.get(one.exit, "restart")
+        reaction = endings.reaction(one.exit)
         if reaction == "resume":
             continue
-        if reaction not in COUNTED or one.seconds >= INSTANT_SECONDS:
+        if not REACTIONS[reaction].counts or one.seconds >= INSTANT_SECONDS:
             break
         count += 1
     return count
 
 
-def _probed(ended: datetime, failures: int) -> datetime:
-    doubled = LIMIT_PROBE_SECONDS * 2.0 ** min(failures - PROBED_CRASHES, 10)
-    return ended + timedelta(seconds=min(doubled, MAX_LIMIT_PROBE_SECONDS))
-
-
 def _refreshed(tried: Sequence[Attempt]) -> int:
     """How often a window was full; what else happened in between does not hide it."""
-    return sum(REACTIONS.get(one.exit) == "refresh" for one in tried)
+    return sum(endings.reaction(one.exit) == "refresh" for one in tried)
 
 
 def _until(
@@ -176,7 +115,7 @@ def _until(
     ended = min(last.ended or now, now)
     if reaction == "wait":
         return _limit_passes(tried, ended, limits)
-    if reaction not in PAUSED:
+    if not REACTIONS[reaction].pauses:
         return ended
     failed = _in_a_row(_since_healthy(tried, limits), reaction)
     # The first crash of a healthy agent costs no time; an outage is still there a moment later; who
@@ -184,8 +123,7 @@ def _until(
     free = {"retry": 0, "resume": limits.max_crashes or PROBED_CRASHES}.get(reaction, 1)
     if failed <= free:
         return ended
-    pause = min(limits.cooldown * 2.0 ** (failed - free - 1), limits.max_cooldown)
-    return ended + timedelta(seconds=pause)
+    return ended + timedelta(seconds=backoff(limits, failed - free - 1))
 
 
 def _limit_passes(tried: Sequence[Attempt], ended: datetime, limits: Restart) -> datetime:
@@ -198,9 +136,7 @@ def _limit_passes(tried: Sequence[Attempt], ended: datetime, limits: Restart) ->
         if one.exit != "limit":
             break
         again += 1
-    probe = timedelta(
-        seconds=min(LIMIT_PROBE_SECONDS * 2.0 ** (again - 1), MAX_LIMIT_PROBE_SECONDS)
-    )
+    probe = timedelta(seconds=probe_pause(again - 1))
     told = tried[-1].resets_at
     if told is None:
         return ended + probe
@@ -208,7 +144,7 @@ def _limit_passes(tried: Sequence[Attempt], ended: datetime, limits: Restart) ->
     # Told a time that has passed, and refused even so: what is told is not to be relied on.
     if known <= ended and again > 1:
         return ended + probe
-    pause = min(limits.cooldown * 2.0 ** (again - 2), limits.max_cooldown) if again > 1 else 0.0
+    pause = backoff(limits, again - 2) if again > 1 else 0.0
     return max(known, ended + timedelta(seconds=pause))
 
 
@@ -227,12 +163,12 @@ def _in_a_row(tried: Sequence[Attempt], reaction: Reaction) -> int:
     """
     count = 0
     for one in reversed(tried):
-        its = REACTIONS.get(one.exit, "restart")
+        its = endings.reaction(one.exit)
         if (its == "resume") != (reaction == "resume"):
             if reaction == "resume":
                 break
             continue
-        if its not in PAUSED:
+        if not REACTIONS[its].pauses:
             break
         count += 1
     return count

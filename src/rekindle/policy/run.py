@@ -6,23 +6,23 @@ killed knows what it knew: what it was waiting for, what was spent, that it was 
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.manifest import Budget
-from rekindle.policy import budget, cycle, handoff, idle, loops, restart
+from rekindle.policy import budget, cycle, endings, handoff, idle, loops, restart
 from rekindle.policy.budget import Spent
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.idle import Idle
-from rekindle.policy.restart import CHECKPOINTED, REACTIONS, Safe, Stop, Wait
+from rekindle.policy.restart import Safe, Stop, Wait
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Runtime
 
-SETTINGS = "settings"
+SETTINGS: Final = "settings"
 """Reason of the safe mode of an agent whose settings changed without the operator's command."""
-TAMPERED = "tampered"
+TAMPERED: Final = "tampered"
 """Why an agent is in safe mode whose log something else than Rekindle has changed."""
 
 
@@ -143,7 +143,7 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
     if run.desired == "stopped":
         return Stop("stopped", "as the operator said")
     if run.is_safe:
-        return Safe(run.safe.why, run.safe.words)
+        return Safe(endings.known(run.safe.why), run.safe.words)
     if tried and tried[-1].exit == "clean" and not stays:
         # Whenever that was, and with the last money too: the cycle only needs to be closed.
         return End()
@@ -157,17 +157,13 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
         return pause
     if wait := _later(verdict, idle.pace(fruitless, runtime.progress, now)):
         return wait
-    if tried and REACTIONS.get(tried[-1].exit) in CHECKPOINTED and checkpoint < tried[-1].ended_seq:
+    if tried and endings.checkpoints(tried[-1].exit) and checkpoint < tried[-1].ended_seq:
         return (handoff.verdict(recent, threshold, stays=stays) if recent else None) or HandOn()
     return cycle.next_step(tried)
 
 
 def _later(*waits: Wait | None) -> Wait | None:
     return max((one for one in waits if one), key=lambda one: one.until, default=None)
-
-
-_OVER = {"done", "cycles", "waiting", "stalled"}
-"""Ends after which the operator's next word begins another run."""
 
 
 def begins(run: Run, tried: Iterable[Attempt]) -> bool:
@@ -178,7 +174,9 @@ def begins(run: Run, tried: Iterable[Attempt]) -> bool:
     went_on = any(run.ended.seq < one.seq < run.restarted for one in tried)
     restarted = run.restarted > run.ended.seq and not went_on
     is_ended = run.ended.seq > run.began
-    return run.began == 0 or (is_ended and (run.ended.why in _OVER or restarted))
+    return run.began == 0 or (
+        is_ended and (endings.ENDINGS[endings.known(run.ended.why)].between or restarted)
+    )
 
 
 def say(

@@ -9,9 +9,8 @@ from datetime import datetime
 
 import msgspec
 
+from rekindle.policy.backoff import backoff
 from rekindle.policy.settings import Restart
-
-_MOST_DOUBLINGS = 60
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -111,9 +110,7 @@ def rests(tried: Tried | None, now: datetime, limits: Restart) -> float:
     since = (now - tried.at).total_seconds()
     if since < 0:
         return 0.0  # the clock was set back
-    # The note is in the workspace: a number that an agent wrote must not overflow.
-    doublings = min(max(0, tried.times - 1), _MOST_DOUBLINGS)
-    return max(0.0, min(limits.cooldown * 2.0**doublings, limits.max_cooldown) - since)
+    return max(0.0, backoff(limits, tried.times - 1) - since)
 
 
 def verdict(facts: Facts) -> Row:

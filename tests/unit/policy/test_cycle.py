@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rekindle.documents.shape import duration
 from rekindle.policy import cycle
 from rekindle.policy.cycle import Fresh, Resume
-from rekindle.policy.restart import LOST, REACTIONS, Safe, Stop, Wait
+from rekindle.policy.endings import EXITS
+from rekindle.policy.restart import LOST, Safe, Stop, Wait
 from rekindle.policy.run import End, Run, next_move
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import LIMIT_PROBE_SECONDS, Restart, Runtime
@@ -23,7 +24,7 @@ BEFORE_RUN = 1_000
 CRASHES = ("crash", "hang", "resume-failed")
 PERSON = ("auth", "billing", "budget")
 OUTSIDE = ("overload", "network")
-KINDS = tuple(REACTIONS)
+KINDS = EXITS
 
 
 def attempt(exit_kind, *, session="one", resumes=False, opened=False, earlier=False):

@@ -129,15 +129,15 @@ def test_switched_off_nothing_is_told_or_paused():
 
 
 def test_the_run_is_done_when_its_command_says_so_whatever_else():
-    assert after(same(1), same(2, until="passed"), cap=9).outcome == "done"
-    assert after(cycle(1, "waiting", until="passed")).outcome == "done"
+    assert after(same(1), same(2, until="passed"), cap=9).why == "done"
+    assert after(cycle(1, "waiting", until="passed")).why == "done"
     assert after(cycle(1, until="failed"), done=1, cap=9) == Next()
 
 
 def test_after_its_cycles_a_run_is_over_and_called_done_only_where_nothing_says_otherwise():
     assert after(cycle(1), done=3, cap=3) == Stop("done")
     found = after(cycle(1, until="failed"), done=3, cap=3)
-    assert found.outcome == "cycles"
+    assert found.why == "cycles"
     assert "3 cycles" in found.words
     assert after(cycle(1), done=10**6, cap=0) == Next()
 
@@ -146,8 +146,8 @@ def test_at_the_last_cycle_a_pause_is_the_end_and_is_said():
     """Nobody is kept waiting in safe mode for a cycle that will not come."""
     found = after(cycle(1, "waiting", about="Ann"), done=1, cap=1)
     assert isinstance(found, Stop)
-    assert (found.outcome, "Ann" in found.words) == ("waiting", True)
-    assert after(same(1), same(2), done=2, cap=2).outcome == "stalled"
+    assert (found.why, "Ann" in found.words) == ("waiting", True)
+    assert after(same(1), same(2), done=2, cap=2).why == "stalled"
 
 
 def test_short_cycles_are_noticed():

@@ -77,7 +77,7 @@ def test_safe_mode_is_left_by_a_restart_alone():
 
 def test_the_operator_s_word_comes_first_then_safe_mode():
     run = folded(STARTED, SAFE, said("stopped"))
-    assert move(run, attempt("clean")).outcome == "stopped"
+    assert move(run, attempt("clean")).why == "stopped"
     assert move(folded(STARTED, said("running"), SAFE), attempt("clean")) == Safe("auth", "log in")
 
 
@@ -120,10 +120,10 @@ def test_a_summary_says_all_that_the_run_has_spent_with_it():
 def test_without_money_nothing_is_started():
     run = folded(STARTED, said("running"), noted(30))
     assert move(run, cap=Budget(tokens=31)) == Fresh(recovery=False)
-    assert move(run, cap=Budget(tokens=30)).outcome == "budget"
+    assert move(run, cap=Budget(tokens=30)).why == "budget"
 
 
 def test_what_was_done_with_the_last_money_is_done():
     run = folded(STARTED, said("running"), noted(30))
     assert move(run, attempt("clean"), cap=Budget(tokens=30)) == End()
-    assert move(run, attempt("crash"), cap=Budget(tokens=30)).outcome == "budget"
+    assert move(run, attempt("crash"), cap=Budget(tokens=30)).why == "budget"

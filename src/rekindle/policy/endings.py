@@ -1,0 +1,307 @@
+"""Endings: how a launch exits, why a run stops, and the outcome that the operator sees.
+
+`ENDINGS` has one row for each kind of exit and for each other reason to stop, pause or wait;
+`REACTIONS` and `OUTCOMES` define the values of its columns. A kind without a row, or a row without
+a kind, fails the import. Other modules keep no tables of their own and use only:
+
+- `EXITS`, the kinds of exit that a log may hold, in the order of the table;
+- `reaction(exit)`: the `Reaction` of the restart policy to one of them; `REACTIONS` explains it;
+- `known(why)`: a recorded reason as a `Reason`; one of a newer version counts as a crash;
+- `outcome(why)`: the `OutcomeRow` of a run that stops, or pauses in safe mode, for a reason;
+- `explain(why, words)`, `command(why, name)`, `hint(why, name)`: texts for the operator.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Literal, get_args
+
+import msgspec
+
+from rekindle.documents.launch import ExitKind
+
+if TYPE_CHECKING:
+    from rekindle.documents.morning import Mood
+
+Reaction = Literal[
+    "done",
+    "restart",
+    "replace",
+    "again",
+    "resume",
+    "hand-on",
+    "refresh",
+    "renew",
+    "wait",
+    "retry",
+    "person",
+]
+StopReason = Literal[
+    "lost",
+    "done",
+    "claimed",
+    "cycles",
+    "stalled",
+    "no-progress",
+    "idle",
+    "waiting",
+    "stopped",
+    "settings",
+    "tampered",
+    "host",
+]
+"""Reasons that no program exits with; `lost` is recorded for one whose supervisor was gone."""
+Reason = ExitKind | StopReason
+Outcome = Literal[
+    "done",
+    "done-unverified",
+    "stalled",
+    "needs-person",
+    "waiting",
+    "out-of-cycles",
+    "out-of-budget",
+    "stopped",
+]
+Severity = Literal["info", "success", "warning", "failure"]
+
+
+class ReactionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One reaction of the restart policy to an exit."""
+
+    meaning: str
+    counts: bool = False
+    """Spends one of the crashes that a run may have."""
+    checkpoints: bool = False
+    """A checkpoint is written before anything else is started."""
+    pauses: bool = False
+    """Several in a row are followed by pauses."""
+    is_intended: bool = False
+    """The exit is not a failure."""
+    is_outside: bool = False
+    """Nothing that Rekindle starts ends the cause sooner."""
+
+
+REACTIONS: dict[Reaction, ReactionRow] = {
+    "done": ReactionRow(meaning="the cycle is over", is_intended=True),
+    "restart": ReactionRow(
+        meaning="again: the first time at once, then after pauses that double, then as a probe"
+        " every 15 to 60 minutes; counts as a crash",
+        counts=True,
+        pauses=True,
+    ),
+    "replace": ReactionRow(
+        meaning="again at once, the second time in a fresh session; counts as a crash", counts=True
+    ),
+    "again": ReactionRow(
+        meaning="again: the first time at once, then after pauses that double; counts as nothing",
+        pauses=True,
+        is_outside=True,
+    ),
+    "resume": ReactionRow(
+        meaning="again at once, after many in a row with pauses; counts as nothing", pauses=True
+    ),
+    "hand-on": ReactionRow(
+        meaning="a checkpoint, and a fresh session with it at once; counts as nothing",
+        checkpoints=True,
+        is_intended=True,
+    ),
+    "refresh": ReactionRow(
+        meaning="a checkpoint, and a fresh session with it at once; when another fills up before"
+        " one ran well, safe mode",
+        checkpoints=True,
+        is_intended=True,
+    ),
+    "renew": ReactionRow(meaning="a fresh session at once; counts as nothing", is_intended=True),
+    "wait": ReactionRow(meaning="again when the usage limit has passed", is_outside=True),
+    "retry": ReactionRow(
+        meaning="again after pauses that double, as long as it takes; counts as nothing",
+        pauses=True,
+        is_outside=True,
+    ),
+    "person": ReactionRow(meaning="safe mode: only a person can fix it"),
+}
+
+
+class OutcomeRow(msgspec.Struct, frozen=True):
+    """What the operator is shown of a run that stopped or paused."""
+
+    words: str
+    exit_code: int
+    """Exit code of `rekindle run`."""
+    meaning: str
+    mood: "Mood"
+    """Its state on the morning page."""
+    severity: Severity | None = None
+    """Severity of the notification; None: none is sent."""
+
+
+OUTCOMES: dict[Outcome, OutcomeRow] = {
+    "done": OutcomeRow("done and verified", 0, "the command of `until:` passed", "done"),
+    "done-unverified": OutcomeRow(
+        "done as the agent says",
+        20,
+        "the agent reported that it is done, and no `until:` verifies it",
+        "done",
+    ),
+    "stalled": OutcomeRow(
+        "stalled", 21, "the agent made no progress and was paused", "person", "warning"
+    ),
+    "needs-person": OutcomeRow(
+        "needs you", 22, "the agent needs a person: the message says what for", "person", "failure"
+    ),
+    "waiting": OutcomeRow(
+        "waiting", 23, "the agent would wait for a usage limit or a time", "waiting", "warning"
+    ),
+    "out-of-cycles": OutcomeRow(
+        "out of cycles",
+        24,
+        "the run had all its cycles, and `until:` did not pass",
+        "stopped",
+        "info",
+    ),
+    "out-of-budget": OutcomeRow(
+        "out of budget", 25, "the budget of the run is spent", "stopped", "warning"
+    ),
+    "stopped": OutcomeRow(
+        "stopped", 130, "the run was stopped: `rekindle stop`, Ctrl-C", "stopped"
+    ),
+}
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of exit, or one reason to stop, pause or wait."""
+
+    text: str
+    outcome: Outcome = "needs-person"
+    """Outcome of a run that stops or pauses for it."""
+    fix: str = ""
+    """What the operator does before the agent continues."""
+    command: Literal["run", "restart", "answer"] = "run"
+    """Command that continues; in safe mode `restart` instead of `run`."""
+    reaction: Reaction | None = None
+    """Reaction of the restart policy; None: no launch ends so."""
+    between: bool = False
+    """It stops a run between two cycles: the next `rekindle run` begins another run."""
+
+
+_EVENTS = "look at what it did (`rekindle events -a {name}`)"
+_RELAY = "look at its relay (`rekindle relay show -a {name}`)"
+_SMALLER = "make the task or the relay smaller: the work does not fit one window"
+
+ENDINGS: dict[Reason, Ending] = {
+    "clean": Ending(text="it ended by itself", reaction="done"),
+    "crash": Ending(text="it crashed", fix=_EVENTS, reaction="restart"),
+    "hang": Ending(text="it hung", fix=_EVENTS, reaction="restart"),
+    "resume-failed": Ending(
+        text="its session could not be resumed", fix=_EVENTS, reaction="replace"
+    ),
+    "lost": Ending(text="its supervisor is gone", outcome="stopped", reaction="resume"),
+    "handoff": Ending(text="its window is full", fix=_SMALLER, reaction="hand-on"),
+    "context-full": Ending(text="its window is full", fix=_SMALLER, reaction="refresh"),
+    "costly": Ending(text="resuming it costs more than a fresh session", reaction="renew"),
+    "limit": Ending(text="a usage limit", outcome="waiting", reaction="wait"),
+    "overload": Ending(text="the model is overloaded", outcome="waiting", reaction="retry"),
+    "network": Ending(text="the API cannot be reached", outcome="waiting", reaction="retry"),
+    "interrupted": Ending(text="it was interrupted", outcome="stopped", reaction="again"),
+    "auth": Ending(
+        text="a person must log in", fix="log the agent's CLI in, or fix its key", reaction="person"
+    ),
+    "billing": Ending(
+        text="a person must pay", fix="pay, or raise the spend limit", reaction="person"
+    ),
+    "budget": Ending(
+        text="its budget is spent",
+        outcome="out-of-budget",
+        fix="raise `budget:`, or what the CLI itself may spend",
+        reaction="person",
+    ),
+    "done": Ending(text="the command of `until:` passes", outcome="done", between=True),
+    "claimed": Ending(
+        text="no `until:` verifies it",
+        outcome="done-unverified",
+        fix=_RELAY,
+        between=True,
+    ),
+    "cycles": Ending(
+        text="nothing verifies that the work is done",
+        outcome="out-of-cycles",
+        fix=_RELAY,
+        between=True,
+    ),
+    "stalled": Ending(
+        text="cycle after cycle without progress",
+        outcome="stalled",
+        fix=f"{_RELAY}, and change it or the task",
+        command="restart",
+        between=True,
+    ),
+    "no-progress": Ending(
+        text="launches without progress", outcome="stalled", fix=_EVENTS, command="restart"
+    ),
+    "idle": Ending(text="no progress lately", outcome="waiting", fix=_EVENTS, command="restart"),
+    "waiting": Ending(text="its relay waits for a person", command="answer", between=True),
+    "stopped": Ending(text="as the operator said", outcome="stopped"),
+    "settings": Ending(
+        text="rekindle.yaml was changed",
+        fix="check rekindle.yaml, and undo the change or accept it",
+        command="restart",
+    ),
+    "tampered": Ending(
+        text="something other than Rekindle changed its log",
+        fix="check what the agent did (`rekindle doctor` shows what is wrong with its log)",
+        command="restart",
+    ),
+    "host": Ending(text="no host can start it", fix="check the hosts of its pool"),
+}
+"""Kinds of exit first: their order is the order of the documentation."""
+
+
+def require_rows(table: Collection[str], *kinds: object) -> None:
+    """Raise TypeError unless a table has exactly the keys that the Literals in `kinds` name."""
+    if differ := set(table) ^ {word for literal in kinds for word in get_args(literal)}:
+        raise TypeError(f"a kind without a row, or a row without a kind: {sorted(differ)}")
+
+
+EXITS = tuple(why for why, one in ENDINGS.items() if one.reaction)
+require_rows(ENDINGS, ExitKind, StopReason)
+require_rows(REACTIONS, Reaction)
+require_rows(OUTCOMES, Outcome)
+require_rows(set(EXITS) - {"lost"}, ExitKind)
+
+
+def known(why: str) -> Reason:
+    """Return a recorded reason; an unknown one, as of a newer version, counts as a crash."""
+    return why if why in ENDINGS else "crash"
+
+
+def reaction(exit_kind: str) -> Reaction:
+    """Return the reaction to a recorded exit."""
+    return ENDINGS[known(exit_kind)].reaction or "restart"
+
+
+def checkpoints(exit_kind: str) -> bool:
+    """Return whether a checkpoint is written after a recorded exit."""
+    return bool(exit_kind) and REACTIONS[reaction(exit_kind)].checkpoints
+
+
+def outcome(why: str) -> OutcomeRow:
+    """Return what the operator is shown of a run that stops or pauses for a reason."""
+    return OUTCOMES[ENDINGS[known(why)].outcome]
+
+
+def explain(why: str, words: str = "") -> str:
+    """Return what happened: the recorded words, or those of the table."""
+    return words or (ENDINGS[known(why)].text if why else "")
+
+
+def command(why: str, name: str, *, is_safe: bool = False) -> str:
+    """Return the command that continues an agent; `is_safe`: it is in safe mode."""
+    verb = ENDINGS[known(why)].command
+    if verb == "answer":
+        return f"rekindle answer {name} TEXT"
+    return f"rekindle {'restart' if is_safe else verb} {name}"
+
+
+def hint(why: str, name: str, *, is_safe: bool = False) -> str:
+    """Return what the operator does next, with the command that continues the agent."""
+    continues = f"`{command(why, name, is_safe=is_safe)}`"
+    fix = ENDINGS[known(why)].fix.format(name=name)
+    return f"{fix}; then {continues}" if fix else f"{continues} continues"
