@@ -19,7 +19,7 @@ import pytest
 
 from rekindle.policy.stall.compare import Reading, Thresholds, _Pair, judge, read
 from rekindle.policy.stall.stretches import stretches, verdicts
-from rekindle.policy.stall.verdict import NO_EVIDENCE, STUCK, Kind
+from rekindle.policy.stall.verdict import STUCK, Kind
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "relay-corpus"
 PRECISION, RECALL, TOLD_APART = 0.85, 0.90, 0.85
@@ -113,7 +113,7 @@ def left_out(pairs: list[Pair]) -> Score:
     for pair in pairs:
         before, after = (reading(pair.source, seq) for seq in (pair.before, pair.after))
         shared = _Pair(
-            before, before.ask, after, after.ask, evidence=NO_EVIDENCE, limits=Thresholds()
+            before, before.ask, after, after.ask, work="", limits=Thresholds()
         )
         for found, thresholds in zip(by_thresholds, GRID, strict=True):
             shared.limits = thresholds

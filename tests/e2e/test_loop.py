@@ -160,7 +160,7 @@ def test_a_loop_that_repeats_itself_is_told_once_then_paused(loop):
 
 def test_the_same_directive_with_work_is_no_stall(loop):
     same = relay("Write the lexer, one rule after the other")
-    loop.play(*([bash(f"echo {n} > rule-{n}.py"), loop.writes(same)] for n in range(4)))
+    loop.play(*([bash(f"echo x > {thing}.py"), loop.writes(same)] for thing in THINGS[:4]))
     loop.run("--cycles", "4")
     assert loop.verdicts == ["", "progress", "progress", "progress"]
 
@@ -216,7 +216,8 @@ def test_rubbish_is_set_aside_and_the_old_relay_carried_over(loop):
     manifest = loop.project / "rekindle.yaml"
     manifest.write_text(manifest.read_text() + "runtime: {relay: {summarizer: mechanical}}\n")
     rubbish = ["lorem ipsum", "## Next Action\nTBD\n", "\0\1", "## Thoughts\nmany"]
-    loop.play(*([bash(f"echo {n} > f{n}.py"), loop.writes(text)] for n, text in enumerate(rubbish)))
+    written = zip(THINGS, rubbish, strict=False)
+    loop.play(*([bash(f"echo x > {it}.py"), loop.writes(text)] for it, text in written))
     loop.run("--cycles", "4")
     assert {one["how"] for one in loop.ended} == {"carried"}
     assert len(loop.rekindle.events("document.rejected")) == 4

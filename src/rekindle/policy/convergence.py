@@ -10,7 +10,7 @@ whoever counts them does it from the log.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import assert_never
 
@@ -23,6 +23,7 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.policy import deliberation
 from rekindle.policy.artefacts import is_artefact
+from rekindle.policy.progress import artefact_name
 from rekindle.policy.settings import CONVERGENCE_OPTIONS, HEADLINE_CHARACTERS
 
 _BESIDE = re.compile(r"current phase[*_` ]*[:：—–-]\s*(\S.*)$", re.IGNORECASE)
@@ -133,15 +134,25 @@ def owed(stage: Stage) -> str:
     assert_never(stage)
 
 
-def held(stage: Stage, relay: Relay, artefacts: Sequence[str], before: Relay | None = None) -> Held:
-    """Whether a cycle gave what its stage owes; `before` tells what is new from what is old."""
+def held(
+    stage: Stage,
+    relay: Relay,
+    files: Sequence[str],
+    before: Relay | None = None,
+    constant: Collection[str] = (),
+) -> Held:
+    """Return whether a cycle gave what its stage owes.
+
+    `files` were changed, `constant` are the names of artefacts that every cycle changes. `before`
+    tells what is new in the relay from what is old.
+    """
     match stage:
         case Stage.BRAINSTORM:
             return _opened(relay, before)
         case Stage.DECIDE:
             return _settled(relay, before)
         case Stage.SHIP:
-            return _shipped(artefacts)
+            return _shipped(files, constant)
     assert_never(stage)
 
 
@@ -172,13 +183,17 @@ def _settled(relay: Relay, before: Relay | None) -> Held:
     return Held(ok=False, words=", and ".join(missing))
 
 
-def _shipped(artefacts: Sequence[str]) -> Held:
-    found = [path for path in artefacts if is_artefact(path)]
+def _shipped(files: Sequence[str], constant: Collection[str]) -> Held:
+    artefacts = [path for path in files if is_artefact(path)]
+    found = [path for path in artefacts if artefact_name(path) not in constant]
     if found:
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         return Held(ok=True, words=f"changed {_short(found[0])}{more}")
     if artefacts:
         only = _short(artefacts[0])
+        return Held(ok=False, words=f"changed nothing but what every cycle changes, such as {only}")
+    if files:
+        only = _short(files[0])
         return Held(ok=False, words=f"changed nothing but the relay and logs, such as {only}")
     return Held(ok=False, words="changed no file at all: it was only talked about")
 

@@ -107,6 +107,14 @@ def test_an_agent_that_works_and_writes_no_relay_is_no_treadmill(loop):
     assert {one["how"] for one in loop.ended()} == {"carried"}
 
 
+def test_a_file_that_every_cycle_changes_is_not_progress(loop):
+    """The verdict of a cycle, and the launches that count as fruitless, agree."""
+    loop.agent("open('notes.txt', 'a').write('still at it')\nrelay('Write the lexer')")
+    loop.run(code=9)
+    assert loop.verdicts() == ["", "progress", "stalled", "stalled"]
+    assert [one.get("evidence", "") for one in loop.ended()] == ["1 changed file"] * 2 + [""] * 2
+
+
 def test_one_that_neither_works_nor_writes_is_paused(loop):
     loop.agent("")
     loop.run(code=9)

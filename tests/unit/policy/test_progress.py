@@ -2,13 +2,20 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from rekindle.documents import relay as relays
 from rekindle.documents.event import CycleEnded, WorkSigns
 from rekindle.policy import idle
-from rekindle.policy.progress import ROWS, artefact_names, progress
+from rekindle.policy.convergence import Stage, held
+from rekindle.policy.progress import ROWS, artefact_names, describe_work, progress
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Progress
+from rekindle.policy.stall.compare import compare
+from rekindle.policy.stall.verdict import Kind
 
 NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 NOTES, CODE = WorkSigns(artefacts=("notes.txt",)), WorkSigns(artefacts=("app.py", "notes.txt"))
@@ -57,6 +64,43 @@ def test_results_are_compared_by_names_without_numbers():
         "out/run-#.txt",
     )
     assert artefact_names(["agent.log", ".rekindle/x.py"]) == ()
+
+
+NAMES = st.lists(st.sampled_from(["a.py", "b.py", "notes.txt"]), unique=True).map(tuple)
+FEW = st.integers(0, 2)
+SIGNS = st.builds(
+    WorkSigns, commits=FEW, artefacts=NAMES, resolved=FEW, decisions=FEW, asks_else=st.booleans()
+)
+SAME = relays.parse("## Next Action\nWrite the lexer\n")
+ELSE = relays.parse("## Next Action\nShip the installer for Windows\n")
+
+
+@given(SIGNS, st.lists(SIGNS, max_size=4))
+def test_pacing_and_the_verdict_on_a_cycle_agree(signs, before):
+    """Whatever a cycle did: its verdict is progress exactly if the launches count from there."""
+    found = compare(SAME, ELSE if signs.asks_else else SAME, describe_work(signs, before))
+    cycles = [
+        CycleEnded(ts=NOW, seq=3 + number, cycle=number, signs=one)
+        for number, one in enumerate([*before, signs])
+    ]
+    counted = measured(launch(100), cycles=cycles[:-1]).launches
+    assert counted == 1
+    last = msgspec.structs.replace(cycles[-1], seq=102)
+    counted = measured(launch(100), cycles=[*cycles[:-1], last]).launches
+    assert (found.verdict is Kind.PROGRESS) is (counted == 0)
+
+
+@given(SIGNS, st.lists(SIGNS, max_size=4))
+def test_words_for_the_work_are_there_exactly_if_it_is_progress(signs, before):
+    alone = msgspec.structs.replace(signs, asks_else=False)
+    assert bool(describe_work(signs, before)) is bool(progress(alone, before))
+
+
+def test_a_file_that_every_cycle_changes_is_not_shipped():
+    for constant, is_shipped in ((), True), (("out/run-#.txt",), False):
+        found = held(Stage.SHIP, SAME, ["out/run-3.txt"], constant=constant)
+        assert found.ok is is_shipped
+    assert found.words == "changed nothing but what every cycle changes, such as out/run-3.txt"
 
 
 def launch(seq, kind="crash", signs=None, **more):

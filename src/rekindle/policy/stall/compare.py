@@ -1,17 +1,17 @@
 """Two consecutive relays: did the loop take a step between them?
 
-The texts decide, by what they ask; what is known of the workspace is the second signal. The first
-of these that holds:
+The texts decide, by what they ask; the work beside them, as `policy.progress` counts it, is the
+second signal. The first of these that holds:
 
-1. one of them has no directive: unusable;
+1. one of them has no directive: progress if there was work, else unusable;
 2. the current one waits for a person or an event, and nothing moved beside that: waiting;
 3. an open item is done or gone, or something else is named first: progress;
-4. both ask to go on without end, in much the same words: treadmill;
+4. both ask to go on without end, in much the same words, and there was no work: treadmill;
 5. they do not ask the same: progress;
 6. they do, but work was done all the same: progress; else stalled.
 
-Work shows that an unchanged directive is a long task, or a stale one. It neither ends a treadmill,
-which is full of it, nor a wait, which is often whiled away with some.
+Work shows that an unchanged directive is a long task, or a stale one. It does not end a wait: the
+person who is waited for has to be told, whatever else was done meanwhile.
 """
 
 from itertools import islice
@@ -27,7 +27,7 @@ from rekindle.policy import settings
 from rekindle.policy.stall import ask, words
 from rekindle.policy.stall.ask import Ask, Line
 from rekindle.policy.stall.likeness import likeness, swapped
-from rekindle.policy.stall.verdict import NO_EVIDENCE, Evidence, Kind, Verdict
+from rekindle.policy.stall.verdict import Kind, Verdict
 
 
 class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,11 +56,14 @@ DEFAULTS = Thresholds()
 def compare(
     before: Relay | str,
     after: Relay | str,
-    evidence: Evidence = NO_EVIDENCE,
+    work: str = "",
     thresholds: Thresholds = DEFAULTS,
 ) -> Verdict:
-    """What the loop did between two consecutive relays."""
-    return judge(read(before), read(after), evidence, thresholds)
+    """Return what the loop did between two consecutive relays.
+
+    `work` is the progress beside the relays, in words; empty: there was none.
+    """
+    return judge(read(before), read(after), work, thresholds)
 
 
 def read(relay: Relay | str) -> Reading:
@@ -75,18 +78,19 @@ def read(relay: Relay | str) -> Reading:
 def judge(
     before: Reading,
     after: Reading,
-    evidence: Evidence = NO_EVIDENCE,
+    work: str = "",
     thresholds: Thresholds = DEFAULTS,
 ) -> Verdict:
-    """The same for relays that were read already."""
+    """Do the same as `compare` for relays that were read already."""
     problems = [
         f"the {which} relay {reading.problem}"
         for which, reading in (("previous", before), ("current", after))
         if reading.problem
     ]
     if problems or before.ask is None or after.ask is None:
-        return Verdict(Kind.UNUSABLE, tuple(problems))
-    pair = _Pair(before, before.ask, after, after.ask, evidence=evidence, limits=thresholds)
+        kind = Kind.PROGRESS if work else Kind.UNUSABLE
+        return Verdict(kind, (*problems, f"but there is work: {work}") if work else tuple(problems))
+    pair = _Pair(before, before.ask, after, after.ask, work=work, limits=thresholds)
     return pair.verdict()
 
 
@@ -100,11 +104,11 @@ class _Pair:
         after: Reading,
         now: Ask,
         *,
-        evidence: Evidence,
+        work: str,
         limits: Thresholds,
     ) -> None:
         self.before, self.after = before, after
-        self.was, self.now, self.evidence, self.limits = was, now, evidence, limits
+        self.was, self.now, self.work, self.limits = was, now, work, limits
         self.about = _short(now.head.text)
         self.head = likeness(was.head.plain, now.head.plain)
         self.lead = _carried_over(was.open, now.open)
@@ -120,15 +124,14 @@ class _Pair:
         elif step := self._step():
             kind, reason = Kind.PROGRESS, step
         elif self._is_more_of_the_same():
-            although = f", {self.evidence.work} notwithstanding" if self.evidence.work else ""
-            kind, reason = Kind.TREADMILL, f"asks for more of the same{although}: {self.about}"
+            kind, reason = self._with_work(Kind.TREADMILL, "asks for more of the same")
         elif not self._is_same():
             kind, reason = Kind.PROGRESS, f"asks for something else: {self.about}"
-        elif work := self._work():
-            kind, reason = Kind.PROGRESS, work
+        elif reported := self._reported():
+            kind, reason = Kind.PROGRESS, f"asks for the same, but reports: {reported}"
         else:
             how = "word for word" if self.is_equal else f"{self.lead:.0%} alike"
-            kind, reason = Kind.STALLED, f"asks for the same, {how}: {self.about}"
+            kind, reason = self._with_work(Kind.STALLED, f"asks for the same, {how}")
         return Verdict(kind, (reason,), about, self.is_equal)
 
     def _waited_for(self) -> str:
@@ -200,16 +203,19 @@ class _Pair:
     def _is_same(self) -> bool:
         return self.head >= self.limits.same_head and self.lead >= self.limits.same_lead
 
-    def _work(self) -> str:
-        """What was done though the directive stayed; empty where nothing is known of."""
-        if self.evidence.work:
-            return f"asks for the same, but there is work: {self.evidence.work}"
+    def _with_work(self, kind: Kind, words: str) -> tuple[Kind, str]:
+        """Return the verdict on a directive that stayed, and its reason."""
+        if self.work:
+            return Kind.PROGRESS, f"{words}, but there is work: {self.work}"
+        return kind, f"{words}: {self.about}"
+
+    def _reported(self) -> str:
+        """Return a task that the relay newly reports as done though the directive stayed."""
         if not self.is_equal:
             return ""
         known = {name for name, _ in _done_tasks(self.before)}
         done = (line for name, line in _done_tasks(self.after) if name not in known)
-        line = next(done, "")
-        return f"asks for the same, but reports: {_short(line.lstrip('#>*- '))}" if line else ""
+        return _short(next(done, "").lstrip("#>*- "))
 
 
 def _carried_over(was: tuple[Line, ...], now: tuple[Line, ...]) -> float:

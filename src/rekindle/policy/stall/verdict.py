@@ -1,4 +1,4 @@
-"""What is said about two consecutive relays, and what is known beside them."""
+"""The verdict on two consecutive relays."""
 
 from enum import StrEnum
 
@@ -14,32 +14,6 @@ class Kind(StrEnum):
 
 
 STUCK = frozenset({Kind.STALLED, Kind.TREADMILL, Kind.WAITING})
-
-
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened in the workspace between two relays; nothing at all: nobody knows."""
-
-    commits: int = 0
-    changed_files: int = 0
-    """Outside of `.rekindle`."""
-    decisions: int = 0
-    resolved_loops: int = 0
-
-    @property
-    def work(self) -> str:
-        """In words; empty where there is none."""
-        counts = {
-            "commit": self.commits,
-            "changed file": self.changed_files,
-            "decision": self.decisions,
-            "resolved loop": self.resolved_loops,
-        }
-        return ", ".join(
-            f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items() if count
-        )
-
-
-NO_EVIDENCE = Evidence()
 
 
 class Verdict(msgspec.Struct, frozen=True):
