@@ -73,9 +73,9 @@ def page() -> str:
 def _bounds() -> str:
     bounds = RUNTIME.progress
     return (
-        f"After {bounds.paced_after} launches in a row without progress each further one waits 15"
-        f" to 60 minutes, whatever their exits were. A run {idle.bounds_in_words(bounds)}; it is"
-        " then in safe mode, and `rekindle restart` continues. A launch that reaches the hours or"
+        f"A run, {idle.bounds_in_words(bounds)}, whatever the exits of the launches were. A pause"
+        " is safe mode, and `rekindle restart` continues. After `rekindle stop` launches are"
+        " counted again, hours and dollars are not. A launch that reaches the hours or"
         " the dollars while it runs is ended. `rekindle run --budget none` lifts the pause, and"
         " keeps the waits. You are notified when launches have failed for 45 minutes without"
         " progress, and before the first probe.\n"

@@ -112,9 +112,7 @@ def left_out(pairs: list[Pair]) -> Score:
     by_thresholds: list[dict[Pair, Kind]] = [{} for _ in GRID]
     for pair in pairs:
         before, after = (reading(pair.source, seq) for seq in (pair.before, pair.after))
-        shared = _Pair(
-            before, before.ask, after, after.ask, work="", limits=Thresholds()
-        )
+        shared = _Pair(before, before.ask, after, after.ask, work="", limits=Thresholds())
         for found, thresholds in zip(by_thresholds, GRID, strict=True):
             shared.limits = thresholds
             found[pair] = shared.verdict().verdict

@@ -63,9 +63,9 @@ def test_a_service_of_this_host_that_is_down_is_a_crash(rekindle):
 def test_run_prints_its_bounds_and_keeps_the_operator_s_word(rekindle):
     has_agent(rekindle, "print('done')", more="    cycles: 1\n    budget: {hours: 8}\n")
     run = ended(rekindle)
-    bounds = "ends after 8 hours; pauses after 5 launches or 12 hours of work without progress"
-    assert bounds in run.err
+    assert "ends after 8 hours; without progress, waits 15 to 60 minutes between" in run.err
+    assert "and pauses after 5 launches or 12 hours of work" in run.err
     run = ended(rekindle, "--budget", "none")
-    assert "continues without progress" in run.err
+    assert "and continues, as `--budget none` says" in run.err
     said = [one.get("unbounded") for one in rekindle.events("desired.said")]
     assert said == [False, True]

@@ -55,6 +55,8 @@ class Oracle:
         self._began = {"true": 0.0, "wall": 0.0}
         self._restarted = set()
         """Launches that are ended for a restart."""
+        self._stopped = set()
+        """Launches that the operator's stop ended, or that began before it."""
         self._pending = {}
         """Launches whose end is not in the log yet."""
         self._fresh = False
@@ -96,14 +98,20 @@ class Oracle:
 
     def _is_new_stretch(self):
         """Progress, or the operator's restart: work without progress is counted from here."""
+        self._ended_idle = 0
+        """All launches that ended without progress."""
+        self._worked, self._idle_tokens = 0.0, 0
+        self._counts_launches_again()
+        self._times = self._most_times()
+
+    def _counts_launches_again(self):
+        """Launches without progress are counted from here; hours and money may not be."""
         self._idle = 0
-        """Launches that ended without progress."""
+        """Launches that ended without progress since the operator last stopped the agent."""
         self._idle_starts = []
         self._idle_ended_at = -1e9
-        self._worked, self._idle_tokens = 0.0, 0
         self._failing_at, self._is_told = None, False
         self._stretch_began = self._host.true
-        self._times = self._most_times()
 
     def _most_times(self):
         """How often a bound may be used up: more, as long as a file that grows counts as work."""
@@ -148,7 +156,7 @@ class Oracle:
         self.require(is_bounded, "hours of work without progress are not bounded")
         if host.scenario.billed:
             most = times * bounds.max_usd
-            most += (4 + self._idle) * TURN_TOKENS * host.usd_a_million / 1e6
+            most += (4 + self._ended_idle) * TURN_TOKENS * host.usd_a_million / 1e6
             self.require(self._idle_usd() <= most, "money without progress is not bounded")
 
     def _paced(self):
@@ -404,6 +412,11 @@ class Oracle:
         if event.desired == "stopped":
             self._stop_by = self._host.true + 3 * MAY_TAKE
             self._due = None
+            self._row = self._lost = self._instant = 0
+            if self._last != "limit":
+                self._pause = (0.0, 0.0)
+            self._counts_launches_again()
+            self._stopped = set(self._pending)
             return
         self._stop_by = None  # the later word counts
         if self._over:
@@ -476,11 +489,14 @@ class Oracle:
                 self._last = cause  # what is done is done, whatever was asked for meanwhile
             self._expect()
             return  # it was ended for a restart, which begins to count anew
-        self._count_progress(event, cause, process)
-        self._count(cause, self._seconds(event, process, cause), event.resets_at)
+        is_stopped = event.launch in self._stopped
+        self._stopped.discard(event.launch)
+        self._count_progress(event, cause, process, is_stopped=is_stopped)
+        seconds = self._seconds(event, process, cause)
+        self._count(cause, seconds, event.resets_at, is_stopped=is_stopped)
         self._expect()
 
-    def _count_progress(self, event, cause, process):
+    def _count_progress(self, event, cause, process, *, is_stopped):
         """Keep count of the launches since the last one that made progress."""
         began = max(process.born, self._counts_from) if process is not None else self._host.mono
         # Of a file that grows in every launch, nobody knows that from the first two on.
@@ -499,6 +515,9 @@ class Oracle:
             is_known = self._host.scenario.tells and not is_done
             worked = max(worked, event.seconds) if is_known else event.seconds
         self._worked += worked
+        self._ended_idle += 1
+        if is_stopped:
+            return
         self._idle += 1
         self._idle_ended_at = self._host.true
         if cause in {"clean", "handoff", "context-full", "costly"}:
@@ -556,7 +575,7 @@ class Oracle:
             cause in {"context-full", "costly", "handoff"} or self._failed_resumes >= 2
         )
 
-    def _count(self, cause, seconds, told):
+    def _count(self, cause, seconds, told, *, is_stopped):
         """Keep count of what happened, in the words of the promise."""
         host, limits = self._host, self._restart
         if seconds >= limits.healthy_after:
@@ -570,6 +589,8 @@ class Oracle:
         if cause in CRASHES:
             self._crashes.append(host.true)
         self._limit_row = self._limit_row + 1 if cause == "limit" else 0
+        if is_stopped and cause != "limit":
+            return  # no pause follows, whatever it was: the operator has ended it
         if cause == "lost":
             self._lost += 1
             self._pauses(self._lost - (limits.max_crashes or UNKNOWN_FAILURES))

@@ -252,7 +252,7 @@ def moves(order):  # noqa: C901 - one for each check
 
     def verdict(known, tried, *, now, runtime, stays, **how):
         recent = [one for one in tried if one.seq > known.since]
-        return restart.verdict(recent, now=now, runtime=runtime, stays=stays)
+        return restart.verdict(recent, now=now, runtime=runtime, stays=stays, stopped=known.stopped)
 
     def went(known, tried, **how):
         found = verdict(known, tried, **how)
@@ -267,7 +267,7 @@ def moves(order):  # noqa: C901 - one for each check
         return max((one for one in found if one), key=lambda one: one.until, default=None)
 
     def whatever_was_said(known, tried, *, now, runtime, stays, **how):
-        return restart.verdict(tried, now=now, runtime=runtime, stays=stays)
+        return restart.verdict(tried, now=now, runtime=runtime, stays=stays, stopped=known.stopped)
 
     every = (desired, safe, done, money, went, paused, waits, whatever_was_said)
     checks = {one.__name__: one for one in every}
@@ -428,7 +428,7 @@ def test_another_rule_of_progress(monkeypatch, where, name, other):
 def test_progress_that_is_measured_from_elsewhere(monkeypatch, forgotten):
     measure = idle.measure
 
-    def other(attempts, cycles, *, began, heeded):
+    def other(attempts, cycles, *, began, heeded, stopped):
         if forgotten == "attempts":
             attempts = [*attempts][-5:]
         return measure(
@@ -436,6 +436,7 @@ def test_progress_that_is_measured_from_elsewhere(monkeypatch, forgotten):
             {} if forgotten == "cycles" else cycles,
             began=0 if forgotten == "began" else began,
             heeded=0 if forgotten == "heeded" else heeded,
+            stopped=stopped,
         )
 
     monkeypatch.setattr(supervise.idle, "measure", other)
@@ -444,6 +445,20 @@ def test_progress_that_is_measured_from_elsewhere(monkeypatch, forgotten):
         return
     with pytest.raises(AssertionError):  # no relay is written in these lives
         signs_table.test_a_cycle_that_moved_forward_counts_for_its_launches()
+
+
+OF_STOPS = scenario({"stop": 4, "crash": 1, "run": 1, "nothing": 1})
+
+
+@pytest.mark.parametrize(("where", "name"), [(idle, "measure"), (restart, "verdict")])
+def test_a_stop_after_which_launches_are_not_counted_again(monkeypatch, where, name):
+    """A `run` after a `stop` would wait for the launches that the operator has ended."""
+    assert found_in(OF_STOPS) == ""
+    original = getattr(where, name)
+    monkeypatch.setattr(
+        where, name, lambda *facts, stopped, **how: original(*facts, stopped=0, **how)
+    )
+    expect_caught(OF_STOPS)
 
 
 OTHER_BOUNDS = Progress(paced_after=5, max_launches=15, max_hours=5.0, max_usd=5.0)

@@ -57,7 +57,8 @@ _HINTS = {
     " `rekindle restart {name}` begins a new one",
     "context-full": "the work does not fit one window: make the task or the relay smaller",
     "crash": "`rekindle events -a {name}` shows what happened; `rekindle run {name}` tries again",
-    "idle": "look at what it did (`rekindle events -a {name}`), then `rekindle restart {name}`",
+    "idle": "`rekindle run {name}` waits until then; to start it now, `rekindle restart {name}`,"
+    " then `rekindle run {name}`",
     "no-progress": "look at what it did (`rekindle events -a {name}`), then"
     " `rekindle restart {name}`",
     "cycles": "look at what it did (`rekindle relay show -a {name}`); `rekindle run {name}` has"
@@ -175,10 +176,8 @@ def _bounds(project: Project, name: str, *, lifted: bool) -> str:
     """Return the bounds of the run, on one line."""
     cap = project.manifest.agents[name].budget
     ends = budgets.in_words(cap) if cap else ""
-    pauses = idle.bounds_in_words(project.settings.runtime.progress)
-    if lifted:
-        pauses = "continues without progress, as `--budget none` says"
-    return "; ".join(filter(None, (ends, pauses)))
+    bounds = idle.bounds_in_words(project.settings.runtime.progress, lifted=lifted)
+    return "; ".join(filter(None, (ends, bounds)))
 
 
 def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:

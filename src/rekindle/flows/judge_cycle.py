@@ -59,7 +59,7 @@ class JudgeCycle:
             did=one_line((after and after.content(Field.WHAT_WE_DID)) or "", _DID).lstrip("-* "),
             evidence=work,
             topic=topic,
-            owed=self._owed(now, topic, before, after, files, constant),
+            owed=self._owed(now, topic, before, after, files, constant=constant),
             redebated="\n".join(one.words for one in changed.redebated),
             until=until,
             seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
@@ -119,6 +119,7 @@ class JudgeCycle:
         before: Relay | None,
         after: Relay | None,
         files: list[str],
+        *,
         constant: set[str],
     ) -> str:
         """Return what the stage of its topic asks for and the cycle lacks; empty: nothing."""

@@ -185,7 +185,8 @@ class KeepRunning:
             case Safe():
                 self._stay_safe(move, known.run)
             case Wait(why=idle.PACED) if self._once:
-                return Outcome(number, move.why, self._cycle.last, "no progress lately")
+                words = idle.due_in_words(move, tried[-1].words if tried else "")
+                return Outcome(number, move.why, self._cycle.last, words)
             case Wait() | Fresh() | Resume() if self._once and self._is_outside(move, tried, known):
                 return Outcome(number, tried[-1].exit, self._cycle.last)
             case Wait():

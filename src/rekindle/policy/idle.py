@@ -41,11 +41,17 @@ _NONE = Idle()
 
 
 def measure(
-    attempts: Iterable[Attempt], cycles: Mapping[int, CycleEnded], *, began: int, heeded: int
+    attempts: Iterable[Attempt],
+    cycles: Mapping[int, CycleEnded],
+    *,
+    began: int,
+    heeded: int,
+    stopped: int = 0,
 ) -> Idle:
     """Return what happened without progress since the run began and the operator was last heard.
 
-    `began` and `heeded` are places in the log.
+    `began`, `heeded` and `stopped`, the operator's last stop, are places in the log. Launches count
+    from the stop: the operator has ended them and wants the next one. Hours and money do not.
     """
     since = max(began, heeded)
     ends: list[Attempt | CycleEnded] = [*(one for one in attempts if one.exit), *cycles.values()]
@@ -61,7 +67,7 @@ def measure(
         elif isinstance(one, Attempt) and one.fruitless is not None:
             found, base = Idle(seconds=one.fruitless), spent
         elif isinstance(one, Attempt):
-            found = _with_launch(found, one, spent - base)
+            found = _with_launch(found, one, spent - base, counts=one.seq > stopped)
         if one.signs is not None and one.signs.artefacts:
             before.append(one.signs)
     return msgspec.structs.replace(found, billed=billed, signs=tuple(signs[Attempt]))
@@ -71,11 +77,11 @@ def _place(one: Attempt | CycleEnded) -> int:
     return one.seq if isinstance(one, CycleEnded) else one.ended_seq or one.seq
 
 
-def _with_launch(idle: Idle, one: Attempt, usd: float) -> Idle:
-    has_failed = not REACTIONS[reaction(one.exit)].is_intended
+def _with_launch(idle: Idle, one: Attempt, usd: float, *, counts: bool) -> Idle:
+    has_failed = counts and not REACTIONS[reaction(one.exit)].is_intended
     return msgspec.structs.replace(
         idle,
-        launches=idle.launches + 1,
+        launches=idle.launches + counts,
         seconds=idle.seconds + one.seconds,
         usd=usd,
         failing=(idle.failing or one.ended) if has_failed else None,
@@ -136,9 +142,28 @@ def notice(idle: Idle, now: datetime, wait: Wait | None = None) -> str:
     return f"{many}, the last one: {idle.last.words or idle.last.exit}; {retried}"
 
 
-def bounds_in_words(bounds: Progress) -> str:
-    """Return the bounds that pause a run, on one line."""
-    return (
-        f"pauses after {bounds.max_launches} launches or {bounds.max_hours:g} hours of work without"
-        f" progress, or ${bounds.max_usd:g} if the account is billed per token"
+def bounds_in_words(bounds: Progress, *, lifted: bool = False) -> str:
+    """Return the bounds on work without progress, on one line.
+
+    `lifted`: the operator has lifted those that pause a run; launches are spaced out even so.
+    """
+    first = bounds.paced_after + 1
+    ending = (
+        "th" if first % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(first % 10, "th")
     )
+    then = (
+        "continues, as `--budget none` says"
+        if lifted
+        else f"pauses after {bounds.max_launches} launches or {bounds.max_hours:g} hours of work,"
+        f" or ${bounds.max_usd:g} if the account is billed per token"
+    )
+    return (
+        "without progress, waits 15 to 60 minutes between launches from the"
+        f" {first}{ending} on, and {then}"
+    )
+
+
+def due_in_words(wait: Wait, last: str) -> str:
+    """Return when the next launch without progress is due, and what the last one said."""
+    due = f"no progress lately, the next launch is due at {wait.until:%Y-%m-%d %H:%M} UTC"
+    return f"{due}; the last one: {last}" if last else due

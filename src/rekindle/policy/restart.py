@@ -49,9 +49,17 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 def verdict(
-    tried: Sequence[Attempt], *, now: datetime, runtime: Runtime, stays: bool = False
+    tried: Sequence[Attempt],
+    *,
+    now: datetime,
+    runtime: Runtime,
+    stays: bool = False,
+    stopped: int = 0,
 ) -> Wait | Safe | Stop | None:
-    """What stands in the way of another start; None: nothing does."""
+    """Return what prevents another start, or None.
+
+    `stopped` is the place in the log of the operator's last stop. Pauses count launches after it.
+    """
     if not tried:
         return None
     last = tried[-1]
@@ -67,7 +75,8 @@ def verdict(
         return Safe("crash", last.words)
     if reaction == "wait" and not runtime.limits.wait:
         return Stop("limit", last.words)
-    until, failures = _until(tried, reaction, now, limits), instant_failures(tried)
+    counted = [one for one in tried if one.seq > stopped]
+    until, failures = _until(tried, counted, reaction, now, limits), instant_failures(counted)
     counts = REACTIONS[reaction].counts
     is_probed = limits.max_crashes is None and counts and failures >= PROBED_CRASHES
     if is_probed:
@@ -108,7 +117,11 @@ def _refreshed(tried: Sequence[Attempt]) -> int:
 
 
 def _until(
-    tried: Sequence[Attempt], reaction: Reaction, now: datetime, limits: Restart
+    tried: Sequence[Attempt],
+    counted: Sequence[Attempt],
+    reaction: Reaction,
+    now: datetime,
+    limits: Restart,
 ) -> datetime:
     last = tried[-1]
     # From now at the latest: a clock that was set back must not make it longer.
@@ -117,7 +130,7 @@ def _until(
         return _limit_passes(tried, ended, limits)
     if not REACTIONS[reaction].pauses:
         return ended
-    failed = _in_a_row(_since_healthy(tried, limits), reaction)
+    failed = _in_a_row(_since_healthy(counted, limits), reaction)
     # The first crash of a healthy agent costs no time; an outage is still there a moment later; who
     # kills supervisors is not the agent's fault.
     free = {"retry": 0, "resume": limits.max_crashes or PROBED_CRASHES}.get(reaction, 1)

@@ -69,6 +69,8 @@ class Run(msgspec.Struct, frozen=True):
     restarted: int = 0
     wanted: int = 0
     """Where in the log the operator last said that it is to run."""
+    stopped: int = 0
+    """Place in the log of the operator's last stop: no pause counts a launch before it."""
     ended: Mark = Mark()
     safe: Mark = Mark()
     waiting: Waiting | None = None
@@ -150,7 +152,7 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
     if words := budget.exhausted(run.spent_of_run(), cap, began=run.began_at, now=now):
         return Stop("budget", words)
     recent = [one for one in tried if one.seq > run.since]
-    verdict = restart.verdict(recent, now=now, runtime=runtime, stays=stays)
+    verdict = restart.verdict(recent, now=now, runtime=runtime, stays=stays, stopped=run.stopped)
     if isinstance(verdict, Safe | Stop):
         return verdict
     if not run.bounds.lifted and (pause := idle.pause(fruitless, runtime.progress)):
@@ -195,7 +197,11 @@ def say(
 
 def said(run: Run, event: events.DesiredSaid) -> Run:
     found = Said(event.ts, event.desired)
-    wanted = max(run.wanted, event.seq) if event.desired == "running" else run.wanted
+    wanted, stopped = run.wanted, run.stopped
+    if event.desired == "running":
+        wanted = max(wanted, event.seq)
+    else:
+        stopped = max(stopped, event.seq)
     cap = run.cycles
     if event.cycles is not None and event.seq >= cap.seq:
         cap = Cap(event.seq, event.cycles)
@@ -203,7 +209,12 @@ def said(run: Run, event: events.DesiredSaid) -> Run:
     if event.unbounded is not None:
         bounds = max(bounds, Bounds(event.seq, event.unbounded))
     return msgspec.structs.replace(
-        run, said=max(run.said or found, found), wanted=wanted, cycles=cap, bounds=bounds
+        run,
+        said=max(run.said or found, found),
+        wanted=wanted,
+        stopped=stopped,
+        cycles=cap,
+        bounds=bounds,
     )
 
 

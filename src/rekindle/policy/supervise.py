@@ -40,8 +40,13 @@ def decide(known: Projection, limits: Limits, now: datetime) -> run.Move:
 
 def measure_idle(known: Projection) -> idle.Idle:
     """Return the work since the last progress, or since the operator was last heard."""
+    run = known.run
     return idle.measure(
-        known.attempts.values(), known.ended, began=known.run.began, heeded=known.run.heeded
+        known.attempts.values(),
+        known.ended,
+        began=run.began,
+        heeded=run.heeded,
+        stopped=run.stopped,
     )
 
 

@@ -197,3 +197,51 @@ def test_money_bounds_work_only_for_an_account_that_is_billed(life):
             assert (safe.why, "$30.00" in safe.words) == ("no-progress", True)
         else:
             assert one.run() == "clean"
+
+
+def test_a_run_after_a_stop_is_never_spaced_out(life):
+    """The operator ended these launches: they say nothing about the agent."""
+    for _ in range(12):
+        life.plays = [("crash", 60, Said("at it"), life.stops)]
+        assert life.run() == "interrupted"
+    launches = life.logged(events.LaunchStarted)
+    assert len(launches) == 12
+    assert life.logged(events.WaitStarted) == []
+    assert life.notified == []
+
+
+@pytest.mark.parametrize("play", [("crash", 60), ("interrupted", 60)])
+def test_pauses_and_pacing_count_from_the_stop(life, play):
+    life.plays = [play] * 3 + [("crash", 60, life.stops)]
+    assert life.run() == "interrupted"
+    before = len(life.logged(events.WaitStarted))
+    life.plays = [play, ("clean",)]
+    assert life.run() == "clean"
+    assert before > 0
+    assert len(life.logged(events.WaitStarted)) == before
+
+
+def test_work_without_progress_is_bounded_over_stops(life):
+    """Else a script of `stop` and `run` would work without progress for ever."""
+    for _ in range(4):
+        life.plays = [("crash", *TALKS[:100], life.stops)]
+        outcome = life.run(once=True)
+    assert outcome == "no-progress"
+    assert len(life.starts) < 5
+
+
+def test_one_try_while_paced_says_when_the_next_launch_is_due(life):
+    def rest(seconds):
+        if life.told[-1].why == "idle":
+            raise Killed
+        Hurried.rest(life, seconds)
+
+    life.plays, life.rest = [("crash", 200)] * 10, rest
+    with pytest.raises(Killed):
+        life.run()
+    assert life.run(once=True) == "idle"
+    due = life.logged(events.WaitStarted)[-1].until
+    assert life.outcome.words == (
+        f"no progress lately, the next launch is due at {due:%Y-%m-%d %H:%M} UTC;"
+        " the last one: crash"
+    )

@@ -78,6 +78,9 @@ class Life(Unbraked, NoBackground):
         run = self.store.read("a").projection.run
         self.store.submit("a", policy.say(run, desired, self.clock()))
 
+    def stops(self):
+        self.says("stopped")
+
     def restarts(self):
         self.store.submit("a", events.RestartAsked(ts=self.clock()))
 
@@ -177,7 +180,8 @@ class Life(Unbraked, NoBackground):
             **self.around,
         )
         self.signals = 0
-        return KeepRunning(agent, world, **how).run().kind
+        self.outcome = KeepRunning(agent, world, **how).run()
+        return self.outcome.kind
 
     # What is known afterwards.
 

@@ -109,9 +109,9 @@ def launch(seq, kind="crash", signs=None, **more):
     return Attempt(1, "one", resumes=False, seq=seq, signs=signs, **how)
 
 
-def measured(*launches, cycles=(), began=1, heeded=0):
+def measured(*launches, cycles=(), began=1, heeded=0, stopped=0):
     known = {one.cycle: one for one in cycles}
-    return idle.measure(launches, known, began=began, heeded=heeded)
+    return idle.measure(launches, known, began=began, heeded=heeded, stopped=stopped)
 
 
 def test_launches_are_counted_since_the_last_progress():
@@ -131,6 +131,25 @@ def test_a_cycle_that_moved_forward_counts_for_its_launches():
 def test_the_operator_s_restart_begins_to_count_again():
     assert measured(launch(2), launch(4), launch(6), heeded=5).launches == 1
     assert measured(launch(2), launch(4), launch(6), began=5).launches == 1
+
+
+def test_the_operator_s_stop_begins_to_count_launches_again():
+    """Hours and money count from the last progress: a stop makes none."""
+    found = measured(launch(2), launch(4), launch(6), stopped=5)
+    assert (found.launches, found.seconds) == (1, 1800.0)
+    assert found.failing == NOW + timedelta(minutes=6)
+    assert measured(launch(2), stopped=5).failing is None
+
+
+def test_the_bounds_name_pacing_and_pauses():
+    assert idle.bounds_in_words(Progress()) == (
+        "without progress, waits 15 to 60 minutes between launches from the 11th on, and pauses"
+        " after 40 launches or 12 hours of work, or $20 if the account is billed per token"
+    )
+    assert idle.bounds_in_words(Progress(paced_after=1, max_launches=1), lifted=True) == (
+        "without progress, waits 15 to 60 minutes between launches from the 2nd on, and continues,"
+        " as `--budget none` says"
+    )
 
 
 def test_what_still_runs_is_not_counted():

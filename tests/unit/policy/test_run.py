@@ -9,7 +9,7 @@ from rekindle.documents import event as events
 from rekindle.documents.manifest import Budget
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.fold import Projection, fold
-from rekindle.policy.restart import Safe, Stop
+from rekindle.policy.restart import Safe, Stop, Wait
 from rekindle.policy.run import End, Run, next_move, say
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Limits, Runtime
@@ -52,6 +52,25 @@ def move(run, *tried, **how):
 def attempt(kind, seq=100):
     how = {"cycle": 1, "session": "one", "resumes": False, "opened": True}
     return Attempt(seq=seq, exit=kind, ended=NOW, **how)
+
+
+def test_launches_before_a_stop_make_no_later_one_wait():
+    """`run` after `stop`: the operator has ended the launches before, and wants one now."""
+    crashed = [attempt("interrupted", seq=place) for place in (3, 4, 5)]
+    went_on = folded(STARTED, said("running"))
+    assert isinstance(move(went_on, *crashed), Wait)
+    stopped = msgspec.structs.replace(went_on, stopped=6)
+    assert isinstance(move(stopped, *crashed), Resume)
+    assert isinstance(move(stopped, *crashed, attempt("crash", seq=7)), Resume)
+    again = [attempt("crash", seq=place) for place in (7, 8)]
+    assert isinstance(move(stopped, *crashed, *again), Wait)
+    assert folded(said("stopped"), said("running"), said("stopped"), said("running")).stopped == 3
+
+
+def test_a_usage_limit_is_waited_for_after_a_stop():
+    limited = msgspec.structs.replace(attempt("limit", seq=3), resets_at=NOW.timestamp() + 60)
+    run = msgspec.structs.replace(folded(STARTED, said("running")), stopped=6)
+    assert isinstance(move(run, limited), Wait)
 
 
 def test_the_last_word_counts():
