@@ -16,7 +16,7 @@ from rekindle.documents import shape
 from rekindle.documents.launch import Start
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import RekindleError
-from rekindle.policy import settings
+from rekindle.policy import explain
 from rekindle.ports import Harness
 from rekindle.testing.recording import Recording, load_all
 
@@ -84,17 +84,19 @@ def _errors(root: type[RekindleError]) -> list[type[RekindleError]]:
 def setting_list() -> str:
     rows = [
         "# Settings\n",
-        "Every threshold, from `policy/settings.py`. What can be set stands in rekindle.yaml under",
-        "its key; what is fixed is listed so that you know of it. `rekindle config explain KEY`",
-        "shows the value in force and the line that set it.\n",
-        "| key | default | meaning |",
-        "|---|---|---|",
+        "Every setting of rekindle.yaml under its key, then every fixed threshold.",
+        "`rekindle config explain KEY` shows the value in force and the line that set it.",
+        "`rekindle config schema` prints a JSON Schema, with which an editor completes and checks",
+        "the manifest: save it as `rekindle.schema.json`, and begin rekindle.yaml with",
+        "`# yaml-language-server: $schema=rekindle.schema.json`.\n",
+        "| key | default | unit | meaning |",
+        "|---|---|---|---|",
     ]
-    for one in settings.explain_all(None, None):
+    for one in explain.explain_all(None, None):
         fixed = " (fixed)" if one.origin == "fixed" else ""
         default = str(one.default).lower() if isinstance(one.default, bool) else str(one.default)
         default = "" if one.default is None else default
-        rows.append(f"| `{one.key}` | `{default or '-'}`{fixed} | {one.meaning} |")
+        rows.append(f"| `{one.key}` | `{default or '-'}`{fixed} | {one.unit} | {one.meaning} |")
     return "\n".join(rows) + "\n"
 
 

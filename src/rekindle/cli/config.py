@@ -7,20 +7,21 @@ from rekindle import config as configuration
 from rekindle.cli.options import as_json, here
 from rekindle.cli.output import echo, print_json, styled
 from rekindle.documents.shape import Duration
-from rekindle.policy import settings
-from rekindle.policy.settings import Explanation
+from rekindle.policy import explain as explanations
+from rekindle.policy.explain import Explanation
+from rekindle.policy.manifest_schema import describe_manifest
 
 
 @click.group()
 def config() -> None:
-    """Every setting: its value, origin and meaning."""
+    """Show every setting with its value, origin and meaning."""
 
 
 @config.command()
 @click.argument("key", required=False)
 @as_json
 def explain(key: str | None, as_json: bool) -> None:
-    """What KEY means, what it is now and who said so; without KEY, all of them.
+    """Show the value, unit, origin and meaning of KEY; without KEY, of every setting.
 
     The end of a key is enough: `max_relay_tokens`. Works without a manifest too.
     """
@@ -28,15 +29,24 @@ def explain(key: str | None, as_json: bool) -> None:
     project = configuration.load(place) if configuration.find(place) else None
     manifest, marked = (project.manifest, project.marked) if project else (None, None)
     found = (
-        settings.explain(key, manifest, marked) if key else settings.explain_all(manifest, marked)
+        explanations.explain(key, manifest, marked)
+        if key
+        else explanations.explain_all(manifest, marked)
     )
     if as_json:
         print_json([_as_json(one) for one in found])
         return
     for one in found:
         changed = "" if one.value == one.default else f" (default {_shown(one.default)})"
-        echo(styled(one.key, bold=True), f" = {_shown(one.value)}{changed}")
+        unit = f" {one.unit}" if one.unit and one.value is not None else ""
+        echo(styled(one.key, bold=True), f" = {_shown(one.value)}{unit}{changed}")
         echo(f"  {one.meaning}  [{one.origin}]")
+
+
+@config.command()
+def schema() -> None:
+    """Print a JSON Schema of rekindle.yaml, for editors and other checks."""
+    print_json(describe_manifest())
 
 
 def _as_json(one: Explanation) -> dict[str, object]:
@@ -44,6 +54,7 @@ def _as_json(one: Explanation) -> dict[str, object]:
         "key": one.key,
         "value": _plain(one.value),
         "default": _plain(one.default),
+        "unit": one.unit,
         "origin": one.origin,
         "meaning": one.meaning,
     }

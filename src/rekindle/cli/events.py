@@ -13,11 +13,10 @@ from rekindle.cli.output import echo, print_json_line, styled
 from rekindle.documents.identity import one_line
 from rekindle.policy.settings import POLL_SECONDS
 from rekindle.stores.files.log import Entry
+from rekindle.thresholds.screens import EVENTS_HASH_CHARACTERS, EVENTS_POLL_SECONDS
 
-_POLL_SECONDS = 0.2
 _FRAME = {"v", "seq", "gen", "ts", "kind", "at", "more", "boot", "uptime"}
 _HASHES = {"sha256", "previous", "session", "launch"}
-_HASH_CHARACTERS = 12
 
 
 @click.command()
@@ -44,7 +43,7 @@ def events(agent: str | None, last: int, follow: bool, as_json: bool) -> None:
             end = entry.end
         sys.stdout.flush()
         # On a fleet each look is a question to the engine.
-        time.sleep(_POLL_SECONDS if project.settings.fleet is None else POLL_SECONDS)
+        time.sleep(EVENTS_POLL_SECONDS if project.settings.fleet is None else POLL_SECONDS)
 
 
 def _newest(store: Store, name: str, last: int) -> Iterator[Entry]:
@@ -60,7 +59,7 @@ def _print(entry: Entry, *, as_json: bool) -> None:
     event = entry.event
     fields = msgspec.to_builtins(event)
     facts = "  ".join(
-        f"{key}={one_line(str(value), 80)[: _HASH_CHARACTERS if key in _HASHES else None]}"
+        f"{key}={one_line(str(value), 80)[: EVENTS_HASH_CHARACTERS if key in _HASHES else None]}"
         for key, value in fields.items()
         if key not in _FRAME
     )

@@ -5,9 +5,8 @@ from rekindle.cli.output import echo, print_json, secho
 from rekindle.config import Project
 from rekindle.errors import AgentError, OwnershipError
 from rekindle.policy.settings import Fleet, cycles_of
+from rekindle.thresholds.fleet import FLEET_BRIEF_WAIT_SECONDS
 from rekindle.wiring.store import open_store
-
-_BRIEF_SECONDS = 300.0
 
 
 def run_on_fleet(
@@ -41,7 +40,7 @@ def run_on_fleet(
 def brief_on_fleet(project: Project, fleet: Fleet, name: str, *, as_json: bool) -> None:
     """Have a host write a brief, and show it."""
     there = open_fleet(project, fleet)
-    text = there.write_brief(name, _BRIEF_SECONDS)
+    text = there.write_brief(name, FLEET_BRIEF_WAIT_SECONDS)
     standing = text or there.document(name, "brief")
     if standing is None:
         raise AgentError(

@@ -29,10 +29,9 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import RELAY_BYTES, Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
+from rekindle.thresholds.screens import RELAY_ID_CHARACTERS, RELAY_ID_SHORTEST
 
 _REVISION = re.compile(r"[0-9]{1,18}|[0-9A-Fa-f]{4,64}")
-_SHORTEST_ID = 4
-_ID_CHARACTERS = 10
 
 
 @click.group()
@@ -165,8 +164,8 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
         echo(f"{name} has no relay yet. Set one with `rekindle relay set FILE`.")
     for one in found:
         when = one.ts.strftime("%Y-%m-%d %H:%M")
-        commit = in_git.get((one.seq, one.sha256), "")[:_ID_CHARACTERS]
-        column = f"{commit:<{_ID_CHARACTERS}}  " if in_git else ""
+        commit = in_git.get((one.seq, one.sha256), "")[:RELAY_ID_CHARACTERS]
+        column = f"{commit:<{RELAY_ID_CHARACTERS}}  " if in_git else ""
         echo(f"{one.seq:>7}  {column}{when}  {one.by:<7} ~{one.tokens:>6,}  {one.headline}")
 
 
@@ -289,7 +288,7 @@ def _named(store: FileStore, name: str, commits: list[RelayCommitted], text: str
             hint="see them with `rekindle relay history --last 0`",
         )
     found = [one for one in commits if text.isdecimal() and one.seq == int(text)]
-    if not found and len(text) >= _SHORTEST_ID:
+    if not found and len(text) >= RELAY_ID_SHORTEST:
         in_git = store.audit_commits(name)
         found = [
             one for one in commits if in_git.get((one.seq, one.sha256), "").startswith(text.lower())

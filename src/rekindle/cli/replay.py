@@ -10,8 +10,8 @@ from rekindle.policy.stall.stretches import Stretch, stretches, verdicts
 from rekindle.policy.stall.verdict import Kind, Verdict
 from rekindle.stores import history
 from rekindle.stores.history import Past
+from rekindle.thresholds.screens import REPLAY_ABOUT_CHARACTERS
 
-_ABOUT_CHARACTERS = 94
 _DAY_CHARACTERS = len("2026-01-01")
 _COLOURS = {Kind.WAITING: "yellow", Kind.TREADMILL: "magenta", Kind.STALLED: "red"}
 _MEANINGS = {
@@ -84,7 +84,7 @@ def _print_stretch(past: Sequence[Past], stretch: Stretch) -> None:
         kinds += [", ", styled(text, fg=_COLOURS[kind])]
     days = _days(past[stretch.first : stretch.last + 1])
     echo(f"\n  relays {stretch.first}–{stretch.last}{days}: {stretch.cycles:,} cycles", *kinds)
-    echo(f"    {one_line(stretch.about, _ABOUT_CHARACTERS)}")
+    echo(f"    {one_line(stretch.about, REPLAY_ABOUT_CHARACTERS)}")
 
 
 def _days(past: Sequence[Past]) -> str:

@@ -39,6 +39,7 @@ from rekindle.flows.world import (
 )
 from rekindle.policy import budget as budgets
 from rekindle.policy import idle
+from rekindle.thresholds.screens import REPORT_CHARACTERS
 from rekindle.wiring import protected
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
@@ -46,7 +47,6 @@ from rekindle.wiring.trust import require_trust
 from rekindle.wiring.watch import start_briefs
 
 INTERRUPTED = 130
-_WIDTH = 96
 _HINTS = {
     "limit": "when the limit has passed, `rekindle run {name}` goes on where it was",
     "overload": "try again later: `rekindle run {name}` goes on where it was",
@@ -238,9 +238,9 @@ def _for_people(name: str) -> Callable[[Report], None]:
                 which = f" ({report.session[:8]})" if report.session else ""
                 secho(f"{name}: cycle {report.cycle}, {how}{which}{told}", bold=True)
             case Called():
-                echo(f"  {one_line(f'· {report.tool} {report.about}', _WIDTH)}")
+                echo(f"  {one_line(f'· {report.tool} {report.about}', REPORT_CHARACTERS)}")
             case Said() | Warned():
-                echo(f"  {one_line(report.text, _WIDTH)}")
+                echo(f"  {one_line(report.text, REPORT_CHARACTERS)}")
             case Retried():
                 echo(
                     f"  the model refused ({report.status or 'no answer'}); the CLI tries again in"

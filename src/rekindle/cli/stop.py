@@ -31,12 +31,11 @@ from rekindle.stores.files import FileStore
 from rekindle.stores.files.supervision import outer_locks_held
 from rekindle.system import clock
 from rekindle.system.processes import Processes
+from rekindle.thresholds.screens import ANSWER_CHARACTERS, STOP_POLL_SECONDS
 from rekindle.wiring.caller import refuse_agent_of
 from rekindle.wiring.trust import accept_settings
 
 _PATIENCE_SECONDS = 2 * STOP_SECONDS + 5
-_LOOK_SECONDS = 0.2
-_ANSWER_CHARACTERS = 8_000
 
 
 @click.command()
@@ -154,9 +153,9 @@ def answer(agent: str, text: tuple[str, ...], as_json: bool) -> None:
     store.create(name)
     found = store.read(name).projection
     words = visible(" ".join(text)).strip()
-    if not words or len(words) > _ANSWER_CHARACTERS:
+    if not words or len(words) > ANSWER_CHARACTERS:
         raise UsageError(
-            f"an answer has 1 to {_ANSWER_CHARACTERS:,} characters, and this one {len(words):,}",
+            f"an answer has 1 to {ANSWER_CHARACTERS:,} characters, and this one {len(words):,}",
             hint="say it shorter, and put the rest into a file that the agent can read",
         )
     asked = _waited_for(found)
@@ -230,5 +229,5 @@ def wait_until(has_ended: Callable[[], bool]) -> bool:
     while not has_ended():
         if time.monotonic() > deadline:
             return False
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(STOP_POLL_SECONDS)
     return True

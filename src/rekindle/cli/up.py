@@ -30,13 +30,11 @@ from rekindle.policy.fold import Projection
 from rekindle.policy.settings import cycles_of
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
+from rekindle.thresholds.screens import UP_POLL_SECONDS, UP_SECONDS, UP_SETTLE_SECONDS
 from rekindle.wiring import watch
 from rekindle.wiring.run import check_settings
 from rekindle.wiring.trust import accept_settings
 
-_PATIENCE_SECONDS = 10.0
-_SETTLING_SECONDS = 0.5
-_LOOK_SECONDS = 0.05
 _MEANWHILE = "was stopped meanwhile, and stays so"
 
 
@@ -113,7 +111,7 @@ def _up(
 
 def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
     """Whether its supervisor lives, or has lived: a short task may be done by now."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + UP_SECONDS
     settled = None
     while time.monotonic() < deadline:
         is_there, known = store.is_supervised(name), store.read(name).committed
@@ -129,10 +127,10 @@ def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
             return {"state": why}
         if is_there and tried:
             # A program that cannot be started at all says so at once.
-            settled = settled or time.monotonic() + _SETTLING_SECONDS
+            settled = settled or time.monotonic() + UP_SETTLE_SECONDS
             if time.monotonic() > settled:
                 return {"state": f"started; {failed[-1]}"} if failed else {}
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(UP_POLL_SECONDS)
     return {} if settled else {"error": watch.last_words(store, name)}
 
 

@@ -7,12 +7,6 @@ import msgspec
 
 from rekindle.documents import shape
 
-COMMAND_CHARACTERS = 200
-"""How much of a command line is kept."""
-COMMANDS_TOLD = 8
-"""How many command lines a session is told of."""
-
-
 _ENDED = "What the session before had left in the background does not run any more:"
 
 

@@ -15,8 +15,6 @@ from rekindle.documents import brief as briefs
 from rekindle.documents import jsontext, outline
 from rekindle.documents.brief import Label
 from rekindle.documents.summary import (
-    ITEMS,
-    WHOLE_CHARACTERS,
     Fault,
     Item,
     carried,
@@ -28,14 +26,18 @@ from rekindle.documents.summary import (
     turns_in,
 )
 from rekindle.errors import DocumentError
+from rekindle.thresholds.texts import (
+    DAY_NUMBER_CHARACTERS,
+    LOOP_ID_CHARACTERS,
+    SUMMARY_ITEMS,
+    WHOLE_CHARACTERS,
+)
 
 MARKER = "===STATE_JSON==="
 SECTIONS = (Label.CHANGED, Label.NEXT, Label.RISK)
 """What it is asked for in words; open loops and numbers have a form of their own."""
 OPEN, RESOLVED, NUMBERS = "open_loops", "resolved", "numbers"
 _FORMS = {OPEN: ("id", "text"), RESOLVED: ("id", "reason"), NUMBERS: ("name", "value")}
-_ID_CHARACTERS = 200
-_NUMBER_CHARACTERS = 200
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -59,9 +61,9 @@ class Day(msgspec.Struct, frozen=True):
 def schema() -> str:
     """The answer's JSON schema, for a CLI that can hold its model to one."""
     turns = {"type": "array", "items": {"type": "integer"}, "minItems": 1}
-    most = {name: 1 if name is Label.NEXT else ITEMS for name in SECTIONS}
+    most = {name: 1 if name is Label.NEXT else SUMMARY_ITEMS for name in SECTIONS}
     whole = {str(name): _list_of({"text"}, turns, number) for name, number in most.items()}
-    whole |= {name: _list_of(set(form), turns, ITEMS) for name, form in _FORMS.items()}
+    whole |= {name: _list_of(set(form), turns, SUMMARY_ITEMS) for name, form in _FORMS.items()}
     return jsontext.encode(_object(whole), "schema").decode()
 
 
@@ -103,7 +105,7 @@ def _from_object(text: str, turns: frozenset[int]) -> Day:
 def _said(found: object, name: str, turns: frozenset[int]) -> tuple[Said, ...]:
     if not isinstance(found, list):
         raise DocumentError("summary", Fault.NO_LIST)
-    require(Fault.TOO_MANY, holds=len(found) <= ITEMS)
+    require(Fault.TOO_MANY, holds=len(found) <= SUMMARY_ITEMS)
     return tuple(_one(each, name, turns) for each in found)
 
 
@@ -114,11 +116,11 @@ def _one(found: object, name: str, turns: frozenset[int]) -> Said:
     if not isinstance(found[key], str) or not isinstance(found[words], str):
         raise DocumentError("summary", Fault.NO_ITEM)
     of = turns_in(found["turns"], turns)
-    return Said(line(found[key], _ID_CHARACTERS), line(found[words], WHOLE_CHARACTERS), of)
+    return Said(line(found[key], LOOP_ID_CHARACTERS), line(found[words], WHOLE_CHARACTERS), of)
 
 
 def _numbers(said: tuple[Said, ...]) -> dict[str, str]:
-    named = {one.id: line(one.text, _NUMBER_CHARACTERS) for one in said}
+    named = {one.id: line(one.text, DAY_NUMBER_CHARACTERS) for one in said}
     return {name: value for name, value in named.items() if name and value}
 
 
@@ -155,7 +157,7 @@ def _list(found: dict[str, Any], name: str) -> list[Any]:
     value = found.get(name) or []
     if not isinstance(value, list):
         raise DocumentError("summary", Fault.NO_LIST)
-    require(Fault.TOO_MANY, holds=len(value) <= ITEMS)
+    require(Fault.TOO_MANY, holds=len(value) <= SUMMARY_ITEMS)
     return value
 
 
@@ -170,7 +172,7 @@ def _loosely(found: object, words: str, turns: frozenset[int]) -> Said:
     said = found.get(words)
     text = line(said, WHOLE_CHARACTERS) if isinstance(said, str) else ""
     identity = found.get("id")
-    known = line(identity, _ID_CHARACTERS) if isinstance(identity, str) else ""
+    known = line(identity, LOOP_ID_CHARACTERS) if isinstance(identity, str) else ""
     return Said(known, text, tuple(sorted(of)))
 
 
@@ -183,8 +185,8 @@ def _loose_numbers(found: object) -> dict[str, str]:
     else:
         raise DocumentError("summary", Fault.NO_ITEM)
     named = {
-        line(str(name), _ID_CHARACTERS): line(_text(value), _NUMBER_CHARACTERS)
-        for name, value in pairs[:ITEMS]
+        line(str(name), LOOP_ID_CHARACTERS): line(_text(value), DAY_NUMBER_CHARACTERS)
+        for name, value in pairs[:SUMMARY_ITEMS]
     }
     return {name: value for name, value in named.items() if name and value}
 
@@ -195,7 +197,9 @@ def _text(value: object) -> str:
 
 def _sections(words: str) -> list[tuple[Item, ...]]:
     texts = (carried(_content(words, label)) for label in SECTIONS)
-    return [tuple(Item(line(one, WHOLE_CHARACTERS)) for one in text[:ITEMS]) for text in texts]
+    return [
+        tuple(Item(line(one, WHOLE_CHARACTERS)) for one in text[:SUMMARY_ITEMS]) for text in texts
+    ]
 
 
 def _content(words: str, label: Label) -> str:

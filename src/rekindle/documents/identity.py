@@ -5,12 +5,10 @@ import re
 import unicodedata
 
 from rekindle.errors import UsageError
+from rekindle.thresholds.texts import LINE_LIMIT
 
 AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}\Z")
 STABLE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-
-LINE_LIMIT = 2_000
-"""Characters of a loop's text or a reason: an open loop is a reminder, not a document."""
 
 
 def agent_name(text: str) -> str:

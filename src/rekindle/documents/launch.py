@@ -246,8 +246,6 @@ class Finished(msgspec.Struct, frozen=True):
 Seen = Opened | Said | Called | Returned | Used | Retried | Warned | Refused | Compacted | Finished
 Telling = Said | Called | Warned
 """What may tell why it ended, where it was the last that was shown."""
-TELLING_KEPT = 20
-"""How many of them are known at the end."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

@@ -58,7 +58,7 @@ class Price(msgspec.Struct, frozen=True):
 
 
 class Compaction(msgspec.Struct, frozen=True):
-    trigger: str | None = None
+    trigger: Annotated[str, msgspec.Meta(pattern=f"^{TRIGGER.pattern}$")] | None = None
     persona: str | None = None
 
 

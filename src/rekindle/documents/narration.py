@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from rekindle.documents.identity import visible
 from rekindle.documents.launch import Called, Compacted, Said, Used, Warned
 from rekindle.documents.transcript import (
-    MARGIN_CHARACTERS,
-    SHOWN_CHARACTERS,
-    TEXT_CHARACTERS,
     Asked,
     Call,
     Cursor,
@@ -23,14 +20,16 @@ from rekindle.documents.transcript import (
     instant,
     thread_name,
 )
+from rekindle.thresholds.texts import (
+    CALLS_KEPT,
+    MARGIN_CHARACTERS,
+    OPEN_CHARACTERS,
+    OPEN_KEPT,
+    SHOWN_CHARACTERS,
+    TEXT_CHARACTERS,
+)
 
 _MODEL = re.compile(r"[\w.:/@\[\]-]{1,80}\Z", re.ASCII)
-CALLS_KEPT = 500
-"""No answer has more tool calls; a file that says so must not fill the memory."""
-OPEN_KEPT = 1_000
-"""How many turns wait for one before them that is not over; the same."""
-OPEN_CHARACTERS = 4_000_000
-"""How much they may hold together; the same."""
 
 
 class _Call:

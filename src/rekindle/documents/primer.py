@@ -12,12 +12,9 @@ import msgspec
 from rekindle.documents import relay as relays
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
+from rekindle.thresholds.texts import REQUEST_CHARACTERS, RULES_CHARACTERS
 
 SOURCE_OF_TRUTH = "Source of truth: state.json > brief.md > conversation history."
-RULES_CHARACTERS = 4_000
-"""What a hook takes of the rules, where all of them do not fit beside the rest."""
-REQUEST_CHARACTERS = 3_000
-"""What a hook says again of a request, where it was longer."""
 _BANNER = "=== RECOVERY DETECTED ==="
 _JUST_NOW = "This was asked for just now, and nothing of it is done yet:"
 

@@ -16,12 +16,12 @@ import msgspec
 
 from rekindle.documents.event import RelayCommitted
 from rekindle.documents.identity import one_line
+from rekindle.thresholds.texts import AUTHOR_CHARACTERS
 
 _LAST_PARAGRAPH = re.compile(
     r"(?:\A|\n\n)Rekindle-Seq: (\d{1,18})\nRekindle-Gen: (\d{1,18})\n"
     r"Rekindle-Sha256: ([0-9a-f]{64})\nRekindle-By: [^\n]*\n*\Z"
 )
-_BY_CHARACTERS = 40
 
 
 class Revision(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Revision(msgspec.Struct, frozen=True):
 def render(event: RelayCommitted) -> str:
     subject = one_line(event.headline) or "A relay without a Next Action"
     # Whoever wrote the relay chose these words: on one line each they cannot pass for a trailer.
-    by = one_line(event.by, _BY_CHARACTERS)
+    by = one_line(event.by, AUTHOR_CHARACTERS)
     return (
         f"{subject}\n\n"
         f"Rekindle-Seq: {event.seq}\n"

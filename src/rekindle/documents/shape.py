@@ -30,6 +30,8 @@ class Duration(float):
         return f"{int(self)}s" if self.is_integer() else f"{float(self)!r}s"
 
 
+DURATION = r"^(none|\d+(\.\d+)?[smhd])$"
+"""A duration as people write it."""
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 

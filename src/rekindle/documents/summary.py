@@ -17,6 +17,7 @@ from rekindle.documents.checkpoint import Part
 from rekindle.documents.identity import one_line, visible
 from rekindle.documents.relay import Field
 from rekindle.errors import DocumentError
+from rekindle.thresholds.texts import ITEM_CHARACTERS, SUMMARY_ITEMS, WHOLE_CHARACTERS
 
 Kind = Literal["checkpoint", "relay", "brief"]
 SECTIONS: dict[Kind, tuple[str, ...]] = {
@@ -29,10 +30,6 @@ FROM_GIT = {Part.MODIFIED_FILES}
 MAY_BE_EMPTY = frozenset({Field.METRICS, Field.OPEN_QUESTIONS, Field.ACTIVE_PROJECTS, *Label})
 """Sections of which there may be nothing to say; a brief leaves such a part out."""
 ONE_ITEM = frozenset({Field.CURRENT_PHASE, Field.NEXT_ACTION, Label.NEXT})
-ITEM_CHARACTERS = 600
-WHOLE_CHARACTERS = 100_000
-"""No item is looked at beyond this."""
-ITEMS = 40
 _MARKER = re.compile(r"={2,}\s*\w+\s*={2,}")
 """What could be taken for a marker of ours, as ===STATE_JSON===."""
 _BULLET = re.compile(r"\A(?:(?:[-*+•]|\d+[.)])\s+)+")
@@ -77,7 +74,7 @@ def schema(kind: Kind) -> str:
 
 
 def _list_of(item: dict[str, Any], name: str) -> dict[str, Any]:
-    return {"type": "array", "items": item, "maxItems": 1 if name in ONE_ITEM else ITEMS}
+    return {"type": "array", "items": item, "maxItems": 1 if name in ONE_ITEM else SUMMARY_ITEMS}
 
 
 class Fault(StrEnum):
@@ -92,7 +89,7 @@ class Fault(StrEnum):
     UNKNOWN = "has sections that nobody asked for"
     LACKING = "lacks sections that were asked for"
     NO_LIST = "has a section that is no list"
-    TOO_MANY = f"has a section with more than {ITEMS} items"
+    TOO_MANY = f"has a section with more than {SUMMARY_ITEMS} items"
     NOT_ONE = "has several items where one was asked for"
     NO_ITEM = "has an item that is not a text with its turns"
     NO_TURN = "has an item that names no turn that there is"
@@ -149,7 +146,7 @@ def decoded(data: bytes) -> dict[str, Any]:
 def items_in(found: object, turns: frozenset[int]) -> tuple[Item, ...]:
     if not isinstance(found, list):
         raise DocumentError("summary", Fault.NO_LIST)
-    require(Fault.TOO_MANY, holds=len(found) <= ITEMS)
+    require(Fault.TOO_MANY, holds=len(found) <= SUMMARY_ITEMS)
     return tuple(item for one in found if (item := _item(one, turns)).text)
 
 

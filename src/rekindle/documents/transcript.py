@@ -14,15 +14,12 @@ import msgspec
 from rekindle.documents.identity import STABLE_ID, one_line
 from rekindle.documents.jsontext import fingerprint
 from rekindle.documents.launch import Called, Compacted, Said, Used, Warned
+from rekindle.thresholds.texts import (
+    ABOUT_CHARACTERS,
+    SHOWN_CHARACTERS,
+    TEXT_CHARACTERS,
+)
 
-TEXT_CHARACTERS = 8_000
-"""How much of what somebody said is kept."""
-SHOWN_CHARACTERS = 2_000
-"""How much of what a tool gave is kept: its beginning, and more of its end, which tells most."""
-ABOUT_CHARACTERS = 200
-"""How much of what a tool was given is kept."""
-MARGIN_CHARACTERS = 1_000
-"""What is kept beside a cut until secrets are redacted: half of one could not be told for one."""
 CUT = "\n[…]\n"
 
 Who = Literal["person", "agent", "cli"]

@@ -12,10 +12,12 @@ import msgspec
 import yaml
 
 from rekindle.errors import ManifestError
+from rekindle.thresholds.storage import (
+    MANIFEST_CHARACTERS,
+    MANIFEST_DEPTH,
+    MANIFEST_NUMBER_CHARACTERS,
+)
 
-_LARGEST = 1_000_000
-_DEEPEST = 50
-_LONGEST_NUMBER = 100
 _TEXT = "tag:yaml.org,2002:str"
 _NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -39,8 +41,8 @@ class Marked(msgspec.Struct, frozen=True):
 
 
 def parse(text: str, file: str) -> Marked:
-    if len(text) > _LARGEST:
-        raise ManifestError(f"is larger than {_LARGEST:,} characters", file=file)
+    if len(text) > MANIFEST_CHARACTERS:
+        raise ManifestError(f"is larger than {MANIFEST_CHARACTERS:,} characters", file=file)
     builder = _Builder(file)
     try:
         for event in _events(text):
@@ -114,7 +116,7 @@ class _Builder:
 
     def _value(self, event: Any, kind: str, line: int) -> Any:
         """A number, a date, a switch or nothing."""
-        if kind in _NUMBERS and len(event.value) > _LONGEST_NUMBER:
+        if kind in _NUMBERS and len(event.value) > MANIFEST_NUMBER_CHARACTERS:
             raise ManifestError("a number cannot be that long", file=self.file, line=line)
         node = yaml.ScalarNode(kind, event.value, event.start_mark, event.end_mark)
         try:
@@ -125,7 +127,7 @@ class _Builder:
             ) from error
 
     def _open(self, container: dict[str, Any] | list[Any], line: int) -> None:
-        if len(self._stack) >= _DEEPEST:
+        if len(self._stack) >= MANIFEST_DEPTH:
             raise ManifestError("is nested too deeply", file=self.file, line=line)
         top = self._stack[-1] if self._stack else None
         if top and isinstance(top.container, dict) and top.key is None:

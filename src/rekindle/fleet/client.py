@@ -35,10 +35,10 @@ from rekindle.policy.settings import (
     FLEET_TASK_SECONDS,
 )
 from rekindle.system import clock
+from rekindle.thresholds.fleet import FLEET_TRIES
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _ANSWER = timedelta(seconds=FLEET_ANSWER_SECONDS)
-_TRIES = 5
 ALL_AGENTS = 'WorkflowType="Agent" AND ExecutionStatus="Running"'
 """What the engine's list is asked for."""
 T = TypeVar("T")
@@ -181,7 +181,7 @@ class Agents:
 
     async def _updated(self, agent: str, ask: Callable[[], Awaitable[T]]) -> T:
         """What its workflow answers; one that has overlooked the question is asked again."""
-        for tries_left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(FLEET_TRIES)):
             with self._answering(agent):
                 try:
                     return await ask()

@@ -49,12 +49,9 @@ from rekindle.stores.files import FileStore
 from rekindle.stores.files.layout import AgentFolder, Root
 from rekindle.system import clock, disk, signals
 from rekindle.system.processes import Interruption
+from rekindle.thresholds.fleet import FLEET_OUTPUT_BYTES
 from rekindle.wiring import brief
 from rekindle.wiring import run as wiring
-
-_OUTPUT_BYTES = 1024 * 1024
-"""What a cycle says in the background is begun anew at this size."""
-
 
 _BEHIND_WHICH_ANOTHER_GOES_ON = (
     # A host that dies behind this has done the cycle's work: nobody does it again.
@@ -351,7 +348,7 @@ def _telling(place: Place, agent: str) -> Callable[[Report], None]:
         with suppress(OSError, RekindleError):  # nobody's work depends on it
             fd = disk.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             with os.fdopen(fd, "ab") as file:
-                if file.tell() > _OUTPUT_BYTES:
+                if file.tell() > FLEET_OUTPUT_BYTES:
                     file.truncate(0)
                 file.write(line)
 

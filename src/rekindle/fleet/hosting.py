@@ -26,6 +26,7 @@ from rekindle.fleet.wire import Answer, Asked, Cut, Failed, Refused, Unfit
 from rekindle.fleet.workflow import AgentWorkflow
 from rekindle.policy.register import Opening
 from rekindle.policy.settings import FLEET_RPC_SECONDS, POLL_SECONDS, STOP_SECONDS
+from rekindle.thresholds.fleet import FLEET_SIGNAL_SECONDS
 
 Work = Callable[[Order, Place, Connection], None]
 _AGAIN = {
@@ -38,8 +39,6 @@ _AGAIN = {
     RPCStatusCode.UNKNOWN,
 }
 """What asking again may mend."""
-_MOMENT_SECONDS = 0.2
-"""Between two signals of one kind, so that both are heard."""
 _SHARED = (
     "rekindle.fleet.cycle",
     # What it imports only when it is needed, and every cycle needs.
@@ -116,7 +115,7 @@ class Attended:
         self._loop.add_reader(self._process.sentinel, ended.set)
         # The second one says "at once". Of two that come together it would hear one; and another
         # kind may be ignored here, as SIGHUP is under nohup.
-        for patience in (_MOMENT_SECONDS, STOP_SECONDS):
+        for patience in (FLEET_SIGNAL_SECONDS, STOP_SECONDS):
             self._signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), patience)

@@ -9,9 +9,9 @@ from temporalio.client import Client
 
 from rekindle.fleet.orders import QUEUE, pool_queue
 from rekindle.system import clock
+from rekindle.thresholds.fleet import FLEET_POLLER_SECONDS
 
-_POLL = timedelta(seconds=75)
-"""Whoever looks for work is answered within a minute, and then looks again."""
+_POLL = timedelta(seconds=FLEET_POLLER_SECONDS)
 
 
 KEYS = "keys="

@@ -21,10 +21,11 @@ from rekindle.fleet.orders import QUEUE
 from rekindle.fleet.workflow import BriefWorkflow
 from rekindle.policy.mornings import NEVER
 from rekindle.policy.settings import FLEET_BRIEF_SPREAD_SECONDS, FLEET_RPC_SECONDS, Brief
+from rekindle.thresholds.fleet import FLEET_BRIEF_CATCH_UP_DAYS
 
 ZONE = "UTC"
 """Where the manifest names none: the engine has no machine whose zone it could be."""
-_CATCH_UP = timedelta(days=1)
+_CATCH_UP = timedelta(days=FLEET_BRIEF_CATCH_UP_DAYS)
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 
 

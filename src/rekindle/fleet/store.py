@@ -25,8 +25,9 @@ from rekindle.policy.settings import POLL_SECONDS, Fleet
 from rekindle.stores.files.log import Entry
 from rekindle.stores.files.view import View
 from rekindle.system import clock
+from rekindle.thresholds.fleet import FLEET_GLANCE_SECONDS
 
-_GLANCE = timedelta(seconds=2)
+_GLANCE = timedelta(seconds=FLEET_GLANCE_SECONDS)
 T = TypeVar("T")
 
 

@@ -29,14 +29,14 @@ from rekindle.policy.settings import (
     LOCK_WAIT_SECONDS,
 )
 from rekindle.system import disk
+from rekindle.thresholds.fleet import (
+    FLEET_ACTIVITY_POLLS,
+    FLEET_BESIDE,
+    FLEET_DECISION_POLLS,
+    FLEET_THROTTLE_SECONDS,
+)
 
-_FEW = 2
-"""So many questions for work are under way at once: an answer takes less than a moment."""
-_SOME = 4
-"""The same for what is to be decided: when a host dies, all of its agents ask at once."""
-_AT_ONCE = timedelta(milliseconds=100)
-_BESIDE = 16
-"""So many words are heard, and briefs written, at once beside the cycles."""
+_AT_ONCE = timedelta(seconds=FLEET_THROTTLE_SECONDS)
 
 
 async def work(
@@ -85,10 +85,10 @@ def deciding(client: Client, *workflows: type) -> Worker:
         workflow_runner=UnsandboxedWorkflowRunner(),
         # What a worker that is frozen still has asked for is lost to it for a while: only one
         # question at once is for agents that it does not know.
-        max_concurrent_workflow_task_polls=_SOME,
-        nonsticky_to_sticky_poll_ratio=1 / _SOME,
+        max_concurrent_workflow_task_polls=FLEET_DECISION_POLLS,
+        nonsticky_to_sticky_poll_ratio=1 / FLEET_DECISION_POLLS,
         # More at once would only make all of them late: they have one processor.
-        max_concurrent_workflow_tasks=_SOME,
+        max_concurrent_workflow_tasks=FLEET_DECISION_POLLS,
         # One that dies with what it remembers must not keep its agents waiting for long.
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
     )
@@ -101,7 +101,7 @@ def _workers(client: Client, own: Activities, *, host: str, pool: str, slots: in
     # That an activity was cancelled which had ended by then.
     warnings.filterwarnings("ignore", "Cannot find activity to cancel", UserWarning)
     leave = timedelta(seconds=FLEET_LEAVE_SECONDS)
-    usual = FixedSizeSlotSupplier(_BESIDE)
+    usual = FixedSizeSlotSupplier(FLEET_BESIDE)
     tuner = WorkerTuner.create_composite(
         workflow_supplier=usual,
         activity_supplier=own.slots,
@@ -114,8 +114,8 @@ def _workers(client: Client, own: Activities, *, host: str, pool: str, slots: in
             client,
             task_queue=host_queue(host),
             activities=[own.run_cycle, own.write_brief, own.hear, own.give_back],
-            max_concurrent_activities=slots + _BESIDE,
-            max_concurrent_activity_task_polls=_FEW,
+            max_concurrent_activities=slots + FLEET_BESIDE,
+            max_concurrent_activity_task_polls=FLEET_ACTIVITY_POLLS,
             # How often a host says that it lives is each agent's own: `activities` keeps to it.
             max_heartbeat_throttle_interval=_AT_ONCE,
             default_heartbeat_throttle_interval=_AT_ONCE,

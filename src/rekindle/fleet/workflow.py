@@ -46,6 +46,7 @@ with workflow.unsafe.imports_passed_through():
         FLEET_LEASE_DAYS,
         FLEET_OFFER_SECONDS,
         FLEET_OFFERS,
+        FLEET_QUEUED_SECONDS,
         FLEET_SLOT_SECONDS,
         FLEET_WORD_SECONDS,
         PROBED_CRASHES,
@@ -57,7 +58,7 @@ HOST = SearchAttributeKey.for_keyword("RekindleHost")
 POOL = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE = SearchAttributeKey.for_int("RekindleCycle")
 _ONCE = RetryPolicy(maximum_attempts=1)
-_MOMENT = timedelta(seconds=1)
+_MOMENT = timedelta(seconds=FLEET_QUEUED_SECONDS)
 _WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 
 

@@ -16,9 +16,8 @@ from rekindle.policy.settings import ARCHIVE_STEP_BYTES
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcripts import Kept, TranscriptArchive
+from rekindle.thresholds.storage import ARCHIVE_FILES
 
-_MOST = 10_000
-"""No session has more folders, or files, of sub-agents."""
 _ENDING = ".jsonl"
 
 
@@ -129,14 +128,14 @@ class ArchiveTranscripts:
 
 def files_beside(asides: Asides) -> Iterator[str]:
     """The files that may be of sub-agents; no link to a folder is followed: it may lead back."""
-    folders = islice(os.walk(asides.folder), _MOST if asides.deep else 1)
+    folders = islice(os.walk(asides.folder), ARCHIVE_FILES if asides.deep else 1)
     found = (
         os.path.join(folder, name)  # noqa: PTH118 - a path of the CLI's own
         for folder, _, names in folders
         for name in sorted(names)
         if fnmatch(name, asides.name)
     )
-    return islice(found, _MOST)
+    return islice(found, ARCHIVE_FILES)
 
 
 def _thread(path: str) -> str:

@@ -6,7 +6,7 @@ The record is outside the workspace: the supervisor ends what it names, so no ag
 from collections.abc import Callable
 from pathlib import Path
 
-from rekindle.documents.background import COMMAND_CHARACTERS, COMMANDS_TOLD, Record, Recorded
+from rekindle.documents.background import Record, Recorded
 from rekindle.documents.event import LaunchStarted
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Swept
@@ -16,6 +16,7 @@ from rekindle.policy.sessions import Attempts
 from rekindle.policy.settings import ORPHAN_SECONDS, RECORD_SECONDS, STOP_SECONDS
 from rekindle.ports import Processes
 from rekindle.stores import background
+from rekindle.thresholds.running import BACKGROUND_COMMAND_CHARACTERS, BACKGROUND_COMMANDS
 
 
 def end_everything(
@@ -109,7 +110,7 @@ class BackgroundProcesses:
 
     def told(self, swept: Swept) -> tuple[str, ...]:
         """Return the commands that a session is told of."""
-        return tuple(map(self._in_words, swept.commands[:COMMANDS_TOLD]))
+        return tuple(map(self._in_words, swept.commands[:BACKGROUND_COMMANDS]))
 
     def _look(self, mark: str, boot: str, uptime: float, before: tuple[Recorded, ...] = ()) -> None:
         """Record what the launch has in the background now, with `before` and what was kept."""
@@ -137,7 +138,7 @@ class BackgroundProcesses:
         return tuple(one for one in self._record.kept if is_alive(one.process))
 
     def _in_words(self, command: str) -> str:
-        return one_line(self._world.store.redaction.text(command), COMMAND_CHARACTERS)
+        return one_line(self._world.store.redaction.text(command), BACKGROUND_COMMAND_CHARACTERS)
 
     def _keep_record(self, record: Record) -> None:
         """Write the record if it says something new; most agents never have one."""

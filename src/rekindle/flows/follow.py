@@ -20,7 +20,6 @@ from rekindle.documents.launch import (
     Vitals,
     Warned,
 )
-from rekindle.documents.transcript import ABOUT_CHARACTERS
 from rekindle.errors import (
     FolderLostError,
     LogMissingError,
@@ -42,14 +41,13 @@ from rekindle.policy.run import Run
 from rekindle.policy.sessions import Life
 from rekindle.policy.settings import BUSY_BYTES, BUSY_SHARE, STOP_SECONDS
 from rekindle.ports import Child
-
-_TICK_SECONDS = 0.25
-_BEHIND_SECONDS = 2.0
-"""How far what a program shows may be behind what its hook has done."""
-_LEAVING_SECONDS = 0.5
-"""How long one that was stopped may take to end, after its account."""
-_HELD_TICK_SECONDS = 0.05
-"""Where a call may be held until we look, and nothing else tells that it is."""
+from rekindle.thresholds.running import (
+    HELD_TICK_SECONDS,
+    LEAVING_SECONDS,
+    STREAM_LAG_SECONDS,
+    TICK_SECONDS,
+)
+from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 
 class Follow:
@@ -105,7 +103,7 @@ class Follow:
     def to_the_end(self) -> None:
         # Closed whatever happens: a traceback would keep it, and with it the person's terminal.
         waits = self._gauge.can_stop and not self._gauge.stops_itself
-        tick = _HELD_TICK_SECONDS if waits and not self._agent.stays else _TICK_SECONDS
+        tick = HELD_TICK_SECONDS if waits and not self._agent.stays else TICK_SECONDS
         with closing(self._child.follow(tick)) as lines:
             self._follow(lines)
         # It may have ended before we looked.
@@ -149,7 +147,7 @@ class Follow:
             self._child.kill()
             return
         # Told to end at once, it would take longer than it does by itself.
-        is_late = self._world.elapsed() - self._asked_at > _LEAVING_SECONDS
+        is_late = self._world.elapsed() - self._asked_at > LEAVING_SECONDS
         if self.was_stopped and self._watched.finished and is_late and not self._is_told_to_end:
             self._tell_to_end()
 
@@ -171,7 +169,7 @@ class Follow:
 
         What it shows at once is still of the turn behind which it was stopped: we may read it late.
         """
-        if now - self._asked_at > _BEHIND_SECONDS and not self._is_told_to_end:
+        if now - self._asked_at > STREAM_LAG_SECONDS and not self._is_told_to_end:
             self._gauge.let_go_on()
             self.ending, self.was_stopped = None, False
 
@@ -240,7 +238,7 @@ class Follow:
         """Soon, where the turns stand in a transcript of which only a hook can tell."""
         is_blind = self._agent.budget is not None and self._agent.harness.CAN.hooks
         is_blind = is_blind or self._gauge.needs_transcript
-        return _TICK_SECONDS if is_blind and not self._transcript else self._world.fold_every
+        return TICK_SECONDS if is_blind and not self._transcript else self._world.fold_every
 
     def _fold(self, now: float) -> None:
         """Take over what hooks reported; a full disk must not end the agent's work."""

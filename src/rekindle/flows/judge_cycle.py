@@ -15,8 +15,8 @@ from rekindle.policy.settings import STALL_TURNS
 from rekindle.policy.stall.compare import compare
 from rekindle.policy.stall.verdict import Kind, Verdict
 from rekindle.system.worktree import WorkTree
+from rekindle.thresholds.texts import DID_CHARACTERS
 
-_DID = 300
 _NONE = relays.parse("")
 
 
@@ -56,7 +56,9 @@ class JudgeCycle:
             words=found.why if found else "",
             about=found.about if found else "",
             is_equal=found.is_equal if found else False,
-            did=one_line((after and after.content(Field.WHAT_WE_DID)) or "", _DID).lstrip("-* "),
+            did=one_line((after and after.content(Field.WHAT_WE_DID)) or "", DID_CHARACTERS).lstrip(
+                "-* "
+            ),
             evidence=work,
             topic=topic,
             owed=self._owed(now, topic, before, after, files, constant=constant),
@@ -149,7 +151,7 @@ def _by_work(before: Relay | None, after: Relay | None, work: str) -> Verdict | 
         if work
         else (Kind.STALLED, "the agent wrote no relay, and nothing was seen to be done")
     )
-    about = one_line(after.next_action or "", _DID) if after else ""
+    about = one_line(after.next_action or "", DID_CHARACTERS) if after else ""
     return Verdict(kind, (words,), about)
 
 

@@ -9,9 +9,7 @@ from rekindle.flows.world import Agent
 from rekindle.policy.settings import MEASURE_SECONDS
 from rekindle.ports import Processes
 from rekindle.system import programs
-
-_TICK_SECONDS = 0.1
-_MOST_LINES = 1_000
+from rekindle.thresholds.running import MEASURE_LINES, MEASURE_TICK_SECONDS
 
 
 def measure_windows(
@@ -38,9 +36,9 @@ def measure_windows(
         return {}  # whoever starts it next says why
     began = elapsed()
     lines: list[bytes] = []
-    with closing(child.follow(_TICK_SECONDS)) as said:
+    with closing(child.follow(MEASURE_TICK_SECONDS)) as said:
         for line in said:
-            if line is not None and len(lines) < _MOST_LINES:
+            if line is not None and len(lines) < MEASURE_LINES:
                 lines.append(line)
             if stops() or elapsed() - began > MEASURE_SECONDS:
                 break  # closed, it is ended with all that it started

@@ -16,9 +16,7 @@ from rekindle.policy import loops, sessions
 from rekindle.policy.settings import HOOK_CHARACTERS, SAME_START_SECONDS, Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.view import View
-
-_PATIENCE_SECONDS = 3.0
-"""For the agent's lock: another hook of the same start holds it only for a moment."""
+from rekindle.thresholds.running import PRIME_LOCK_SECONDS
 
 
 class PrimeSession(msgspec.Struct, frozen=True):
@@ -42,7 +40,7 @@ class PrimeSession(msgspec.Struct, frozen=True):
         """
         said = False
         try:
-            with self.store.writer(self.agent, wait=_PATIENCE_SECONDS) as writer:
+            with self.store.writer(self.agent, wait=PRIME_LOCK_SECONDS) as writer:
                 writer.fold()
                 if _is_given(writer.projection.seen, start, writer.now()):
                     return

@@ -11,12 +11,8 @@ from rekindle.documents.narration import Narration
 from rekindle.documents.transcript import Cursor, Passage, Turn, instant
 from rekindle.flows import transcripts
 from rekindle.ports import Harness
+from rekindle.thresholds.storage import TRANSCRIPT_LINE_BYTES, TRANSCRIPT_LINE_OBJECTS
 
-LINE_BYTES = 4 * 1024 * 1024
-"""A longer line is passed over: only blobs are as large."""
-LINE_OBJECTS = 200_000
-"""So is one with more objects and lists than any message has: they take far more memory than text.
-"""
 _BUFFER_BYTES = 1024 * 1024
 _MARK_BYTES = 4 * 1024
 
@@ -120,17 +116,20 @@ class ReadTranscript:
         self.is_done = True
 
     def _whole(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        while line := file.readline(LINE_BYTES):
+        while line := file.readline(TRANSCRIPT_LINE_BYTES):
             begin, size = self.at, len(line)
-            while len(line) == LINE_BYTES and not line.endswith(b"\n"):
+            while len(line) == TRANSCRIPT_LINE_BYTES and not line.endswith(b"\n"):
                 self._tail = line[-_MARK_BYTES:]
-                line = file.readline(LINE_BYTES)
+                line = file.readline(TRANSCRIPT_LINE_BYTES)
                 size += len(line)
             if not line.endswith(b"\n"):
                 return  # torn, or not written to its end yet
             self.at += size
             self._tail = (self._tail + line[-_MARK_BYTES:])[-_MARK_BYTES:]
-            if size > LINE_BYTES or line.count(b"{") + line.count(b"[") > LINE_OBJECTS:
+            if (
+                size > TRANSCRIPT_LINE_BYTES
+                or line.count(b"{") + line.count(b"[") > TRANSCRIPT_LINE_OBJECTS
+            ):
                 self.passed_over += 1
             else:
                 yield begin, line

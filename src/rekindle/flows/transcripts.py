@@ -6,13 +6,12 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-_LINE_BYTES = 32 * 1024 * 1024
-_TAIL_BYTES = 256 * 1024
-"""How much of an end is read; a transcript may be of any size."""
-
-_FIRST_BYTES = 4 * 1024
-_BEGINNING_BYTES = 4 * 1024 * 1024
-"""How much of a beginning is read to see whose it is: the first lines may be megabytes."""
+from rekindle.thresholds.storage import (
+    JSON_LINE_BYTES,
+    TRANSCRIPT_BEGINNING_BYTES,
+    TRANSCRIPT_FIRST_BYTES,
+    TRANSCRIPT_TAIL_BYTES,
+)
 
 
 def opened(path: str, *, buffering: int = -1) -> BinaryIO:
@@ -31,7 +30,7 @@ def opened(path: str, *, buffering: int = -1) -> BinaryIO:
 def tail(path: str) -> bytes:
     try:
         with opened(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TRANSCRIPT_TAIL_BYTES))
             return file.read()
     except OSError:
         return b""
@@ -40,7 +39,7 @@ def tail(path: str) -> bytes:
 def beginning(path: str) -> bytes:
     try:
         with opened(path) as file:
-            return file.read(_BEGINNING_BYTES)
+            return file.read(TRANSCRIPT_BEGINNING_BYTES)
     except OSError:
         return b""
 
@@ -49,7 +48,7 @@ def first_line(path: str) -> str:
     """What it says of itself; no more than is needed to see whose it is."""
     try:
         with opened(path) as file:
-            return file.readline(_FIRST_BYTES).decode("utf-8", "replace")
+            return file.readline(TRANSCRIPT_FIRST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -59,7 +58,7 @@ def since(path: str, start: int) -> bytes:
     try:
         with opened(path) as file:
             file.seek(start)
-            found = file.read(_LINE_BYTES)
+            found = file.read(JSON_LINE_BYTES)
             return found[: found.rfind(b"\n") + 1]
     except OSError:
         return b""
@@ -69,7 +68,7 @@ def ends(path: str) -> bytes:
     """Its beginning and its end."""
     try:
         with opened(path) as file:
-            return file.read(_TAIL_BYTES) + tail(path)
+            return file.read(TRANSCRIPT_TAIL_BYTES) + tail(path)
     except OSError:
         return b""
 
@@ -78,7 +77,7 @@ def lines(path: str) -> Iterator[bytes]:
     """Line by line; what is longer than any line of one comes in pieces."""
     try:
         with opened(path) as file:
-            yield from iter(lambda: file.readline(_LINE_BYTES), b"")
+            yield from iter(lambda: file.readline(JSON_LINE_BYTES), b"")
     except OSError:
         return
 

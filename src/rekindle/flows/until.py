@@ -6,10 +6,10 @@ from rekindle.errors import RekindleError
 from rekindle.flows.stopping import Stopping
 from rekindle.flows.world import Agent, Trouble, World
 from rekindle.policy.settings import UNTIL_SECONDS
+from rekindle.thresholds.running import TICK_SECONDS
 
 STOPPED = "stopped"
 """Somebody wants us to stop: the cycle stays open, and it is asked again."""
-_TICK_SECONDS = 0.25
 
 
 class Until:
@@ -35,7 +35,7 @@ class Until:
         began = self._world.elapsed()
         world = self._world
         stops = Stopping(world.store, self._agent.name, world.interrupted, world.elapsed)
-        with closing(child.follow(_TICK_SECONDS)) as lines:
+        with closing(child.follow(TICK_SECONDS)) as lines:
             for _ in lines:
                 # Closed, it is ended with all that it started.
                 if stops():

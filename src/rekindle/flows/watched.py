@@ -3,7 +3,6 @@
 from collections import deque
 
 from rekindle.documents.launch import (
-    TELLING_KEPT,
     Called,
     Finished,
     Opened,
@@ -16,6 +15,7 @@ from rekindle.documents.launch import (
     Used,
 )
 from rekindle.policy import tokens
+from rekindle.thresholds.running import TELLING_KEPT
 
 
 class Watched:

@@ -45,7 +45,6 @@ from rekindle.harnesses import hookwords, questions
 from rekindle.harnesses.claude_code_exit import classify
 from rekindle.harnesses.claude_code_transcript import read_transcript, said, usage_of
 from rekindle.harnesses.foreign import (
-    ARGUMENT_BYTES,
     argument,
     count,
     mapping,
@@ -54,6 +53,7 @@ from rekindle.harnesses.foreign import (
     uuid,
     word,
 )
+from rekindle.thresholds.running import ARGUMENT_BYTES, HOOK_SECONDS
 
 __all__ = [
     "CAN",
@@ -112,9 +112,6 @@ PASSED_ON = (
 """How the variables begin that Claude Code is set up with."""
 NEVER_PASSED_ON = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_PROJECT_DIR")
 """Those of a session that we may have been started from ourselves."""
-HOOK_SECONDS = 10
-"""When the CLI gives a hook up. Ours gives itself up long before; without a number of its own,
-SessionEnd's was cancelled while the program was ending."""
 
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")

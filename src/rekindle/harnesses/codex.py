@@ -42,6 +42,7 @@ from rekindle.harnesses.codex_settings import instructions, setting
 from rekindle.harnesses.codex_stream import read_stream
 from rekindle.harnesses.codex_transcript import own_from, read_transcript, used
 from rekindle.harnesses.foreign import argument, count, mapping, parsed, uuid, word
+from rekindle.thresholds.running import HOOK_CONTEXT_TOKENS, HOOK_SECONDS
 
 __all__ = [
     "CAN",
@@ -91,12 +92,8 @@ HOOK_FILES = HookFiles(
     trust="Codex runs no hooks that nobody has looked at: start `codex` here and trust them when "
     "it asks, or by /hooks; a project's also need the project itself to be trusted",
 )
-HOOK_SECONDS = 10
 ENDING_SECONDS = 3
 """What it cuts the time of a hook to at a session's end."""
-CONTEXT_TOKENS = 10_000
-"""What a hook may tell a session, at four bytes each. Without it Codex cuts 10,000 bytes in their
-middle; the longest that we tell, 10,000 UTF-16 units, has up to 30,000."""
 
 _SWITCHES = ("hooks", "codex_hooks")
 """What turns hooks off below [features]: its name, and the one that it had."""
@@ -167,7 +164,9 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
     starts = [
         {
             "matcher": source,
-            **entry(f"SessionStart:{source}", HOOK_SECONDS, additionalContextLimit=CONTEXT_TOKENS),
+            **entry(
+                f"SessionStart:{source}", HOOK_SECONDS, additionalContextLimit=HOOK_CONTEXT_TOKENS
+            ),
         }
         for source in _SOURCES
     ]

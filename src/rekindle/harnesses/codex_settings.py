@@ -3,9 +3,7 @@
 import json
 
 from rekindle.errors import ManifestError
-
-INSTRUCTIONS_BYTES = 120_000
-"""The system takes no longer argument than 128 KiB."""
+from rekindle.thresholds.running import ARGUMENT_BYTES
 
 
 def setting(name: str, value: object) -> str:
@@ -31,9 +29,9 @@ def instructions(words: str) -> str:
         ManifestError: They are longer than an argument can be.
     """
     made = setting("developer_instructions", words)
-    if len(made.encode()) > INSTRUCTIONS_BYTES:
+    if len(made.encode()) > ARGUMENT_BYTES:
         raise ManifestError(
-            f"the system prompt is too long for Codex: more than {INSTRUCTIONS_BYTES:,} bytes",
+            f"the system prompt is too long for Codex: more than {ARGUMENT_BYTES:,} bytes",
             hint="shorten it, or put the rest into the agent's `rules:`",
         )
     return made

@@ -8,6 +8,7 @@ from typing import Any
 from rekindle.documents.launch import Called, Compacted, Said, Seen, Usage, Used, Warned
 from rekindle.documents.transcript import Asked, Gave, Passage
 from rekindle.harnesses.foreign import about, count, mapping, parsed, passages, text, word
+from rekindle.thresholds.texts import CODEX_CALL_WORDS
 
 _TELLING = re.compile(
     rb'"(?:UserMessage|CommandExecution|FileChange|McpToolCall|(?:function|custom_tool)_call(?:_output)?'
@@ -22,7 +23,6 @@ _AROUND = re.compile(
 )
 """What Codex says before what a command gave; that it failed is kept."""
 
-_WORDS = 100
 _TASK = "Message Type: NEW_TASK"
 _FAILED = re.compile(r"Process exited |aborted by user\Z")
 
@@ -107,7 +107,7 @@ def _called(kind: str, payload: dict[str, Any]) -> Called:
     given = mapping(given)
     telling = given.get("cmd", given.get("command"))
     if isinstance(telling, list):
-        telling = " ".join(map(text, telling[:_WORDS]))
+        telling = " ".join(map(text, telling[:CODEX_CALL_WORDS]))
     shown = about({"command": telling} if isinstance(telling, str) else given)
     name = word(payload.get("name")) or kind
     return Called(name, word(payload.get("call_id")) or word(payload.get("id")), shown)

@@ -32,7 +32,12 @@ from rekindle.documents.question import Answer, Question
 from rekindle.documents.transcript import Asides, Passage
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import questions, verdicts
-from rekindle.harnesses.foreign import LINE_BYTES
+from rekindle.thresholds.storage import JSON_LINE_BYTES
+from rekindle.thresholds.texts import (
+    COMMAND_HINT_CHARACTERS,
+    COMMAND_LAST_LINES,
+    COMMAND_LINE_CHARACTERS,
+)
 
 NAME = "command"
 CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
@@ -41,14 +46,9 @@ INSTALL = "correct `command:` in rekindle.yaml"
 PASSED_ON: Sequence[str] = ()
 """Nothing is known of it: what it needs stands in the manifest, under `env:`."""
 NEVER_PASSED_ON: Sequence[str] = ()
-LINE_CHARACTERS = 2_000
-"""What is kept of a line that it writes."""
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
 """What a shell ends with that it is started by."""
-_FEW = 8
-"""How many of its last lines may say why it ended; what it complained of before did not end it."""
-HINT_CHARACTERS = 600
 _STEP = re.compile(r"at .*\)$|at \S+:\d+$|File \"|Node\.js v|[\^~]+$")
 """The steps of a trace, below or above which the failure itself is told."""
 _FAILURE = re.compile(r"error|exception|panic|fatal|fault", re.IGNORECASE)
@@ -104,7 +104,7 @@ def ask(question: Question) -> Command:
 
 def answer(output: Iterable[bytes]) -> Answer | None:
     """All that it wrote."""
-    whole, left = [], LINE_BYTES
+    whole, left = [], JSON_LINE_BYTES
     for line in output:
         whole.append(line.removesuffix(b"\n"))
         left -= len(line) + 1
@@ -138,7 +138,9 @@ def read_hook(line: HookLine) -> AnyEvent | None:  # noqa: ARG001 - as above
 def read_stream(line: bytes) -> tuple[Seen, ...]:
     """A line that it wrote, as something said."""
     # No character has more than four bytes: what lies behind them is not looked at.
-    said = one_line(line[: 4 * LINE_CHARACTERS].decode("utf-8", "replace"), LINE_CHARACTERS)
+    said = one_line(
+        line[: 4 * COMMAND_LINE_CHARACTERS].decode("utf-8", "replace"), COMMAND_LINE_CHARACTERS
+    )
     return (Said(said),) if said else ()
 
 
@@ -197,7 +199,7 @@ def classify(ended: Ended) -> Exit:
 def _last(lines: Iterable[str]) -> list[str]:
     """The last few of them, without the steps of a trace."""
     told = (verdicts.plain(line) for line in lines)
-    return [line for line in told if line and not _STEP.match(line)][-_FEW:]
+    return [line for line in told if line and not _STEP.match(line)][-COMMAND_LAST_LINES:]
 
 
 def _explained(lines: list[str]) -> Exit | None:
@@ -214,5 +216,5 @@ def _explained(lines: list[str]) -> Exit | None:
     last = max(telling)
     first = min(place for place in telling if telling[place] == telling[last])
     end = verdicts.failed(telling[last], " ".join(lines[last:]))
-    hint = one_line(" ".join(lines[first:]), HINT_CHARACTERS) if end.kind == "limit" else ""
+    hint = one_line(" ".join(lines[first:]), COMMAND_HINT_CHARACTERS) if end.kind == "limit" else ""
     return msgspec.structs.replace(end, hint=hint)

@@ -8,19 +8,16 @@ from rekindle.documents import jsontext
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Seen
 from rekindle.documents.transcript import (
-    ABOUT_CHARACTERS,
-    MARGIN_CHARACTERS,
     Asked,
     Gave,
     Passage,
     What,
 )
 from rekindle.errors import DocumentError, UsageError
+from rekindle.thresholds.running import ARGUMENT_BYTES
+from rekindle.thresholds.storage import JSON_LINE_BYTES
+from rekindle.thresholds.texts import ABOUT_CHARACTERS, MARGIN_CHARACTERS
 
-LINE_BYTES = 32 * 1024 * 1024
-"""A longer line is not read: nothing that we look for is as large."""
-ARGUMENT_BYTES = 120_000
-"""The system takes no longer argument than 128 KiB."""
 _MEANT_OTHERWISE = ("-", "/", "!")
 """What no prompt may begin with: an option, a command of the CLI, a command for the shell."""
 _MOST = 2**53
@@ -31,7 +28,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 def parsed(line: bytes) -> dict[str, Any]:
     """A line as an object; empty, where it is none: torn, damaged, or not JSON at all."""
-    if len(line) > LINE_BYTES:
+    if len(line) > JSON_LINE_BYTES:
         return {}
     try:
         return mapping(jsontext.decode_foreign(line, "line of a CLI"))

@@ -59,6 +59,7 @@ from rekindle.harnesses import foreign, hookwords, questions
 from rekindle.harnesses.gemini_exit import classify
 from rekindle.harnesses.gemini_policy import policy, protection
 from rekindle.harnesses.gemini_transcript import read_transcript
+from rekindle.thresholds.running import HOOK_SECONDS
 
 __all__ = [
     "CAN",
@@ -113,8 +114,7 @@ NEVER_PASSED_ON = (
     "GEMINI_SESSION_ID",
 )
 """Those of a session that we may have been started from ourselves."""
-HOOK_MILLISECONDS = 10_000
-"""When the CLI gives a hook up, in its own unit. Ours gives itself up long before."""
+HOOK_MILLISECONDS = HOOK_SECONDS * 1_000
 TOLD_AT = "BeforeAgent"
 _BOUNDARY = "BeforeModel"
 _STOP = {"decision": "block", "reason": "a fresh session goes on from here"}

@@ -21,6 +21,7 @@ from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import STABLE_ID, one_line
 from rekindle.errors import DocumentError
 from rekindle.harnesses.foreign import count, text
+from rekindle.thresholds.running import HOOK_PROMPT_CHARACTERS
 
 Fact = Literal["started", "ended", "asked", "compacted", "worked"]
 WORDS: dict[str, Fact] = {
@@ -32,8 +33,6 @@ WORDS: dict[str, Fact] = {
     "PostToolUseFailure": "worked",
 }
 """What the words mean that most CLIs share."""
-PROMPT_CHARACTERS = 8_000
-"""What is kept of a prompt: enough to say again after a compaction what was asked."""
 
 
 def command_line(program: Sequence[str], harness: str, event: str, folder: str) -> str:
@@ -83,7 +82,7 @@ def read(
             return PromptSubmitted(
                 ts=line.ts,
                 session=session,
-                text=text(fields.get("prompt"))[:PROMPT_CHARACTERS],
+                text=text(fields.get("prompt"))[:HOOK_PROMPT_CHARACTERS],
                 call=word(prompt_id, 80) or _identity(line, fields),
                 visitor=line.visitor,
             )

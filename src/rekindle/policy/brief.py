@@ -23,10 +23,10 @@ from rekindle.policy.evidence import sentences
 from rekindle.policy.settings import BRIEF_FEW_LINES, BRIEF_NUMBER_CHARACTERS, BRIEF_NUMBERS
 from rekindle.policy.settle import is_same, plain_of
 from rekindle.policy.stall.likeness import significant
+from rekindle.thresholds.texts import BRIEF_NEXT_CHARACTERS
 
 NOTHING = "nothing that is known of"
 _MORE = re.compile(r"and (\d+) more")
-_ALWAYS = 100
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ def write(name: str, day: date, told: Told, cap: int) -> Brief:
             left_out[label] += 1
     while True:
         found = _composed(name, day, lists, following, left_out)
-        if tokens.estimate(briefs.render(found)) <= cap or len(following) <= _ALWAYS:
+        if tokens.estimate(briefs.render(found)) <= cap or len(following) <= BRIEF_NEXT_CHARACTERS:
             return found
         following = following[: len(following) * 3 // 4].rstrip() + "…"
 

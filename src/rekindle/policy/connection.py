@@ -13,9 +13,9 @@ from rekindle.documents.shape import Duration, dotted
 from rekindle.documents.yamltext import Marked, Path
 from rekindle.errors import ManifestError
 from rekindle.policy.settings import Fleet, Tls
+from rekindle.thresholds.fleet import FLEET_SHORTEST_HEARTBEAT_SECONDS
 
-SHORTEST_HEARTBEAT = Duration(2)
-"""A busy host is late by a second now and then: with less, it would lose its agents for it."""
+SHORTEST_HEARTBEAT = Duration(FLEET_SHORTEST_HEARTBEAT_SECONDS)
 _ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>\d{1,5})", re.ASCII)
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|\[::1\]", re.ASCII)
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*", re.ASCII)

@@ -16,11 +16,11 @@ import msgspec
 
 from rekindle.documents.identity import one_line
 from rekindle.documents.manifest import Manifest
+from rekindle.thresholds.texts import CONSENT_VALUE_CHARACTERS
 
 FREE = frozenset({"prompt", "rules", "convergence", "handover"})
 """Keys of an agent that name its task and its method; they start nothing and permit nothing."""
 _SHARED = ("personas", "notify", "prices", "runtime", "redact", "fleet")
-_VALUE_CHARACTERS = 120
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 Controlled = dict[str, Any]
@@ -81,7 +81,7 @@ def render_changes(changes: Sequence[Change], most: int = 3) -> str:
 def _shown(value: Any) -> str:
     if value is None:
         return ""
-    return one_line(json.dumps(_without_nulls(value), ensure_ascii=False), _VALUE_CHARACTERS)
+    return one_line(json.dumps(_without_nulls(value), ensure_ascii=False), CONSENT_VALUE_CHARACTERS)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -28,6 +28,7 @@ from rekindle.policy.settings import (
     STALL_TURNS,
 )
 from rekindle.policy.supervise import Limits
+from rekindle.thresholds.fleet import FLEET_COMMITS_KEPT
 
 _PROMPT = str(events.PromptSubmitted.__struct_config__.tag)
 SAYINGS = (
@@ -41,8 +42,6 @@ SAYINGS = (
 """What an operator may say; everything else is a fact that only a lease establishes."""
 _ARCHIVED = re.compile(r"memories/archive/[A-Za-z0-9][A-Za-z0-9._-]*")
 """Where a document lies in an agent's folder: whoever receives it writes it there."""
-_REMEMBERED = 2
-"""So many commits are known again, should their answer have been lost."""
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,7 +230,7 @@ def commit(kept: Kept, asked: Commit) -> tuple[Kept, Committed]:
     before = msgspec.structs.replace(kept, documents=kept.documents | asked.documents)
     after, lines = _counted(before, asked.lines, asked.generation)
     answer = Committed((*missed, *lines))
-    answered = dict([*after.answered.items()][1 - _REMEMBERED :]) | {asked.id: answer}
+    answered = dict([*after.answered.items()][1 - FLEET_COMMITS_KEPT :]) | {asked.id: answer}
     return msgspec.structs.replace(after, answered=answered), answer
 
 

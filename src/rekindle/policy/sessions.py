@@ -10,10 +10,7 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents import event as events
-
-KEPT = 50
-"""How many sessions and launches are remembered: older ones have long been told of."""
-
+from rekindle.thresholds.running import SESSIONS_KEPT
 
 NOT_YET = 2**62
 """The place of what is not in the log yet: behind all that is."""
@@ -239,11 +236,11 @@ def unended(lives: Lives) -> dict[str, Life]:
 def newest_lives(lives: Lives) -> dict[str, Life]:
     """What a snapshot keeps; sessions that never ended stay the longest."""
     order = sorted(lives.items(), key=lambda item: (item[1].is_open, _latest(item[1]), item[0]))
-    return dict(order[-KEPT:])
+    return dict(order[-SESSIONS_KEPT:])
 
 
 def newest_attempts(attempts: Attempts) -> dict[str, Attempt]:
-    return dict(sorted(attempts.items(), key=lambda item: (item[1].seq, item[0]))[-KEPT:])
+    return dict(sorted(attempts.items(), key=lambda item: (item[1].seq, item[0]))[-SESSIONS_KEPT:])
 
 
 def _latest(life: Life) -> tuple[int, float]:

@@ -24,7 +24,7 @@ from rekindle.documents.event import LoopAdded, LoopResolved
 from rekindle.documents.identity import STABLE_ID, derived_id
 from rekindle.documents.jsontext import fingerprint
 from rekindle.documents.state import moment
-from rekindle.documents.summary import ITEM_CHARACTERS, unquoted
+from rekindle.documents.summary import unquoted
 from rekindle.documents.transcript import Turn
 from rekindle.policy import loops as policy
 from rekindle.policy.attribution import Heard, is_data
@@ -32,6 +32,7 @@ from rekindle.policy.evidence import Named, Spoken, core, name, share, spoken
 from rekindle.policy.loops import Loop, Loops
 from rekindle.policy.settings import LOOP_NAMED, LOOP_SAME
 from rekindle.policy.stall.likeness import likeness, significant, swapped
+from rekindle.thresholds.texts import ITEM_CHARACTERS
 
 _NUMBERED = re.compile(r"\w*\d[\w.-]*")
 _WORDS = re.compile(r"[^\w\s]|_")

@@ -23,6 +23,7 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.policy.settings import HEADLINE_CHARACTERS
 from rekindle.policy.tokens import estimate, weigh
+from rekindle.thresholds.texts import RELAY_HEADING_TOKENS
 
 _DONE_ITEM = re.compile(
     r"\s*(?:[-+*]|\d{1,9}[.)])\s+(?:\[[xX✓✔]\]|[✅☑✔]|~~.*~~[\s.!]*$|\S.*✅\s*$)"
@@ -32,9 +33,6 @@ _OPEN_BOX = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])\s+\[ \]")
 _DATE = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
 _LAST_TO_GO = (Field.METRICS, Field.ACTIVE_PROJECTS, Field.OPEN_QUESTIONS, Field.CURRENT_PHASE)
 
-
-_HEADING_ROOM = 10
-"""Tokens that the heading of a directive and the lines around it may take."""
 
 # From one cycle's relay to the next most lines stay the same.
 _weigh = lru_cache(maxsize=65_536)(weigh)
@@ -93,7 +91,7 @@ def head(relay: Relay, cap: int, whole: str) -> Relay:
     phase = one_line(relay.content(Field.CURRENT_PHASE) or "", HEADLINE_CHARACTERS)
     phase = phase.lstrip("#<`~ ")  # a heading or a fence in there must not hide the directive
     above = relays.render(relays.compose({Field.CURRENT_PHASE: phase} if phase else {}))
-    room = cap - weigh(pointer) - weigh(above) - _HEADING_ROOM
+    room = cap - weigh(pointer) - weigh(above) - RELAY_HEADING_TOKENS
     kept: list[str] = []
     for line in outline.lines(relay.next_action or ""):
         weight = _weigh(line)

@@ -18,10 +18,8 @@ from rekindle.policy.settings import SUMMARY_SECONDS
 from rekindle.policy.summarize import Request
 from rekindle.ports import Child, Harness, Processes
 from rekindle.system import disk, programs
-
-_TICK_SECONDS = 0.25
-_OUTPUT_BYTES = 16 * 1024 * 1024
-"""A program that prints more than this does not answer."""
+from rekindle.thresholds.running import TICK_SECONDS
+from rekindle.thresholds.texts import SUMMARY_OUTPUT_BYTES
 
 
 class Headless(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +101,7 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
             StoppedError: We are to stop.
         """
         began, size = self.elapsed(), 0
-        with closing(child.follow(_TICK_SECONDS)) as output:
+        with closing(child.follow(TICK_SECONDS)) as output:
             for line in output:
                 if line is not None:
                     lines.append(line)
@@ -112,7 +110,7 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
                     raise StoppedError
                 if self.elapsed() - began > self.seconds:
                     return f"took longer than {self.seconds:g} s"
-                if size > _OUTPUT_BYTES:
+                if size > SUMMARY_OUTPUT_BYTES:
                     return "printed without end"
         return ""
 

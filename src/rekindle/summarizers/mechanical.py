@@ -13,10 +13,7 @@ from rekindle.documents.checkpoint import Part
 from rekindle.documents.relay import Field
 from rekindle.documents.summary import Item, Kind, Summary, code, line, quotation
 from rekindle.documents.transcript import Call, Turn
-
-_QUOTED = 300
-_FEW = 5
-_LEFT = 20
+from rekindle.thresholds.texts import MECHANICAL_FEW, MECHANICAL_ITEMS, MECHANICAL_QUOTED_CHARACTERS
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +39,8 @@ class Gist:
         self.turns = 0
         self.asked: Turn | None = None
         self.said: deque[Turn] = deque(maxlen=2)
-        self.failed: deque[tuple[int, Call]] = deque(maxlen=_FEW)
-        self.unknown: deque[tuple[int, Call]] = deque(maxlen=_LEFT)
+        self.failed: deque[tuple[int, Call]] = deque(maxlen=MECHANICAL_FEW)
+        self.unknown: deque[tuple[int, Call]] = deque(maxlen=MECHANICAL_ITEMS)
         self._requests = self._calls = self._failures = self._written = 0
 
     def of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -81,17 +78,23 @@ class Gist:
         for turn in self.said:
             yield _quoted("the agent", turn)
         for number, call in self.failed:
-            yield Item(quotation("failed", f"{call.tool} {call.about}", _QUOTED), (number,))
+            yield Item(
+                quotation("failed", f"{call.tool} {call.about}", MECHANICAL_QUOTED_CHARACTERS),
+                (number,),
+            )
         for number, call in self.unknown:
             words = f"{call.tool} {call.about}"
-            yield Item(quotation("how it ended is not known", words, _QUOTED), (number,))
+            yield Item(
+                quotation("how it ended is not known", words, MECHANICAL_QUOTED_CHARACTERS),
+                (number,),
+            )
         if self.turns and not self.said and not self._calls:
             yield Item("nothing was said or done")
 
     def left(self, known: Known) -> Iterator[Item]:
         if self.asked is not None:
             yield _quoted("the person", self.asked)
-        for each in (*known.carried[:_LEFT], *known.loops[:_LEFT]):
+        for each in (*known.carried[:MECHANICAL_ITEMS], *known.loops[:MECHANICAL_ITEMS]):
             yield Item(line(each))
 
 
@@ -137,19 +140,19 @@ def summary_of(kind: Kind, gist: Gist, known: Known) -> Summary:
 
 
 def _done(gist: Gist, known: Known) -> Iterator[Item]:
-    for subject in known.commits[:_LEFT]:
-        yield Item(quotation("committed", subject, _QUOTED))
+    for subject in known.commits[:MECHANICAL_ITEMS]:
+        yield Item(quotation("committed", subject, MECHANICAL_QUOTED_CHARACTERS))
     if known.changed:
-        more = len(known.changed) - _FEW
+        more = len(known.changed) - MECHANICAL_FEW
         rest = f", and {more} more" if more > 0 else ""
-        yield Item(f"changed {', '.join(map(code, known.changed[:_FEW]))}{rest}")
+        yield Item(f"changed {', '.join(map(code, known.changed[:MECHANICAL_FEW]))}{rest}")
     if not known.commits and not known.changed:
         yield Item("git knows of no change")
     yield from gist.numbers()
 
 
 def _quoted(whose: str, turn: Turn) -> Item:
-    return Item(quotation(f"{whose}, turn {turn.number}", turn.text, _QUOTED))
+    return Item(quotation(f"{whose}, turn {turn.number}", turn.text, MECHANICAL_QUOTED_CHARACTERS))
 
 
 def _some(number: int, what: str) -> str:

@@ -8,12 +8,7 @@ from pathlib import Path
 from rekindle.errors import AgentError, storing
 from rekindle.system import disk
 from rekindle.system.children import Child, Say
-
-_FULL_BYTES = 1024 * 1024
-"""A file of its words that is longer is cut, before more is added."""
-_KEPT_BYTES = 256 * 1024
-_START_SECONDS = 60.0
-"""More than any start takes; a folder on a server that is gone must not hold us for ever."""
+from rekindle.thresholds.running import DETACHED_START_SECONDS, OUTPUT_BYTES, OUTPUT_KEPT_BYTES
 
 
 def start(argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path) -> int:
@@ -42,7 +37,7 @@ def start(argv: Sequence[str], *, environment: Mapping[str, str], folder: str, o
     finally:
         os.close(words)
     try:
-        said = between.hear(1, _START_SECONDS)
+        said = between.hear(1, DETACHED_START_SECONDS)
         if said:
             return int(said[0])
         if between.errno:
@@ -74,7 +69,7 @@ def _cut(fd: int) -> None:
     reading and the cutting is lost. These are words for people: the truth stands in the log.
     """
     size = os.fstat(fd).st_size
-    if size > _FULL_BYTES:
-        kept = os.pread(fd, _KEPT_BYTES, size - _KEPT_BYTES)
+    if size > OUTPUT_BYTES:
+        kept = os.pread(fd, OUTPUT_KEPT_BYTES, size - OUTPUT_KEPT_BYTES)
         os.ftruncate(fd, 0)
         os.write(fd, kept[kept.find(b"\n") + 1 :])

@@ -20,6 +20,7 @@ from typing import BinaryIO
 
 from rekindle.errors import NotDurableError, OversizedError, UnsafePathError, storing
 from rekindle.policy.settings import FILE_BYTES
+from rekindle.thresholds.storage import LOCK_POLL_SECONDS
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -28,7 +29,6 @@ TORN = b" torn\n"
 """How a line ends that its writer never acknowledged."""
 REFUSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 """What the kernel answers a process that may not write or read there, such as one in a sandbox."""
-_POLL_SECONDS = 0.005
 _AT_FDCWD = -100
 _STATX_BTIME = 0x800
 _STATX_BTIME_AT = 80
@@ -381,7 +381,7 @@ class Lock(Pinned):
                         return False
                 else:
                     return True
-            time.sleep(_POLL_SECONDS)
+            time.sleep(LOCK_POLL_SECONDS)
 
     def write(self, start: int, data: bytes) -> None:
         """Overwrite bytes of the locked file in place, durably."""

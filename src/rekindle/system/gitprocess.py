@@ -14,6 +14,7 @@ import msgspec
 
 from rekindle.documents.identity import one_line
 from rekindle.system import programs
+from rekindle.thresholds.storage import GIT_ERROR_CHARACTERS, GIT_KILL_SECONDS
 
 ENVIRONMENT = (
     # Where git finds itself, and the user's own word on which folders are safe. Above all not
@@ -57,8 +58,6 @@ SETTINGS = {
     # A ref that outlives the objects it names breaks the user's repository after a power loss.
     "core.fsync": "loose-object,reference",
 }
-_SECONDS_TO_DIE = 0.5
-_COMPLAINT_CHARACTERS = 1000
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -124,7 +123,7 @@ def reason(complaint: str) -> str:
     """The first line that says what failed, without warnings before it and advice after it."""
     lines = [line for line in complaint.splitlines() if line.strip()]
     failed = [line for line in lines if line.startswith(("error: ", "fatal: "))]
-    said = one_line([*failed, *lines, ""][0], _COMPLAINT_CHARACTERS)
+    said = one_line([*failed, *lines, ""][0], GIT_ERROR_CHARACTERS)
     return said or "it did not say why"
 
 
@@ -134,7 +133,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)  # it leads a session of its own: its children too
         with suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=_SECONDS_TO_DIE)
+            process.communicate(timeout=GIT_KILL_SECONDS)
             return
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:

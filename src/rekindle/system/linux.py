@@ -14,9 +14,9 @@ from pathlib import Path
 
 from rekindle.documents.launch import MARK, Vitals
 from rekindle.system.tree import Row
+from rekindle.thresholds.running import KILLED_SECONDS
 
 _PROC = Path("/proc")
-_KILLED_SECONDS = 10.0
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
@@ -177,7 +177,7 @@ def end(held: Mapping[int, int], patience: float | None) -> None:
     left = set(held.values())
     for fd in left:
         poller.register(fd, select.POLLIN)
-    for number, seconds in (*asking, (signal.SIGKILL, _KILLED_SECONDS)):
+    for number, seconds in (*asking, (signal.SIGKILL, KILLED_SECONDS)):
         for fd in left:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(fd, number)

@@ -21,11 +21,11 @@ from rekindle.errors import NotifyError, NotifyVariableError
 from rekindle.policy import addresses
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import NOTIFY_SECONDS
+from rekindle.thresholds.running import NOTIFY_KILLED_SECONDS
 
 INSTALL = "pip install 'rekindle[notify]'"
 _ANSWER = re.compile(rb"^(\d+) (\w+)$", re.MULTILINE)
 _SCHEME = re.compile(r"([a-z][a-z0-9]{1,15})://")
-_KILLED_SECONDS = 1.0
 
 
 class Notifier:
@@ -114,7 +114,7 @@ class Notifier:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(_KILLED_SECONDS)
+                    process.wait(NOTIFY_KILLED_SECONDS)
             said.seek(0)
             return {int(number): word.decode() for number, word in _ANSWER.findall(said.read())}
 

@@ -25,9 +25,8 @@ from rekindle.documents.launch import Background, Swept, Vitals
 from rekindle.errors import AgentError
 from rekindle.system import kernel
 from rekindle.system.tree import Identity, Table, below
+from rekindle.thresholds.running import ORPHAN_ROUNDS
 
-_ROUNDS = 100
-"""How often to look again for what others fork while they are being ended."""
 _FACTS_OF_BIRTH = 3
 """When, in which boot, in which namespace: what makes a process's number its own."""
 
@@ -127,7 +126,7 @@ def _end(to_end: Callable[[Table], set[int]], patience: float, whose: str) -> Sw
     commands: tuple[str, ...] = ()
     ended: set[Identity] = set()
     left: list[int] = []
-    for number in range(_ROUNDS):
+    for number in range(ORPHAN_ROUNDS):
         table = _table()
         left = sorted(to_end(table), key=lambda pid: (table[pid].born, pid))
         if number == 0:

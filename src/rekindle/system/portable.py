@@ -24,10 +24,7 @@ import psutil
 
 from rekindle.documents.launch import MARK, Vitals
 from rekindle.system.tree import Row
-
-_KILLED_SECONDS = 10.0
-_LOOK_EVERY = 0.005
-_ASKING_SECONDS = 5.0
+from rekindle.thresholds.running import KILLED_SECONDS, PROCESS_LIST_SECONDS, PROCESS_POLL_SECONDS
 
 
 @cache
@@ -41,7 +38,7 @@ def this_boot() -> str:
     said = ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         said = subprocess.run(  # noqa: S603 - words of our own
-            argv, capture_output=True, text=True, check=False, timeout=_ASKING_SECONDS
+            argv, capture_output=True, text=True, check=False, timeout=PROCESS_LIST_SECONDS
         ).stdout.strip()
     return said[:8].lower() or f"{int(psutil.boot_time()):08x}"
 
@@ -174,13 +171,13 @@ def end(held: Mapping[int, psutil.Process], patience: float | None) -> None:
     """Ask them to end, kill them after a while (None: at once), and return when all are gone."""
     asking = ((signal.SIGTERM, patience),) if patience is not None else ()
     left = [one for one in held.values() if _lives(one)]
-    for number, seconds in (*asking, (signal.SIGKILL, _KILLED_SECONDS)):
+    for number, seconds in (*asking, (signal.SIGKILL, KILLED_SECONDS)):
         for one in left:
             _signal(one, number)
         deadline = time.monotonic() + seconds
         # Not psutil's own waiting: it would take the exit code of a child of ours.
         while (left := [one for one in left if _lives(one)]) and time.monotonic() < deadline:
-            time.sleep(_LOOK_EVERY)
+            time.sleep(PROCESS_POLL_SECONDS)
 
 
 def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> bool:

@@ -15,10 +15,8 @@ from rekindle.documents.launch import Background, Swept, Vitals
 from rekindle.errors import AgentError, ProgramMissingError
 from rekindle.system import detached, kernel, orphans, signals
 from rekindle.system.tree import Identity
+from rekindle.thresholds.running import OUTPUT_LINE_BYTES, STDERR_BYTES
 
-_ERRORS_KEPT = 16 * 1024
-_LINE_LIMIT = 64 * 1024 * 1024
-"""A longer line is no message of a CLI; what comes of it is passed over."""
 _PIPE_BYTES = 1024 * 1024
 """The most that a pipe can hold."""
 
@@ -145,7 +143,7 @@ class Child:
                 yield from lines.add(piece)
             elif piece:
                 self._errors += piece
-                del self._errors[:-_ERRORS_KEPT]
+                del self._errors[:-STDERR_BYTES]
 
     def _has_ended(self) -> bool:
         """Where the system lets us look without waiting for it, its number stays its until then."""
@@ -279,7 +277,7 @@ class _Lines:
             *whole, rest = bytes(self._rest).split(b"\n")
             self._rest = bytearray(rest)
             yield from whole
-        if len(self._rest) > _LINE_LIMIT:
+        if len(self._rest) > OUTPUT_LINE_BYTES:
             self._rest.clear()
 
 

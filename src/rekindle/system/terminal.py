@@ -20,11 +20,9 @@ from typing import Self
 from rekindle.errors import AgentError, NoTerminalError
 from rekindle.system import orphans, session, signals
 from rekindle.system.processes import Processes, starting
+from rekindle.thresholds.running import STDERR_BYTES, TERMINAL_DRAIN_SECONDS
 
 _PIECE_BYTES = 64 * 1024
-_DRAIN_SECONDS = 1.0
-"""How long our terminal may take to show what a program has left; it may not show anything more."""
-_ERRORS_KEPT = 16 * 1024
 _SIZE_BYTES = 8  # struct winsize: rows, columns, and both in pixels
 _CALM = (
     b"\x1b[?47l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?25h\x1b[0m"
@@ -115,9 +113,9 @@ class TerminalChild:
                     if self._adopts:
                         orphans.reap_adopted(but=self._popen.pid)
                     yield None
-                self._shown.drain(_DRAIN_SECONDS)
+                self._shown.drain(TERMINAL_DRAIN_SECONDS)
                 if found.si_code != os.CLD_EXITED:
-                    self._shown.say(_CALM, _DRAIN_SECONDS)
+                    self._shown.say(_CALM, TERMINAL_DRAIN_SECONDS)
         finally:
             self._reap()
 
@@ -144,7 +142,7 @@ class TerminalChild:
 
     def _stop_too(self) -> None:
         """Stopped, by Ctrl-Z: whoever started us is to have the terminal, until `fg`."""
-        self._shown.drain(_DRAIN_SECONDS)
+        self._shown.drain(TERMINAL_DRAIN_SECONDS)
         self._give_back()
         # The whole group, as Ctrl-Z would: a shell waits for all of a job. Here we stand still.
         # Where nobody could continue us the kernel passes it over, and the program just goes on.
@@ -239,7 +237,7 @@ class _Way:
             return
         except OSError:  # nobody is at the other side any more
             self._is_over = True
-        self.last = (self.last + self.rest)[-_ERRORS_KEPT:]
+        self.last = (self.last + self.rest)[-STDERR_BYTES:]
         self.write()
 
     def write(self) -> None:

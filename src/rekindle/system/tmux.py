@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from rekindle.errors import AgentError, UsageError
 from rekindle.system import programs
-
-_SECONDS = 10.0
+from rekindle.thresholds.running import TMUX_SECONDS
 
 
 def new_window(
@@ -45,6 +44,6 @@ def _run(argv: Sequence[str], said: str = "") -> subprocess.CompletedProcess[byt
         list(argv),
         capture_output=True,
         check=False,
-        timeout=_SECONDS,
+        timeout=TMUX_SECONDS,
         input=said.encode("utf-8", "surrogateescape"),
     )

@@ -10,9 +10,9 @@ from rekindle.documents.jsontext import fingerprint
 from rekindle.errors import AuditError
 from rekindle.policy.settings import WORKTREE_CALL_SECONDS
 from rekindle.system.git import Repository
+from rekindle.thresholds.storage import WORKTREE_NAMES
 
 _OURS = ":(exclude,top).rekindle"
-_FILES_KEPT = 1_000
 _STATUS = (
     *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"),
     *("--ignore-submodules=all", "--", _OURS, "."),
@@ -54,7 +54,7 @@ class WorkTree:
             said = self._repository.look(*_STATUS)
         except AuditError:
             return ""
-        names = [one[3:] for one in said.split("\0") if one][:_FILES_KEPT]
+        names = [one[3:] for one in said.split("\0") if one][:WORKTREE_NAMES]
         told = [self.head(), said, *(_stamp(root / name) for name in names)]
         return fingerprint("\0".join(told).encode("utf-8", "surrogateescape"))
 
@@ -79,7 +79,7 @@ class WorkTree:
         if not self.head():
             return (), ()
         when = f"--since={then.astimezone(UTC).isoformat()}"
-        plain = ("-z", "-n", str(_FILES_KEPT), "--no-show-signature", when)
+        plain = ("-z", "-n", str(WORKTREE_NAMES), "--no-show-signature", when)
         said = self._look("log", "--format=%s", *plain, "HEAD", "--", _OURS, ".")
         names = ("--format=", "--name-only", "--no-renames")
         changed = self._look("log", *names, *plain, "HEAD", "--", _OURS, ".")
@@ -91,7 +91,7 @@ class WorkTree:
         if not since:
             return ()
         said = self._look(
-            *("log", "--format=%s", "-z", "-n", str(_FILES_KEPT), "--no-show-signature"),
+            *("log", "--format=%s", "-z", "-n", str(WORKTREE_NAMES), "--no-show-signature"),
             *("--end-of-options", f"{since}..HEAD"),
         )
         return tuple(one_line(subject, 200) for subject in said.split("\0") if subject)
@@ -116,4 +116,4 @@ def _stamp(file: Path) -> str:
 def _files(names: Iterable[str]) -> tuple[str, ...]:
     """In their order, each once, on a line each."""
     found = dict.fromkeys(one_line(name.strip("\n"), 300) for name in names)
-    return tuple(name for name in found if name)[:_FILES_KEPT]
+    return tuple(name for name in found if name)[:WORKTREE_NAMES]

@@ -20,7 +20,6 @@ import msgspec
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.hooksettings import PROGRAM, read_command, wanted
 from rekindle.documents.launch import (
-    TELLING_KEPT,
     Ended,
     Exit,
     Finished,
@@ -30,6 +29,7 @@ from rekindle.documents.launch import (
     Telling,
 )
 from rekindle.ports import Harness
+from rekindle.thresholds.running import TELLING_KEPT
 
 _WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 

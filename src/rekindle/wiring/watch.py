@@ -20,12 +20,11 @@ from rekindle.stores.files import FileStore
 from rekindle.system import clock, disk, tmux
 from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
+from rekindle.thresholds.screens import WATCH_LAST_BYTES, WATCH_LAST_LINES
 from rekindle.wiring import transcripts, trust
 from rekindle.wiring.store import HARNESSES, open_store
 
 TMUX_SESSION = "rekindle"
-_LAST_LINES = 3
-_LAST_BYTES = 64 * 1024
 SAID = "--said"
 """The option of a supervisor whose operator's word stands in the log already."""
 
@@ -168,11 +167,11 @@ def last_words(store: FileStore, name: str) -> str:
     """Return the last lines of a supervisor in the background."""
     output = store.folder(name).output
     try:
-        words = disk.read_end(output, _LAST_BYTES) or b""
+        words = disk.read_end(output, WATCH_LAST_BYTES) or b""
     except StoreError:
         words = b""
     lines = words.decode("utf-8", "replace").splitlines()
-    return "\n".join(lines[-_LAST_LINES:]) or "its supervisor said nothing"
+    return "\n".join(lines[-WATCH_LAST_LINES:]) or "its supervisor said nothing"
 
 
 def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rekindle.documents import identity
 from rekindle.documents.identity import agent_name, loop_id, one_line, slug
 from rekindle.errors import UsageError
+from rekindle.thresholds.texts import LINE_LIMIT
 
 
 @pytest.mark.parametrize("name", ["a", "0", "trades", "my-agent_2", "a" * 63, "on", "null", "1e5"])
@@ -89,4 +89,4 @@ def test_a_line_that_is_cut_says_so():
     assert one_line("a  b\nc") == "a b c"
     assert one_line("abc def", 5) == "abc…"
     assert one_line("abcdef", 6) == "abcdef"
-    assert len(one_line("x" * 9_999)) == identity.LINE_LIMIT
+    assert len(one_line("x" * 9_999)) == LINE_LIMIT

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rekindle.documents import identity, state
 from rekindle.documents.state import OpenLoop, Resolution, State
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
+from rekindle.thresholds.texts import LINE_LIMIT
 
 PHOENIX = {
     "agent": "trades",
@@ -149,7 +150,7 @@ def test_text_of_a_loop_is_one_line():
     (loop,) = read(open_loops=[{"id": "a\nb", "text": "c\x1b[2K\u2028d" + "x" * 5000}]).open_loops
     assert loop.id == "a b"
     assert loop.text.startswith("c [2K d")
-    assert len(loop.text) == identity.LINE_LIMIT
+    assert len(loop.text) == LINE_LIMIT
 
 
 def test_a_time_beside_a_day_is_cut_off():

@@ -5,11 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents.launch import Called, Compacted, Said, Usage, Used, Warned
-from rekindle.documents.narration import OPEN_CHARACTERS, OPEN_KEPT, Narration
+from rekindle.documents.narration import Narration
 from rekindle.documents.transcript import (
     CUT,
-    SHOWN_CHARACTERS,
-    TEXT_CHARACTERS,
     Asked,
     Cursor,
     Gave,
@@ -17,6 +15,7 @@ from rekindle.documents.transcript import (
     Turn,
     render,
 )
+from rekindle.thresholds.texts import OPEN_CHARACTERS, OPEN_KEPT, SHOWN_CHARACTERS, TEXT_CHARACTERS
 
 Lines = list[list[Passage]]
 

@@ -122,7 +122,7 @@ def test_another_beginning_of_the_same_session_is_told(scene):
 
 def test_a_busy_writer_does_not_keep_a_session_waiting(scene, open_store, monkeypatch):
     """Told all the same, and nothing is claimed: twice is better than never."""
-    monkeypatch.setattr(flow, "_PATIENCE_SECONDS", 0.02)
+    monkeypatch.setattr(flow, "PRIME_LOCK_SECONDS", 0.02)
     scene.began("killed", "1.1.b")
     with open_store().writer("trades"):
         first, second = scene.prime(), scene.prime()

@@ -5,12 +5,13 @@ import pytest
 from days import Shop, turn_of
 from rekindle.documents import primer
 from rekindle.documents import relay as relays
-from rekindle.documents.transcript import TEXT_CHARACTERS, Turn
+from rekindle.documents.transcript import Turn
 from rekindle.errors import SummaryError
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.session_turns import without_primer
 from rekindle.policy import loops
 from rekindle.policy.settings import Settings
+from rekindle.thresholds.texts import TEXT_CHARACTERS
 
 TASK = "Work on the parser."
 RELAY = """\

@@ -31,8 +31,8 @@ from rekindle.documents.launch import (
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import UsageError
 from rekindle.harnesses import claude_code
-from rekindle.harnesses.foreign import LINE_BYTES
 from rekindle.stores.files.layout import Root
+from rekindle.thresholds.storage import JSON_LINE_BYTES
 
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
 OTHER = "6f1c2a34-0000-4000-8000-00000000dcba"
@@ -389,7 +389,7 @@ def test_torn_lines_show_nothing(case):
         b'{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","overageStatus":"rejected"}}',
         b'["type"]',
         b"null",
-        b'{"type":"result"' + b" " * LINE_BYTES + b"}",
+        b'{"type":"result"' + b" " * JSON_LINE_BYTES + b"}",
     ],
     ids=["nested", "no session", "allowed", "list", "null", "huge"],
 )

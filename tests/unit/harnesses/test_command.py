@@ -10,6 +10,7 @@ from rekindle.documents.launch import Ended, Said, Start
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import command
+from rekindle.thresholds.texts import COMMAND_LINE_CHARACTERS
 
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
 
@@ -62,10 +63,10 @@ def test_any_line_is_something_said(line):
     """On one line, without what a terminal would obey, and never too long."""
     for said in command.read_stream(line):
         assert isinstance(said, Said)
-        assert 0 < len(said.text) <= command.LINE_CHARACTERS
+        assert 0 < len(said.text) <= COMMAND_LINE_CHARACTERS
         assert not re.search(r"[\x00-\x1f\x7f-\x9f]", said.text)
     assert command.read_stream(b"") == command.read_stream(b"  \t") == ()
-    assert len(command.read_stream(b"x" * 10_000_000)[0].text) <= command.LINE_CHARACTERS
+    assert len(command.read_stream(b"x" * 10_000_000)[0].text) <= COMMAND_LINE_CHARACTERS
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from rekindle.documents import manifest
 from rekindle.documents.shape import Duration
 from rekindle.errors import ManifestError
-from rekindle.policy import connection, settings
+from rekindle.policy import connection, explain, settings
 from rekindle.policy.settings import Codec, Fleet, Tls
 
 NO_VARIABLE = "c2stbGl2ZS1zZWNyZXQtMTIzNDU2Nzg5MGFiY2RlZg"
@@ -164,5 +164,5 @@ def test_what_works_and_is_not_safe_is_said():
 def test_each_is_explained(key, value, origin):
     """With its value, and who said so."""
     text = "version: 1\nfleet:\n  pool: large\n  tls: true\n  codec: {keys: [$A]}\n"
-    [found] = settings.explain(key, *manifest.read(text))
+    [found] = explain.explain(key, *manifest.read(text))
     assert (found.value, found.origin) == (value, origin)

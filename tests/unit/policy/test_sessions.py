@@ -9,6 +9,7 @@ from rekindle.documents import event as events
 from rekindle.policy import sessions
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.sessions import Attempt, Life
+from rekindle.thresholds.running import SESSIONS_KEPT
 
 START = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 
@@ -165,7 +166,7 @@ def test_a_snapshot_keeps_the_newest_and_forgets_no_open_session_first():
         f"done-{number}": Life(started=at(number), ended=at(number + 1)) for number in range(200)
     }
     kept = sessions.newest_lives(lives)
-    assert len(kept) == sessions.KEPT
+    assert len(kept) == SESSIONS_KEPT
     assert "open" in kept
     assert "done-199" in kept
     assert "done-0" not in kept

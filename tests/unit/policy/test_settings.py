@@ -1,7 +1,8 @@
 """Settings: every threshold once, with a meaning, a value and an origin."""
 
+import re
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, get_args
 
 import msgspec
 import pytest
@@ -14,8 +15,10 @@ from rekindle.documents.manifest import Manifest
 from rekindle.documents.shape import Duration, duration
 from rekindle.documents.yamltext import Marked
 from rekindle.errors import ManifestError, NotFoundError
-from rekindle.policy import settings
-from rekindle.policy.settings import AgentDefaults, Explanation, Fleet, Runtime, Settings
+from rekindle.policy import explain, settings
+from rekindle.policy.explain import Explanation
+from rekindle.policy.settings import AgentDefaults, Fleet, Runtime, Settings
+from rekindle.thresholds import FIXED, Unit
 
 REFERENCE = Path(__file__).parents[3] / ".." / "shared" / "design" / "manifest.yaml"
 
@@ -49,7 +52,7 @@ def leaves(kind: type[msgspec.Struct], path: str) -> dict[str, object]:
 
 
 def one(key: str, text: str | None = MANIFEST) -> Explanation:
-    found = settings.explain(key, *(read(text) if text else (None, None)))
+    found = explain.explain(key, *(read(text) if text else (None, None)))
     assert len(found) == 1
     return found[0]
 
@@ -61,13 +64,42 @@ ALL = {
 }
 
 
+def faults(annotation: object) -> list[str]:
+    """Return what a field lacks: a sentence that says what it means, and the unit of a number."""
+    metas = [meta for meta in get_args(annotation) if isinstance(meta, msgspec.Meta)]
+    meta = metas[0] if metas else msgspec.Meta()
+    unit = (meta.extra_json_schema or {}).get("x-unit")
+    is_number = re.search(r"\b(int|float)\b", str(get_args(annotation)[:1] or annotation))
+    lacks = [] if (meta.description or "").endswith(".") else ["meaning"]
+    return lacks + (["unit"] if is_number and unit not in get_args(Unit) else [])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "lacks"),
+    [
+        (int, ["meaning", "unit"]),
+        (Annotated[int, msgspec.Meta(ge=1)], ["meaning", "unit"]),
+        (Annotated[int | None, msgspec.Meta(description="Cycles.")], ["unit"]),
+        (Annotated[float, msgspec.Meta(extra_json_schema={"x-unit": "days"})], ["meaning"]),
+        (Annotated[str, msgspec.Meta(description="")], ["meaning"]),
+    ],
+)
+def test_an_incomplete_setting_is_found(annotation, lacks):
+    """Without its unit or its meaning it fails the next test."""
+    assert faults(annotation) == lacks
+
+
+def test_every_setting_has_a_default():
+    """An empty section is a valid one."""
+    for kind in (Runtime, AgentDefaults, Fleet):
+        assert not any(field.required for field in msgspec.structs.fields(kind))
+
+
 @pytest.mark.parametrize("key", ALL)
 def test_every_setting_says_what_it_means(key):
     """Each has a sentence as its description, and a default of its own type."""
+    assert faults(ALL[key]) == []
     metas = [meta for meta in get_args(ALL[key]) if isinstance(meta, msgspec.Meta)]
-    assert metas
-    assert metas[0].description
-    assert metas[0].description.endswith(".")
     explained = one(key, None)
     assert explained.meaning == metas[0].description
     assert explained.value == explained.default
@@ -114,6 +146,7 @@ def test_a_setting_is_found_by_its_key_or_the_end_of_it(key):
         "runtime.relay.max_relay_tokens",
         3_000,
         2_000,
+        "tokens",
         "rekindle.yaml:10",
         one(key, None).meaning,
     )
@@ -122,11 +155,11 @@ def test_a_setting_is_found_by_its_key_or_the_end_of_it(key):
 def test_a_group_is_explained_by_its_name():
     """The beginning of a key explains all that stands below it."""
     manifest, marked = read(MANIFEST)
-    found = settings.explain("runtime.restart", manifest, marked)
+    found = explain.explain("runtime.restart", manifest, marked)
     assert [each.key.removeprefix("runtime.restart.") for each in found] == list(
         shape.fields_of(settings.Restart)
     )
-    assert len(settings.explain("runtime", manifest, marked)) == len(leaves(Runtime, "runtime"))
+    assert len(explain.explain("runtime", manifest, marked)) == len(leaves(Runtime, "runtime"))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +188,7 @@ def test_a_value_that_repeats_the_default_still_names_its_line():
 
 def test_the_end_of_an_agents_key_explains_it_for_every_agent():
     """Without an agent's name each of them is shown."""
-    found = settings.explain("cycles", *read(MANIFEST))
+    found = explain.explain("cycles", *read(MANIFEST))
     assert [(each.key, each.value) for each in found] == [
         ("agents.trades.cycles", 3),
         ("agents.books.cycles", 10),
@@ -165,11 +198,11 @@ def test_the_end_of_an_agents_key_explains_it_for_every_agent():
 @pytest.mark.parametrize("manifest", [None, MANIFEST])
 def test_everything_is_explained_once(manifest):
     """The list is complete and holds no key twice."""
-    found = settings.explain_all(*(read(manifest) if manifest else (None, None)))
+    found = explain.explain_all(*(read(manifest) if manifest else (None, None)))
     keys = [each.key for each in found]
     assert len(keys) == len(set(keys))
     assert leaves(Runtime, "runtime").keys() <= set(keys)
-    assert settings.FIXED.keys() <= set(keys)
+    assert FIXED.keys() <= set(keys)
     assert all(each.meaning for each in found)
 
 
@@ -184,14 +217,14 @@ def test_everything_is_explained_once(manifest):
 def test_an_unknown_key_suggests_the_nearest(key, like):
     """A mistyped key is refused with the one that was probably meant."""
     with pytest.raises(NotFoundError, match=key) as refused:
-        settings.explain(key, None, None)
+        explain.explain(key, None, None)
     assert f"`{like}`" in refused.value.hint
 
 
 def test_a_key_like_no_other_points_to_the_list():
     """Where nothing is near the hint says how to see all."""
     with pytest.raises(NotFoundError) as refused:
-        settings.explain("zzzz", None, None)
+        explain.explain("zzzz", None, None)
     assert "config explain" in refused.value.hint
 
 
@@ -242,7 +275,7 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
     if not REFERENCE.is_file():
         pytest.skip("the reference manifest is not beside this checkout")
     manifest, marked = read(REFERENCE.read_text(encoding="utf-8"))
-    explained = {each.key: each for each in settings.explain_all(manifest, marked)}
+    explained = {each.key: each for each in explain.explain_all(manifest, marked)}
     named = {shape.dotted(path) for path in marked.lines if path[0] == "runtime" and len(path) == 3}
     added = {
         "restart.fresh_when_cheaper",

@@ -10,7 +10,7 @@ import pytest
 from rekindle.documents import event as events
 from rekindle.policy import loops
 from rekindle.policy.settings import Settings
-from rekindle.stores.files import FileStore, log
+from rekindle.stores.files import FileStore, log, view
 from rekindle.stores.files import store as stores
 from rekindle.stores.files.acceptance import reseal
 from rekindle.system import clock as real_clock
@@ -40,6 +40,7 @@ def long(store, open_store, clock, monkeypatch):
     store.folder("trades").snapshot.unlink(missing_ok=True)
     whole = open_store().read("trades")
     monkeypatch.setattr(log, "BATCH_EVENTS", 3)
+    monkeypatch.setattr(view, "BATCH_EVENTS", 3)
     return store, whole
 
 

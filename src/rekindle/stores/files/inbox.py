@@ -31,13 +31,13 @@ from rekindle.errors import DocumentError, ForgedCommandError, StoreError, stori
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.system import disk
+from rekindle.thresholds.texts import LOOP_ID_CHARACTERS
 
 _VERSION = 1
 _EVENT = b"event "
 _HOOK = b"hook "
 _PREFIX = b"%d %s" % (_VERSION, _EVENT)
 _SUFFIX = ".seg"
-_ID_LIMIT = 200
 
 
 Harnesses = Mapping[str, Callable[[HookLine], AnyEvent | None]]
@@ -213,11 +213,11 @@ def _harmless(event: AnyEvent | Unrecognised) -> AnyEvent | Unrecognised:
     """Records come from anybody: what people will read stays on one line, without escapes."""
     if isinstance(event, LoopAdded):
         return msgspec.structs.replace(
-            event, id=one_line(event.id, _ID_LIMIT), text=one_line(event.text)
+            event, id=one_line(event.id, LOOP_ID_CHARACTERS), text=one_line(event.text)
         )
     if isinstance(event, LoopResolved):
         return msgspec.structs.replace(
-            event, id=one_line(event.id, _ID_LIMIT), reason=one_line(event.reason)
+            event, id=one_line(event.id, LOOP_ID_CHARACTERS), reason=one_line(event.reason)
         )
     return event
 

@@ -18,10 +18,9 @@ from rekindle.policy.fold import Loss
 from rekindle.stores.files import seal
 from rekindle.stores.files.seal import Place
 from rekindle.system import disk
+from rekindle.thresholds.storage import BATCH_EVENTS
 
 _BLOCK = 256 * 1024
-BATCH_EVENTS = 5_000
-"""Events that are in memory at once while a long log is read."""
 
 
 class BadLine(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from rekindle.stores.files.log import BadLine
 from rekindle.stores.files.seal import Seal
 from rekindle.stores.files.snapshot import Snapshot
 from rekindle.system import disk
+from rekindle.thresholds.storage import BATCH_EVENTS
 
 
 class View(msgspec.Struct, frozen=True):
@@ -192,7 +193,7 @@ def _read_log(before: View, folder: AgentFolder, until: int | None = None) -> Vi
     older: list[AnyEvent | Unrecognised] = []
     newer, newer_start = list(before.tail), start
     for batch in log.read_batches(folder.log, end, gen, committed.seq, chain, until):
-        if len(newer) >= log.BATCH_EVENTS:
+        if len(newer) >= BATCH_EVENTS:
             resolving += loops.select_resolving(older)
             committed = snapshot.compact(folder, committed)
             start, older = newer_start, newer

@@ -1,0 +1,41 @@
+"""Thresholds that the manifest cannot set, each declared once with its default, unit and meaning.
+
+A module of this package has one subject. `rekindle.policy.settings` imports all of them, so that
+`rekindle config explain` and the reference page list every threshold.
+"""
+
+from typing import Literal, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+Unit = Literal[
+    "seconds",
+    "hours",
+    "days",
+    "bytes",
+    "characters",
+    "words",
+    "lines",
+    "tokens",
+    "dollars",
+    "percent",
+    "share",
+    "count",
+]
+"""What a number counts. `share` is a part of the whole from 0 to 1; `count` is a plain number."""
+
+
+class Threshold(NamedTuple):
+    default: object
+    unit: Unit
+    meaning: str
+
+
+FIXED: dict[str, Threshold] = {}
+"""Every declared threshold by the key that `config explain` shows."""
+
+
+def declare(default: T, key: str, unit: Unit, meaning: str) -> T:
+    """Register a threshold and return its default, so that the constant is a plain number."""
+    FIXED[key] = Threshold(default, unit, meaning)
+    return default

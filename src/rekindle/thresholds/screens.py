@@ -1,0 +1,57 @@
+"""Thresholds of commands: what they show, and how long they wait."""
+
+from rekindle.thresholds import declare
+
+EVENTS_POLL_SECONDS = declare(
+    0.2,
+    "events.poll_seconds",
+    "seconds",
+    "Interval at which `events --follow` looks for new events.",
+)
+EVENTS_HASH_CHARACTERS = declare(
+    12, "events.hash_characters", "characters", "Part of a hash that `events` shows."
+)
+RELAY_ID_CHARACTERS = declare(
+    10, "relay.id_characters", "characters", "Part of a commit's id that `relay log` shows."
+)
+RELAY_ID_SHORTEST = declare(
+    4, "relay.id_shortest", "characters", "Shortest beginning of an id that finds a relay."
+)
+REPLAY_ABOUT_CHARACTERS = declare(
+    94, "replay.about_characters", "characters", "Part of a stuck directive that `replay` shows."
+)
+REPORT_CHARACTERS = declare(
+    96,
+    "run.report_characters",
+    "characters",
+    "Part of a message, or a tool call, that `run` shows.",
+)
+STOP_POLL_SECONDS = declare(
+    0.2,
+    "stop.poll_seconds",
+    "seconds",
+    "Interval at which `stop` checks whether the agent has ended.",
+)
+ANSWER_CHARACTERS = declare(8_000, "answer.characters", "characters", "Longest answer to an agent.")
+UP_SECONDS = declare(
+    10.0,
+    "up.seconds",
+    "seconds",
+    "Time a supervisor has to start before `up` reports that it did not.",
+)
+UP_SETTLE_SECONDS = declare(
+    0.5,
+    "up.settle_seconds",
+    "seconds",
+    "Time `up` looks at a started supervisor for an early exit.",
+)
+UP_POLL_SECONDS = declare(0.05, "up.poll_seconds", "seconds", "Interval at which `up` looks.")
+WATCH_LAST_LINES = declare(
+    3,
+    "watch.last_lines",
+    "lines",
+    "Last lines of a supervisor's output that explain why it did not start.",
+)
+WATCH_LAST_BYTES = declare(
+    64 * 1024, "watch.last_bytes", "bytes", "End of that output that is read."
+)

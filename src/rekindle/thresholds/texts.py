@@ -1,0 +1,236 @@
+"""Thresholds of texts: transcripts, summaries, briefs, primers and single lines."""
+
+from rekindle.thresholds import declare
+
+LINE_LIMIT = declare(
+    2_000, "text.line_characters", "characters", "Longest text of a loop, and longest reason."
+)
+LOOP_ID_CHARACTERS = declare(200, "loops.id_characters", "characters", "Longest id of a loop.")
+AUTHOR_CHARACTERS = declare(
+    40,
+    "audit.author_characters",
+    "characters",
+    "Part of an author's name that a commit of the audit trail has.",
+)
+CONSENT_VALUE_CHARACTERS = declare(
+    120,
+    "trust.value_characters",
+    "characters",
+    "Part of a changed setting that is shown when it needs consent.",
+)
+TEXT_CHARACTERS = declare(
+    8_000, "transcript.text_characters", "characters", "Part of a message that a turn keeps."
+)
+SHOWN_CHARACTERS = declare(
+    2_000,
+    "transcript.shown_characters",
+    "characters",
+    "Part of a tool's output that a turn keeps: its beginning and more of its end.",
+)
+ABOUT_CHARACTERS = declare(
+    200, "transcript.about_characters", "characters", "Part of a tool's input that a turn keeps."
+)
+MARGIN_CHARACTERS = declare(
+    1_000,
+    "transcript.margin_characters",
+    "characters",
+    "Text kept beside a cut until secrets are redacted; half a secret is not recognized.",
+)
+CALLS_KEPT = declare(500, "transcript.calls_kept", "count", "Tool calls of one turn.")
+OPEN_KEPT = declare(
+    1_000, "transcript.open_kept", "count", "Turns that wait for an earlier one to end."
+)
+OPEN_CHARACTERS = declare(
+    4_000_000, "transcript.open_characters", "characters", "Text of all turns that wait."
+)
+CODEX_CALL_WORDS = declare(
+    100, "transcript.codex_call_words", "words", "Arguments of a Codex command that a turn keeps."
+)
+COMMAND_LINE_CHARACTERS = declare(
+    2_000,
+    "command.line_characters",
+    "characters",
+    "Part of an output line that is kept from a program without a harness of its own.",
+)
+COMMAND_LAST_LINES = declare(
+    8, "command.last_lines", "lines", "Last lines of such a program that can explain its exit."
+)
+COMMAND_HINT_CHARACTERS = declare(
+    600,
+    "command.hint_characters",
+    "characters",
+    "Part of its words about a usage limit that is kept.",
+)
+RULES_CHARACTERS = declare(
+    4_000,
+    "primer.rules_characters",
+    "characters",
+    "Part of the rules that a hook's primer has if not all of it fits.",
+)
+REQUEST_CHARACTERS = declare(
+    3_000,
+    "primer.request_characters",
+    "characters",
+    "Part of a longer request that a hook's primer repeats.",
+)
+RELAY_HEADING_TOKENS = declare(
+    10, "relay.heading_tokens", "tokens", "Room for a directive's heading in a trimmed relay."
+)
+HEADLINE_CHARACTERS = declare(
+    200, "status.headline_characters", "characters", "Part of a directive that `status` shows."
+)
+DID_CHARACTERS = declare(
+    300,
+    "loop.did_characters",
+    "characters",
+    "Part of a cycle's work, and of its directive, that the log has.",
+)
+SUMMARY_SECONDS = declare(300.0, "summary.seconds", "seconds", "Time a summarizer has to answer.")
+SUMMARY_OUTPUT_BYTES = declare(
+    16 * 1024 * 1024,
+    "summary.output_bytes",
+    "bytes",
+    "Output of a summarizer above which its answer is not used.",
+)
+SUMMARY_SHOWN_CHARACTERS = declare(
+    (2_000, 500, 120, 0),
+    "summary.shown_characters",
+    "characters",
+    "Part of each tool's output that a summarizer gets: the first that fits its cap.",
+)
+SUMMARY_ITEMS = declare(40, "summary.items", "count", "Items of one section of a summary.")
+ITEM_CHARACTERS = declare(
+    600, "summary.item_characters", "characters", "Length to which an item of a summary is cut."
+)
+WHOLE_CHARACTERS = declare(
+    100_000, "summary.whole_characters", "characters", "Part of an item that is read at all."
+)
+QUOTED_WORDS = declare(
+    5,
+    "summary.quoted_words",
+    "words",
+    "Words in a row shared with the transcript that make a quotation.",
+)
+QUOTED_REQUEST_CHARACTERS = declare(
+    300,
+    "summary.quoted_request_characters",
+    "characters",
+    "Part of the person's last request that a summary quotes.",
+)
+TRACE_STEMS = declare(
+    3,
+    "summary.trace_stems",
+    "words",
+    "Stems of a line, used by neither person nor agent, that show that it comes from a tool.",
+)
+TRACE_SUPPORT = declare(
+    0.33,
+    "summary.trace_support",
+    "share",
+    "Share of an instruction's stems that the person or the agent must have used.",
+)
+TRACE_HEARSAY = declare(
+    0.5,
+    "summary.trace_hearsay",
+    "share",
+    "Share of a sentence's stems in a tool's text from which it repeats that text.",
+)
+TRACE_WINDOW_WORDS = declare(
+    40,
+    "summary.trace_window_words",
+    "words",
+    "Words of a tool's text that are compared with a line at a time.",
+)
+MECHANICAL_QUOTED_CHARACTERS = declare(
+    300,
+    "summary.mechanical_quoted_characters",
+    "characters",
+    "Part of a message that a mechanical summary quotes.",
+)
+MECHANICAL_FEW = declare(
+    5,
+    "summary.mechanical_few",
+    "count",
+    "Failed calls, and changed files, that a mechanical summary names.",
+)
+MECHANICAL_ITEMS = declare(
+    20,
+    "summary.mechanical_items",
+    "count",
+    "Commits, loops and unfinished calls that a mechanical summary names.",
+)
+BRIEF_PIECES = declare(
+    8,
+    "brief.pieces",
+    "count",
+    "Requests for a day that does not fit one; the oldest part is left out.",
+)
+BRIEF_RECORDS_SHARE = declare(
+    0.4,
+    "brief.records_share",
+    "share",
+    "Share of a request for earlier records; the rest is for the day.",
+)
+BRIEF_TURN_TOKENS = declare(
+    100, "brief.turn_tokens", "tokens", "Room for turns below which no request is made."
+)
+BRIEF_RETRY_SECONDS = declare(
+    900.0, "brief.retry_seconds", "seconds", "First wait before a brief that failed is tried again."
+)
+BRIEF_RETRY_MOST_SECONDS = declare(
+    86_400.0,
+    "brief.retry_most_seconds",
+    "seconds",
+    "Longest wait before it is tried again; each one is twice the last.",
+)
+BRIEF_FIRST_DAYS = declare(
+    7, "brief.first_days", "days", "Days that an agent's first brief covers."
+)
+BRIEF_OVERLAP_DAYS = declare(
+    1, "brief.overlap_days", "days", "Time before the last brief that is read again: clocks differ."
+)
+BRIEF_UNUSABLE = declare(
+    3,
+    "brief.unusable",
+    "count",
+    "Briefs in a row with an unusable answer after which its turns are skipped.",
+)
+BRIEF_TURN_CHARACTERS = declare(
+    8,
+    "brief.turn_characters",
+    "characters",
+    "Characters read per token that a day may have; older turns are not read.",
+)
+BRIEF_TOLD_KEPT = declare(
+    1_000,
+    "brief.told_kept",
+    "count",
+    "Transcripts of which it is known how far a brief has covered them.",
+)
+BRIEF_TOLD_DAYS = declare(
+    14,
+    "brief.told_days",
+    "days",
+    "Days for which that is known; after it a transcript is read from its beginning.",
+)
+BRIEF_NUMBERS = declare(
+    100, "brief.numbers", "count", "Numbers that briefs add to the state; your own are not counted."
+)
+BRIEF_NUMBER_CHARACTERS = declare(
+    40, "brief.number_characters", "characters", "Longest name, and value, of a number in a brief."
+)
+DAY_NUMBER_CHARACTERS = declare(
+    200,
+    "brief.day_number_characters",
+    "characters",
+    "Part of a number's value that is read from an answer.",
+)
+BRIEF_FEW_LINES = declare(
+    3,
+    "brief.few_lines",
+    "lines",
+    "Changes and open loops that stay longest in a brief that is too long.",
+)
+BRIEF_NEXT_CHARACTERS = declare(
+    100, "brief.next_characters", "characters", "Part of the next action that stays in every brief."
+)
