@@ -17,7 +17,7 @@ from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
 from rekindle.system.notify import Notifier
 from rekindle.system.programs import find
-from rekindle.wiring import protected, trust
+from rekindle.wiring import guarded_path, protected, trust
 from rekindle.wiring.store import HARNESSES, open_store, text_of
 
 PROGRAMS = {
@@ -119,8 +119,11 @@ def _examine_files(project: Project, agent: Agent) -> Iterator[Problem]:
 
 
 def _exposed(project: Project, name: str) -> list[Problem]:
-    words = protected.exposed(project, name)
-    return [Problem(words, protected.EXPOSED_HINT, is_note=True)] if words else []
+    found = (
+        (protected.exposed(project, name), protected.EXPOSED_HINT),
+        (guarded_path.explain_path(project, name), guarded_path.PATH_HINT),
+    )
+    return [Problem(words, hint, is_note=True) for words, hint in found if words]
 
 
 def _examine_fleet(project: Project, fleet: Fleet) -> dict[str, list[Problem]]:

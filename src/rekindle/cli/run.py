@@ -40,7 +40,7 @@ from rekindle.flows.world import (
 from rekindle.policy import budget as budgets
 from rekindle.policy import idle
 from rekindle.thresholds.screens import REPORT_CHARACTERS
-from rekindle.wiring import protected
+from rekindle.wiring import guarded_path, protected
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import require_trust
@@ -145,8 +145,8 @@ def run(  # noqa: PLR0917 - one for each option
         require_trust(project.path)  # a watchdog, or `up`, started us: only a person accepts
     else:
         ensure_trust(project, trust=trust)
-    if (words := protected.exposed(project, name)) and not (kept or as_json):
-        echo(f"Note: {words} (→ {protected.EXPOSED_HINT})", err=True)
+    if not (kept or as_json):
+        _print_exposed(project, name)
     store = open_store(project, say=print_note)
     if not (kept or said):
         accept_log(store, name)
@@ -170,6 +170,13 @@ def run(  # noqa: PLR0917 - one for each option
     if as_json:
         print_json({"report": "outcome", "outcome": outcome})
     return _ended(name, outcome, silent=as_json)
+
+
+def _print_exposed(project: Project, name: str) -> None:
+    if words := protected.exposed(project, name):
+        echo(f"Note: {words} (→ {protected.EXPOSED_HINT})", err=True)
+    if words := guarded_path.explain_path(project, name):
+        echo(f"Note: {words} (→ {guarded_path.PATH_HINT})", err=True)
 
 
 def _bounds(project: Project, name: str, *, lifted: bool) -> str:

@@ -55,6 +55,10 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """A file that it may write, whatever else it may not; empty: none."""
     protected: tuple[str, ...] = ()
     """Files and folders that it must not write, but for the draft, whatever else it may."""
+    folder: str = ""
+    """The folder that it works in."""
+    path: str = ""
+    """The PATH for commands of its agent, if the CLI itself has another one; empty: the same."""
     interactive: bool = False
     """It is started in a terminal, for a person who sits there."""
     prompt: str = ""
@@ -86,6 +90,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """A new session can be given its id."""
     reports_money: bool = False
     """It says what it has cost, and can be held to a cap."""
+    denies_paths: bool = False
+    """Its file tools can be kept from writing some paths (`Start.protected`)."""
+    splits_path: bool = False
+    """Its agent's commands can have another PATH (`Start.path`) than the CLI itself."""
 
 
 class Usage(msgspec.Struct, frozen=True):

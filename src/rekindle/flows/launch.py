@@ -52,7 +52,12 @@ class Launch:
         self._scratch = Path(agent.scratch or self._folder.run)
         self._command = agent.harness.command(
             msgspec.structs.replace(
-                start, hook=agent.hook, scratch=str(self._scratch), protected=agent.protected
+                start,
+                hook=agent.hook,
+                scratch=str(self._scratch),
+                protected=agent.protected,
+                folder=agent.folder,
+                path=agent.path,
             )
         )
         self.watched = Watched()

@@ -30,6 +30,8 @@ class Agent(msgspec.Struct, frozen=True):
     """The folder, outside the workspace, of the files that a launch passes to its CLI."""
     protected: tuple[str, ...] = ()
     """Files and folders that decide what runs outside a sandbox: the agent must not write them."""
+    path: str = ""
+    """The PATH for its commands, if its CLI has another one; empty: the same."""
     program: tuple[str, ...] = ()
     """What is started in the place of the CLI's own program."""
     instructions: str = ""

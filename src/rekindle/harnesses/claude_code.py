@@ -82,7 +82,7 @@ __all__ = [
 ]
 
 NAME = "claude-code"
-CAN = Capabilities(reports_money=True)
+CAN = Capabilities(reports_money=True, denies_paths=True)
 HOOKS_FILE = "hooks.json"
 HOOK_FILES = HookFiles(
     program="claude",

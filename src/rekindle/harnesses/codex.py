@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 NAME = "codex"
-CAN = Capabilities(names_sessions=False)
+CAN = Capabilities(names_sessions=False, splits_path=True)
 INSTALL = "install it: npm install -g @openai/codex"
 PASSED_ON = ("OPENAI_", "AZURE_OPENAI_", "CODEX_")
 NEVER_PASSED_ON = (
@@ -138,6 +138,9 @@ def command(start: Start) -> Command:
     if not start.interactive:
         argv += ["exec", "--json", "--skip-git-repo-check", setting("approval_policy", "never")]
     argv += _hooked(start)
+    if start.path and not start.interactive:
+        # In a terminal a person may approve commands that then run outside the sandbox.
+        argv.append(setting("shell_environment_policy.set.PATH", start.path))
     if start.persona.permissions:
         argv += _limits(start.persona.permissions, start.draft)
     if start.instructions and not start.resumes:

@@ -88,7 +88,7 @@ __all__ = [
 ]
 
 NAME = "gemini"
-CAN = Capabilities(launch_hooks=False)
+CAN = Capabilities(launch_hooks=False, denies_paths=True)
 HOOK_FILES = HookFiles(
     program="gemini",
     folder=".gemini",
@@ -163,7 +163,7 @@ def command(start: Start) -> Command:
     if rules := policy(start.persona.permissions):
         files[POLICY_FILE] = rules
         argv.append(f"--policy={start.scratch}/{POLICY_FILE}")
-    if kept := protection(start.protected, start.draft):
+    if kept := protection(start.protected, start.draft, start.folder):
         files[PROTECTION_FILE] = kept
         argv.append(f"--admin-policy={start.scratch}/{PROTECTION_FILE}")
     if start.persona.system_prompt_file:

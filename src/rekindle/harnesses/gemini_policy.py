@@ -9,7 +9,7 @@ A command can be allowed by its beginning, and then no other is; it cannot be de
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -70,25 +70,38 @@ def policy(permissions: Permissions | None) -> str:
     return "\n".join(rules)
 
 
-def protection(paths: Sequence[str], draft: str) -> str:
+def protection(paths: Sequence[str], draft: str, folder: str = "") -> str:
     """Return the policy file's text that keeps file tools from these paths, but for the draft.
 
     Its rules are an administrator's: no persona and no settings of the user outrank them. What a
     tool is given is matched as it was given, so that every path with one of these names is denied,
-    however it leads there.
+    however it leads there. A name without a dot is too common for that: it is denied at its path,
+    absolute or relative to `folder`, and then no path may have `..`, `.` or nothing as a part.
     """
-    # A name without a dot is too common to be denied in every folder.
-    whole = (path.rpartition("/")[2] if "." in path.rpartition("/")[2] else path for path in paths)
-    names = sorted({re.escape(name.strip("/")) for name in whole})
-    if not names:
+    if not paths:
         return ""
+    plain = [path for path in paths if "." not in path.rpartition("/")[2]]
+    names = {path.rpartition("/")[2] for path in paths if path not in plain}
+    names |= {path.strip("/") for path in plain}
+    relative = {path.removeprefix(f"{folder}/") for path in plain} - set(plain)
     # The engine puts each argument between NULs, which no JSON text contains.
-    denied = rf'\x00"file_path":[^\x00]*[/"](?:{"|".join(names)})[/"]'
-    rules = [_rule("deny", _OTHERS, toolName=tool, argsPattern=denied) for tool in _WRITING]
+    denied = [rf'\x00"file_path":[^\x00]*[/"](?:{_any_of(names)})[/"]']
+    if folder and relative:
+        denied.append(rf'\x00"file_path":"(?:\./)?(?:{_any_of(relative)})[/"]')
+        denied.append(r'\x00"file_path":"(?:[^\x00]*/\.{0,2}/|\.\./)')
+    rules = [
+        _rule("deny", _OTHERS, toolName=tool, argsPattern=pattern)
+        for tool in _WRITING
+        for pattern in denied
+    ]
     if draft:
         own = rf'\x00"file_path":{re.escape(msgspec.json.encode(draft).decode())}\x00'
         rules += [_rule("allow", _ALLOWED, toolName=tool, argsPattern=own) for tool in _WRITING]
     return "\n".join(rules)
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, names)))
 
 
 def _rules(pattern: str, decision: str = "allow", priority: int = _ALLOWED) -> Iterator[str]:

@@ -5,7 +5,7 @@ is therefore not searched: a file named `git` in it would run as the user.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rekindle.errors import ProgramMissingError
@@ -36,14 +36,14 @@ def safe_path(path: str | None = None) -> str:
     return os.pathsep.join(entry for entry in entries if not is_in_workspace(entry))
 
 
-def order_path(path: str) -> str:
-    """Return the PATH for a CLI: folders of a workspace last, and no relative ones.
+def order_path(path: str, is_last: Callable[[str], bool] = is_in_workspace) -> str:
+    """Return a PATH with some folders last, default: those of a workspace; without relative ones.
 
     A CLI starts programs itself, outside its sandbox: git, its interpreter, a shell. Those must not
     be found in the workspace; programs that only the workspace has still are.
     """
     entries = [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
-    return os.pathsep.join(sorted(entries, key=is_in_workspace))
+    return os.pathsep.join(sorted(entries, key=is_last))
 
 
 def find(name: str, path: str | None = None) -> str | None:

@@ -6,7 +6,6 @@ supervisor. Personas of CLIs that hold an agent's file tools to paths deny all o
 not held by that: only a sandbox holds it.
 """
 
-import os
 import sys
 from pathlib import Path
 
@@ -38,14 +37,7 @@ def exposed(project: Project, name: str) -> str:
         "your own Rekindle folder": user_folder.path(),
     }
     inside = [words for words, path in ours.items() if programs.is_in_workspace(path.absolute())]
-    entries = os.environ.get("PATH", "").split(os.pathsep)
-    if any(entry and programs.is_in_workspace(entry) for entry in entries):
-        inside.append("a folder of your PATH")
     return f"the agent can write to {', '.join(inside)}" if inside else ""
 
 
-EXPOSED_HINT = (
-    "install Rekindle outside the project (`uv tool install rekindle`); a CLI searches folders of"
-    " the PATH in the workspace last: name a program by its path, as .venv/bin/python, or keep your"
-    " order with `env: {PATH: $PATH}`"
-)
+EXPOSED_HINT = "install Rekindle outside the project (`uv tool install rekindle`)"

@@ -43,6 +43,7 @@ from rekindle.system.terminal import OnTerminal
 from rekindle.system.worktree import WorkTree
 from rekindle.wiring import protected, trust, watch
 from rekindle.wiring import summarize as summarizing
+from rekindle.wiring.guarded_path import GuardedPath, guard_path
 from rekindle.wiring.store import harness_of, text_of
 
 _OURS = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -248,8 +249,12 @@ def _agent(
     folder = (project.path / (entry.dir or AgentDefaults().dir)).resolve()
     programs.exclude(folder)
     passed_on = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
-    if "PATH" in passed_on and harness.NAME != command.NAME:  # that has no sandbox to leave
-        passed_on["PATH"] = programs.order_path(passed_on["PATH"])
+    own = _own_environment(project, name, entry.env or {})
+    guarded = guard_path(passed_on.get("PATH", ""), folder, harness.CAN, stays=entry.mode == "stay")
+    if "PATH" in own or harness.NAME == command.NAME:  # as the operator says; has no sandbox
+        guarded = GuardedPath(passed_on.get("PATH", ""))
+    if "PATH" in passed_on:
+        passed_on["PATH"] = guarded.cli
     agent = Agent(
         name=name,
         harness=harness,
@@ -258,10 +263,11 @@ def _agent(
         rules=text_of(project, entry.rules, "rules"),
         persona=persona,
         instructions=instructions,
-        environment={**passed_on, **_own_environment(project, name, entry.env or {})},
+        environment={**passed_on, **own},
         hook=(sys.executable, "-I", "-S", str(hook_program.path())),
         scratch=str(private.of_project(project.path).make_agent(name).launch),
-        protected=protected.paths(project.path, folder),
+        protected=(*protected.paths(project.path, folder), *guarded.protected),
+        path=guarded.agent,
         program=program,
         budget=entry.budget,
         prices=project.manifest.prices,

@@ -24,7 +24,7 @@ from rekindle.stores.files import FileStore
 from rekindle.stores.files.layout import Root
 from rekindle.summarizers.headless import Headless
 from rekindle.summarizers.mechanical import Known
-from rekindle.system import clock, disk
+from rekindle.system import clock, disk, programs
 from rekindle.system.processes import Processes
 from rekindle.system.worktree import WorkTree
 from rekindle.wiring.store import HARNESSES, text_of
@@ -67,11 +67,15 @@ def headless(
         return None
     # What is started in the place of the CLI's own program, where it is the same CLI.
     own = (entry.command or ()) if entry.harness == (persona.adapter or entry.harness) else ()
+    passed = environment.allowed(environ, found.PASSED_ON, found.NEVER_PASSED_ON)
+    if "PATH" in passed and found.NAME != command.NAME:
+        # A CLI that is asked starts programs too, and runs none of the project's for its answer.
+        passed["PATH"] = programs.order_path(passed["PATH"])
     return Headless(
         harness=found,
         processes=Processes(),
         scratch=_scratch(project, store, name),
-        environment=environment.allowed(environ, found.PASSED_ON, found.NEVER_PASSED_ON),
+        environment=passed,
         program=tuple(persona.command or own),
         persona=persona,
         words=_words(project, persona),

@@ -215,6 +215,15 @@ def test_a_session_that_goes_on():
     assert "developer_instructions" not in settings(argv)
 
 
+def test_commands_of_the_agent_have_a_path_of_their_own():
+    """In a terminal they do not: a person may approve one that then runs outside the sandbox."""
+    start = Start(session="", path="/w/.venv/bin:/usr/bin")
+    given = '--config=shell_environment_policy.set.PATH="/w/.venv/bin:/usr/bin"'
+    assert given in codex.command(start).argv
+    in_terminal = msgspec.structs.replace(start, interactive=True)
+    assert not any("shell_environment" in word for word in codex.command(in_terminal).argv)
+
+
 @pytest.mark.parametrize("session", ["", "latest", f"{SESSION} ", f"{SESSION}\n", SESSION.upper()])
 def test_a_session_that_is_none(session):
     """What is no id would be taken for a name, and a new session be opened for it."""

@@ -541,12 +541,24 @@ DRAFT = "/p/.rekindle/drafts/trades/relay.md"
         ('/p/a"/../.rekindle/x', "deny"),
         ("/p/src/rekindle/main.py", ""),
         ("/p/notes.md", ""),
+        ("/p/bin/git", "deny"),
+        ("bin/git", "deny"),
+        ("./bin/git", "deny"),
+        ("././bin/git", "deny"),
+        ("../p/bin/git", "deny"),
+        ("src/../bin/git", "deny"),
+        ("/p//bin/git", "deny"),
+        ("/p/src/bin/git", ""),
+        ("src/bin/git", ""),
+        ("./src/.x/binary", ""),
     ],
 )
 def test_paths_that_no_file_tool_may_write(path, decision):
     """As its policy engine matches: each argument is JSON between NULs, the highest rule first."""
-    protected = ("/p/rekindle.yaml", "/p/.rekindle", "/u/.local/state/rekindle")
-    start = Start(session=SESSION, scratch="/scratch", draft=DRAFT, protected=protected)
+    protected = ("/p/rekindle.yaml", "/p/.rekindle", "/u/.local/state/rekindle", "/p/bin")
+    start = Start(
+        session=SESSION, scratch="/scratch", draft=DRAFT, protected=protected, folder="/p"
+    )
     made = gemini.command(start)
     assert f"--admin-policy=/scratch/{gemini.PROTECTION_FILE}" in made.argv
     rules = tomllib.loads(made.files[gemini.PROTECTION_FILE])["rule"]
