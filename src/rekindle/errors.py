@@ -4,6 +4,7 @@ Our exception tree, with the exit code that each branch ends a command with:
 
     RekindleError                     1
     ├── UsageError                    2
+    │   ├── AnswerError               2
     │   └── OneHostError              2
     ├── ManifestError                 3
     │   ├── LiteralSecretError        3
@@ -36,9 +37,11 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   ├── StalePushError            6
     │   └── SupervisedError           6
     ├── NotFoundError                 7
+    │   ├── ClosedQuestionError       7
     │   ├── NotOnFleetError           7
     │   ├── UnknownAgentError         7
-    │   └── UnknownLoopError          7
+    │   ├── UnknownLoopError          7
+    │   └── UnknownQuestionError      7
     ├── CheckFailedError              8
     ├── AgentError                    9
     │   ├── NoTerminalError           9
@@ -64,10 +67,12 @@ from contextlib import contextmanager
 
 __all__ = [
     "AgentError",
+    "AnswerError",
     "AuditError",
     "BusyError",
     "CalledByAgentError",
     "CheckFailedError",
+    "ClosedQuestionError",
     "CodecKeyError",
     "ConfinedError",
     "CycleEndedError",
@@ -110,6 +115,7 @@ __all__ = [
     "UnenforceableError",
     "UnknownAgentError",
     "UnknownLoopError",
+    "UnknownQuestionError",
     "UnsafePathError",
     "UntrustedError",
     "UsageError",
@@ -134,6 +140,17 @@ class UsageError(RekindleError):
 
     exit_code = 2
     meaning = "the command line is wrong"
+
+
+class AnswerError(UsageError):
+    """The question does not take this answer."""
+
+    def __init__(self, question: str, reason: str, choices: Iterable[str]) -> None:
+        self.question, self.reason, self.choices = question, reason, tuple(choices)
+        super().__init__(
+            f"question {question}: the answer {reason}",
+            hint=f"its choices: {', '.join(self.choices)}; `rekindle questions` shows it",
+        )
 
 
 class OneHostError(UsageError):
@@ -542,6 +559,27 @@ class UnknownLoopError(NotFoundError):
         )
         self.loop = loop
         self.like = like
+
+
+class UnknownQuestionError(NotFoundError):
+    """No question has this id, or none is open."""
+
+    def __init__(self, question: str = "") -> None:
+        what = f"no question with id {question!r}" if question else "no question is open"
+        super().__init__(what, hint="list them with `rekindle questions --all`")
+        self.question = question
+
+
+class ClosedQuestionError(NotFoundError):
+    """The question takes no answer any more."""
+
+    def __init__(self, question: str, reason: str) -> None:
+        super().__init__(
+            f"question {question} is closed: {reason}",
+            hint="`rekindle status` shows what the agent needs now",
+        )
+        self.question = question
+        self.reason = reason
 
 
 class CheckFailedError(RekindleError):

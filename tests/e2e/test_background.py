@@ -192,6 +192,8 @@ REFUSED = [
     "restart",
     "handoff",
     "answer trades yes",
+    "approve trades",
+    "deny trades",
     "service install --print",
 ]
 CALLED = """\

@@ -17,6 +17,7 @@ CLASSES = [
 
 SAMPLES = [
     errors.RekindleError("a", hint="b"),
+    errors.AnswerError("a-1", "is not one of its choices", ("b",)),
     errors.OneHostError("rekindle up", "b"),
     errors.UsageError("a", hint="b"),
     errors.ManifestError("a", line=3, hint="b"),
@@ -53,7 +54,9 @@ SAMPLES = [
     errors.NotFoundError("a", hint="b"),
     errors.NotOnFleetError("trades"),
     errors.UnknownAgentError("trades", ["books"]),
+    errors.ClosedQuestionError("a-1", "b"),
     errors.UnknownLoopError("a", "b"),
+    errors.UnknownQuestionError("a-1"),
     errors.CheckFailedError("a", hint="b"),
     errors.AgentError("a", hint="b"),
     errors.NoTerminalError(),

@@ -21,7 +21,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stop": ("rekindle.cli.stop:stop", "Stop an agent, and have it stay stopped."),
     "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
     "restart": ("rekindle.cli.stop:restart", "Start an agent again now, whatever held it back."),
-    "answer": ("rekindle.cli.stop:answer", "Answer what an agent waits for; it goes on."),
+    "questions": ("rekindle.cli.questions:questions", "What the agents ask a person."),
+    "answer": ("rekindle.cli.questions:answer", "Answer a question of an agent."),
+    "approve": ("rekindle.cli.questions:approve", "Answer a question with yes."),
+    "deny": ("rekindle.cli.questions:deny", "Answer a question with no."),
     "handoff": (
         "rekindle.cli.handoff:handoff",
         "Have a fresh session go on, with a checkpoint.",

@@ -9,7 +9,7 @@ import msgspec
 from rekindle.config import Project
 from rekindle.errors import RekindleError
 from rekindle.flows import transcripts
-from rekindle.policy import handoff, loop, loops, sessions
+from rekindle.policy import handoff, loop, loops, questions, sessions
 from rekindle.policy.fold import Projection
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import FLEET_STATUS_AGENTS
@@ -140,6 +140,10 @@ def _known(
         }
         if standing
         else None,
+        "questions": [
+            {"id": one.question, "text": one.text, "command": questions.command_line(one)}
+            for one in questions.open_questions(found, now)
+        ],
         "unpushed": _unpushed(found),
         "events": found.seq,
         "may_miss_stop": found.may_miss_stop,

@@ -291,7 +291,7 @@ def _stands(name: str, report: Handed | HandedOff | Noticed | Waits | InSafeMode
             mend = _MENDS.get(report.why, _MENDS["crash"]).format(name=name)
             secho(f"{name}: in safe mode: {report.words or report.why}", fg="red")
             here = ", or Enter here" if sys.stdin.isatty() else ""
-            echo(f"  → {mend}; then `rekindle restart {name}`{here}")
+            echo(f"  → {mend}; then `{report.command or f'rekindle restart {name}'}`{here}")
 
 
 def _waits(report: Waits) -> str:

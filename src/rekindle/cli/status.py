@@ -17,6 +17,7 @@ from rekindle.policy.settings import SECONDS_AN_HOUR
 from rekindle.stores.files import ownership
 from rekindle.stores.files.seal import TAMPERED
 from rekindle.system import clock
+from rekindle.thresholds.screens import QUESTION_WIDTH
 from rekindle.wiring.store import open_store
 
 SCHEMA = 1
@@ -79,6 +80,8 @@ def _print_known(row: dict[str, Any], now: datetime) -> None:
         _print_relay(row["relay"], now)
     for kept in row.get("kept", ()):
         echo(f"  kept:   {kept['command']} (pid {kept['pid']}, since {ago(kept['since'], now)})")
+    for asked in row["questions"]:
+        secho(f"  ? {one_line(asked['text'], QUESTION_WIDTH)}: {asked['command']}", fg="yellow")
     for line in _warnings(row):
         secho(f"  ! {line}", fg="yellow")
 

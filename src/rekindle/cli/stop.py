@@ -1,4 +1,4 @@
-"""`rekindle stop`, `restart`, `answer`: the operator's word, durable and above every marker."""
+"""`rekindle stop`, `restart`: the operator's word, durable and above every marker."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,8 +10,7 @@ from rekindle.cli.options import Store, accept_log, as_json, here, open_agent
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
-from rekindle.documents.event import Answered, RestartAsked
-from rekindle.documents.identity import visible
+from rekindle.documents.event import RestartAsked
 from rekindle.errors import (
     AgentError,
     ConfinedError,
@@ -20,18 +19,16 @@ from rekindle.errors import (
     StoreError,
     SupervisedError,
     UnknownAgentError,
-    UsageError,
 )
 from rekindle.flows.background import end_everything
 from rekindle.flows.stop_agent import StopAgent, StopLock
 from rekindle.policy import run as policy
-from rekindle.policy.fold import Projection
 from rekindle.policy.settings import STOP_SECONDS
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.supervision import outer_locks_held
 from rekindle.system import clock
 from rekindle.system.processes import Processes
-from rekindle.thresholds.screens import ANSWER_CHARACTERS, STOP_POLL_SECONDS
+from rekindle.thresholds.screens import STOP_POLL_SECONDS
 from rekindle.wiring.caller import refuse_agent_of
 from rekindle.wiring.trust import accept_settings
 
@@ -141,40 +138,6 @@ def restart(agent: str | None, fresh: bool, trust: bool, as_json: bool) -> None:
     echo(f"✓ {name}: will be started again{' in a fresh session' if fresh else ''}")
     if not is_supervised:
         echo(f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background.")
-
-
-@click.command()
-@click.argument("agent")
-@click.argument("text", nargs=-1, required=True)
-@as_json
-def answer(agent: str, text: tuple[str, ...], as_json: bool) -> None:
-    """Answer what AGENT waits for: its next cycle is told TEXT, and it goes on."""
-    _project, store, name = open_agent(agent, operator=True)
-    store.create(name)
-    found = store.read(name).projection
-    words = visible(" ".join(text)).strip()
-    if not words or len(words) > ANSWER_CHARACTERS:
-        raise UsageError(
-            f"an answer has 1 to {ANSWER_CHARACTERS:,} characters, and this one {len(words):,}",
-            hint="say it shorter, and put the rest into a file that the agent can read",
-        )
-    asked = _waited_for(found)
-    store.clear_the_way(name)
-    now = clock.now()
-    store.submit(
-        name, Answered(ts=now, text=words, asked=asked), policy.say(found.run, "running", now)
-    )
-    if as_json:
-        print_json({"agent": name, "answered": words, "asked": asked})
-        return
-    echo(f"✓ {name}: its next cycle is told")
-    if not store.is_supervised(name):
-        echo(f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background.")
-
-
-def _waited_for(found: Projection) -> str:
-    last = found.last_ended
-    return last.about if last is not None and last.verdict == "waiting" else ""
 
 
 class _FleetStop:

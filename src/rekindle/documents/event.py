@@ -274,6 +274,53 @@ class Answered(Event, frozen=True, kw_only=True, tag="person.answered"):
     """What was waited for."""
 
 
+class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
+    summary = "A person is asked for a decision; the first answer counts."
+    question: str
+    """The question's id: the agent's name and `number`."""
+    number: int
+    """The questions of the agent are numbered from 1."""
+    about: str
+    """Why the agent needs a person: permission, or a reason of safe mode or of a run's end."""
+    text: str = ""
+    """What is asked, in a sentence."""
+    request: dict[str, Any] = {}
+    """The exact request: the refused call with its arguments, or the cap that was reached."""
+    choices: tuple[str, ...]
+    """The possible answers; TEXT stands for any text, AMOUNT for a number."""
+    default: str
+    """The choice that applies at the deadline."""
+    deadline: datetime | None = None
+    """When the default applies; None: never."""
+    launch: str = ""
+    """The launch that it is about, if it is about one."""
+
+
+Effect = Literal["restart", "continue", "stop", "note"]
+"""What an answer does: start again, continue a run that is over, stop, or only inform the agent."""
+
+
+class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"):
+    summary = "A question was answered, by a person or by its deadline; its effect follows from it."
+    question: str
+    effect: Effect
+    choice: str = ""
+    """The choice that was taken; empty: the answer is `text`."""
+    text: str = ""
+    """What the next cycle is told; empty: nothing."""
+    asked: str = ""
+    """What was asked, for the next cycle."""
+    budget: dict[str, float] = {}
+    """The caps that the answer sets for this run, by `usd`, `tokens` or `hours`."""
+    by: str = ""
+    """The user who answered; empty: nobody did."""
+    host: str = ""
+    origin: str = ""
+    """How the answer came: terminal, command or deadline."""
+    refused: str = ""
+    """Why the answer does not count; empty: it does."""
+
+
 class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
     summary = "A run began: what it spends and how often it crashes is counted from here."
     cycle: int = 0
@@ -556,6 +603,8 @@ KINDS: tuple[type[Event], ...] = (
     DesiredSaid,
     RestartAsked,
     Answered,
+    QuestionAsked,
+    QuestionAnswered,
     RunStarted,
     RunEnded,
     SafeModeEntered,
@@ -582,7 +631,7 @@ KINDS: tuple[type[Event], ...] = (
     InboxRejected,
 )
 
-OPERATOR_COMMANDS = (DesiredSaid, RestartAsked, Answered, HandoffAsked)
+OPERATOR_COMMANDS = (DesiredSaid, RestartAsked, Answered, QuestionAnswered, HandoffAsked)
 """What only the operator decides: records of these kinds count only from outside the workspace."""
 
 AnyEvent = (
@@ -605,6 +654,8 @@ AnyEvent = (
     | DesiredSaid
     | RestartAsked
     | Answered
+    | QuestionAsked
+    | QuestionAnswered
     | RunStarted
     | RunEnded
     | SafeModeEntered

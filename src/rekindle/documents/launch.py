@@ -6,7 +6,7 @@ its harness.
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -197,6 +197,16 @@ class Returned(msgspec.Struct, frozen=True):
     """A tool call has ended, well or not."""
 
     call: str
+
+
+class RefusedCall(msgspec.Struct, frozen=True):
+    """A tool call that the CLI refused because no person or setting permits it."""
+
+    tool: str
+    about: str = ""
+    """What it was given, in a line."""
+    arguments: dict[str, Any] = {}
+    call: str = ""
 
 
 class Used(msgspec.Struct, frozen=True):

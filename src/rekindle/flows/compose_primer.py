@@ -47,7 +47,7 @@ def compose_primer(
         doing = (relay.next_action if relay else None) or asked or task or "not known"
         recovery = Recovery(doing.strip(), len(opened))
     known, stall = seen.committed, settings.runtime.stall
-    last, answer = known.last_ended, known.answer_since
+    last, answers = known.last_ended, known.answers_since
     checkpoint = _checkpoint(store, agent, seen, session)
     notices = [
         _moved(known),
@@ -60,7 +60,7 @@ def compose_primer(
     return Primer(
         recovery=recovery,
         stall="\n\n".join(filter(None, notices)),
-        answer=primer.answered(answer.asked, answer.text) if answer else "",
+        answer="\n".join(primer.answered(one.asked, one.text) for one in answers),
         closing=primer.closing(draft, cap) if draft else "",
         rules=rules,
         relay=trim.head(relay, cap, whole) if relay else None,

@@ -146,9 +146,9 @@ class EndCycle:
         kept = old or relays.compose({Field.NEXT_ACTION: _GO_ON})
         items = summarize("relay", turns, known).sections[Field.WHAT_WE_DID]
         kept = kept.with_content(Field.WHAT_WE_DID, f"{summary.bullets(items)}\n\n")
-        if answer := before.answer_since:
-            # Nobody has written down what follows from it: it must not be asked for again.
-            told = primer.answered(answer.asked, answer.text)
+        if answers := before.answers_since:
+            # No relay says what follows from it: it must not be asked for again.
+            told = "\n".join(primer.answered(one.asked, one.text) for one in answers)
             kept = kept.with_content(Field.NEXT_ACTION, f"{told}\nGo on with that.\n\n")
         return kept
 

@@ -20,7 +20,7 @@ from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Launch
 from rekindle.flows.work_signs import with_resolved
 from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
-from rekindle.policy import handoff, limits, sessions, tokens
+from rekindle.policy import budget, handoff, limits, questions, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.endings import checkpoints
 from rekindle.policy.fold import Heard, Projection
@@ -62,9 +62,36 @@ class RunCycle:
     def append(self, *new: events.AnyEvent) -> Projection:
         with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
-            writer.append(*new)
+            writer.append(*questions.with_questions(writer.projection, new, self._asking()))
             writer.project()
             return writer.projection
+
+    def ask_about_safe_mode(self) -> None:
+        """Ask for a decision about the safe mode that the agent is in, if no question does."""
+        if not questions.ask_about_safe_mode(self.known(), self._asking()):
+            return
+        with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            if asked := questions.ask_about_safe_mode(writer.projection, self._asking()):
+                writer.append(asked)
+
+    def apply_defaults(self) -> None:
+        """Record the default of each question whose deadline has passed."""
+        if not questions.apply_defaults(self.known(), self._world.clock()):
+            return
+        with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            # Looked at under the lock: an answer may have come in time.
+            writer.append(*questions.apply_defaults(writer.projection, self._world.clock()))
+
+    def question(self) -> str:
+        """Return the command that answers the question the agent waits for; empty: none."""
+        found = questions.blocking(self.known(), self._world.clock())
+        return questions.command_line(found) if found else ""
+
+    def _asking(self) -> questions.Asking:
+        seconds = self._world.settings.runtime.questions.deadline
+        return questions.Asking(self._world.clock(), seconds, self._agent.budget)
 
     def settle(self) -> None:
         """End what a supervisor that is gone has left running, before anything is started."""
@@ -174,13 +201,13 @@ class RunCycle:
         prompt = f"{primer.RESUMED}\n{told}\n" if told else primer.RESUMED
         if isinstance(step, Fresh):
             prompt = self._prompt(recovering=recovery, asked=asked)
-        plan = self._plan(step, spent.usd, prompt)
+        cap = budget.raise_caps(self._agent.budget, known.run.raised_of_run())
+        agent = msgspec.structs.replace(self._agent, budget=cap)
+        plan = self._plan(step, agent, spent.usd, prompt)
         windows = self._windows(known)
         if self._is_stopped_since(known):
             return  # while it was measured
-        launch = Launch(
-            secrets.token_hex(8), self._agent, self._world, plan, spent, windows=windows
-        )
+        launch = Launch(secrets.token_hex(8), agent, self._world, plan, spent, windows=windows)
         launch.bound(measure_idle(known), lifted=known.run.bounds.lifted)
         origin = events.LaunchStarted(
             ts=self._world.clock(),
@@ -311,9 +338,9 @@ class RunCycle:
         is_whole = not prompt or harness.holds(transcripts.lines(life.transcript), prompt)
         return is_whole and last.session.encode() in kept
 
-    def _plan(self, step: Fresh | Resume, spent: float, prompt: str) -> Start:
+    def _plan(self, step: Fresh | Resume, agent: Agent, spent: float, prompt: str) -> Start:
         own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""
-        cap = self._agent.budget.usd if self._agent.budget else None
+        cap = agent.budget.usd if agent.budget else None
         return Start(
             session=step.session if isinstance(step, Resume) else own,
             resumes=isinstance(step, Resume),

@@ -110,5 +110,6 @@ class Steps:
             self.cycle.tell_progress()
             self._world.tell(Handed(number, ended.how, ended.verdict, ended.words))
         if isinstance(then, Safe):
-            self._world.notify(then.why, then.words)
+            command = self.cycle.question()
+            self._world.notify(then.why, f"{then.words}\n→ {command}" if command else then.words)
         return (then if isinstance(then, Stop | Safe) else None), known.seq

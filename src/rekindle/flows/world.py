@@ -120,6 +120,8 @@ class InSafeMode(msgspec.Struct, frozen=True):
 
     why: str
     words: str
+    command: str = ""
+    """The command that answers its question; empty: it has none."""
 
 
 Report = (

@@ -31,18 +31,52 @@ class Spent(msgspec.Struct, frozen=True):
     """Launches whose cost nobody knows: they were killed before their CLI could say."""
 
 
-def exhausted(spent: Spent, cap: Budget | None, *, began: datetime | None, now: datetime) -> str:
-    """Which cap is reached, in words; empty: none is."""
+class Reached(msgspec.Struct, frozen=True):
+    """A cap that a run has reached."""
+
+    unit: str
+    """`usd`, `tokens` or `hours`."""
+    cap: float
+    spent: float
+    words: str
+
+
+def reached(
+    spent: Spent, cap: Budget | None, *, began: datetime | None, now: datetime
+) -> Reached | None:
+    """Return the cap that is reached; None: none is."""
     if cap is None:
-        return ""
+        return None
     if cap.usd is not None and spent.usd >= cap.usd:
-        return f"its budget of ${cap.usd:g} is spent (${spent.usd:.2f})"
+        words = f"its budget of ${cap.usd:g} is spent (${spent.usd:.2f})"
+        return Reached("usd", cap.usd, spent.usd, words)
     if cap.tokens is not None and spent.tokens >= cap.tokens:
-        return f"its budget of {cap.tokens:,} tokens is spent ({spent.tokens:,})"
+        words = f"its budget of {cap.tokens:,} tokens is spent ({spent.tokens:,})"
+        return Reached("tokens", cap.tokens, spent.tokens, words)
     hours = (now - began).total_seconds() / SECONDS_AN_HOUR if began else 0.0
     if cap.hours is not None and hours >= cap.hours:
-        return f"its {cap.hours:g} hours are over"
-    return ""
+        return Reached("hours", cap.hours, hours, f"its {cap.hours:g} hours are over")
+    return None
+
+
+def exhausted(spent: Spent, cap: Budget | None, *, began: datetime | None, now: datetime) -> str:
+    """Which cap is reached, in words; empty: none is."""
+    found = reached(spent, cap, began=began, now=now)
+    return found.words if found else ""
+
+
+def raise_caps(cap: Budget | None, raised: Mapping[str, float]) -> Budget | None:
+    """Return the budget with the caps that the operator raised for this run."""
+    if cap is None or not raised:
+        return cap
+    caps = {unit: amount for unit, amount in raised.items() if getattr(cap, unit, None)}
+    return msgspec.structs.replace(
+        cap,
+        **{
+            unit: max(getattr(cap, unit), int(amount) if unit == "tokens" else amount)
+            for unit, amount in caps.items()
+        },
+    )
 
 
 def in_words(cap: Budget) -> str:

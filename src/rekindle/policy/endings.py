@@ -8,6 +8,7 @@ a kind, fails the import. Other modules keep no tables of their own and use only
 - `reaction(exit)`: the `Reaction` of the restart policy to one of them; `REACTIONS` explains it;
 - `known(why)`: a recorded reason as a `Reason`; one of a newer version counts as a crash;
 - `outcome(why)`: the `OutcomeRow` of a run that stops, or pauses in safe mode, for a reason;
+- `asks_person(why)`: whether a run that ends for a reason asks the operator a question;
 - `explain(why, words)`, `command(why, name)`, `hint(why, name)`: texts for the operator.
 """
 
@@ -180,6 +181,11 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """Reaction of the restart policy; None: no launch ends so."""
     between: bool = False
     """It stops a run between two cycles: the next `rekindle run` begins another run."""
+    choices: tuple[str, ...] = ("retry", "stop")
+    """Answers that the operator has if the agent stops or pauses for it; the last is the default.
+
+    `policy.questions` has what each of them does.
+    """
 
 
 _EVENTS = "look at what it did (`rekindle events -a {name}`)"
@@ -212,6 +218,7 @@ ENDINGS: dict[Reason, Ending] = {
         outcome="out-of-budget",
         fix="raise `budget:`, or what the CLI itself may spend",
         reaction="person",
+        choices=("raise AMOUNT", "stop"),
     ),
     "done": Ending(text="the command of `until:` passes", outcome="done", between=True),
     "claimed": Ending(
@@ -232,17 +239,24 @@ ENDINGS: dict[Reason, Ending] = {
         fix=f"{_RELAY}, and change it or the task",
         command="restart",
         between=True,
+        choices=("TEXT", "retry", "stop"),
     ),
     "no-progress": Ending(
         text="launches without progress", outcome="stalled", fix=_EVENTS, command="restart"
     ),
     "idle": Ending(text="no progress lately", outcome="waiting", fix=_EVENTS, command="restart"),
-    "waiting": Ending(text="its relay waits for a person", command="answer", between=True),
+    "waiting": Ending(
+        text="its relay waits for a person",
+        command="answer",
+        between=True,
+        choices=("TEXT", "stop"),
+    ),
     "stopped": Ending(text="as the operator said", outcome="stopped"),
     "settings": Ending(
         text="rekindle.yaml was changed",
         fix="check rekindle.yaml, and undo the change or accept it",
         command="restart",
+        choices=("accept", "stop"),
     ),
     "tampered": Ending(
         text="something other than Rekindle changed its log",
@@ -285,6 +299,11 @@ def checkpoints(exit_kind: str) -> bool:
 def outcome(why: str) -> OutcomeRow:
     """Return what the operator is shown of a run that stops or pauses for a reason."""
     return OUTCOMES[ENDINGS[known(why)].outcome]
+
+
+def asks_person(why: str) -> bool:
+    """Return whether a run that ends for a reason asks the operator a question."""
+    return ENDINGS[known(why)].outcome in {"needs-person", "stalled", "out-of-budget"}
 
 
 def explain(why: str, words: str = "") -> str:

@@ -21,6 +21,7 @@ from rekindle.policy.loops import Loop, Mark
 from rekindle.policy.mornings import Briefed
 from rekindle.policy.run import Run
 from rekindle.policy.sessions import Attempt, Life
+from rekindle.thresholds.running import QUESTIONS_KEPT
 
 FromSession = (
     events.SessionStarted
@@ -132,6 +133,10 @@ class Projection(msgspec.Struct, frozen=True):
     """Where in the log somebody has last asked for a fresh session."""
     loss: Loss | None = None
     """The last loss of events."""
+    questions: dict[str, events.QuestionAsked] = {}
+    """The last questions to a person, by their id."""
+    answers: dict[str, events.QuestionAnswered] = {}
+    """The answer to each of them that counts."""
 
     @property
     def may_miss_stop(self) -> bool:
@@ -155,10 +160,11 @@ class Projection(msgspec.Struct, frozen=True):
         return self.ended[max(self.ended)] if self.ended else None
 
     @property
-    def answer_since(self) -> Answer | None:
+    def answers_since(self) -> list[Answer]:
         """What a person has answered since then: no cycle that is over has heeded it."""
         last = self.last_ended
-        return self.answer if self.answer.seq > (last.seq if last else 0) else None
+        told = [Answer(one.seq, one.text, one.asked) for one in self.answers.values() if one.text]
+        return sorted(one for one in (self.answer, *told) if one.seq > (last.seq if last else 0))
 
 
 def fold(before: Projection, happened: Iterable[AnyEvent | Unrecognised]) -> Projection:
@@ -200,7 +206,14 @@ def pruned(projection: Projection) -> Projection:
         lives=sessions.newest_lives(projection.lives),
         attempts=sessions.newest_attempts(projection.attempts),
         briefed=mornings.newest(projection.briefed),
+        questions=(newest := _newest_questions(projection)),
+        answers={name: one for name, one in projection.answers.items() if name in newest},
     )
+
+
+def _newest_questions(projection: Projection) -> dict[str, events.QuestionAsked]:
+    newest = sorted(projection.questions.values(), key=lambda one: one.seq)
+    return {one.question: one for one in newest[-QUESTIONS_KEPT:]}
 
 
 def state_of(projection: Projection, now: datetime, limits: settings.Loops) -> State:
@@ -285,6 +298,8 @@ class _Working:
         self.unpushed = before.unpushed
         self.fresh_asked = before.fresh_asked
         self.loss = before.loss
+        self.questions = dict(before.questions)
+        self.answers = dict(before.answers)
 
     def projection(self) -> Projection:
         return Projection(
@@ -315,6 +330,8 @@ class _Working:
             self.unpushed,
             self.fresh_asked,
             self.loss,
+            self.questions,
+            self.answers,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
@@ -349,6 +366,24 @@ class _Working:
             case _:
                 self._run(event)
 
+    def _question(
+        self, event: events.QuestionAsked | events.QuestionAnswered | events.Answered
+    ) -> None:
+        """Keep the first question of an id, and the first answer to it, by their place."""
+        match event:
+            case events.QuestionAsked():
+                asked = self.questions.get(event.question)
+                if asked is None or 0 < event.seq < asked.seq:
+                    self.questions[event.question] = event
+            case events.QuestionAnswered(refused=""):
+                answer = self.answers.get(event.question)
+                if answer is None or 0 < event.seq < answer.seq:
+                    self.answers[event.question] = event
+                self.run = runs.answered(self.run, event)
+            case events.Answered():
+                self.answer = max(self.answer, Answer(event.seq, event.text, event.asked))
+                self.run = runs.happened(self.run, event)
+
     def _count(self, event: AnyEvent | Unrecognised) -> None:
         self.seq = max(self.seq, event.seq)
         self.gen = max(self.gen, event.gen)
@@ -381,9 +416,8 @@ class _Working:
             case events.RestartAsked(fresh=True):
                 self.fresh_asked = max(self.fresh_asked, event.seq)
                 self.run = runs.happened(self.run, event)
-            case events.Answered():
-                self.answer = max(self.answer, Answer(event.seq, event.text, event.asked))
-                self.run = runs.happened(self.run, event)
+            case events.QuestionAsked() | events.QuestionAnswered() | events.Answered():
+                self._question(event)
             case _:
                 self.run = runs.happened(self.run, event)
 

@@ -16,6 +16,7 @@ from rekindle.documents import shape
 from rekindle.documents.event import AnyEvent, Unrecognised
 from rekindle.documents.jsontext import fingerprint
 from rekindle.errors import DocumentError
+from rekindle.policy import questions
 from rekindle.policy.fold import Projection, fold, lately, pruned
 from rekindle.policy.settings import (
     FLEET_COMMIT_BYTES,
@@ -37,6 +38,7 @@ SAYINGS = (
     events.DesiredSaid,
     events.RestartAsked,
     events.Answered,
+    events.QuestionAnswered,
     events.HandoffAsked,
 )
 """What an operator may say; everything else is a fact that only a lease establishes."""
@@ -236,8 +238,12 @@ def commit(kept: Kept, asked: Commit) -> tuple[Kept, Committed]:
 
 def say(kept: Kept, lines: Sequence[str]) -> Kept:
     """Count what the operator says; where it stands in the log is not hers to say."""
-    said = [events.render(_sayable(line)).decode() for line in lines]
-    return _counted(kept, said, kept.generation)[0]
+    for line in lines:
+        event = _sayable(line)
+        if isinstance(event, events.QuestionAnswered):
+            event = questions.judge(kept.projection, event, event.ts)
+        kept = _counted(kept, [events.render(event).decode()], kept.generation)[0]
+    return kept
 
 
 def append(kept: Kept, *new: AnyEvent) -> Kept:

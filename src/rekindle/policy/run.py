@@ -61,6 +61,14 @@ class Bounds(msgspec.Struct, frozen=True, order=True):
     lifted: bool = False
 
 
+class Raised(msgspec.Struct, frozen=True, order=True):
+    """A cap that the operator set for this run, and where in the log."""
+
+    unit: str
+    seq: int
+    amount: float
+
+
 class Run(msgspec.Struct, frozen=True):
     said: Said | None = None
     began: int = 0
@@ -81,6 +89,8 @@ class Run(msgspec.Struct, frozen=True):
     """Where in the log a person has last restarted it, or answered: the ladder counts from here."""
     cycles: Cap = Cap()
     bounds: Bounds = Bounds()
+    raised: tuple[Raised, ...] = ()
+    """The caps that the operator set last, one for each unit."""
 
     @property
     def desired(self) -> str:
@@ -111,6 +121,10 @@ class Run(msgspec.Struct, frozen=True):
 
     def spent_of_run(self) -> Spent:
         return self.spent if self.spent.seq > self.began else Spent()
+
+    def raised_of_run(self) -> dict[str, float]:
+        """Return the caps that the operator has raised for this run, by their unit."""
+        return {one.unit: one.amount for one in self.raised if one.seq > self.began}
 
 
 class End(msgspec.Struct, frozen=True):
@@ -149,6 +163,7 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
     if tried and tried[-1].exit == "clean" and not stays:
         # Whenever that was, and with the last money too: the cycle only needs to be closed.
         return End()
+    cap = budget.raise_caps(cap, run.raised_of_run())
     if words := budget.exhausted(run.spent_of_run(), cap, began=run.began_at, now=now):
         return Stop("budget", words)
     recent = [one for one in tried if one.seq > run.since]
@@ -216,6 +231,25 @@ def said(run: Run, event: events.DesiredSaid) -> Run:
         cycles=cap,
         bounds=bounds,
     )
+
+
+def answered(run: Run, event: events.QuestionAnswered) -> Run:
+    """Return the run with the effect of an answer that counts."""
+    change = msgspec.structs.replace
+    if event.effect == "note":
+        return run
+    is_stop = event.effect == "stop"
+    word = Said(event.ts, "stopped" if is_stop else "running")
+    run = change(run, said=max(run.said or word, word))
+    if is_stop:
+        return run
+    run = change(run, wanted=max(run.wanted, event.seq))
+    if event.effect == "restart":
+        seq = event.seq
+        run = change(run, restarted=max(run.restarted, seq), heeded=max(run.heeded, seq))
+    caps = [Raised(unit, event.seq, amount) for unit, amount in event.budget.items()]
+    last = {one.unit: one for one in sorted({*run.raised, *caps})}
+    return change(run, raised=tuple(last.values()))
 
 
 def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each kind

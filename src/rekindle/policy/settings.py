@@ -105,6 +105,13 @@ class Stall(msgspec.Struct, frozen=True):
     )
 
 
+class Questions(msgspec.Struct, frozen=True):
+    deadline: Annotated[
+        Duration,
+        _doc("Time to answer a question, after which its default applies; none: no deadline."),
+    ] = Duration(604_800)
+
+
 class Progress(msgspec.Struct, frozen=True):
     """Bounds on work that leads nowhere; `rekindle run --budget none` lifts those that pause."""
 
@@ -177,6 +184,7 @@ class Runtime(msgspec.Struct, frozen=True):
     watch: Watch = Watch()
     limits: Limits = Limits()
     stall: Stall = Stall()
+    questions: Questions = Questions()
     progress: Progress = Progress()
     loops: Loops = Loops()
     brief: Brief = Brief()

@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents.background import Record
-from rekindle.documents.event import AgentCreated, AnyEvent, DesiredSaid
+from rekindle.documents.event import AgentCreated, AnyEvent, DesiredSaid, QuestionAnswered
 from rekindle.errors import BusyError, SupervisedError
-from rekindle.policy import mornings, sessions
-from rekindle.policy.fold import Projection, fold, key_of, lately
+from rekindle.policy import questions
+from rekindle.policy.fold import Projection, fold, key_of, pruned
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
 
@@ -119,8 +119,16 @@ class MemoryWriter:
     def fold(self) -> None:
         """Move what the inbox holds into the log."""
         pending = self._store.inbox.get(self._agent)
-        if pending:
+        if any(isinstance(one, QuestionAnswered) for one in pending or ()):
+            for one in list(pending or ()):  # each answer is judged by all that is before it
+                self._store.commit(self._agent, self._stamped(self._judged(one)), folded=1)
+        elif pending:
             self._store.commit(self._agent, self._stamped(self._once(pending)), folded=len(pending))
+
+    def _judged(self, one: AnyEvent) -> list[AnyEvent]:
+        if isinstance(one, QuestionAnswered):
+            return [questions.judge(self.projection, one, self._store.clock())]
+        return self._once([one])
 
     def _once(self, pending: Sequence[AnyEvent]) -> list[AnyEvent]:
         """Without what hooks, installed twice, have reported twice."""
@@ -163,7 +171,7 @@ class MemoryStore:
         self.redaction = redaction or Redaction()
         self.inbox: dict[str, list[AnyEvent]] = {}
         self.log: dict[str, list[AnyEvent]] = {}
-        self._clock = clock
+        self.clock = clock
         self._keep = keep
         self._known: dict[str, Projection] = {}
         self._folders: dict[str, MemoryFolder] = {}
@@ -224,7 +232,7 @@ class MemoryStore:
         try:
             writer = MemoryWriter(self, agent)
             if agent not in self._known:
-                writer.append(AgentCreated(ts=self._clock(), agent=agent))
+                writer.append(AgentCreated(ts=self.clock(), agent=agent))
             yield writer
         finally:
             self._writing.discard(agent)
@@ -236,13 +244,7 @@ class MemoryStore:
         """
         known = fold(self.read(agent).committed, stamped)
         if known.seq // _PRUNE_EVERY != (known.seq - len(stamped)) // _PRUNE_EVERY:
-            known = msgspec.structs.replace(
-                known,
-                seen=lately(known.seen),
-                lives=sessions.newest_lives(known.lives),
-                attempts=sessions.newest_attempts(known.attempts),
-                briefed=mornings.newest(known.briefed),
-            )
+            known = pruned(known)
         self._known[agent] = known
         self.folder(agent).writes += 1
         if folded:

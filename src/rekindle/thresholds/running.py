@@ -279,6 +279,18 @@ SHORT_CYCLE_SECONDS = declare(
     "seconds",
     "Average cycle length below which handover costs more than the work.",
 )
+QUESTIONS_KEPT = declare(
+    20, "questions.kept", "count", "Questions that a snapshot keeps; the log has all of them."
+)
+QUESTIONS_A_LAUNCH = declare(
+    5, "questions.a_launch", "count", "Refused calls of one launch that a person is asked about."
+)
+QUESTION_CHARACTERS = declare(
+    2_000,
+    "questions.characters",
+    "characters",
+    "Part of a refused call's arguments that a question shows.",
+)
 CYCLES_KEPT = declare(
     50, "loop.cycles_kept", "count", "Ended cycles that a snapshot keeps; the log has all of them."
 )

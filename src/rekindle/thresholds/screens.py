@@ -32,6 +32,9 @@ STOP_POLL_SECONDS = declare(
     "seconds",
     "Interval at which `stop` checks whether the agent has ended.",
 )
+QUESTION_WIDTH = declare(
+    100, "status.question_characters", "characters", "Part of a question that `status` shows."
+)
 ANSWER_CHARACTERS = declare(8_000, "answer.characters", "characters", "Longest answer to an agent.")
 UP_SECONDS = declare(
     10.0,

@@ -253,7 +253,7 @@ def test_settings_that_an_agent_changed_are_not_obeyed(clone, key, tmp_path):
     assert key in clone.safe_mode()["words"]
     assert f"{key}: added" in clone("status").out
     assert key in clone("doctor", code=8).out
-    clone("answer", "trades", "go", "on")
+    clone("answer", "trades", "go", "on", code=2)
     clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
     assert clone.launches() == 1
     assert not canary.exists()

@@ -50,6 +50,8 @@ VALUES = {
     int | None: st.none() | st.integers(0, 2**60),
     float: st.floats(0, 1e9),
     float | None: st.none() | st.floats(0, 1e9),
+    event.Effect: st.sampled_from(get_args(event.Effect)),
+    dict[str, float]: st.dictionaries(TEXT, st.floats(0, 1e9), max_size=2),
     Literal["running", "stopped"]: st.sampled_from(["running", "stopped"]),
     datetime: MOMENTS,
     datetime | None: st.none() | MOMENTS,

@@ -50,7 +50,7 @@ class Life(Unbraked, NoBackground):
         self.clock, self.store = clock, MemoryStore(clock=clock)
         self.seconds = 0.0
         self.plays, self.starts, self.resting = [], [], []
-        self.told, self.notified, self.asked = [], [], []
+        self.told, self.notified, self.notes, self.asked = [], [], [], []
         self.signals, self.hand = 0, False
         self.runtime = Runtime()
         self.vital = IDLE
@@ -140,6 +140,10 @@ class Life(Unbraked, NoBackground):
         found = self.play[0]
         return found if isinstance(found, Exit) else Exit(found, found)
 
+    def notify(self, what, words):
+        self.notified.append(what)
+        self.notes.append(words)
+
     def boot(self):
         return "boot"
 
@@ -175,7 +179,7 @@ class Life(Unbraked, NoBackground):
             by_hand=lambda: self.hand,
             goes_on=lambda: False,
             tell=self.told.append,
-            notify=lambda what, words: self.notified.append(what),
+            notify=self.notify,
             signs=self.signs,
             **self.around,
         )

@@ -33,7 +33,7 @@ from rekindle.errors import (
     OwnershipError,
     TamperedLogError,
 )
-from rekindle.policy import check, loops, trim
+from rekindle.policy import check, loops, questions, trim
 from rekindle.policy import run as policy
 from rekindle.policy.adoption import Closing
 from rekindle.policy.fold import Projection, Standing, adopt, fold, key_of, state_of
@@ -304,6 +304,12 @@ class Writer:
                     self.append(*batch)
                     batch = []
                     self._commit_proposed(event, record.at)
+                elif isinstance(event, events.QuestionAnswered):
+                    # Judged by what is recorded: of two answers at once the first counts.
+                    self.append(*batch)
+                    batch = []
+                    judged = questions.judge(self.projection, event, self.now())
+                    self.append(msgspec.structs.replace(judged, at=record.at))
                 else:
                     batch.append(msgspec.structs.replace(event, at=record.at))
         except DocumentError:

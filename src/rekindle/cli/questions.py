@@ -1,0 +1,326 @@
+"""`rekindle questions`, `answer`, `approve`, `deny`: what agents ask a person, and the answers."""
+
+import os
+import pwd
+import re
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from rekindle import config
+from rekindle.cli.options import Store, ago, as_json, here, open_agent, require_operator
+from rekindle.cli.output import echo, print_json, secho, styled
+from rekindle.cli.trust import ensure_trust, print_changes, trust_option
+from rekindle.config import Project
+from rekindle.documents.event import Answered, QuestionAnswered, QuestionAsked
+from rekindle.documents.identity import one_line, visible
+from rekindle.errors import (
+    AnswerError,
+    ClosedQuestionError,
+    NotOnFleetError,
+    UnknownQuestionError,
+    UsageError,
+)
+from rekindle.policy import questions as policy
+from rekindle.policy import run as runs
+from rekindle.policy.fold import Projection
+from rekindle.policy.settings import LOCK_WAIT_SECONDS
+from rekindle.system import clock, host
+from rekindle.thresholds.screens import ANSWER_CHARACTERS, STOP_POLL_SECONDS
+from rekindle.wiring.trust import accept_settings
+
+SCHEMA = 1
+_ID = re.compile(r"(.+)-[0-9]+")
+
+
+class Meant(NamedTuple):
+    """The agent that a command names, and its question."""
+
+    project: Project
+    store: Store
+    agent: str
+    known: Projection
+    question: QuestionAsked | None
+    """None: the agent has no open question."""
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option("--all", "every", is_flag=True, help="Answered and withdrawn questions too.")
+@as_json
+def questions(agent: str | None, every: bool, as_json: bool) -> None:
+    """What the agents ask a person, with the command that answers it. With AGENT: only that one.
+
+    A question whose deadline has passed stays in the list as unanswered until another one is asked.
+    """
+    project = config.load(here())
+    names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
+    now = clock.now()
+    rows = []
+    for name in names:
+        known = _read(name)
+        rows += [row for row in describe(known, now) if every or row["is_shown"]] if known else []
+    for row in rows:
+        del row["is_shown"]
+    if as_json:
+        print_json({"v": SCHEMA, "questions": rows})
+        return
+    if not rows:
+        echo("No open questions.")
+    for row in rows:
+        _print(row, now)
+
+
+def describe(known: Projection, now: datetime) -> list[dict[str, Any]]:
+    """Return the questions of an agent that are remembered, oldest first."""
+    asked = sorted(known.questions.values(), key=lambda one: one.seq)
+    return [_row(known, one, now, is_last=one is asked[-1]) for one in asked]
+
+
+def _row(
+    known: Projection, question: QuestionAsked, now: datetime, *, is_last: bool
+) -> dict[str, Any]:
+    state = policy.state_of(known, question, now)
+    answer = known.answers.get(question.question)
+    return {
+        "id": question.question,
+        "agent": known.agent,
+        "about": question.about,
+        "text": question.text,
+        "request": question.request,
+        "choices": question.choices,
+        "default": question.default,
+        "asked": question.ts,
+        "deadline": question.deadline,
+        "state": state,
+        "command": policy.command_line(question) if state == "open" else None,
+        "answer": _answer_row(answer) if answer else None,
+        "is_shown": state == "open" or (state == "unanswered" and is_last),
+    }
+
+
+def _answer_row(answer: QuestionAnswered) -> dict[str, Any]:
+    names = ("choice", "text", "effect", "by", "host", "origin", "ts")
+    return {name: getattr(answer, name) for name in names}
+
+
+def _print(row: dict[str, Any], now: datetime) -> None:
+    echo(styled(row["id"], bold=True), f"  {row['about']}, asked {ago(row['asked'], now)}")
+    echo(f"  {one_line(row['text'])}")
+    if row["request"]:
+        echo(f"  {one_line(msgspec.json.encode(row['request']).decode())}")
+    if row["state"] == "open":
+        until = f"{row['deadline'].astimezone():%Y-%m-%d %H:%M}" if row["deadline"] else ""
+        after = f"; {row['default']} after {until}" if until else ""
+        echo(f"  → {row['command']}{after}")
+    elif row["state"] == "unanswered":
+        secho(f"  unanswered: the default applies: {row['default']}", fg="yellow")
+    elif answer := row["answer"]:
+        words = one_line(answer["choice"] or answer["text"])
+        echo(f"  answered by {answer['by']}, {ago(answer['ts'], now)}: {words}")
+    else:
+        echo("  withdrawn: another command has settled it")
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="[ID|AGENT] CHOICE|TEXT")
+@trust_option
+@as_json
+def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
+    """Answer a question with one of its choices, or with TEXT, which the next cycle is told.
+
+    With AGENT the question that this agent waits for is meant; without both the only open one. Each
+    question is answered once. An agent without a question is told TEXT in its next cycle.
+    """
+    meant, said = _find(words)
+    if not said:
+        choices = ", ".join(meant.question.choices) if meant.question else "any text"
+        raise UsageError("answer with what?", hint=f"choices: {choices}")
+    text = visible(" ".join(said)).strip()
+    _give(meant, text, trust=trust, as_json=as_json)
+
+
+@click.command()
+@click.argument("question", required=False, metavar="[ID|AGENT]")
+@trust_option
+@as_json
+def approve(question: str | None, trust: bool, as_json: bool) -> None:
+    """Answer a question with yes: allow, accept or retry, whichever it offers."""
+    _decide(question, policy.APPROVALS, trust=trust, as_json=as_json)
+
+
+@click.command()
+@click.argument("question", required=False, metavar="[ID|AGENT]")
+@as_json
+def deny(question: str | None, as_json: bool) -> None:
+    """Answer a question with no: deny or stop, whichever it offers."""
+    _decide(question, policy.DENIALS, trust=False, as_json=as_json)
+
+
+def _decide(name: str | None, words: Sequence[str], *, trust: bool, as_json: bool) -> None:
+    meant, rest = _find((name,) if name else ())
+    if rest or meant.question is None:
+        raise UnknownQuestionError(" ".join(rest))
+    choice = next((word for word in words if word in meant.question.choices), "")
+    if not choice:
+        reason = "is not a yes or no: use `rekindle answer`"
+        raise AnswerError(meant.question.question, reason, meant.question.choices)
+    _give(meant, choice, trust=trust, as_json=as_json)
+
+
+def _find(words: Sequence[str]) -> tuple[Meant, Sequence[str]]:
+    """Return which question is meant, and the words behind its name."""
+    project = config.load(here())
+    require_operator(project)
+    agents, now = project.manifest.agents, clock.now()
+    first = words[0] if words else ""
+    numbered = _ID.fullmatch(first)
+    if first in agents:
+        known = _read(first) or Projection(first)
+        asked = policy.open_questions(known, now)
+        question = policy.blocking(known, now) or (asked[-1] if asked else None)
+        return _meant(first, question), words[1:]
+    if numbered and numbered[1] in agents:
+        known = _read(numbered[1]) or Projection(numbered[1])
+        if first not in known.questions:
+            raise UnknownQuestionError(first)
+        return _meant(numbered[1], known.questions[first]), words[1:]
+    found = [
+        (name, one)
+        for name in agents
+        for one in policy.open_questions(_read(name) or Projection(name), now)
+    ]
+    if not found:
+        raise UnknownQuestionError
+    if len(found) > 1:
+        which = ", ".join(one.question for _, one in found[:20])
+        raise UsageError("which question?", hint=f"name it by its id: {which}")
+    return _meant(*found[0]), words
+
+
+def _meant(agent: str, question: QuestionAsked | None) -> Meant:
+    project, store, name = open_agent(agent)
+    known = store.read(name).projection if store.exists(name) else Projection(name)
+    return Meant(project, store, name, known, question)
+
+
+def _read(agent: str) -> Projection | None:
+    """Return what is known of an agent; None: nothing has happened to it yet."""
+    _project, store, name = open_agent(agent)
+    try:
+        return store.read(name).projection if store.exists(name) else None
+    except NotOnFleetError:
+        return None
+
+
+def _give(meant: Meant, words: str, *, trust: bool, as_json: bool) -> None:
+    """Record an answer, and report what comes of it."""
+    if meant.question is None:
+        _tell(meant, words, as_json=as_json)
+        return
+    now = clock.now()
+    if reason := policy.closed(meant.known, meant.question, now):
+        raise ClosedQuestionError(meant.question.question, reason)
+    found = policy.answer_with(meant.known, meant.question, words, now)
+    found = msgspec.structs.replace(found, by=_user(), host=host.identify(), origin=_origin())
+    if found.choice == "accept":
+        ensure_trust(meant.project, trust=trust)
+        print_changes(meant.agent, accept_settings(meant.project, meant.agent))
+    if found.effect in {"restart", "continue"}:
+        meant.store.clear_the_way(meant.agent)
+    meant.store.submit(meant.agent, found)
+    recorded = _wait_until_recorded(meant, found)
+    if as_json:
+        print_json({"agent": meant.agent, "question": found.question, **_answer_row(recorded)})
+        return
+    echo(f"✓ {meant.agent}: {_outcome(found)}")
+    if found.choice == "allow":
+        _print_permission(meant)
+    if found.effect in {"restart", "continue"}:
+        _print_next(meant)
+
+
+def _wait_until_recorded(meant: Meant, given: QuestionAnswered) -> QuestionAnswered:
+    """Return the answer as it was recorded; refuse one that another answer came before."""
+    deadline = time.monotonic() + LOCK_WAIT_SECONDS
+    while True:
+        known = meant.store.read(meant.agent).projection
+        counts = known.answers.get(given.question)
+        if counts is not None and (counts.seq or time.monotonic() > deadline):
+            break
+        if counts is None and time.monotonic() > deadline:
+            return given
+        time.sleep(STOP_POLL_SECONDS)
+    if (counts.by, counts.choice, counts.text, counts.ts) != (
+        given.by,
+        given.choice,
+        given.text,
+        given.ts,
+    ):
+        now = clock.now()
+        reason = policy.closed(known, known.questions[given.question], now)
+        raise ClosedQuestionError(given.question, reason)
+    return counts
+
+
+def _tell(meant: Meant, words: str, *, as_json: bool) -> None:
+    """Tell an agent that has asked nothing: its next cycle begins with these words."""
+    if not words or len(words) > ANSWER_CHARACTERS:
+        raise UsageError(
+            f"an answer has 1 to {ANSWER_CHARACTERS:,} characters, and this one {len(words):,}",
+            hint="say it shorter, and put the rest into a file that the agent can read",
+        )
+    meant.store.create(meant.agent)
+    meant.store.clear_the_way(meant.agent)
+    now = clock.now()
+    wanted = runs.say(meant.known.run, "running", now)
+    meant.store.submit(meant.agent, Answered(ts=now, text=words), wanted)
+    if as_json:
+        print_json({"agent": meant.agent, "question": None, "text": words})
+        return
+    echo(f"✓ {meant.agent}: its next cycle is told")
+    _print_next(meant)
+
+
+def _outcome(answer: QuestionAnswered) -> str:
+    match answer.effect:
+        case "stop":
+            return "stops"
+        case "note":
+            return f"{answer.choice}: recorded, and its next cycle is told"
+        case _ if answer.text:
+            return "its next cycle is told"
+        case _:
+            return "will be started again"
+
+
+def _print_permission(meant: Meant) -> None:
+    """Show what permits the call: permissions are settings, which only the manifest changes."""
+    question = meant.question
+    entry = meant.project.manifest.agents[meant.agent]
+    tool = question.request.get("tool", "") if question else ""
+    echo(f"Add to rekindle.yaml what permits it, then `rekindle restart {meant.agent}`:")
+    echo(f"  personas:\n    {entry.persona or 'default'}:\n      permissions:")
+    echo(f"        allowed_tools: [{tool}]")
+
+
+def _print_next(meant: Meant) -> None:
+    if not meant.store.is_supervised(meant.agent):
+        name = meant.agent
+        echo(f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background.")
+
+
+def _origin() -> str:
+    return "terminal" if sys.stdin is not None and sys.stdin.isatty() else "command"
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a user that the system has no name for
+        return str(os.getuid())

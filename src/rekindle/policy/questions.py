@@ -1,0 +1,291 @@
+"""Questions to a person: when one is asked, which answers it takes, and what each answer does.
+
+The question is recorded in the same write as what it is about. Its answer is recorded once: the
+writer, who holds the agent's lock, marks every later one as refused. The effect of an answer
+follows from the recorded event alone, so that nothing is lost or done twice if the supervisor is
+killed before, between or after.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents.event import Effect, QuestionAnswered, QuestionAsked
+from rekindle.documents.identity import one_line
+from rekindle.documents.launch import RefusedCall
+from rekindle.documents.manifest import Budget
+from rekindle.errors import AnswerError
+from rekindle.policy import budget, endings, loops
+from rekindle.policy.endings import ENDINGS
+from rekindle.policy.fold import Projection
+from rekindle.policy.run import Run
+from rekindle.thresholds.running import QUESTION_CHARACTERS, QUESTIONS_A_LAUNCH
+from rekindle.thresholds.screens import ANSWER_CHARACTERS
+
+State = Literal["open", "answered", "unanswered", "withdrawn"]
+"""`unanswered`: its deadline has passed; `withdrawn`: another command has settled it."""
+
+PERMISSION = "permission"
+BUDGET = "budget"
+WAITING = "waiting"
+DEADLINE = "deadline"
+"""The origin of an answer that no person gave."""
+TEXT = "TEXT"
+RAISE = "raise AMOUNT"
+
+_EFFECTS: dict[str, Effect] = {
+    TEXT: "restart",
+    RAISE: "continue",
+    "retry": "restart",
+    "accept": "restart",
+    "stop": "stop",
+    "allow": "note",
+    "deny": "note",
+}
+"""What each answer does. The choices of a question are in the table of endings."""
+_PERMISSION = ("allow", "deny")
+APPROVALS = ("allow", "accept", "retry")
+DENIALS = ("deny", "stop")
+_NOTES = {
+    "allow": "It is allowed. If it is still refused, continue without it: the settings follow.",
+    "deny": "It is denied. Do not try it again; find another way, or say what is missing.",
+}
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """What is needed to ask, beside what is known of the agent."""
+
+    now: datetime
+    seconds: float
+    """The time that a person has; endless: there is no deadline."""
+    cap: Budget | None = None
+
+    @property
+    def deadline(self) -> datetime | None:
+        try:
+            return self.now + timedelta(seconds=self.seconds)
+        except OverflowError:  # also if it is endless
+            return None
+
+
+def with_questions(
+    known: Projection, new: Sequence[events.AnyEvent], asking: Asking
+) -> list[events.AnyEvent]:
+    """Return the events with a question behind each that needs a person."""
+    found: list[events.AnyEvent] = []
+    number, last = _last_number(known), known.last_ended
+    for event in new:
+        found.append(event)
+        last = event if isinstance(event, events.CycleEnded) else last
+        about, words = _needs_person(event)
+        if about == WAITING and last is not None:
+            words = last.about or words
+        if about:
+            number += 1
+            found.append(_ask(known, number, about, words, asking))
+    return found
+
+
+def ask_about_safe_mode(known: Projection, asking: Asking) -> QuestionAsked | None:
+    """Return the question of an agent in safe mode for which none is open; None: one is."""
+    if not known.run.is_safe or blocking(known, asking.now) is not None:
+        return None
+    safe = known.run.safe
+    return _ask(known, _last_number(known) + 1, safe.why, safe.words, asking)
+
+
+def ask_about_calls(
+    known: Projection, refused: Iterable[RefusedCall], launch: str, asking: Asking
+) -> list[QuestionAsked]:
+    """Return a question for each refused call that no question was about, up to a few."""
+    seen = [
+        one.request
+        for one in known.questions.values()
+        if one.about == PERMISSION and one.seq > known.run.began
+    ]
+    found: list[QuestionAsked] = []
+    for call in refused:
+        request = {"tool": call.tool, "arguments": _shown(call.arguments)}
+        if request in seen or len(found) == QUESTIONS_A_LAUNCH:
+            continue
+        seen.append(request)
+        number = _last_number(known) + len(found) + 1
+        words = f"permission for a call that was refused: {call.tool} {one_line(call.about, 200)}"
+        question = _ask(known, number, PERMISSION, words, asking)
+        found.append(msgspec.structs.replace(question, request=request, launch=launch))
+    return found
+
+
+def _shown(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as they are, or their beginning if they are too long to be shown."""
+    encoded = msgspec.json.encode(arguments).decode()
+    if len(encoded) <= QUESTION_CHARACTERS:
+        return dict(arguments)
+    return {"cut": f"{encoded[:QUESTION_CHARACTERS]}…"}
+
+
+def _needs_person(event: events.AnyEvent) -> tuple[str, str]:
+    match event:
+        case events.SafeModeEntered():
+            return event.why, event.words
+        case events.RunEnded() if endings.asks_person(event.outcome):
+            return event.outcome, event.words
+        case _:
+            return "", ""
+
+
+def _last_number(known: Projection) -> int:
+    return max((one.number for one in known.questions.values()), default=0)
+
+
+def _ask(known: Projection, number: int, about: str, words: str, asking: Asking) -> QuestionAsked:
+    request: dict[str, Any] = {}
+    choices = _PERMISSION if about == PERMISSION else ENDINGS[endings.known(about)].choices
+    if about == BUDGET:
+        run, cap = known.run, budget.raise_caps(asking.cap, known.run.raised_of_run())
+        spent = run.spent_of_run()
+        reached = budget.reached(spent, cap, began=run.began_at, now=asking.now)
+        if reached is not None:
+            request = {"unit": reached.unit, "cap": reached.cap, "spent": reached.spent}
+        elif cap is not None and cap.usd is not None:
+            # The CLI ended by its own count of what it spent, before ours reached the cap.
+            request = {"unit": "usd", "cap": cap.usd, "spent": spent.usd}
+        else:
+            choices = ENDINGS["crash"].choices
+    return QuestionAsked(
+        ts=asking.now,
+        question=f"{known.agent}-{number}",
+        number=number,
+        about=about,
+        text=endings.explain(about, words),
+        request=request,
+        choices=choices,
+        default=choices[-1],
+        deadline=asking.deadline,
+    )
+
+
+def blocking(known: Projection, now: datetime) -> QuestionAsked | None:
+    """Return the open question that the agent cannot continue without; None: there is none."""
+    found = [one for one in open_questions(known, now) if one.about != PERMISSION]
+    return found[-1] if found else None
+
+
+def open_questions(known: Projection, now: datetime) -> list[QuestionAsked]:
+    """Return the questions that a person can answer now, oldest first."""
+    asked = sorted(known.questions.values(), key=lambda one: one.seq)
+    return [one for one in asked if state_of(known, one, now) == "open"]
+
+
+def state_of(known: Projection, question: QuestionAsked, now: datetime) -> State:
+    """Return whether a question is open, and why not."""
+    answer = known.answers.get(question.question)
+    if answer is not None:
+        return "unanswered" if answer.origin == DEADLINE else "answered"
+    if question.about != PERMISSION and not _still_holds(known.run, question):
+        return "withdrawn"
+    is_late = question.deadline is not None and now >= question.deadline
+    return "unanswered" if is_late else "open"
+
+
+def _still_holds(run: Run, question: QuestionAsked) -> bool:
+    """Whether the agent is still in what the question is about."""
+    return (run.is_safe and question.seq > run.safe.seq) or (
+        run.is_over and question.seq > run.ended.seq
+    )
+
+
+def apply_defaults(known: Projection, now: datetime) -> list[QuestionAnswered]:
+    """Return the answers that deadlines give."""
+    found = []
+    for question in known.questions.values():
+        is_late = state_of(known, question, now) == "unanswered"
+        if is_late and question.question not in known.answers:
+            answer = answer_with(known, question, question.default, now)
+            found.append(msgspec.structs.replace(answer, origin=DEADLINE))
+    return found
+
+
+def answer_with(
+    known: Projection, question: QuestionAsked, words: str, now: datetime
+) -> QuestionAnswered:
+    """Return the event that answers a question.
+
+    Raises:
+        AnswerError: The question does not take this answer.
+    """
+    words = words.strip()
+    head, _, rest = words.partition(" ")
+    choice = next((one for one in question.choices if one.casefold() == words.casefold()), "")
+    effect: Effect
+    caps: dict[str, float] = {}
+    text = _NOTES.get(choice, "")
+    if choice and choice not in {TEXT, RAISE}:
+        effect = _EFFECTS[choice]
+    elif RAISE in question.choices and head.casefold() == "raise":
+        caps = {str(question.request.get("unit")): _amount(question, rest)}
+        choice, effect = RAISE, "continue" if known.run.is_over else "restart"
+    elif TEXT in question.choices and words:
+        choice, text, effect = "", words, "restart"
+    else:
+        raise AnswerError(question.question, "is not one of its choices", question.choices)
+    if len(text) > ANSWER_CHARACTERS:
+        reason = f"is longer than {ANSWER_CHARACTERS:,} characters"
+        raise AnswerError(question.question, reason, question.choices)
+    before = [known.run.said.ts] if known.run.said else []
+    return QuestionAnswered(
+        ts=loops.later(now, *before),
+        question=question.question,
+        effect=effect,
+        choice=choice,
+        text=text,
+        asked=question.text,
+        budget=caps,
+    )
+
+
+def _amount(question: QuestionAsked, words: str) -> float:
+    least = max(question.request.get("cap", 0.0), question.request.get("spent", 0.0))
+    try:
+        amount = float(words.strip().removeprefix("$").replace(",", "").replace("_", ""))
+    except ValueError:
+        reason = "needs the new cap as a number, as in `raise 20`"
+        raise AnswerError(question.question, reason, question.choices) from None
+    if not least < amount < float("inf"):
+        reason = f"needs a cap above {least:,g}"
+        raise AnswerError(question.question, reason, question.choices)
+    return amount
+
+
+def judge(known: Projection, answer: QuestionAnswered, now: datetime) -> QuestionAnswered:
+    """Return an answer as it is recorded: marked as refused if it does not count."""
+    question = known.questions.get(answer.question)
+    reason = "there is no such question" if question is None else closed(known, question, now)
+    return msgspec.structs.replace(answer, refused=reason)
+
+
+def closed(known: Projection, question: QuestionAsked, now: datetime) -> str:
+    """Return why a question takes no answer any more; empty: it does."""
+    answer = known.answers.get(question.question)
+    match state_of(known, question, now):
+        case "answered" if answer is not None:
+            by = f" by {answer.by}" if answer.by else ""
+            what = answer.choice or one_line(answer.text, 80)
+            return f"it was answered{by} at {answer.ts:%Y-%m-%d %H:%M} UTC: {what}"
+        case "unanswered":
+            return f"its deadline has passed; the default was applied: {question.default}"
+        case "withdrawn":
+            return "another command has settled it"
+        case _:
+            return ""
+
+
+def command_line(question: QuestionAsked) -> str:
+    """Return the command that answers a question, with its choices."""
+    if question.about == PERMISSION:
+        name = question.question
+        return f"rekindle approve {name} · rekindle deny {name}"
+    return f"rekindle answer {question.question} {'|'.join(question.choices)}"

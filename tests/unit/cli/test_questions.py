@@ -1,0 +1,125 @@
+"""`questions`, `answer`, `approve`, `deny`, with a program whose relay waits for a person."""
+
+import json
+import os
+import pwd
+import signal
+import sys
+
+import pytest
+
+from rekindle import config
+from rekindle.documents import event as events
+from rekindle.policy import questions
+from rekindle.system import clock
+from rekindle.wiring.store import open_store
+from rekindle.wiring.trust import accept_folder
+
+pytestmark = pytest.mark.timeout(120)
+
+AGENT = """\
+import os, pathlib, sys
+folder = pathlib.Path(os.environ["REKINDLE_FOLDER"])
+draft = folder.parents[1] / "drafts" / folder.name / "relay.md"
+number = len(list(pathlib.Path(".").glob("prompt-*")))
+pathlib.Path(f"prompt-{number}").write_text(sys.stdin.read())
+draft.write_text(f"## Next Action\\nWaiting for Ann to choose grammar {number}\\n")
+"""
+WAITS = "Waiting for Ann to choose grammar 0"
+
+
+class Project:
+    def __init__(self, place, folder):
+        self.place, self.path = place, folder / "project"
+        self.path.mkdir()
+        (self.path / "agent.py").write_text(AGENT)
+        (self.path / "PROMPT.md").write_text("Ship it.\n")
+        (self.path / "rekindle.yaml").write_text(
+            "version: 1\nagents:\n  trades:\n    harness: command\n"
+            f"    command: [{sys.executable}, agent.py]\n    until: [test, -e, done]\n"
+        )
+        accept_folder(self.path)
+
+    def start(self, *arguments):
+        return self.place.start(
+            [sys.executable, "-I", "-m", "rekindle", *arguments],
+            env={"PATH": "/usr/bin:/bin", "HOME": str(self.path), "LC_ALL": "C.UTF-8"},
+            cwd=self.path,
+        )
+
+    def __call__(self, *arguments, code=0):
+        started = self.start(*arguments)
+        assert started.wait() == code, started.out + started.err
+        return started.out + started.err
+
+    def known(self):
+        store = open_store(config.load(self.path))
+        return store.read("trades").projection if store.exists("trades") else None
+
+    def log(self, kind):
+        path = self.path / ".rekindle/agents/trades/ops.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [one for one in map(json.loads, lines) if one["kind"] == kind]
+
+    def prompts(self):
+        return len(list(self.path.glob("prompt-*")))
+
+
+@pytest.fixture
+def project(place, tmp_path):
+    return Project(place, tmp_path)
+
+
+def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(project):
+    """Killed between question and answer; the next supervisor tells the answer to one cycle."""
+    running = project.start("run", "trades")
+    project.place.wait_for(lambda: len(project.log("question.asked")) == 1)
+    running.signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL
+    [row] = json.loads(project("questions", "--json"))["questions"]
+    assert (row["id"], row["text"], row["state"]) == ("trades-1", WAITS, "open")
+    assert row["command"] == "rekindle answer trades-1 TEXT|stop"
+    assert "rekindle answer trades-1 TEXT|stop" in project("status")
+    assert "not one of its choices" in project("answer", "trades-1", "", code=2)
+    assert "use `rekindle answer`" in project("approve", "trades-1", code=2)
+    project("answer", "Take", "the second one")
+    assert "is closed: it was answered by" in project("answer", "trades-1", "stop", code=7)
+    assert "No open questions." in project("questions")
+    running = project.start("run", "trades")
+    project.place.wait_for(lambda: len(project.log("question.asked")) == 2)
+    told = "A person has answered: Take the second one"
+    assert told in (project.path / "prompt-1").read_text()
+    [answer] = project.log("question.answered")
+    user = pwd.getpwuid(os.getuid()).pw_name
+    assert (answer["by"], answer["origin"], bool(answer["host"])) == (user, "command", True)
+    assert "trades: stops" in project("deny", "trades")
+    running.wait()
+    assert project.prompts() == 2
+    assert project.known().run.desired == "stopped"
+    assert "answered by" in project("questions", "--all")
+
+
+def test_an_answer_in_the_workspace_counts_for_nothing(project):
+    """Only the user's own folder carries the operator's decisions."""
+    store = open_store(config.load(project.path))
+    store.create("trades")
+    with store.writer("trades") as writer:
+        now = clock.now()
+        entered = events.SafeModeEntered(ts=now, why="auth", words="log in")
+        asking = questions.Asking(now, 60.0)
+        writer.append(events.DesiredSaid(ts=now, desired="running"), events.RunStarted(ts=now))
+        writer.append(*questions.with_questions(writer.projection, [entered], asking))
+    known = project.known()
+    given = questions.answer_with(known, known.questions["trades-1"], "retry", now)
+    inbox = store.folder("trades").inbox
+    (inbox / "0-forged.seg").write_bytes(b"\n1 event " + events.render(given) + b"\n")
+    assert project.known().run.is_safe
+    project("questions")
+    with store.writer("trades") as writer:
+        writer.fold()
+        assert writer.projection.run.is_safe
+    assert project.log("inbox.rejected")
+    assert project.log("question.answered") == []
+    assert "no question with id" in project("answer", "trades-9", "retry", code=7)
+    assert "will be started again" in project("approve")
+    assert not project.known().run.is_safe

@@ -1,0 +1,172 @@
+"""A supervisor asks a person, and is killed before, between and after the answer."""
+
+from datetime import timedelta
+
+import pytest
+
+from rekindle.documents import event as events
+from rekindle.documents.manifest import Budget
+from rekindle.documents.shape import Duration
+from rekindle.flows.world import InSafeMode
+from rekindle.policy import questions
+from rekindle.policy.settings import Questions, Runtime
+from unit.flows.test_keep_running import Killed, Life
+
+HOUR = 3600
+
+
+class Asking(Life):
+    """An agent whose questions a person answers, in the log or while it rests."""
+
+    def given(self, words):
+        known = self.store.read("a").projection
+        *_, question = known.questions.values()
+        return questions.answer_with(known, question, words, self.clock())
+
+    def answers(self, words):
+        """As a command does: acknowledged, then folded if the writer is free."""
+        self.store.submit("a", self.given(words))
+
+    def dies_after(self, seconds, **how):
+        self.after(seconds, self.is_killed)
+        with pytest.raises(Killed):
+            self.run(**how)
+
+    def counted(self):
+        return [one for one in self.logged(events.QuestionAnswered) if not one.refused]
+
+
+@pytest.fixture
+def life(clock):
+    return Asking(clock)
+
+
+def test_a_question_is_asked_once_however_many_supervisors_come(life):
+    """It is in the log with the safe mode, and the operator is told the command."""
+    life.plays = [("auth",)]
+    for how in ({}, {"kept": True}, {"kept": True}):
+        life.dies_after(60, **how)
+    [asked] = life.logged(events.QuestionAsked)
+    [entered] = life.logged(events.SafeModeEntered)
+    assert (asked.seq, asked.about) == (entered.seq + 1, "auth")
+    assert life.notes == ["auth\n→ rekindle answer a-1 retry|stop"]
+    assert [one.command for one in life.told if isinstance(one, InSafeMode)] == [
+        "rekindle answer a-1 retry|stop"
+    ] * 3
+
+
+def test_an_answer_given_while_no_supervisor_lives_has_its_effect_once(life):
+    """Killed between the question and the answer, and again between the answer and its effect."""
+    life.plays = [("auth",)]
+    life.dies_after(60)
+    life.store.report("a", life.given("retry"), life.given("stop"))  # acknowledged, not folded
+    commit, life.store.commit = life.store.commit, lambda *_, **__: life.is_killed()
+    with pytest.raises(Killed):
+        life.run(kept=True)
+    life.store.commit = commit
+    assert life.counted() == []
+    life.plays = [("clean",), ("clean",)]
+    assert life.run(kept=True) == "clean"
+    [counted] = life.counted()
+    assert (counted.choice, len(life.starts)) == ("retry", 2)
+    refused = life.logged(events.QuestionAnswered)[1]
+    assert (refused.choice, "it was answered" in refused.refused) == ("stop", True)
+    assert life.run(kept=True) == "unwanted", "the run is over, and nothing starts it again"
+    assert len(life.starts) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "starts"), [("retry", "clean", 2), ("stop", "interrupted", 1)]
+)
+def test_a_supervisor_that_waits_obeys_the_answer(life, words, kind, starts):
+    life.plays = [("auth",), ("clean",)]
+    life.after(60, lambda: life.answers(words))
+    assert life.run() == kind
+    assert len(life.starts) == starts
+    assert life.run(kept=True) == "unwanted"
+    assert len(life.starts) == starts
+
+
+def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life):
+    """Also if the supervisor is killed as the default is recorded: it is recorded once."""
+    life.runtime = Runtime(questions=Questions(deadline=Duration(HOUR)))
+    life.plays = [("auth",)]
+    life.dies_after(HOUR - 60)
+    commit, tried = life.store.commit, []
+
+    def dies_once(agent, stamped, **how):
+        if stamped and isinstance(stamped[0], events.QuestionAnswered) and not tried:
+            tried.append(stamped)
+            life.is_killed()
+        commit(agent, stamped, **how)
+
+    life.store.commit = dies_once
+    with pytest.raises(Killed):
+        life.run(kept=True)
+    assert (life.counted(), len(tried)) == ([], 1)
+    life.resting.clear()
+    assert life.run(kept=True) == "interrupted"
+    [default] = life.counted()
+    assert (default.choice, default.origin) == ("stop", "deadline")
+    known = life.store.read("a").committed
+    [question] = known.questions.values()
+    assert questions.state_of(known, question, life.clock()) == "unanswered"
+    life.store.submit("a", questions.answer_with(known, question, "retry", life.clock()))
+    assert life.known.desired == "stopped"
+    assert life.run(kept=True) == "unwanted"
+    assert len(life.starts) == 1
+
+
+def test_run_after_a_deadline_asks_again(life):
+    life.runtime = Runtime(questions=Questions(deadline=Duration(HOUR)))
+    life.plays = [("auth",)]
+    assert life.run() == "interrupted"
+    life.plays = [("clean",)]
+    life.after(60, lambda: life.answers("retry"))
+    assert life.run() == "clean"
+    assert [one.question for one in life.logged(events.QuestionAsked)] == ["a-1", "a-2"]
+
+
+def test_a_raised_budget_continues_the_run_with_what_it_spent(life):
+    life.facts = {"budget": Budget(usd=1.0)}
+    life.spends = 1.5
+    life.plays = [("crash",)]
+    assert life.run() == "budget"
+    [asked] = life.logged(events.QuestionAsked)
+    assert asked.choices == ("raise AMOUNT", "stop")
+    assert life.run(kept=True) == "unwanted"
+    life.answers("raise 4")
+    life.spends, life.plays = 0.5, [("clean",)]
+    assert life.run(kept=True) == "clean"
+    assert life.starts[-1].usd_left == pytest.approx(2.5)
+    assert life.known.spent_of_run().usd == pytest.approx(2.0)
+    assert len(life.logged(events.RunStarted)) == 1
+
+
+def test_a_log_of_an_older_version_in_safe_mode_is_asked_about(life):
+    life.store.create("a")
+    with life.store.writer("a") as writer:
+        now = life.clock()
+        writer.append(
+            events.DesiredSaid(ts=now, desired="running"),
+            events.RunStarted(ts=now),
+            events.SafeModeEntered(ts=now, why="auth", words="log in"),
+        )
+    life.plays = [("clean",)]
+    life.after(60, lambda: life.answers("retry"))
+    assert life.run(kept=True) == "clean"
+    assert [one.text for one in life.logged(events.QuestionAsked)] == ["log in"]
+
+
+def test_a_default_that_stops_is_recorded_after_every_earlier_word(life):
+    """A clock that was set back must not make the stop older than the word before it."""
+    life.runtime = Runtime(questions=Questions(deadline=Duration(HOUR)))
+    life.plays = [("auth",)]
+
+    def word_from_the_future():
+        later = life.clock() + timedelta(days=30)
+        life.store.submit("a", events.DesiredSaid(ts=later, desired="running"))
+
+    life.after(60, word_from_the_future)
+    assert life.run() == "interrupted"
+    assert life.known.desired == "stopped"

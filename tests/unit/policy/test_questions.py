@@ -1,0 +1,297 @@
+"""Questions: asked with what they are about, answered once, and settled by their deadline."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+
+import msgspec
+import pytest
+
+from rekindle.documents import event as events
+from rekindle.documents.launch import RefusedCall
+from rekindle.documents.manifest import Budget
+from rekindle.errors import AnswerError
+from rekindle.policy import questions, register
+from rekindle.policy.fold import Projection, fold, pruned
+from rekindle.policy.questions import Asking
+from rekindle.policy.restart import Stop
+from rekindle.policy.run import begins, next_move
+from rekindle.policy.settings import Runtime
+from rekindle.thresholds.running import QUESTIONS_A_LAUNCH, QUESTIONS_KEPT
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+BEGUN = (
+    events.DesiredSaid(ts=NOON, desired="running"),
+    events.RunStarted(ts=NOON),
+)
+
+
+class Log:
+    """An agent's events, numbered as the writer numbers them."""
+
+    def __init__(self, *new, seconds=3600.0, cap=None):
+        self.events, self.seconds, self.cap = [], seconds, cap
+        self.add(*BEGUN, *new)
+
+    @property
+    def known(self):
+        return fold(Projection("trades"), self.events)
+
+    def add(self, *new, now=NOON):
+        asking = Asking(now, self.seconds, self.cap)
+        for event in questions.with_questions(self.known, new, asking):
+            self.events.append(msgspec.structs.replace(event, seq=len(self.events) + 1))
+        return self
+
+    def answer(self, words, now=NOON + timedelta(minutes=1), *, question=None):
+        """Give an answer the way a command does, and have it judged as the writer does."""
+        asked = question or questions.open_questions(self.known, now)[-1]
+        given = questions.answer_with(self.known, asked, words, now)
+        self.add(questions.judge(self.known, given, now))
+        return self.events[-1]
+
+    def states(self, now=NOON):
+        known = self.known
+        return [questions.state_of(known, one, now) for one in known.questions.values()]
+
+
+def safe(why="auth", words="nobody is logged in"):
+    return events.SafeModeEntered(ts=NOON, why=why, words=words)
+
+
+def ended(outcome, words=""):
+    return events.RunEnded(ts=NOON, outcome=outcome, words=words)
+
+
+@pytest.mark.parametrize(
+    ("event", "choices", "default"),
+    [
+        (safe("auth"), ("retry", "stop"), "stop"),
+        (safe("billing"), ("retry", "stop"), "stop"),
+        (safe("crash"), ("retry", "stop"), "stop"),
+        (safe("no-progress"), ("retry", "stop"), "stop"),
+        (safe("settings"), ("accept", "stop"), "stop"),
+        (safe("waiting"), ("TEXT", "stop"), "stop"),
+        (safe("stalled"), ("TEXT", "retry", "stop"), "stop"),
+        (ended("waiting"), ("TEXT", "stop"), "stop"),
+        (ended("stalled"), ("TEXT", "retry", "stop"), "stop"),
+        (safe("budget"), ("retry", "stop"), "stop"),
+    ],
+)
+def test_what_needs_a_person_is_a_question(event, choices, default):
+    [asked] = questions.open_questions(Log(event).known, NOON)
+    assert (asked.question, asked.choices, asked.default) == ("trades-1", choices, default)
+    assert asked.about == getattr(event, "why", None) or asked.about == event.outcome
+    assert asked.deadline == NOON + HOUR
+
+
+@pytest.mark.parametrize("outcome", ["done", "cycles", "limit", "stopped"])
+def test_an_end_that_needs_nobody_asks_nothing(outcome):
+    assert Log(ended(outcome)).known.questions == {}
+
+
+def test_a_relay_that_waits_is_asked_about_in_its_own_words():
+    waits = events.CycleEnded(ts=NOON, cycle=1, verdict="waiting", about="which grammar?")
+    [asked] = questions.open_questions(Log(waits, safe("waiting", "it waits")).known, NOON)
+    assert asked.text == "which grammar?"
+
+
+@pytest.mark.parametrize(
+    ("event", "words", "desired", "is_safe"),
+    [
+        (safe(), "retry", "running", False),
+        (safe(), "STOP", "stopped", True),
+        (safe("settings"), "accept", "running", False),
+        (safe("waiting"), "Use the second one", "running", False),
+        (safe("stalled"), "retry", "running", False),
+    ],
+)
+def test_an_answer_has_its_effect_by_being_recorded(event, words, desired, is_safe):
+    log = Log(event)
+    log.answer(words)
+    assert (log.known.run.desired, log.known.run.is_safe) == (desired, is_safe)
+    assert log.states() == ["answered"]
+
+
+def test_a_text_is_told_to_the_next_cycle_and_not_to_the_one_behind_it():
+    log = Log(events.CycleEnded(ts=NOON, cycle=1, verdict="waiting", about="which?"))
+    log.add(safe("waiting"))
+    log.answer("the second one")
+    [told] = log.known.answers_since
+    assert (told.asked, told.text) == ("which?", "the second one")
+    assert log.known.run.heeded == told.seq
+    log.add(events.CycleEnded(ts=NOON, cycle=2))
+    assert log.known.answers_since == []
+
+
+def test_the_first_answer_counts_and_the_second_is_recorded_as_refused():
+    log = Log(safe())
+    asked = log.known.questions["trades-1"]
+    first = log.answer("stop", question=asked)
+    second = log.answer("retry", question=asked)
+    assert (first.refused, "it was answered" in second.refused) == ("", True)
+    assert log.known.answers["trades-1"].choice == "stop"
+    assert log.known.run.desired == "stopped"
+    for order in permutations(log.events[-3:]):
+        again = fold(fold(Projection("trades"), [*log.events[:-3], *order]), log.events)
+        assert again == log.known, "neither the order nor a repetition changes what counts"
+
+
+def test_an_answer_to_an_unknown_question_is_refused():
+    log = Log(safe())
+    given = questions.answer_with(log.known, log.known.questions["trades-1"], "retry", NOON)
+    other = msgspec.structs.replace(given, question="trades-9")
+    assert questions.judge(log.known, other, NOON).refused == "there is no such question"
+
+
+@pytest.mark.parametrize("words", ["", "maybe", "retry now"])
+def test_words_that_are_not_a_choice_are_refused(words):
+    log = Log(safe())
+    with pytest.raises(AnswerError, match="not one of its choices") as refused:
+        log.answer(words)
+    assert refused.value.choices == ("retry", "stop")
+
+
+def test_at_the_deadline_the_default_applies_once_and_the_question_stays_unanswered():
+    log = Log(safe())
+    late = NOON + HOUR
+    assert questions.apply_defaults(log.known, late - timedelta(seconds=1)) == []
+    asked = log.known.questions["trades-1"]
+    assert questions.state_of(log.known, asked, late) == "unanswered"
+    late_answer = log.answer("retry", late, question=asked)
+    assert "deadline" in late_answer.refused
+    [default] = questions.apply_defaults(log.known, late)
+    assert (default.choice, default.origin, default.by) == ("stop", "deadline", "")
+    log.add(default)
+    assert log.known.run.desired == "stopped"
+    assert log.states(late) == ["unanswered"]
+    assert questions.apply_defaults(log.known, late + HOUR) == []
+    assert "deadline" in log.answer("retry", late, question=asked).refused
+
+
+def test_an_answer_in_time_leaves_nothing_to_the_deadline():
+    log = Log(safe())
+    log.answer("retry")
+    assert questions.apply_defaults(log.known, NOON + HOUR) == []
+
+
+def test_a_question_without_a_deadline_stays_open():
+    log = Log(safe(), seconds=float("inf"))
+    [asked] = questions.open_questions(log.known, NOON + timedelta(days=900))
+    assert asked.deadline is None
+
+
+def test_another_command_withdraws_the_question():
+    log = Log(safe())
+    log.add(events.RestartAsked(ts=NOON))
+    assert log.states() == ["withdrawn"]
+    assert log.answer("stop", question=log.known.questions["trades-1"]).refused
+    assert log.known.run.desired == "running"
+
+
+def test_a_safe_mode_without_a_question_is_asked_about_and_only_once():
+    """As in a log of an older Rekindle, or after a deadline if the operator says run again."""
+    log = Log()
+    log.events.append(msgspec.structs.replace(safe(), seq=3))
+    asked = questions.ask_about_safe_mode(log.known, Asking(NOON, 60.0))
+    assert asked is not None
+    log.add(asked)
+    assert questions.ask_about_safe_mode(log.known, Asking(NOON, 60.0)) is None
+    assert questions.ask_about_safe_mode(log.known, Asking(NOON + HOUR, 60.0)) is not None
+
+
+def test_a_cli_that_ends_by_its_own_count_of_a_budget_can_be_given_more():
+    log = Log(spent(4.9), cap=CAP)
+    log.add(safe("budget"))
+    with pytest.raises(AnswerError, match="above 5"):
+        log.answer("raise 4.95")
+    log.answer("raise 6")
+    assert not log.known.run.is_safe
+    assert log.known.run.raised_of_run() == {"usd": 6.0}
+
+
+CAP = Budget(usd=5.0)
+
+
+def spent(usd):
+    return events.SpendNoted(ts=NOON, launch="l", tokens=10, usd=usd)
+
+
+def test_a_raised_budget_continues_the_run_and_a_second_raise_counts_from_it():
+    log = Log(spent(5.5), cap=CAP)
+    log.add(ended("budget", "its budget of $5 is spent"))
+    [asked] = questions.open_questions(log.known, NOON)
+    assert asked.request == {"unit": "usd", "cap": 5.0, "spent": 5.5}
+    for words in ("raise", "raise lots", "raise 5", "raise inf", "raise nan"):
+        with pytest.raises(AnswerError):
+            log.answer(words)
+    assert isinstance(next_move(log.known.run, [], now=NOON, runtime=Runtime(), cap=CAP), Stop)
+    log.answer("raise $20")
+    run = log.known.run
+    assert (run.is_over, run.desired, run.spent_of_run().usd) == (False, "running", 5.5)
+    assert not begins(run, []), "it is the same run, and what it spent stays counted"
+    assert not isinstance(next_move(run, [], now=NOON, runtime=Runtime(), cap=CAP), Stop)
+    log.add(spent(20.0))
+    log.add(ended("budget"))
+    [again] = questions.open_questions(log.known, NOON)
+    assert again.request["cap"] == 20.0
+    log.add(events.RestartAsked(ts=NOON), events.RunStarted(ts=NOON))
+    assert log.known.run.raised_of_run() == {}, "a new run has the budget of the manifest"
+
+
+def call(number=1):
+    return RefusedCall("Bash", f"echo {number}", {"command": f"echo {number}"})
+
+
+def test_refused_calls_are_asked_about_once_each_up_to_a_few():
+    log = Log()
+    asked = questions.ask_about_calls(
+        log.known, [call(1), call(1), call(2)], "launch", Asking(NOON, 60.0)
+    )
+    assert [one.request["arguments"]["command"] for one in asked] == ["echo 1", "echo 2"]
+    log.add(*asked)
+    assert questions.ask_about_calls(log.known, [call(2)], "launch", Asking(NOON, 60.0)) == []
+    many = [call(number) for number in range(10, 30)]
+    found = questions.ask_about_calls(log.known, many, "launch", Asking(NOON, 60.0))
+    assert len(found) == QUESTIONS_A_LAUNCH
+    assert found[0].number == 3
+    long = RefusedCall("Write", "a", {"content": "x" * 100_000})
+    [cut] = questions.ask_about_calls(log.known, [long], "launch", Asking(NOON, 60.0))
+    assert len(cut.request["arguments"]["cut"]) < 2_100
+
+
+@pytest.mark.parametrize("words", ["allow", "deny"])
+def test_the_answer_to_a_refused_call_is_told_and_interrupts_nothing(words):
+    log = Log()
+    log.add(*questions.ask_about_calls(log.known, [call()], "launch", Asking(NOON, 60.0)))
+    before = log.known.run
+    log.answer(words, NOON)
+    assert log.known.run == before
+    [told] = log.known.answers_since
+    assert "Bash echo 1" in told.asked
+    assert words in told.text.replace("denied", "deny").replace("allowed", "allow")
+
+
+def test_only_the_newest_questions_are_kept_and_their_numbers_never_repeat():
+    log = Log()
+    for _ in range(QUESTIONS_KEPT + 5):
+        log.add(safe(), events.RestartAsked(ts=NOON))
+    kept = pruned(log.known)
+    assert len(kept.questions) == QUESTIONS_KEPT
+    [*_, last] = questions.with_questions(kept, [safe()], Asking(NOON, 60.0))
+    assert last.question == f"trades-{QUESTIONS_KEPT + 6}"
+
+
+def test_a_fleet_judges_an_answer_as_the_writer_of_a_folder_does():
+    log = Log(safe())
+    definition = register.Definition(manifest="", pool="p", heartbeat_seconds=1.0)
+    kept = register.Kept(agent="trades", definition=definition, projection=log.known)
+    lines = [
+        events.render(questions.answer_with(log.known, one, words, NOON)).decode()
+        for one in log.known.questions.values()
+        for words in ("stop", "retry")
+    ]
+    assert register.unsayable(lines) == ""
+    after = register.say(kept, lines)
+    assert after.projection.answers["trades-1"].choice == "stop"
+    assert after.projection.run.desired == "stopped"
