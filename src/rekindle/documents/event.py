@@ -1,15 +1,18 @@
 """Events: the facts of an agent's life, one line of JSON each.
 
-The union is closed: a fact that is not listed here does not exist. A log written by a
-later Rekindle of the same schema may hold kinds that this one does not know; they are read
-as `Unrecognised`, change nothing, and stay in the log.
+The union is closed: a fact that is not listed here does not exist. Each kind has an explicit tag,
+which commands print and programs read, and a summary for the reference; without them the import
+fails. A log that a later Rekindle of the same schema wrote may have kinds that this one does not
+know: they are read as `Unrecognised`, change nothing, and stay in the log.
 
 `seq`, `gen` and `at` are given by the log when an event enters it; in the inbox they
 are zero.
 """
 
+import re
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
 
@@ -583,54 +586,6 @@ class Unrecognised(msgspec.Struct, frozen=True):
     at: str = ""
 
 
-KINDS: tuple[type[Event], ...] = (
-    AgentCreated,
-    AgentReceived,
-    OwnerChanged,
-    WorkspacePushed,
-    WorkspaceKept,
-    SessionStarted,
-    SessionLost,
-    SessionEnded,
-    PromptSubmitted,
-    SessionCompacted,
-    Heartbeat,
-    PrimerGiven,
-    CycleStarted,
-    CycleEnded,
-    LaunchStarted,
-    LaunchEnded,
-    DesiredSaid,
-    RestartAsked,
-    Answered,
-    QuestionAsked,
-    QuestionAnswered,
-    RunStarted,
-    RunEnded,
-    SafeModeEntered,
-    WaitStarted,
-    HangNoticed,
-    WindowLearnt,
-    HandoffAsked,
-    HandoffTriggered,
-    HandoffResumed,
-    HandoffFailed,
-    HandoffHalted,
-    SpendNoted,
-    SummaryMade,
-    LoopAdded,
-    LoopResolved,
-    StateAdopted,
-    SourceAdopted,
-    RelayProposed,
-    RelayCommitted,
-    CheckpointCommitted,
-    BriefCommitted,
-    BriefMade,
-    DocumentRejected,
-    InboxRejected,
-)
-
 OPERATOR_COMMANDS = (DesiredSaid, RestartAsked, Answered, QuestionAnswered, HandoffAsked)
 """What only the operator decides: records of these kinds count only from outside the workspace."""
 
@@ -682,6 +637,28 @@ AnyEvent = (
     | InboxRejected
 )
 
+KINDS: tuple[type[Event], ...] = get_args(AnyEvent)
+_TAG = re.compile(r"[a-z_]+(\.[a-z_]+)*")
+
+
+def _require_rows(kinds: tuple[type[Event], ...]) -> None:
+    """Refuse a kind that readers would not find in the reference, or only by its class's name."""
+    for kind in kinds:
+        if not _TAG.fullmatch(str(kind.__struct_config__.tag)) or not vars(kind).get("summary"):
+            raise TypeError(f"event {kind.__name__}: needs a `tag=` and a `summary` of its own")
+    if unlisted := [one.__name__ for one in _innermost(Event) if one not in kinds]:
+        raise TypeError(f"events {', '.join(unlisted)}: not in AnyEvent")
+
+
+def _innermost(kind: type[Event]) -> Iterator[type[Event]]:
+    below = kind.__subclasses__()
+    for one in below:
+        yield from _innermost(one)
+    if not below:
+        yield kind
+
+
+_require_rows(KINDS)
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _EARLIEST, _LATEST = 1970, 9000
 _ORDER = ("v", "seq", "gen", "ts", "kind")

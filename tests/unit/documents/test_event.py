@@ -1,7 +1,10 @@
 """Events: one line each, a closed union, and room for what a later release writes."""
 
 import json
+import re
+import types
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
@@ -270,3 +273,51 @@ def test_unknown_fields_of_a_record_are_kept_beside_the_known():
     found = event.from_outside(line(kind="heartbeat", prio=3, seq=9, gen=9, at="x:1"))
     assert (found.more, found.seq, found.gen, found.at) == ({"prio": 3}, 0, 0, "")
     assert b'"prio":3' in event.render(found)
+
+
+SOURCE = Path(event.__file__).read_text(encoding="utf-8")
+NEW_KIND = """
+class MoonRisen(Event, frozen=True, kw_only=True{tag}):
+{body}
+
+
+KINDS: """
+
+
+def load(source: str) -> types.ModuleType:
+    """Import a changed copy of the module, as if its file had been edited."""
+    module = types.ModuleType("changed")
+    exec(compile(source, "event.py", "exec"), vars(module))  # noqa: S102 - our own source
+    return module
+
+
+@pytest.mark.parametrize(
+    ("tag", "body", "is_listed", "refused"),
+    [
+        (', tag="moon.risen"', '    summary = "The moon rose."', True, ""),
+        ("", '    summary = "The moon rose."', True, "MoonRisen: needs a `tag=`"),
+        (', tag="moon.risen"', "    phase: str", True, "MoonRisen: needs"),
+        (', tag="moon.risen"', '    summary = "The moon rose."', False, "MoonRisen: not in"),
+    ],
+)
+def test_a_kind_without_its_row_cannot_be_imported(tag, body, is_listed, refused):
+    """A tag for programs, a summary for the reference, and a place in the union."""
+    changed = SOURCE.replace("\nKINDS: ", NEW_KIND.format(tag=tag, body=body), 1)
+    if is_listed:
+        changed = changed.replace("get_args(AnyEvent)", "get_args(AnyEvent | MoonRisen)")
+    if refused:
+        with pytest.raises(TypeError, match=refused):
+            load(changed)
+    else:
+        assert "moon.risen" in {one.__struct_config__.tag for one in load(changed).KINDS}
+
+
+def test_a_renamed_class_changes_no_line():
+    """Tags are explicit: all classes get other names, and the log's lines stay the same."""
+    names = [kind.__name__ for kind in KINDS]
+    renamed = load(re.sub(rf"\b({'|'.join(names)})\b", r"Renamed\1", SOURCE))
+    assert [kind.__name__ for kind in renamed.KINDS] == [f"Renamed{name}" for name in names]
+    for before, after in zip(KINDS, renamed.KINDS, strict=True):
+        required = [one for one in msgspec.structs.fields(before) if one.required]
+        values = {one.name: NOW if one.type is datetime else one.name for one in required}
+        assert event.render(before(**values)) == renamed.render(after(**values))
