@@ -5,14 +5,13 @@ from importlib import import_module
 from pathlib import Path
 
 import click
+import event_page
 import keeping_alive
 import scale
 from msgspec.structs import replace
 
 from rekindle import plugins
 from rekindle.cli import main
-from rekindle.documents import event as events
-from rekindle.documents import shape
 from rekindle.documents.launch import Start
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import RekindleError
@@ -97,24 +96,6 @@ def setting_list() -> str:
         default = str(one.default).lower() if isinstance(one.default, bool) else str(one.default)
         default = "" if one.default is None else default
         rows.append(f"| `{one.key}` | `{default or '-'}`{fixed} | {one.unit} | {one.meaning} |")
-    return "\n".join(rows) + "\n"
-
-
-def event_list() -> str:
-    rows = [
-        "# Events\n",
-        f"Each is one line of JSON in `ops.jsonl`, schema {events.SCHEMA}:",
-        '`{"v":1,"seq":412,"gen":3,"ts":"…","kind":"…",…}`. `seq` counts from 1 without a gap,',
-        "`gen` is the writer's generation, `at` says which inbox record it came from. Readers",
-        "ignore fields and kinds that they do not know.\n",
-        "| kind | meaning | its own fields |",
-        "|---|---|---|",
-    ]
-    frame = set(shape.fields_of(events.Event))
-    for kind in events.KINDS:
-        own = [f"`{name}`" for name in shape.fields_of(kind) if name not in frame]
-        tag = kind.__struct_config__.tag
-        rows.append(f"| `{tag}` | {kind.summary} | {', '.join(own) or '-'} |")
     return "\n".join(rows) + "\n"
 
 
@@ -210,7 +191,7 @@ PAGES = {
     "cli.md": cli,
     "exit-codes.md": exit_codes,
     "settings.md": setting_list,
-    "events.md": event_list,
+    "events.md": event_page.page,
     "keeping-alive.md": keeping_alive.page,
     "../explanation/scale.md": scale.page,
 }

@@ -1,68 +1,81 @@
 """`rekindle events`."""
 
+import heapq
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
 import click
-import msgspec
 
-from rekindle.cli.options import Store, as_json, how_many, open_agent, which_agent
-from rekindle.cli.output import echo, print_json_line, styled
-from rekindle.documents.identity import one_line
+from rekindle.cli.event_lines import EventLines
+from rekindle.cli.options import Store, as_json, how_many, open_agents
+from rekindle.cli.output import echo
 from rekindle.policy.settings import POLL_SECONDS
 from rekindle.stores.files.log import Entry
-from rekindle.thresholds.screens import EVENTS_HASH_CHARACTERS, EVENTS_POLL_SECONDS
-
-_FRAME = {"v", "seq", "gen", "ts", "kind", "at", "more", "boot", "uptime"}
-_HASHES = {"sha256", "previous", "session", "launch"}
+from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 
 
 @click.command()
+@click.argument("agents", nargs=-1)
 @how_many
 @click.option("-f", "--follow", is_flag=True, help="Go on printing as they happen; Ctrl-C ends.")
-@which_agent
+@click.option(
+    *("-a", "--agent", "options"),
+    multiple=True,
+    envvar="REKINDLE_AGENT",
+    help="An agent; the same as AGENTS.",
+)
 @as_json
-def events(agent: str | None, last: int, follow: bool, as_json: bool) -> None:
-    """What happened, newest last. With --json one event a line, as the log has it."""
-    project, store, name = open_agent(agent)
-    if not store.exists(name):
+def events(
+    agents: tuple[str, ...], options: tuple[str, ...], last: int, follow: bool, as_json: bool
+) -> None:
+    """Print what happened to AGENTS, newest last; without AGENTS, to all of the manifest.
+
+    With --json each line is an event of the log with the name of its agent; the reference page
+    "Events" has every kind with its fields.
+    """
+    project, store, names = open_agents(agents or options)
+    names = [name for name in names if store.exists(name)]
+    if not names:
         echo("Nothing has happened yet.", err=True)
         return
-    seen = store.read(name)
-    shown = [one for one in _newest(store, name, last) if one.event.seq <= seen.committed.seq]
-    for entry in shown:
-        _print(entry, as_json=as_json)
-    if shown and shown[0].event.seq > 1 and (last == 0 or len(shown) < last):
+    width = max(map(len, names)) if len(names) > 1 else 0
+    seen = {name: store.read(name) for name in names}
+    lines = {
+        name: EventLines(store, name, seen[name].end, as_json=as_json, width=width)
+        for name in names
+    }
+    elsewhere: set[str] = set()
+    shown = [_find(store, name, last, seen[name].committed.seq, elsewhere) for name in names]
+    merged = heapq.merge(*shown, key=lambda one: one[1].event.ts)
+    for name, entry in deque(merged, last) if last else merged:
+        lines[name].print(entry)
+    if elsewhere:
         echo("Note: older ones are in the logs of the hosts that it ran on.", err=True)
-    end = seen.end
     while follow:
-        for entry in store.entries_since(name, end):
-            _print(entry, as_json=as_json)
-            end = entry.end
+        for one in lines.values():
+            one.print_new()
         sys.stdout.flush()
         # On a fleet each look is a question to the engine.
         time.sleep(EVENTS_POLL_SECONDS if project.settings.fleet is None else POLL_SECONDS)
 
 
-def _newest(store: Store, name: str, last: int) -> Iterator[Entry]:
-    if last <= 0:
-        return iter(store.entries_since(name, 0))
-    return reversed(list(islice(store.newest_entries(name), last)))
+def _find(
+    store: Store, name: str, last: int, seq: int, elsewhere: set[str]
+) -> Iterator[tuple[str, Entry]]:
+    """Yield the last events of an agent up to one, oldest first, with its name; 0: all of them.
 
-
-def _print(entry: Entry, *, as_json: bool) -> None:
-    if as_json:
-        print_json_line(entry.line)
-        return
-    event = entry.event
-    fields = msgspec.to_builtins(event)
-    facts = "  ".join(
-        f"{key}={one_line(str(value), 80)[: EVENTS_HASH_CHARACTERS if key in _HASHES else None]}"
-        for key, value in fields.items()
-        if key not in _FRAME
-    )
-    moment = event.ts.strftime("%Y-%m-%d %H:%M:%S")
-    kind = styled(f"{event.kind:<22}", bold=True)
-    echo(f"{event.seq:>7}  {moment}  ", kind, f" {facts}")
+    The agent is added to `elsewhere` if its log here does not begin with its first event.
+    """
+    entries: Iterator[Entry] = iter(store.entries_since(name, 0))
+    is_cut = False
+    if last:
+        newest = (one for one in store.newest_entries(name) if one.event.seq <= seq)
+        found = list(islice(newest, last))
+        entries, is_cut = reversed(found), len(found) == last
+    for number, entry in enumerate(one for one in entries if one.event.seq <= seq):
+        if number == 0 and entry.event.seq > 1 and not is_cut:
+            elsewhere.add(name)
+        yield name, entry

@@ -1,7 +1,7 @@
 """What many commands share: which agent, which store, how to print."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -111,9 +111,20 @@ def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, S
     if operator:
         require_operator(project)
     name = agent_of(project, agent)
+    return project, _open(project), name
+
+
+def open_agents(agents: Sequence[str]) -> tuple[Project, Store, list[str]]:
+    """Return the project, its store and these agents; all of the manifest if none is named."""
+    project = config.load(here())
+    names = [project.require_agent(name) for name in dict.fromkeys(agents)]
+    return project, _open(project), names or list(project.manifest.agents)
+
+
+def _open(project: Project) -> Store:
     if project.settings.fleet is None:
-        return project, open_store(project, say=print_note), name
-    return project, open_fleet(project, project.settings.fleet), name
+        return open_store(project, say=print_note)
+    return open_fleet(project, project.settings.fleet)
 
 
 def open_fleet(project: Project, fleet: Fleet) -> "FleetStore":

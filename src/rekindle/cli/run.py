@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import click
-import msgspec
 
 from rekindle import config
+from rekindle.cli.event_lines import EventLines
 from rekindle.cli.fleet_agents import run_on_fleet
 from rekindle.cli.one_host import refuse_fleet
 from rekindle.cli.options import (
@@ -18,12 +19,12 @@ from rekindle.cli.options import (
     print_note,
     require_operator,
 )
-from rekindle.cli.output import echo, print_json, secho
+from rekindle.cli.output import echo, secho
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Called, Compacted, Retried, Said, Warned
-from rekindle.errors import AgentError
+from rekindle.errors import AgentError, RekindleError
 from rekindle.flows.keep_running import Outcome
 from rekindle.flows.world import (
     Fell,
@@ -39,6 +40,7 @@ from rekindle.flows.world import (
 )
 from rekindle.policy import budget as budgets
 from rekindle.policy import idle
+from rekindle.stores.files import FileStore
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 from rekindle.wiring import guarded_path, protected
 from rekindle.wiring.run import keep_running
@@ -122,6 +124,8 @@ def run(  # noqa: PLR0917 - one for each option
     runs, and `rekindle restart` goes on. Ctrl-C stops the agent, twice at once; the next `run` goes
     on where it was.
 
+    With --json it prints the events of its log as they come, as `rekindle events --json` does.
+
     With `fleet:` in the manifest a host of the fleet runs it, and this command ends at once.
     """
     project = config.load(here())
@@ -150,25 +154,27 @@ def run(  # noqa: PLR0917 - one for each option
     store = open_store(project, say=print_note)
     if not (kept or said):
         accept_log(store, name)
-    tell = _as_lines if as_json else _for_people(name)
-    heard = _while_read(tell)
+    lines = _follow_log(store, name) if as_json else None
+    heard = _while_read(_tell_events(name, lines) if lines else _for_people(name))
     if not as_json and not kept and not said:
         echo(f"{name}: {_bounds(project, name, lifted=budget == 'none')}", err=True)
-    outcome = keep_running(
-        project,
-        store,
-        name,
-        heard,
-        once=once,
-        kept=kept,
-        said=said,
-        cycles=cycles,
-        unbounded=budget == "none",
-    )
+    try:
+        outcome = keep_running(
+            project,
+            store,
+            name,
+            heard,
+            once=once,
+            kept=kept,
+            said=said,
+            cycles=cycles,
+            unbounded=budget == "none",
+        )
+    finally:
+        if lines:
+            _print_new(lines)
     if project.settings.runtime.brief.on_session_end:
         start_briefs(project, store)
-    if as_json:
-        print_json({"report": "outcome", "outcome": outcome})
     return _ended(name, outcome, silent=as_json)
 
 
@@ -232,8 +238,28 @@ def _while_read(tell: Callable[[Report], None]) -> Callable[[Report], None]:
     return say
 
 
-def _as_lines(report: Report) -> None:
-    print_json({"report": type(report).__name__.lower(), **msgspec.to_builtins(report)})
+def _follow_log(store: FileStore, name: str) -> EventLines:
+    """Return what prints the events of the agent's log from here on."""
+    end = store.read(name).end if store.exists(name) else 0
+    return EventLines(store, name, end, as_json=True)
+
+
+def _tell_events(name: str, lines: EventLines) -> Callable[[Report], None]:
+    """Print what the log has by now, whatever is reported; warnings go to standard error."""
+
+    def tell(report: Report) -> None:
+        if isinstance(report, Trouble | SettingsChanged):
+            _warn(name, report)
+        _print_new(lines)
+
+    return tell
+
+
+def _print_new(lines: EventLines) -> None:
+    with suppress(
+        OSError, RekindleError
+    ):  # neither a reader nor a disk that is gone stops the agent
+        lines.print_new()
 
 
 def _for_people(name: str) -> Callable[[Report], None]:

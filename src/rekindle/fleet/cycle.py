@@ -29,7 +29,7 @@ from rekindle.fleet.place import Place
 from rekindle.fleet.wire import EngineRegister, Failed, asking
 from rekindle.fleet.workspace import Workspace
 from rekindle.flows.steps import Steps
-from rekindle.flows.world import Report, Trouble
+from rekindle.flows.world import REPORTS, Report, Trouble
 from rekindle.policy import register
 from rekindle.policy.cycle import Fresh, Resume, next_step
 from rekindle.policy.fold import Projection
@@ -343,7 +343,7 @@ def _telling(place: Place, agent: str) -> Callable[[Report], None]:
     path = Root(place.path).agent(agent).output
 
     def tell(report: Report) -> None:
-        said = {"ts": clock.now(), "report": type(report).__name__.lower()}
+        said = {"ts": clock.now(), "report": REPORTS[type(report)]}
         line = msgspec.json.encode(said | msgspec.to_builtins(report)) + b"\n"
         with suppress(OSError, RekindleError):  # nobody's work depends on it
             fd = disk.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from rekindle.documents import launch
 from rekindle.documents.event import WorkSigns
 from rekindle.documents.launch import Exit, Seen
 from rekindle.documents.manifest import Budget, Persona, Price
@@ -136,6 +137,30 @@ Report = (
     | Waits
     | InSafeMode
 )
+
+
+REPORTS: Mapping[type[Report], str] = {
+    Launching: "launch.started",
+    Fell: "launch.ended",
+    HandedOff: "handoff.resumed",
+    Handed: "cycle.ended",
+    Noticed: "hang.noticed",
+    Waits: "wait.started",
+    InSafeMode: "safe_mode.entered",
+    SettingsChanged: "settings.changed",
+    Trouble: "trouble",
+    launch.Opened: "cli.opened",
+    launch.Said: "cli.said",
+    launch.Called: "cli.called",
+    launch.Returned: "cli.returned",
+    launch.Used: "cli.used",
+    launch.Retried: "cli.retried",
+    launch.Warned: "cli.warned",
+    launch.Refused: "cli.refused",
+    launch.Compacted: "cli.compacted",
+    launch.Finished: "cli.finished",
+}
+"""What a report is called in the output of a host; the event's kind, if the log has it too."""
 
 
 class World(msgspec.Struct, frozen=True):

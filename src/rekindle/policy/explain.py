@@ -34,7 +34,7 @@ def explain_all(manifest: Manifest | None, marked: Marked | None) -> list[Explan
     explained += _walk(("fleet",), Fleet(), resolved.fleet or Fleet(), marked)
     return explained + [
         Explanation(key, fixed.default, fixed.default, fixed.unit, "fixed", fixed.meaning)
-        for key, fixed in FIXED.items()
+        for key, fixed in sorted(FIXED.items())  # not in the order of imports
     ]
 
 

@@ -329,17 +329,43 @@ def test_with_two_agents_the_command_asks_which(rekindle, project, monkeypatch):
 
 
 def test_events_are_shown_newest_last(rekindle, project):
-    """The last ones are printed, in order; with --json as the log has them."""
+    """The last ones are printed, in order; with --json as the log has them, and their agent."""
     for number in range(5):
         rekindle("loops", "add", f"l{number}", "text")
     code, out, _ = rekindle("events", "-n", "2", "--json")
     found = [msgspec.json.decode(line) for line in out.splitlines()]
     assert code == 0
     assert [one["id"] for one in found] == ["l3", "l4"]
-    assert list(found[0])[:5] == ["v", "seq", "gen", "ts", "kind"]
+    assert list(found[0])[:6] == ["v", "agent", "seq", "gen", "ts", "kind"]
     everything = rekindle("events", "-n", "0", "--json")[1].splitlines()
-    assert everything == (folder(project) / "ops.jsonl").read_text().splitlines()
+    logged = (folder(project) / "ops.jsonl").read_text().splitlines()
+    assert [msgspec.json.decode(line) for line in everything] == [
+        {**msgspec.json.decode(line), "agent": "trades"} for line in logged
+    ]
     assert "loop.added" in rekindle("events")[1]
+
+
+def test_events_of_several_agents_are_in_the_order_of_time(rekindle, project, monkeypatch):
+    """Named, in whichever way, or all of the manifest; each line tells whose it is."""
+    for name in ("second", "third"):
+        rekindle("init", "--yes", "--agent", name)
+    for number, name in enumerate(("second", "trades", "third", "second")):
+        rekindle("loops", "add", "-a", name, f"l{number}", "text")
+
+    def found(*words):
+        code, out, err = rekindle("events", *words, "--json")
+        assert code == 0, err
+        return [(one["agent"], one.get("id")) for one in map(msgspec.json.decode, out.splitlines())]
+
+    everything = [("second", "l0"), ("trades", "l1"), ("third", "l2"), ("second", "l3")]
+    assert found()[3:] == found("-n", "0")[3:] == found("-n", "4") == everything
+    assert found("trades", "second", "-n", "3") == [everything[0], everything[1], everything[3]]
+    assert found("-a", "third", "-a", "trades", "-n", "2") == everything[1:3]
+    assert rekindle("events", "third", "fourth")[0] == 7
+    lines = rekindle("events", "-n", "2")[1].splitlines()
+    assert ["third " in lines[0], "second " in lines[1]] == [True, True]
+    monkeypatch.setenv("REKINDLE_AGENT", "third")
+    assert {name for name, _ in found()} == {"third"}
 
 
 def test_events_follow_what_happens(project):
@@ -757,7 +783,7 @@ def test_events_are_followed_from_the_last_whole_line(project):
         assert b'"agent.created"' in following.stdout.readline()
         with log.open("ab") as file:
             file.write(line[30:])
-        assert following.stdout.readline() == line
+        assert following.stdout.readline() == line.replace(b'"v":1', b'"v":1,"agent":"trades"')
     finally:
         following.kill()
         following.communicate()

@@ -83,19 +83,47 @@ def test_a_cycle_that_is_done_says_so(project):
     assert "✓ trades: cycle 1 is done" in out
 
 
-def test_for_machines_every_report_is_a_line_of_json(project):
-    """The last one is the outcome, with nothing in between that is no JSON."""
+RENAMED = """
+import sys
+from typing import get_args
+from rekindle.cli.main import run
+from rekindle.documents.event import KINDS
+from rekindle.flows.keep_running import Outcome
+from rekindle.flows.world import Report
+for kind in (*KINDS, *get_args(Report), Outcome):
+    kind.__name__ = kind.__qualname__ = "Renamed"
+sys.exit(run(["run", "--json"]))
+"""
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_for_programs_the_events_of_the_log_are_printed(project, renamed):
+    """The same lines as of `events --json`, whatever the classes are called; nothing else."""
     project.claude("done()")
-    reports = [json.loads(line) for line in project("run", "--json").out.splitlines()]
-    assert [one["report"] for one in reports] == [
-        "launching",
-        "opened",
-        "finished",
-        "fell",
-        "handed",
-        "outcome",
+    if renamed:
+        through = [sys.executable, "-I", "-c", RENAMED]
+        started = project.place.start(
+            through,
+            env={"PATH": f"{project.programs}:/usr/bin:/bin", "HOME": str(project.path)},
+            cwd=project.path,
+        )
+        assert started.wait() == 0, started.err
+    else:
+        started = project("run", "--json")
+    printed = [json.loads(line) for line in started.out.splitlines()]
+    assert [one["kind"] for one in printed] == [
+        "agent.created",
+        "desired.said",
+        "run.started",
+        "cycle.started",
+        "launch.started",
+        "launch.ended",
+        "relay.committed",
+        "cycle.ended",
+        "run.ended",
     ]
-    assert reports[-1]["outcome"]["kind"] == "clean"
+    assert {(one["v"], one["agent"]) for one in printed} == {(1, "trades")}
+    assert started.out == project("events", "--json", "--last", "0").out
 
 
 def test_a_crash_is_told_and_the_same_session_goes_on(project):

@@ -1,6 +1,7 @@
 """A supervisor over its whole life, and over the deaths of others, with a store in memory."""
 
 import itertools
+from typing import get_args
 
 import pytest
 
@@ -25,7 +26,7 @@ from rekindle.documents.shape import Duration
 from rekindle.errors import ProgramMissingError, StoreError, SupervisedError, TamperedLogError
 from rekindle.flows.keep_running import KeepRunning
 from rekindle.flows.watched import Watched
-from rekindle.flows.world import Agent, InSafeMode, Waits, World
+from rekindle.flows.world import REPORTS, Agent, InSafeMode, Report, Waits, World
 from rekindle.policy import run as policy
 from rekindle.policy import watch
 from rekindle.policy.settings import Limits, Restart, Runtime, Settings, Watch
@@ -203,6 +204,12 @@ class Life(Unbraked, NoBackground):
     @property
     def clean_exit(self):
         return self.store.folder("a").clean_exit.text
+
+
+def test_every_report_has_a_name_of_its_own():
+    """The names are what programs read: a renamed class changes none."""
+    assert set(REPORTS) == set(get_args(Report))
+    assert len(set(REPORTS.values())) == len(REPORTS)
 
 
 @pytest.fixture

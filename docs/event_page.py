@@ -1,0 +1,127 @@
+"""The reference page of events, made from their types and the texts beside their fields."""
+
+import ast
+from datetime import datetime
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents import shape
+
+_NAMES = {
+    str: "text",
+    int: "integer",
+    float: "number",
+    bool: "true or false",
+    datetime: "time",
+    Any: "any value",
+    type(None): "null",
+}
+_HEAD = f"""\
+# Events
+
+`rekindle events --json` and `rekindle run --json` print one event a line, as JSON:
+
+```json
+{{"v":{events.SCHEMA},"agent":"trades","seq":412,"gen":3,"ts":"2026-04-09T12:00:00.000000Z",\
+"kind":"cycle.started","cycle":7}}
+```
+
+`ops.jsonl` of an agent has the same lines without `agent`, and with numbers as they were measured.
+Printed seconds are rounded to 0.001, dollars (fields that end with `usd`) to 0.0001. `run --json`
+prints the events of its run, in the order of the log, as the supervisor sees them, and nothing else
+on standard output. Warnings go to standard error; the [exit code](exit-codes.md) says how it ended.
+
+Kinds and fields keep their names and meanings within a version `v`. Later releases may add kinds
+and fields: ignore those that you do not know. A field that has its default is left out.
+
+Every event has these fields:
+
+| field | type | meaning |
+|---|---|---|
+| `v` | integer | The version of this schema. |
+| `agent` | text | The agent; only in printed lines, and in `agent.created`. |
+| `seq` | integer | Its place in the log, from 1 without a gap. |
+| `gen` | integer | The generation of the writer; it goes up when another host takes over. |
+| `ts` | time | When it happened: RFC 3339, in UTC. |
+| `kind` | text | What happened: one of the kinds below. |
+| `at` | text | The inbox record that it came from, if it came from one. |
+"""
+
+
+def page() -> str:
+    meanings = _read_meanings(Path(events.__file__))
+    parts = [_HEAD, "| kind | meaning |", "|---|---|"]
+    parts += [f"| [`{_tag(kind)}`](#{_anchor(kind)}) | {kind.summary} |" for kind in events.KINDS]
+    for kind in events.KINDS:
+        parts += ["", f"## {_tag(kind)}", "", kind.summary, *_fields(kind, meanings)]
+    return "\n".join(parts) + "\n"
+
+
+def _fields(kind: type[events.Event], meanings: dict[str, dict[str, str]]) -> list[str]:
+    """Return the table of a kind's own fields."""
+    frame = set(shape.fields_of(events.Event))
+    hints = shape.fields_of(kind)
+    rows = []
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name in frame:
+            continue
+        texts = (meanings.get(one.__name__, {}).get(field.name) for one in kind.__mro__)
+        meaning = next(filter(None, texts), "")
+        default = "required" if field.required else f"`{_default(field)}`"
+        name = _type(hints[field.encode_name])
+        rows.append(f"| `{field.encode_name}` | {name} | {default} | {meaning} |")
+    head = ["", "| field | type | default | meaning |", "|---|---|---|---|"]
+    return [*head, *rows] if rows else ["", "It has no fields of its own."]
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    value = field.default
+    if value is msgspec.NODEFAULT:
+        value = field.default_factory() if callable(field.default_factory) else None
+    return msgspec.json.encode(value).decode()
+
+
+def _type(annotation: Any) -> str:
+    """Return an annotation in words."""
+    if annotation in _NAMES:
+        return _NAMES[annotation]
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin in {Union, UnionType}:
+        return " or ".join(map(_type, inner))
+    if origin is Literal:
+        return " or ".join(f"`{one}`" for one in inner)
+    if origin is tuple:
+        return f"list of {_type(inner[0])}"
+    if origin is dict:
+        return f"object of {_type(inner[1])}"
+    if shape.struct_in(annotation):
+        return f"object ({', '.join(f'`{name}`' for name in shape.fields_of(annotation))})"
+    raise TypeError(f"{annotation}: say in _NAMES what it is called")
+
+
+def _tag(kind: type[events.Event]) -> str:
+    return str(kind.__struct_config__.tag)
+
+
+def _anchor(kind: type[events.Event]) -> str:
+    return _tag(kind).replace(".", "")
+
+
+def _read_meanings(source: Path) -> dict[str, dict[str, str]]:
+    """Return the text behind each field of each class, on one line."""
+    found: dict[str, dict[str, str]] = {}
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for field, text in zip(node.body, node.body[1:], strict=False):
+            match field, text:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(words))),
+                ):
+                    found.setdefault(node.name, {})[name] = " ".join(words.split())
+    return found

@@ -1,0 +1,53 @@
+"""Events of an agent's log, printed as they come."""
+
+import msgspec
+
+from rekindle.cli.options import Store
+from rekindle.cli.output import echo, print_json_line, styled
+from rekindle.documents.event_output import render_output, round_numbers
+from rekindle.documents.identity import one_line
+from rekindle.stores.files.log import Entry
+from rekindle.thresholds.screens import EVENTS_HASH_CHARACTERS
+
+_FRAME = {"v", "seq", "gen", "ts", "kind", "at", "more", "boot", "uptime"}
+_HASHES = {"sha256", "previous", "session", "launch"}
+
+
+class EventLines:
+    """Prints the events of one agent, each once and in the order of the log."""
+
+    def __init__(
+        self, store: Store, agent: str, end: int, *, as_json: bool, width: int = 0
+    ) -> None:
+        """`end` is the place in the log up to which nothing is printed; `width`: of the names."""
+        self._store, self._agent, self._end = store, agent, end
+        self._as_json, self._width = as_json, width
+
+    def print_new(self) -> None:
+        """Print what the log has beyond the last event that was printed."""
+        for entry in self._store.entries_since(self._agent, self._end):
+            self.print(entry)
+            self._end = entry.end
+
+    def print(self, entry: Entry) -> None:
+        if self._as_json:
+            print_json_line(render_output(entry.line, self._agent))
+        else:
+            self._print_for_people(entry)
+
+    def _print_for_people(self, entry: Entry) -> None:
+        event = entry.event
+        fields = round_numbers(msgspec.to_builtins(event))
+        facts = "  ".join(
+            f"{key}={one_line(str(value), 80)[: _most(key)]}"
+            for key, value in fields.items()
+            if key not in _FRAME
+        )
+        moment = event.ts.strftime("%Y-%m-%d %H:%M:%S")
+        kind = styled(f"{event.kind:<22}", bold=True)
+        name = f"{self._agent:<{self._width}}  " if self._width else ""
+        echo(f"{event.seq:>7}  {moment}  {name}", kind, f" {facts}")
+
+
+def _most(key: str) -> int | None:
+    return EVENTS_HASH_CHARACTERS if key in _HASHES else None

@@ -1,0 +1,32 @@
+"""Events as commands print them for programs: `rekindle events --json`, `rekindle run --json`.
+
+A printed line is the log's line with the name of its agent, and with numbers that a person can read
+too: the log keeps what was measured, a printed number has the precision that means something.
+"""
+
+from typing import Any
+
+import msgspec
+
+_SECONDS_DIGITS = 3
+_USD_DIGITS = 4
+"""A turn of a small model costs less than a cent."""
+
+
+def render_output(line: bytes, agent: str) -> bytes:
+    """Return a line of an agent's log as programs get it."""
+    fields = msgspec.json.decode(line)
+    return msgspec.json.encode({"v": fields["v"], "agent": agent} | round_numbers(fields))
+
+
+def round_numbers(value: Any, key: str = "") -> Any:
+    """Return a JSON value whose floats are rounded: seconds to 0.001, dollars to 0.0001."""
+    match value:
+        case float():
+            return round(value, _USD_DIGITS if key.endswith("usd") else _SECONDS_DIGITS)
+        case dict():
+            return {name: round_numbers(each, name) for name, each in value.items()}
+        case list():
+            return [round_numbers(each, key) for each in value]
+        case _:
+            return value
