@@ -224,7 +224,9 @@ class Process:
         if self.host.mono < self.restless:
             return 0.25 if self.restless - self.host.mono > 2.4 else 2.3
         if self.finished_at is not None:
-            return 20.0
+            # In a terminal nothing but its person ends it after that.
+            lingers = self.host.scenario.stays and self.host.mono - self.finished_at > 300
+            return 4 * HOUR if lingers else 20.0
         return 4 * HOUR if self.chatters and not self.stopped else max(every, self.step)
 
 
@@ -241,7 +243,8 @@ class Harness(Unbraked):
         self.CAN = Capabilities(hooks=host.scenario.tells)
 
     def command(self, start):
-        return Command(("agent", start.session, "resumes" if start.resumes else ""))
+        # A path is not looked up on the real PATH.
+        return Command(("/agent", start.session, "resumes" if start.resumes else ""))
 
     def read_stream(self, line):
         return line
@@ -298,7 +301,9 @@ class Host(NoBackground):
         self._queue, self._number = [], 0
         self.watching = None
         """The watchdog; None: it is gone as well."""
-        self._will_look = False
+        self._looks_at = None
+        """When the watchdog looks next; None: a supervisor lives."""
+        self._look_gap = 0.0
         self.cap = scenario.budget
         self.usd_a_million = USD_A_MILLION
         self.oracle = Oracle(self)
@@ -332,7 +337,7 @@ class Host(NoBackground):
         heapq.heappush(self._queue, (self.true + delay, self._number, do))
 
     def advance(self, until):
-        """Let time pass, up to whatever happens first; True: something has."""
+        """Let time pass, up to the next event; return whether the agent may notice it at once."""
         happens = self._queue[0][0] if self._queue else until
         if happens > until:
             self.true = until
@@ -340,11 +345,16 @@ class Host(NoBackground):
             return False
         when, _, do = heapq.heappop(self._queue)
         self.true = max(self.true, when)
+        if do == self._look_if_due:
+            do()
+            return False
         if self.process is not None:
             self.process.chatter()
         do()
+        if self._looks_at is not None:
+            self._look_soon()
         self.oracle.look()
-        return True
+        return do not in {self._strikes, self._commits_again}
 
     def rest(self, seconds):
         """Where it is known what is waited for, all of it at once."""
@@ -453,7 +463,7 @@ class Host(NoBackground):
             self.comes_back()
         if self.process is not None and self.process.alive and self.rng.random() < 0.6:
             self.at(self.rng.uniform(0, 5), self.process.dies)  # told to, by its parent's death
-        self._looks_later()
+        self._look_soon()
 
     def agent(self):
         return Agent(
@@ -541,26 +551,39 @@ class Host(NoBackground):
             self.oracle.watchdog_looks()
             self.watching.look([NAME])
         if not self.is_up:
-            self._looks_later()
+            self._look_again()
 
-    def _looks_later(self):
-        """At its next time; not while a supervisor lives, where it would change nothing."""
-        if self._will_look:
-            return
-        self._will_look = True
+    def _look_soon(self):
+        """Have the watchdog look at its next time: something has happened."""
+        self._look_gap = 0.0
+        self._look_again()
+
+    def _look_again(self):
+        """Have it look at its next time, or later.
+
+        Not while a supervisor lives, where a look would change nothing. If the agent is not to run,
+        only something that happens can change what the watchdog finds: the gaps between looks
+        double, up to two hours, until then.
+        """
         every = self.scenario.runtime.watch.every
+        self._look_gap = 0.0 if self.oracle.is_wanted() else min(2 * self._look_gap or 1.0, 120.0)
+        delay = (self.true // every + max(1.0, self._look_gap)) * every - self.true
+        at = self.true + delay
+        if self._looks_at is None or not self.true <= self._looks_at <= at:
+            self._looks_at = at
+            self.at(delay, self._look_if_due)
 
-        def looks():
-            self._will_look = False
+    def _look_if_due(self):
+        if self._looks_at is not None and self.true >= self._looks_at:
+            self._looks_at = None
             self.watchdog_looks()
-
-        self.at((self.true // every + 1) * every - self.true, looks)
+            self.oracle.look()
 
     def _watchdog_starts(self, agent):
         """It takes a moment to come up, in which somebody may have said something else."""
         self.oracle.watchdog_starts()
         self.at(self.rng.uniform(0.1, 1.9), lambda: self.starts(kept=True))
-        self._looks_later()
+        self._look_soon()
         return 4712
 
     def starts(self, *, kept):

@@ -197,7 +197,7 @@ class Oracle:
         """The watchdog starts a supervisor."""
         self.remember("the watchdog starts a supervisor")
         self.require(not self._host.is_up, "the watchdog starts a second supervisor")
-        self.require(self._is_wanted(), "the watchdog starts against somebody's word")
+        self.require(self.is_wanted(), "the watchdog starts against somebody's word")
         host, (times, began) = self._host, self._in_vain
         is_early = host.true - began < self._rest() - 0.01
         self.require(self._clock_set_at >= began or not is_early, "it is tried again too soon")
@@ -216,7 +216,7 @@ class Oracle:
         limits = self._restart
         return min(limits.cooldown * 2.0 ** (times - 1), limits.max_cooldown) if times else 0.0
 
-    def _is_wanted(self):
+    def is_wanted(self):
         """Whether the watchdog has to look after it: nobody's word is against that."""
         is_marked = self._host.store.folder(NAME).clean_exit.text == ""
         is_to_run = self._desired == "running" and not self._over
@@ -255,7 +255,9 @@ class Oracle:
         host, bounds = self._host, self._bounds
         self.require(self._idle < bounds.max_launches, "a launch after too many without progress")
         self._idle_starts = [when for when in self._idle_starts if host.true - when < 3600]
-        self._idle_starts.append(host.true)
+        if self._last != "handoff":
+            # A launch after a handoff is not paced: `policy.handoff` bounds those by itself.
+            self._idle_starts.append(host.true)
         is_sure = host.true - self._clock_set_at > 3600
         if is_sure:
             most = bounds.paced_after + 3
@@ -734,7 +736,7 @@ class Oracle:
     def _look_for_supervisor(self):
         """There is one, from the first moment on at which the watchdog can look."""
         host = self._host
-        is_missed = not host.is_up and self._is_wanted() and not host.store.full
+        is_missed = not host.is_up and self.is_wanted() and not host.store.full
         if not is_missed or host.watching is None:
             self._supervisor_due = None
         elif self._supervisor_due is None:
