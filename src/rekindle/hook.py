@@ -67,10 +67,6 @@ def main(arguments: list[str]) -> None:
     if "REKINDLE_ASKED" in os.environ:
         return  # the CLI answers a question of ours, and works in nobody's session
     harness, event = arguments[1], arguments[2]
-    if harness != "claude-code":
-        # Of a Claude Code that the CLI may have been started from: another process, another place.
-        for name in ("CLAUDE_PID", "CLAUDE_PROJECT_DIR"):
-            os.environ.pop(name, None)
     payload, size = read_payload(0, *limits(event))
     launch = os.environ.get("REKINDLE_LAUNCH", "")
     if event in GATES and not launch:
@@ -78,7 +74,7 @@ def main(arguments: list[str]) -> None:
     # Where a session may be stopped, a busy host must not make it go on instead.
     patience = BRAKING_SECONDS if launch and event in GATES else PATIENCE_SECONDS
     after(patience, end)
-    folder = find_folder(arguments[3] if len(arguments) > 3 else "")  # noqa: PLR2004 - argv
+    folder = find_folder(harness, *arguments[3:4])
     if not folder:
         return
     if event in GATES:
@@ -86,7 +82,7 @@ def main(arguments: list[str]) -> None:
         return
     if not is_name(launch):
         launch = "visitor" if is_supervised(folder) else ""
-    process = identify() if event.startswith("SessionStart") else ""
+    process = identify(harness) if event.startswith("SessionStart") else ""
     record = compose(harness, event, launch, payload, size, process=process)
     # A disk that hangs counts as one that refuses: the record goes elsewhere.
     after(PATIENCE_SECONDS, refuse)
@@ -197,9 +193,17 @@ def is_locked(path: str) -> bool:
     return False
 
 
-def identify() -> str:
-    """The CLI's process, told from any other that will ever have its number."""
-    said = os.environ.get("CLAUDE_PID", "")
+def read_variable(harness: str, name: str) -> str:
+    """Return a variable of the CLI; it begins with the first word of its harness.
+
+    Variables of a CLI that this one was started from name another process and another place.
+    """
+    return os.environ.get(f"{harness.partition('-')[0].upper()}_{name}", "")
+
+
+def identify(harness: str) -> str:
+    """Return the CLI's process, told from any other that will ever have its number."""
+    said = read_variable(harness, "PID")
     pid = said if said.isdecimal() else str(os.getppid())
     try:
         name, facts = stat_of(pid)
@@ -260,12 +264,12 @@ def prime(folder: str, record: bytes) -> None:
     os.waitpid(child, 0)
 
 
-def find_folder(given: str) -> str:
-    """The agent's folder: as its launch says, as installed, or the only one above here."""
+def find_folder(harness: str, given: str = "") -> str:
+    """Return the agent's folder: as its launch says, as installed, or the only one above here."""
     folder = os.environ.get("REKINDLE_FOLDER") or given
     if folder:
         return folder if has_no_links(folder) else ""
-    place = os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()  # noqa: PTH109 - as above
+    place = read_variable(harness, "PROJECT_DIR") or os.getcwd()  # noqa: PTH109 - as above
     while place:
         agents = f"{place}/.rekindle/agents"
         if os.path.isdir(agents):  # noqa: PTH112 - as above

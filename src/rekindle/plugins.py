@@ -1,18 +1,20 @@
 """Harnesses by name: ours first, then what other packages bring; each imported when it is needed.
 
 A package brings one by an entry point of the group `rekindle.harnesses`, whose value is a module or
-an object with what `ports.Harness` asks for.
+an object with the members of `ports.Essentials`, and any of the optional ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
+from typing import cast
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
-from rekindle.errors import PluginError
-from rekindle.ports import Harness
+from rekindle.documents.launch import Start
+from rekindle.errors import PluginError, RekindleError
+from rekindle.ports import REQUIRED, Essentials, Harness, complete
 
 GROUP = "rekindle.harnesses"
 ALIASES = {"claude": "claude-code"}
@@ -22,12 +24,9 @@ BUILT_IN = {
     "gemini": "rekindle.harnesses.gemini",
     "command": "rekindle.harnesses.command",
 }
-_WANTED = (
-    *("NAME", "CAN", "INSTALL", "HOOK_FILES", "PASSED_ON", "NEVER_PASSED_ON"),
-    *("command", "hooks", "muted", "told", "read_hook", "read_stream"),
-    *("usage", "turn", "read_transcript", "asides", "holds", "classify", "ask", "answer"),
-    *("brake", "measure", "measured"),
-)
+
+
+_ANY_SESSION = "00000000-0000-4000-8000-000000000000"
 
 
 class Harnesses(Mapping[str, Harness]):
@@ -63,26 +62,35 @@ class Harnesses(Mapping[str, Harness]):
 
     def _load(self, name: str) -> Harness:
         if name in BUILT_IN:
-            built_in: Harness = import_module(BUILT_IN[name])
-            return built_in
+            return complete(cast(Essentials, import_module(BUILT_IN[name])))
         try:
             found = self._plugged_in[name]()
         except KeyError:
             raise
         except Exception as error:
             raise PluginError(name, f"cannot be loaded: {error}") from error
-        lacking = [word for word in _WANTED if not hasattr(found, word)]
+        lacking = [word for word in REQUIRED if not hasattr(found, word)]
         if lacking or name != found.NAME:
             what = f"has no {', '.join(lacking)}" if lacking else f"calls itself {found.NAME!r}"
             raise PluginError(name, what)
-        return found
+        return complete(found)
 
     @cached_property
-    def _plugged_in(self) -> dict[str, Callable[[], Harness]]:
+    def _plugged_in(self) -> dict[str, Callable[[], Essentials]]:
         # Looked for only when a name is not ours: reading what is installed takes a while.
         from importlib.metadata import entry_points  # noqa: PLC0415 - see above
 
         return {one.name: one.load for one in entry_points(group=GROUP)}
+
+
+def find_program(harness: Harness) -> str:
+    """Return the program that a harness starts by itself; empty: it has none."""
+    if harness.HOOK_FILES is not None:
+        return harness.HOOK_FILES.program
+    try:
+        return harness.command(Start(session=_ANY_SESSION)).argv[0]
+    except RekindleError:
+        return ""
 
 
 class Readers(Mapping[str, Callable[[HookLine], AnyEvent | None]]):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from rekindle.documents.event import AnyEvent
 from rekindle.documents.hookline import HookLine
@@ -23,92 +23,170 @@ from rekindle.documents.launch import (
 )
 from rekindle.documents.question import Answer, Question
 from rekindle.documents.transcript import Asides, Passage
+from rekindle.errors import UsageError
 
 
-class Harness(Protocol):
-    """The dialect of an agent CLI: a dictionary, not a driver."""
-
-    @property
-    def NAME(self) -> str: ...  # noqa: N802 - a module's constant
+class Essentials(Protocol):
+    """The six members that every harness has: the dialect of an agent CLI, not a driver of it."""
 
     @property
-    def PASSED_ON(self) -> Sequence[str]:  # noqa: N802 - as above
-        """How the environment variables begin that its program is set up with."""
+    def NAME(self) -> str:  # noqa: N802 - a module's constant
+        """The name in manifests and records."""
 
     @property
-    def NEVER_PASSED_ON(self) -> Sequence[str]:  # noqa: N802 - as above
-        """Those that would tell it that it runs inside another session."""
+    def INSTALL(self) -> str:  # noqa: N802 - as above
+        """What a person does to get the program."""
 
     @property
     def CAN(self) -> Capabilities: ...  # noqa: N802 - as above
 
-    @property
-    def INSTALL(self) -> str:  # noqa: N802 - as above
-        """How a person gets the program."""
+    def command(self, start: Start) -> Command:
+        """Return the command that starts a session, or resumes one.
+
+        Raises:
+            UnenforceableError: The persona has a rule that the CLI cannot be held to.
+            UsageError: The session's id is not one, or the persona cannot be kept otherwise.
+        """
+
+    def read_stream(self, line: bytes) -> tuple[Seen, ...]:
+        """Return what a line of the program's output means; it never raises."""
+
+    def classify(self, ended: Ended) -> Exit:
+        """Return how the process exited; input to the restart policy."""
+
+
+class Environment(Protocol):
+    """Variables of the CLI's own, for a CLI that has some."""
 
     @property
-    def HOOK_FILES(self) -> HookFiles | None:  # noqa: N802 - as above
-        """Where its settings are; None for a CLI that has no hooks."""
+    def PASSED_ON(self) -> Sequence[str]:  # noqa: N802 - a module's constant
+        """Beginnings of the names of variables that set the program up."""
+        return ()
 
-    def command(self, start: Start) -> Command: ...
+    @property
+    def NEVER_PASSED_ON(self) -> Sequence[str]:  # noqa: N802 - as above
+        """Variables that would tell the program that it runs inside another session."""
+        return ()
+
+
+class Hooks(Protocol):
+    """Reports while a session runs, for a CLI with hooks: `Capabilities(hooks=True)`."""
+
+    @property
+    def HOOK_FILES(self) -> HookFiles | None:  # noqa: N802 - a module's constant
+        """Where the settings of the CLI are."""
+        return None
 
     def hooks(
         self, program: Sequence[str], *, supervised: bool, folder: str = ""
-    ) -> dict[str, Any]: ...
+    ) -> dict[str, Any]:
+        """Return the hooks as they are in the CLI's settings."""
+        return {}
 
     def muted(self, found: Installation) -> Muted | None:
-        """What keeps hooks that are installed from running; None: nothing that can be seen."""
+        """Return what keeps installed hooks from running; None: nothing that can be seen."""
+        return None
 
     def told(self, event: str, text: str) -> str:
-        """What a hook of that event prints, so that the session is told a text."""
+        """Return what a hook of that event prints, so that the session is told a text."""
+        return ""
 
-    def read_hook(self, line: HookLine) -> AnyEvent | None: ...
+    def read_hook(self, line: HookLine) -> AnyEvent | None:
+        """Return the fact that a hook reports; None: nothing that is kept."""
+        return None
 
-    def read_stream(self, line: bytes) -> tuple[Seen, ...]: ...
 
-    def usage(self, tail: bytes, windows: Mapping[str, int]) -> Usage | None: ...
+class Transcripts(Protocol):
+    """What a session said and did, for a CLI that writes it to a file."""
+
+    def usage(self, tail: bytes, windows: Mapping[str, int]) -> Usage | None:
+        """Return how full the window is, from the end of a transcript."""
+        return None
 
     def turn(self, line: bytes) -> Used | None:
-        """The turn that a line of a transcript tells of; None: it tells of none."""
+        """Return the turn that a line reports, for a CLI whose output reports none."""
+        return None
 
     def read_transcript(self, line: bytes) -> tuple[Passage, ...]:
-        """What a line of a transcript tells of the session; nothing, where it tells nothing."""
+        """Return what a line says of the session."""
+        return ()
 
     def asides(self, transcript: str, session: str) -> Asides | None:
-        """The files in which a session's sub-agents have their own; None: they have none.
+        """Return where the session's sub-agents have their transcripts; None: they have none.
 
-        `transcript` is the path of the session's.
+        `transcript` is the path of the session's own.
         """
-
-    def brake(self, *, interactive: bool) -> Brake | None:
-        """How it is stopped between two turns; None: it cannot be, without cutting a tool call.
-
-        One in a terminal is stopped where its person asks for something more.
-        """
-
-    def measure(self, program: Sequence[str]) -> Command | None:
-        """What says how large the window is, without asking a model; None: nothing does."""
-
-    def measured(self, output: Iterable[bytes]) -> dict[str, int]:
-        """The windows that its output tells, by their models."""
+        return None
 
     def holds(self, transcript: Iterable[bytes], prompt: str) -> bool:
-        """Whether the lines of a transcript still have the prompt that a hook told of, by its id.
+        """Return whether a transcript still has the prompt that a hook reported, by its id.
 
-        A CLI that goes on with less than it was asked must not be let.
+        A session that lost its prompt is not resumed.
         """
+        return True
 
-    def classify(self, ended: Ended) -> Exit: ...
+
+class Handoff(Protocol):
+    """Handoffs before the window is full, for a CLI that can be stopped between two turns."""
+
+    def brake(self, *, interactive: bool) -> Brake | None:
+        """Return how it is stopped between two turns; None: not without cutting a tool call.
+
+        A CLI in a terminal is stopped when its person asks for something more.
+        """
+        return None
+
+    def measure(self, program: Sequence[str]) -> Command | None:
+        """Return the command that prints the size of the window without asking a model."""
+        return None
+
+    def measured(self, output: Iterable[bytes]) -> dict[str, int]:
+        """Return the windows that its output names, by their models."""
+        return {}
+
+
+class Questions(Protocol):
+    """One question without a session, for summaries: `Capabilities(questions=True)`."""
 
     def ask(self, question: Question) -> Command:
-        """What answers a question: without tools that write or run, hooks, or a session that stays.
+        """Return the command that answers: without hooks, or tools that write or run.
 
         Raises:
-            ManifestError: The persona asks for more than to read, or for what nobody could keep.
+            ManifestError: The persona asks for more than to read, or for what cannot be kept.
         """
+        raise UsageError(
+            "this CLI cannot be asked for a summary",
+            hint="name another `adapter:` in `personas: summarizer:`",
+        )
 
     def answer(self, output: Iterable[bytes]) -> Answer | None:
-        """What the lines of its standard output answer; None: it was refused, or it broke."""
+        """Return what the lines of its standard output answer; None: nothing, or it failed."""
+        return None
+
+
+class Harness(Essentials, Environment, Hooks, Transcripts, Handoff, Questions, Protocol):
+    """A harness as the rest of Rekindle uses it, with a default for each optional member."""
+
+
+class _Defaults(Environment, Hooks, Transcripts, Handoff, Questions):
+    pass
+
+
+class _Completed:
+    def __init__(self, own: Essentials) -> None:
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name) if hasattr(self._own, name) else getattr(_DEFAULTS, name)
+
+
+_DEFAULTS = _Defaults()
+REQUIRED = tuple(name for name in vars(Essentials) if not name.startswith("_"))
+
+
+def complete(own: Essentials) -> Harness:
+    """Return a harness, a module or an object, with the defaults of what it does not have."""
+    return cast(Harness, _Completed(own))
 
 
 class Register(Protocol):

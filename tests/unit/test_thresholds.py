@@ -33,6 +33,7 @@ ALLOWED = {
     "cli/run.py:INTERRUPTED": "exit code",
     "cli/brief.py:_FOR_ALL": "permission bits of a file",
     "cli/torture.py:_LARGEST_SEED": "range of a random generator",
+    "documents/event_output.py:_*_DIGITS": "format of printed JSON",
     "documents/hookline.py:_WORDS": "format of an inbox line",
     "documents/hooksettings.py:_LONG_NUMBER": "digits that Python converts to a number",
     "fleet/codec.py:_NONCE_BYTES": "AES-GCM",

@@ -11,6 +11,7 @@ from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.config import Project
 from rekindle.documents.manifest import Agent
 from rekindle.errors import CheckFailedError, RekindleError
+from rekindle.plugins import find_program
 from rekindle.policy import connection
 from rekindle.policy.settings import Fleet
 from rekindle.stores.files import FileStore
@@ -20,13 +21,7 @@ from rekindle.system.programs import find
 from rekindle.wiring import guarded_path, protected, trust
 from rekindle.wiring.store import HARNESSES, open_store, text_of
 
-PROGRAMS = {
-    "git": "keeps an audit trail of the relays",
-    "claude": "the harness claude-code",
-    "codex": "the harness codex",
-    "gemini": "the harness gemini",
-    "tmux": "a window for each agent",
-}
+PROGRAMS = {"git": "keeps an audit trail of the relays", "tmux": "a window for each agent"}
 
 
 @click.command()
@@ -41,7 +36,9 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
     if fix or take_over:
         _fix(take_over=take_over)
     found = _examine()
-    programs = {name: find(name) is not None for name in PROGRAMS}
+    named = {find_program(one): f"the harness {one.NAME}" for one in HARNESSES.working()}
+    uses = {name: use for name, use in (PROGRAMS | named).items() if name}
+    programs = {name: find(name) is not None for name in uses}
     broken = [one for problems in found.values() for one in problems if not one.is_note]
     if as_json:
         print_json(
@@ -58,7 +55,7 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
             }
         )
     else:
-        _print(found, programs)
+        _print(found, {name: "" if there else uses[name] for name, there in programs.items()})
     if broken:
         number = f"{len(broken)} problem" + ("s" if len(broken) > 1 else "")
         raise CheckFailedError(f"{number} found", hint="run the commands after each arrow")
@@ -162,7 +159,8 @@ def _mend(store: FileStore, name: str, *, take_over: bool) -> None:
     store.catch_up_audit(name)
 
 
-def _print(found: dict[str, list[Problem]], programs: dict[str, bool]) -> None:
+def _print(found: dict[str, list[Problem]], missing: dict[str, str]) -> None:
+    """Print the problems, and each optional program; one that is missing has its use."""
     for name, problems in found.items():
         if not problems:
             echo(f"✓ {name}")
@@ -170,8 +168,5 @@ def _print(found: dict[str, list[Problem]], programs: dict[str, bool]) -> None:
             mark = styled("·", dim=True) if one.is_note else styled("✗", fg="red")
             echo(mark, f" {name}: {one.what}")
             echo(f"    → {one.mend}")
-    for name, there in programs.items():
-        if there:
-            echo(f"✓ {name}")
-        else:
-            echo(f"· {name} is not installed (optional: {PROGRAMS[name]})")
+    for name, use in missing.items():
+        echo(f"· {name} is not installed (optional: {use})" if use else f"✓ {name}")

@@ -1,7 +1,6 @@
 """`rekindle init`."""
 
 from pathlib import Path
-from uuid import uuid4  # noqa: TID251 - a command draws the id
 
 import click
 
@@ -11,11 +10,9 @@ from rekindle.cli.output import echo, print_json
 from rekindle.cli.trust import trust_if_new
 from rekindle.documents import manifest
 from rekindle.documents.identity import agent_name, one_line, slug
-from rekindle.documents.launch import Start
-from rekindle.errors import RekindleError, UsageError, storing
-from rekindle.plugins import ALIASES, BUILT_IN
+from rekindle.errors import UsageError, storing
+from rekindle.plugins import ALIASES, BUILT_IN, find_program
 from rekindle.policy.settings import AgentDefaults
-from rekindle.ports import Harness
 from rekindle.stores.files.layout import Root
 from rekindle.system import disk, programs
 from rekindle.wiring.store import HARNESSES, open_store
@@ -71,7 +68,7 @@ def add_agent(folder: Path, name: str, harness: str | None, *, yes: bool) -> str
 
 def _ask_for_harness(*, yes: bool) -> str:
     """What is installed comes first, and is offered; a plugin's CLI as well as ours."""
-    found = [one.NAME for one in HARNESSES.working() if programs.find(_program(one))]
+    found = [one.NAME for one in HARNESSES.working() if programs.find(find_program(one))]
     there = f", installed: {', '.join(found)}" if found else ""
     first, *_ = [*found, *BUILT_IN]
     if yes and not found:
@@ -79,16 +76,6 @@ def _ask_for_harness(*, yes: bool) -> str:
             f"· no agent CLI was found on the PATH: {first} is assumed, or say --harness", err=True
         )
     return _ask(f"Harness ({', '.join(HARNESSES)}{there})", first, yes=yes)
-
-
-def _program(harness: Harness) -> str:
-    """What it starts where nobody says anything else; empty: it has none of its own."""
-    if harness.HOOK_FILES is not None:
-        return harness.HOOK_FILES.program
-    try:
-        return harness.command(Start(session=str(uuid4()))).argv[0]
-    except RekindleError:
-        return ""
 
 
 def _harness(name: str) -> str:

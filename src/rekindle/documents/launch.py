@@ -94,6 +94,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Its file tools can be kept from writing some paths (`Start.protected`)."""
     splits_path: bool = False
     """Its agent's commands can have another PATH (`Start.path`) than the CLI itself."""
+    questions: bool = True
+    """It answers a question without a session, and can write summaries."""
 
 
 class Usage(msgspec.Struct, frozen=True):

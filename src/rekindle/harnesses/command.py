@@ -6,17 +6,12 @@ knows, and what was read and said is estimated.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
-from rekindle.documents.event import AnyEvent
-from rekindle.documents.hookline import HookLine
-from rekindle.documents.hooksettings import Installation, Muted
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import (
-    Brake,
     Capabilities,
     Command,
     Ended,
@@ -24,12 +19,9 @@ from rekindle.documents.launch import (
     Said,
     Seen,
     Start,
-    Usage,
-    Used,
 )
 from rekindle.documents.manifest import Permissions
 from rekindle.documents.question import Answer, Question
-from rekindle.documents.transcript import Asides, Passage
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import questions, verdicts
 from rekindle.thresholds.storage import JSON_LINE_BYTES
@@ -41,11 +33,8 @@ from rekindle.thresholds.texts import (
 
 NAME = "command"
 CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
-HOOK_FILES = None
+"""Its variables are in the manifest, under `env:`: none is known here."""
 INSTALL = "correct `command:` in rekindle.yaml"
-PASSED_ON: Sequence[str] = ()
-"""Nothing is known of it: what it needs stands in the manifest, under `env:`."""
-NEVER_PASSED_ON: Sequence[str] = ()
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
 """What a shell ends with that it is started by."""
@@ -114,27 +103,6 @@ def answer(output: Iterable[bytes]) -> Answer | None:
     return Answer(said) if said else None
 
 
-def hooks(
-    program: Sequence[str],  # noqa: ARG001 - it has none
-    *,
-    supervised: bool,  # noqa: ARG001 - as above
-    folder: str = "",  # noqa: ARG001 - as above
-) -> dict[str, Any]:
-    return {}
-
-
-def muted(found: Installation) -> Muted | None:  # noqa: ARG001 - it has no hooks
-    return None
-
-
-def told(event: str, text: str) -> str:  # noqa: ARG001 - no hook of it is ever called
-    return ""
-
-
-def read_hook(line: HookLine) -> AnyEvent | None:  # noqa: ARG001 - as above
-    return None
-
-
 def read_stream(line: bytes) -> tuple[Seen, ...]:
     """A line that it wrote, as something said."""
     # No character has more than four bytes: what lies behind them is not looked at.
@@ -142,39 +110,6 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
         line[: 4 * COMMAND_LINE_CHARACTERS].decode("utf-8", "replace"), COMMAND_LINE_CHARACTERS
     )
     return (Said(said),) if said else ()
-
-
-def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:  # noqa: ARG001 - it keeps none
-    return None
-
-
-def turn(line: bytes) -> Used | None:  # noqa: ARG001 - as above
-    return None
-
-
-def read_transcript(line: bytes) -> tuple[Passage, ...]:  # noqa: ARG001 - as above
-    return ()
-
-
-def asides(transcript: str, session: str) -> Asides | None:  # noqa: ARG001 - as above
-    return None
-
-
-def brake(*, interactive: bool) -> Brake | None:  # noqa: ARG001 - nowhere
-    """Nobody knows where it could be stopped without cutting something."""
-    return None
-
-
-def measure(program: Sequence[str]) -> Command | None:  # noqa: ARG001 - nothing is known of it
-    return None
-
-
-def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - as above
-    return {}
-
-
-def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - as above
-    return False
 
 
 def classify(ended: Ended) -> Exit:

@@ -47,7 +47,7 @@ from rekindle.errors import (
     UsageError,
 )
 from rekindle.policy import environment
-from rekindle.ports import Harness
+from rekindle.ports import Essentials, Harness, complete
 from rekindle.testing import expected, hostile
 from rekindle.testing.expected import Expected
 from rekindle.testing.recording import Recording, load_all
@@ -94,7 +94,8 @@ _UNTAME = (_DASHED, f"\n{_DASHED}", f'" {_DASHED} "', f"' {_DASHED}", f"={_DASHE
 
 
 class HarnessContract:
-    harness: ClassVar[Harness]
+    harness: ClassVar[Essentials]
+    """A module or an object with the six members; what else it has is tested too."""
     recordings: ClassVar[Path]
     """A folder of recordings, one file a case, with their `expected.json`."""
     program: ClassVar[tuple[str, ...]] = ("some-program",)
@@ -102,14 +103,19 @@ class HarnessContract:
     keys: ClassVar[tuple[str, ...]] = ()
     """How the keys begin that its program logs in with: no other program's may be passed on."""
 
+    @property
+    def whole(self) -> Harness:
+        """The harness as Rekindle uses it."""
+        return complete(self.harness)
+
     def kept(self) -> tuple[Recording, ...]:
         found = load_all(self.recordings)
         assert found, f"no recordings in {self.recordings}"
         return found
 
     def start(self, *, session: str = _SESSION, resumes: bool = False, **more: Any) -> Start:
-        own = session if resumes or self.harness.CAN.names_sessions else ""
-        hook = _HOOK if self.harness.CAN.hooks else ()
+        own = session if resumes or self.whole.CAN.names_sessions else ""
+        hook = _HOOK if self.whole.CAN.hooks else ()
         given = {"hook": hook, "scratch": "/scratch", "program": self.program, **more}
         return Start(session=own, resumes=resumes, **given)
 
@@ -117,20 +123,21 @@ class HarnessContract:
         """Of a fresh session and of one that goes on, in a terminal and without one."""
         for interactive in (False, True):
             yield {"interactive": interactive}
-            if self.harness.CAN.resumes:
+            if self.whole.CAN.resumes:
                 yield {"interactive": interactive, "resumes": True}
 
     # What it is
 
     def test_it_has_a_name_and_says_how_it_is_installed(self) -> None:
         """The name stands in manifests and records; whoever lacks the program is told."""
-        assert AGENT_NAME.match(self.harness.NAME)
-        assert self.harness.INSTALL
-        assert (self.harness.HOOK_FILES is not None) is self.harness.CAN.hooks
+        assert AGENT_NAME.match(self.whole.NAME)
+        assert self.whole.INSTALL
+        assert (self.whole.HOOK_FILES is not None) is self.whole.CAN.hooks
+        assert hasattr(self.harness, "ask") is self.whole.CAN.questions
 
     def test_its_environment_is_its_own(self) -> None:
         """It gets what it is set up with: no other program's keys, and no mark of ours."""
-        passed_on, never = self.harness.PASSED_ON, self.harness.NEVER_PASSED_ON
+        passed_on, never = self.whole.PASSED_ON, self.whole.NEVER_PASSED_ON
         assert all(_VARIABLE.match(name) for name in (*passed_on, *never))
         others = [key for key in _KEYS if not key.startswith(self.keys or "-")]
         marks = (*_SESSION_MARKS, MARK, ASKED, "REKINDLE_AGENT")
@@ -138,50 +145,50 @@ class HarnessContract:
         ours = {**unwanted, **_ALWAYS_PASSED_ON}
         assert environment.allowed(ours, passed_on, never) == _ALWAYS_PASSED_ON
         for how in self.starts():
-            assert not set(self.harness.command(self.start(**how)).environment) & set(ours)
+            assert not set(self.whole.command(self.start(**how)).environment) & set(ours)
 
     # How it is started
 
     def test_a_command_is_made_anew_each_time(self) -> None:
         """Nothing is left in it from the launch before: no option adds up."""
-        first = self.harness.command(self.start())
-        if self.harness.CAN.resumes:
-            self.harness.command(self.start(resumes=True))
-        assert self.harness.command(self.start()) == first
+        first = self.whole.command(self.start())
+        if self.whole.CAN.resumes:
+            self.whole.command(self.start(resumes=True))
+        assert self.whole.command(self.start()) == first
         assert all("\0" not in word for word in first.argv)
 
     def test_the_program_is_the_one_asked_for(self) -> None:
         """Another in its place, or the CLI's own; without either nothing can be started."""
         for how in self.starts():
-            made = self.harness.command(self.start(**how))
+            made = self.whole.command(self.start(**how))
             assert made.argv[: len(self.program)] == self.program
         own = self.made(program=())
         assert own is None or own.argv[0] not in {"", *self.program}
-        if self.harness.HOOK_FILES is not None:
+        if self.whole.HOOK_FILES is not None:
             assert own is not None
-            assert own.argv[0] == self.harness.HOOK_FILES.program
+            assert own.argv[0] == self.whole.HOOK_FILES.program
 
     def test_a_session_is_given_its_id(self) -> None:
         """A new one where the CLI takes one, one that goes on always, and it is told which of both.
 
         Else a session that is gone would be begun anew in silence.
         """
-        if not self.harness.CAN.resumes:
+        if not self.whole.CAN.resumes:
             return
-        fresh = self.harness.command(self.start()).argv
-        going_on = self.harness.command(self.start(resumes=True)).argv
-        assert _names(fresh, _SESSION) is self.harness.CAN.names_sessions
+        fresh = self.whole.command(self.start()).argv
+        going_on = self.whole.command(self.start(resumes=True)).argv
+        assert _names(fresh, _SESSION) is self.whole.CAN.names_sessions
         assert _names(going_on, _SESSION)
         assert fresh != going_on
 
     def test_only_a_session_s_id_is_passed_on(self) -> None:
         """What a CLI could take for an option, a name or the newest session is refused."""
-        if not self.harness.CAN.resumes:
+        if not self.whole.CAN.resumes:
             return
-        for resumes in (True, False) if self.harness.CAN.names_sessions else (True,):
+        for resumes in (True, False) if self.whole.CAN.names_sessions else (True,):
             for text in _NO_SESSIONS:
                 try:
-                    made = self.harness.command(self.start(session=text, resumes=resumes))
+                    made = self.whole.command(self.start(session=text, resumes=resumes))
                 except RekindleError:
                     continue
                 raise AssertionError(f"{text!r} was taken for a session: {made.argv}")
@@ -200,10 +207,10 @@ class HarnessContract:
 
         Only a program that keeps no sessions may be left without it: nobody knows how it is told.
         """
-        if not self.harness.CAN.resumes:
+        if not self.whole.CAN.resumes:
             return
         for resumes in (False, True):
-            headless = self.harness.command(self.start(resumes=resumes))
+            headless = self.whole.command(self.start(resumes=resumes))
             for prompt in (_TASK, *_MEANT_OTHERWISE):
                 made = self.made(resumes=resumes, interactive=True, prompt=prompt)
                 if made is None:
@@ -218,7 +225,7 @@ class HarnessContract:
     def made(self, **more: Any) -> Made | None:
         """The command for a start; None, where it is refused in words that name the reason."""
         try:
-            return self.harness.command(self.start(**more))
+            return self.whole.command(self.start(**more))
         except (UsageError, UnenforceableError) as error:
             refused = error
         assert refused.hint, f"{refused}: what can be done instead?"
@@ -231,7 +238,7 @@ class HarnessContract:
             def given(*, _how: Any = how, **rules: list[str]) -> Made | None:
                 return self.made(persona=Persona(permissions=Permissions(**rules)), **_how)
 
-            alone = self.harness.command(self.start(**how))
+            alone = self.whole.command(self.start(**how))
             nothing, reads = given(allowed_tools=[]), given(allowed_tools=["Read", "Grep"])
             shell, writes = given(allowed_tools=["Bash"]), given(allowed_tools=["Write", "Edit"])
             no_shell, no_writes = given(deny=["Bash"]), given(deny=["Write", "Edit"])
@@ -254,7 +261,7 @@ class HarnessContract:
         for rules in ({"allowed_tools": [_NOBODYS_RULE]}, {"deny": ["Bash", _NOBODYS_RULE]}):
             start = self.start(persona=Persona(permissions=Permissions(**rules)))
             try:
-                made = self.harness.command(start)
+                made = self.whole.command(start)
             except UnenforceableError:
                 continue
             raise AssertionError(f"{_NOBODYS_RULE!r} was taken for a permission: {made.argv}")
@@ -284,7 +291,7 @@ class HarnessContract:
     def asked(self, **more: Any) -> Made | None:
         """The command for a question; None, where it is refused in words that name the reason."""
         try:
-            return self.harness.ask(self.question(**more))
+            return self.whole.ask(self.question(**more))
         except (UsageError, ManifestError) as error:
             refused = error
         assert refused.hint, f"{refused}: what can be done instead?"
@@ -292,8 +299,10 @@ class HarnessContract:
 
     def test_a_question_is_no_session(self) -> None:
         """None is named, begun or gone on with, no hook comes with it, and our own are told so."""
-        made = self.harness.ask(self.question())
-        assert made == self.harness.ask(self.question())
+        if not self.whole.CAN.questions:
+            return
+        made = self.whole.ask(self.question())
+        assert made == self.whole.ask(self.question())
         assert made.argv[: len(self.program)] == self.program
         assert made.environment[ASKED] == "1"
         assert MARK not in made.environment
@@ -302,19 +311,21 @@ class HarnessContract:
         assert PROGRAM not in _whole(made)
         own = self.asked(program=())
         assert own is None or own.argv[0] not in {"", *self.program}
-        if self.harness.HOOK_FILES is not None:
+        if self.whole.HOOK_FILES is not None:
             assert own is not None
-            assert own.argv[0] == self.harness.HOOK_FILES.program
+            assert own.argv[0] == self.whole.HOOK_FILES.program
 
     def test_a_question_may_read_at_most(self) -> None:
         """Nothing is as good as nothing said; to read is another command or refused; no more is."""
+        if not self.whole.CAN.questions:
+            return
         alone, nothing = (self.asked(persona=one) for one in (Persona(), _granting()))
         assert alone == nothing
         assert alone is not None
         for rule in _GRANTED:
             for rules in ([rule], ["Read", rule]):
                 try:
-                    made = self.harness.ask(self.question(persona=_granting(*rules)))
+                    made = self.whole.ask(self.question(persona=_granting(*rules)))
                 except (UsageError, ManifestError):
                     continue
                 raise AssertionError(f"a question was granted {rule!r}: {made.argv}")
@@ -322,6 +333,8 @@ class HarnessContract:
 
     def test_a_question_has_its_instructions(self) -> None:
         """By its command or by a file, which the program is told of; so with a schema."""
+        if not self.whole.CAN.questions:
+            return
         made = self.asked(instructions="You keep the light.", schema='{"type": "object"}')
         assert made is not None
         assert "You keep the light." in _whole(made)
@@ -334,6 +347,8 @@ class HarnessContract:
 
         What stands in a file is no option.
         """
+        if not self.whole.CAN.questions:
+            return
         tame = self.asked(instructions="x", schema="{}")
         assert tame is not None
         for text in _UNTAME:
@@ -352,12 +367,14 @@ class HarnessContract:
 
     def test_an_answer_is_read_from_anything(self) -> None:
         """Nothing is no answer; whatever else was printed raises nothing, and is sound."""
-        assert self.harness.answer(()) is None
+        if not self.whole.CAN.questions:
+            return
+        assert self.whole.answer(()) is None
         streams = [one.stream for one in self.kept() if one.asked]
         longest = max(streams, key=len, default=())
         for line in hostile.damaged(line for stream in streams for line in stream):
             for output in ([line], [*longest, line], [line, *longest]):
-                found = self.harness.answer(output)
+                found = self.whole.answer(output)
                 if found is not None:
                     _require_sound(found)
                     assert found.text.strip()
@@ -365,26 +382,26 @@ class HarnessContract:
     def test_an_answer_that_was_cut_is_none_or_less(self) -> None:
         """A CLI that says when it is done has answered only then."""
         for one in self.kept():
-            if one.asked and any(isinstance(seen, Finished) for seen in one.seen(self.harness)):
+            if one.asked and any(isinstance(seen, Finished) for seen in one.seen(self.whole)):
                 for length in range(len(one.stream)):
-                    assert self.harness.answer(one.stream[:length]) is None
+                    assert self.whole.answer(one.stream[:length]) is None
 
     # What its hooks tell
 
     def test_hooks_are_ours_and_never_stand_in_the_way(self) -> None:
         """Each is found again as ours, has a time limit, and succeeds where our program is gone."""
-        if not self.harness.CAN.hooks:
+        if not self.whole.CAN.hooks:
             return
         for supervised in (False, True):
             for folder in ("", "/a folder"):
-                made = self.harness.hooks(_HOOK, supervised=supervised, folder=folder)
+                made = self.whole.hooks(_HOOK, supervised=supervised, folder=folder)
                 for _, _, hook in wanted(json.loads(json.dumps(made))):
                     found = read_command(hook["command"])
                     assert found is not None, hook
-                    told = Command(_HOOK[0], _HOOK[-1], self.harness.NAME, found.event, folder)
+                    told = Command(_HOOK[0], _HOOK[-1], self.whole.NAME, found.event, folder)
                     assert found == told
                     assert hook["timeout"] >= 1
-        gone = wanted(self.harness.hooks(_GONE, supervised=True))
+        gone = wanted(self.whole.hooks(_GONE, supervised=True))
         lines = [f"({hook['command']}) || exit 1" for _, _, hook in gone]
         shell = ["/bin/sh", "-c", "\n".join(lines)]
         ended = subprocess.run(shell, capture_output=True, check=False)  # noqa: S603 - as a CLI does
@@ -392,21 +409,21 @@ class HarnessContract:
 
     def test_a_launch_has_its_hooks(self) -> None:
         """All of them, wherever the CLI takes them from."""
-        if not self.harness.CAN.launch_hooks:
+        if not self.whole.CAN.launch_hooks:
             return
         for how in self.starts():
-            whole = _whole(self.harness.command(self.start(**how)))
-            for _, _, hook in wanted(self.harness.hooks(_HOOK, supervised=True)):
+            whole = _whole(self.whole.command(self.start(**how)))
+            for _, _, hook in wanted(self.whole.hooks(_HOOK, supervised=True)):
                 found = read_command(hook["command"])
                 assert found is not None
-                assert f" {self.harness.NAME} {found.event}" in whole
+                assert f" {self.whole.NAME} {found.event}" in whole
 
     def test_where_it_is_stopped_it_has_a_hook(self) -> None:
         """A brake that no hook of a launch is there for would never be put on."""
-        brake = self.harness.brake(interactive=False)
+        brake = self.whole.brake(interactive=False)
         if brake is None:
             return
-        found = wanted(self.harness.hooks(_HOOK, supervised=True))
+        found = wanted(self.whole.hooks(_HOOK, supervised=True))
         words = [read_command(hook["command"]) for _, _, hook in found]
         assert brake.event in {word.event for word in words if word}
         assert brake.signs
@@ -414,26 +431,26 @@ class HarnessContract:
 
     def test_a_session_can_be_told(self) -> None:
         """One of its hooks prints a text so that it arrives as it is."""
-        if not self.harness.CAN.hooks:
+        if not self.whole.CAN.hooks:
             return
         text = 'First line, "quoted"\n\\ second: é'
-        found = wanted(self.harness.hooks(_HOOK, supervised=False))
+        found = wanted(self.whole.hooks(_HOOK, supervised=False))
         words = [read_command(hook["command"]) for _, _, hook in found]
         events = {word.event.partition(":")[0] for word in words if word}
-        assert any(text in _texts(self.harness.told(event, text)) for event in events)
+        assert any(text in _texts(self.whole.told(event, text)) for event in events)
 
     def test_a_hook_s_fact_keeps_what_ours_has_seen(self) -> None:
         """When it was, whose session it is, which launch; and its session where it was cut."""
-        for line in (line for one in self.kept() for line in one.hook_lines(self.harness)):
+        for line in (line for one in self.kept() for line in one.hook_lines(self.whole)):
             seen = {"launch": "4f1c", "process": "1 2 3", "visitor": True}
-            whole = self.harness.read_hook(msgspec.structs.replace(line, **seen))
-            cut = self.harness.read_hook(msgspec.structs.replace(line, cut=len(line.payload)))
+            whole = self.whole.read_hook(msgspec.structs.replace(line, **seen))
+            cut = self.whole.read_hook(msgspec.structs.replace(line, cut=len(line.payload)))
             assert (whole is None) is (cut is None)
             if whole is None or cut is None:
                 continue
             assert (type(whole), _of(whole, "session")) == (type(cut), _of(cut, "session"))
             assert whole.ts == line.ts
-            own = {**seen, "harness": self.harness.NAME}
+            own = {**seen, "harness": self.whole.NAME}
             assert {name: _of(whole, name, own[name]) for name in own} == own
 
     # What it makes of recordings
@@ -444,13 +461,14 @@ class HarnessContract:
         assert set(cases) == {one.name for one in self.kept()}
         exits, seen = {one.exit[0] for one in cases.values() if one.exit}, _first(cases, "seen")
         assert exits >= {"clean", "crash"}
-        assert any(one.answer for one in cases.values()), "has it ever answered a question?"
+        if self.whole.CAN.questions:
+            assert any(one.answer for one in cases.values()), "has it ever answered a question?"
         assert "Said" in seen
-        if self.harness.CAN.resumes:
+        if self.whole.CAN.resumes:
             assert any(one.resumes and cases[one.name].exit == ["clean"] for one in self.kept())
             assert "Opened" in seen, "without it, no session is gone on with"
             assert "resume-failed" in exits
-        if self.harness.CAN.hooks:
+        if self.whole.CAN.hooks:
             assert _first(cases, "hooked") >= _FACTS
         if any(one.transcript for one in self.kept()):
             assert any(one.usage for one in cases.values())
@@ -460,7 +478,7 @@ class HarnessContract:
         cases = expected.load(self.recordings)
         for recording in self.kept():
             for supervised in (False, True):
-                found = expected.found(recording, self.harness, supervised=supervised)
+                found = expected.found(recording, self.whole, supervised=supervised)
                 for name in Expected.__struct_fields__:
                     made, wanted_ = getattr(found, name), getattr(cases[recording.name], name)
                     assert made == wanted_, f"{recording.name}: {name}: {json.dumps(made)}"
@@ -471,20 +489,20 @@ class HarnessContract:
         Where the CLI gives its prompts ids, a transcript that lost one does not have it.
         """
         for recording in self.kept():
-            for fact in map(self.harness.read_hook, recording.hook_lines(self.harness)):
+            for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
                 if isinstance(fact, event.PromptSubmitted) and fact.session == recording.session:
                     lines = recording.transcript.split(b"\n")
-                    assert self.harness.holds(lines, fact.call), recording.name
+                    assert self.whole.holds(lines, fact.call), recording.name
                     sign = fact.call.encode()
                     if fact.call and sign in recording.transcript:
                         without = [line for line in lines if sign not in line]
-                        assert not self.harness.holds(without, fact.call), recording.name
-                        assert not self.harness.holds(lines, _OTHER), recording.name
+                        assert not self.whole.holds(without, fact.call), recording.name
+                        assert not self.whole.holds(lines, _OTHER), recording.name
 
     def test_an_end_is_told_in_a_line(self) -> None:
         """And a limit in the CLI's own words, which say when it ends."""
         for recording in self.kept():
-            found = recording.exit(self.harness)
+            found = recording.exit(self.whole)
             assert found.kind in _KINDS
             assert _is_line(found.words), recording.name
             assert found.words
@@ -493,12 +511,12 @@ class HarnessContract:
     def test_usage_says_how_it_is_known(self) -> None:
         """Where the window is not known nothing is decided by it, until somebody has told it."""
         for recording in self.kept():
-            for seen in recording.seen(self.harness):
+            for seen in recording.seen(self.whole):
                 if isinstance(seen, Used):
                     _require_known(seen.usage)
-            if found := self.harness.usage(recording.transcript, {}):
+            if found := self.whole.usage(recording.transcript, {}):
                 _require_known(found)
-                told = self.harness.usage(recording.transcript, {found.model: 123_456})
+                told = self.whole.usage(recording.transcript, {found.model: 123_456})
                 assert told is not None
                 assert told.tokens == found.tokens
                 assert told.window == (123_456 if found.window is None else told.window)
@@ -507,18 +525,18 @@ class HarnessContract:
     def test_an_end_that_we_asked_for_is_no_crash(self) -> None:
         """Whatever the program made of it."""
         for recording in self.kept():
-            found = self.harness.classify(recording.ended(self.harness, stopped=True))
+            found = self.whole.classify(recording.ended(self.whole, stopped=True))
             assert found.kind == "interrupted", recording.name
 
     def test_a_process_that_was_killed_has_crashed(self) -> None:
         """SIGKILL leaves no account of itself."""
-        assert self.harness.classify(Ended(code=-9, session=_SESSION)).kind == "crash"
+        assert self.whole.classify(Ended(code=-9, session=_SESSION)).kind == "crash"
 
     def test_another_session_than_the_one_asked_for_is_a_failed_resume(self) -> None:
         """A CLI that opens a new one in silence must not be believed."""
-        if self.harness.CAN.resumes:
+        if self.whole.CAN.resumes:
             ended = Ended(code=0, session=_SESSION, resumes=True, opened=_OTHER)
-            assert self.harness.classify(ended).kind == "resume-failed"
+            assert self.whole.classify(ended).kind == "resume-failed"
 
     # What nobody should send
 
@@ -530,7 +548,7 @@ class HarnessContract:
                 for cut in (0, len(payload)):
                     line = msgspec.structs.replace(first, payload=payload, cut=cut)
                     try:
-                        fact = self.harness.read_hook(line)
+                        fact = self.whole.read_hook(line)
                     except DocumentError:
                         continue
                     assert fact is None or event.parse(event.render(fact)) == fact
@@ -539,7 +557,7 @@ class HarnessContract:
         """Everything that the hooks of each word were told."""
         found: dict[str, list[Any]] = {}
         for recording in self.kept():
-            for line in recording.hook_lines(self.harness):
+            for line in recording.hook_lines(self.whole):
                 found.setdefault(line.event, []).append(line)
         return found
 
@@ -547,9 +565,9 @@ class HarnessContract:
         """And tells nothing that cannot be."""
         lines = (line for one in self.kept() for line in one.transcript.split(b"\n"))
         for line in hostile.damaged(lines):
-            if found := self.harness.usage(line, {}):
+            if found := self.whole.usage(line, {}):
                 _require_known(found)
-            for passage in self.harness.read_transcript(line):
+            for passage in self.whole.read_transcript(line):
                 _require_sound(passage.what)
                 assert all(map(_is_line, (passage.at, passage.message, passage.thread)))
 
@@ -558,12 +576,12 @@ class HarnessContract:
         for recording in self.kept():
             told: list[Any] = []
             for line in recording.transcript.split(b"\n"):
-                found = [passage.what for passage in self.harness.read_transcript(line)]
-                counted, used = self.harness.turn(line), [one for one in found if type(one) is Used]
+                found = [passage.what for passage in self.whole.read_transcript(line)]
+                counted, used = self.whole.turn(line), [one for one in found if type(one) is Used]
                 assert used == ([counted] if counted else []), recording.name
                 told += found
             asked = [one.text.strip() for one in told if isinstance(one, Asked)]
-            for fact in map(self.harness.read_hook, recording.hook_lines(self.harness)):
+            for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
                 # A process that shares its session with another may lose it.
                 if isinstance(fact, event.PromptSubmitted) and _stands_in(fact.text, recording):
                     assert fact.text.strip() in asked, recording.name
@@ -571,7 +589,7 @@ class HarnessContract:
     def test_a_damaged_line_raises_nothing(self) -> None:
         """Cut, mangled, nested, huge, any value a wrong one: nothing, or what is left of it."""
         for line in hostile.damaged(line for one in self.kept() for line in one.stream):
-            shown = self.harness.read_stream(line)
+            shown = self.whole.read_stream(line)
             assert isinstance(shown, tuple)
             for one in shown:
                 _require_sound(one)
@@ -586,7 +604,7 @@ class HarnessContract:
         """However it ended, it can be told in a line."""
         for resumes in (False, True):
             ended = Ended(**{"code": 1, "session": _SESSION, "resumes": resumes, **facts})
-            found = self.harness.classify(ended)
+            found = self.whole.classify(ended)
             assert found.kind in _KINDS
             assert found.words
             assert _is_line(found.words)

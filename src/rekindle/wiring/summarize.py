@@ -55,15 +55,15 @@ def headless(
     *,
     stops: Callable[[], bool] = bool,
 ) -> Headless | None:
-    """Who is asked for an agent's summaries: `personas: summarizer:`, else its own CLI.
+    """Return the CLI that writes an agent's summaries: `personas: summarizer:`, else its own.
 
-    A program of which nothing is known may do anything when it is asked something: without a
-    persona that names one, nobody is asked.
+    None: no CLI is asked. A program of which nothing is known may do anything when it is asked
+    something, and some CLIs cannot be asked without a session.
     """
     persona, found = _who(project, name, role)
     settings, entry = project.settings.runtime.relay, project.manifest.agents[name]
     is_unknown = found.NAME == command.NAME and not persona.command
-    if settings.summarizer == "mechanical" or is_unknown:
+    if settings.summarizer == "mechanical" or is_unknown or not found.CAN.questions:
         return None
     # What is started in the place of the CLI's own program, where it is the same CLI.
     own = (entry.command or ()) if entry.harness == (persona.adapter or entry.harness) else ()
@@ -110,6 +110,12 @@ def _who(project: Project, name: str, role: str) -> tuple[Persona, Harness]:
             f"the summarizer's adapter {harness!r} is not there",
             line=project.marked.line(("personas", role, "adapter")),
             hint=f"one of: {', '.join(HARNESSES)}",
+        )
+    if persona.adapter and not HARNESSES[harness].CAN.questions:
+        raise ManifestError(
+            f"the summarizer's adapter {harness!r} cannot be asked for a summary",
+            line=project.marked.line(("personas", role, "adapter")),
+            hint="name another adapter, or set `runtime: {relay: {summarizer: mechanical}}`",
         )
     return persona, HARNESSES[harness]
 

@@ -12,6 +12,7 @@ from rekindle.documents.launch import Command, Exit, Start, Usage
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.documents.question import ASKED, Answer, Question
 from rekindle.errors import UnenforceableError, UsageError
+from rekindle.ports import complete
 from rekindle.testing import expected
 from rekindle.testing.harness_contract import HarnessContract
 from unit.harnesses import test_contract
@@ -405,7 +406,7 @@ def reading(
 
 def mutations() -> Iterator[Mutation]:
     for contract in CONTRACTS:
-        harness: Any = contract.harness
+        harness: Any = complete(contract.harness)
         cases = expected.load(contract.recordings)
         changes = {**dict(commands(harness)), **dict(personas(harness))}
         if harness.CAN.resumes:
@@ -439,7 +440,7 @@ def mutations() -> Iterator[Mutation]:
 def test_a_broken_harness_is_noticed(mutation):
     """By one test of the contract at least, and in whatever way that test fails."""
     contract, name, changed = mutation
-    broken = type("Broken", (contract,), {"harness": Broken(contract.harness, changed)})()
+    broken = type("Broken", (contract,), {"harness": Broken(complete(contract.harness), changed)})()
     for test in [each for each in vars(HarnessContract) if each.startswith("test_")]:
         try:
             getattr(broken, test)()

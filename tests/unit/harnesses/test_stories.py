@@ -14,9 +14,10 @@ from rekindle.documents.launch import Warned
 from rekindle.documents.transcript import Asked, Cursor, Gave, Turn, render
 from rekindle.flows.read_transcript import ReadTranscript, told_by
 from rekindle.harnesses import claude_code, codex, command, gemini
-from rekindle.ports import Harness
+from rekindle.ports import Harness, complete
 from rekindle.testing.recording import Recording, load_all
 
+COMMAND = complete(command)
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 CLIS: dict[Path, Harness] = {
     RECORDINGS / "claude-code" / "2.1.325": claude_code,
@@ -73,7 +74,7 @@ def test_it_is_told_whose_a_transcript_is(one, harness, tmp_path):
     path = written(one, tmp_path)
     if not turns_of(path, harness):
         pytest.skip("nothing was said or done in it")
-    assert told_by(str(path), [claude_code, codex, gemini, command]) is harness
+    assert told_by(str(path), [claude_code, codex, gemini, COMMAND]) is harness
 
 
 @pytest.mark.parametrize(("one", "harness"), CASES)
@@ -120,7 +121,7 @@ def test_read_as_it_grows_it_is_the_same(one, harness, tmp_path):
     assert found + rest == whole
 
 
-@pytest.mark.parametrize("harness", [claude_code, codex, gemini, command], ids=lambda one: one.NAME)
+@pytest.mark.parametrize("harness", [claude_code, codex, gemini, COMMAND], ids=lambda one: one.NAME)
 def test_what_is_no_transcript_tells_nothing(harness, tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_bytes(

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rekindle.harnesses import claude_code, codex, command, gemini
+from rekindle.ports import complete
 
 
 def line(**record):
@@ -47,7 +48,7 @@ def test_a_turn_has_its_own_name_and_all_that_it_took(harness, told, turn):
     assert found.usage.tokens + found.usage.written == 410
 
 
-@pytest.mark.parametrize("harness", [codex, claude_code, gemini, command])
+@pytest.mark.parametrize("harness", [codex, claude_code, gemini, complete(command)])
 @pytest.mark.parametrize(
     "told",
     [

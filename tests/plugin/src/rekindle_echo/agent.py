@@ -1,4 +1,4 @@
-"""The program itself, `echo-agent`: it says again what it is told, and knows its sessions."""
+"""The program itself, `echo-agent`: it repeats what it is told, and keeps its sessions."""
 
 import json
 import sys
@@ -7,9 +7,6 @@ from pathlib import Path
 
 def main() -> None:
     option, _, session = sys.argv[1].partition("=")
-    if option == "--ask":
-        print(sys.stdin.read(), end="")
-        return
     kept = Path(f".echo-{session}")
     if option == "--resume" and not kept.exists():
         sys.exit("no such session")
@@ -22,5 +19,5 @@ def main() -> None:
 
 
 def say(what: str, text: str) -> None:
-    """For a program a line of JSON, for a person the text."""
+    """Print a line of JSON for a program, and text for a person."""
     print(json.dumps({what: text}) if "--json" in sys.argv else text, flush=True)
