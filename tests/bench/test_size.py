@@ -61,7 +61,7 @@ def test_status_of_a_million_events_reads_at_most_a_megabyte_of_them(tmp_path):
 
     outcome, calls = trace(status, paths=True)
     (row,) = msgspec.json.decode(outcome.said)["agents"]
-    assert row["events"] == MILLION + 301
+    assert row["at"] == MILLION + 301
     assert row["open_loops"] == 301
     read = sum(
         call.result or 0

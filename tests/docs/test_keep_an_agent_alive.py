@@ -82,7 +82,7 @@ class Reader:
     def is_kept(self):
         """Whether the supervisor that was just started has its lock."""
         started = self.rekindle("status", "trades")
-        return started.wait() == 0 and ", running; " in started.out
+        return started.wait() == 0 and "state:  running" in started.out
 
     def type(self, line, shown):
         """Run it once; `status`, which says how things are, until they are as is shown."""

@@ -305,7 +305,7 @@ def test_what_was_spent_stays_spent(kept):
     kept.wait_for(lambda: not kept.supervisors())
     ended = kept.log("run.ended")[-1]
     assert ended["outcome"] == "budget"
-    spent = json.loads(kept("status", "--json"))["agents"][0]["run"]["spent"]["tokens"]
+    spent = json.loads(kept("status", "--json"))["agents"][0]["spend"]["tokens"]["value"]
     print(f"\n{kept.cli.name}: {spent} of {cap} tokens, {turn.input + turn.output} a turn")
     assert cap <= spent <= cap + turn.input + turn.output
     # Two, the one that was killed, the one that spent it; another was asked for as it was ended.

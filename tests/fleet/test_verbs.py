@@ -103,14 +103,17 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     assert rekindle("loops", "add", "first", "Look at the list")[0] == 0
     place.push()
     place.say(host)
-    assert "lives in this folder: `rekindle fleet import" in rekindle("status")[1]
+    assert (
+        f"state:  stopped: lives in this folder\n          → rekindle fleet import {name}"
+        in rekindle("status")[1]
+    )
     code, _, err = rekindle("run", name)
     assert code == 6
     assert f"rekindle fleet import {name}" in err
     assert rekindle("fleet", "import", name)[0] == 0
     assert "is on the fleet already" in rekindle("fleet", "import", "--all")[1]
     row = told(rekindle, name)
-    assert (row["run"]["cycle"], row["open_loops"]) == (2, 1)
+    assert (row["cycle"], row["open_loops"]) == (2, 1)
     assert row["next_action"] == "Do step 3 of the list"
     assert row["fleet"]["state"] == "over"
 
@@ -118,7 +121,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     code, out, _ = rekindle("run", name, "--cycles", "3")
     assert code == 0
     assert "the fleet runs it, on a host of pool verbs" in out
-    until(lambda: (found := told(rekindle, name))["run"]["cycle"] == 3 and found["host"] == "a")
+    until(lambda: (found := told(rekindle, name))["cycle"] == 3 and found["host"] == "a")
     say_all(place, rekindle)
     assert rekindle("stop", name)[1] == f"✓ {name}: stopped\n"
     assert rekindle("stop", name)[1] == f"✓ {name}: is not running, and stays so\n"
@@ -128,7 +131,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     assert "will be started again in a fresh session" in rekindle("restart", name, "--fresh")[1]
     until(lambda: told(rekindle, name)["run"]["over"])
     row = told(rekindle, name)
-    assert row["run"]["cycle"] == 5
+    assert row["cycle"] == 5
     assert row["next_action"] == "Do step 6 of the list"
     assert "Do step 6 of the list" in rekindle("relay", "show")[1]
 
@@ -140,7 +143,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     assert f"agent {name} is not on the fleet" in rekindle("fleet", "remove", name)[2]
     place.say()
     row = told(rekindle, name)
-    assert (row["run"]["cycle"], row["open_loops"], row["state"]) == (5, 1, "kept")
+    assert (row["cycle"], row["open_loops"], row["state"]) == (5, 1, "stopped")
     assert row["next_action"] == "Do step 6 of the list"
     code, out, _ = rekindle("run", name, "--cycles", "1")
     assert code == 0
@@ -164,7 +167,7 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     assert "agent.created" in out
     assert not err
     monkeypatch.setattr("rekindle.cli.rows.FLEET_STATUS_AGENTS", 0)
-    listed = f"{name}  (command)\n  fleet:  running, host a of pool verbs\n"
+    listed = f"{name}  (command)\n  state:  running\n  fleet:  running, host a of pool verbs\n"
     assert rekindle("status")[1] == listed
     with opened(place) as (_, store):
         generation = store.wait_for(store.agents.remove(name)).generation

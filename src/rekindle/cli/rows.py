@@ -1,4 +1,4 @@
-"""What `rekindle status` knows of each agent, as a row: from files, or from a fleet."""
+"""The rows of `rekindle status`, and the details beside them: from files, or from a fleet."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,77 +7,103 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rekindle.config import Project
+from rekindle.documents.row import Row
 from rekindle.errors import RekindleError
-from rekindle.flows import transcripts
-from rekindle.policy import handoff, loop, loops, questions, sessions
+from rekindle.flows.read_rows import ReadRows
+from rekindle.policy import handoff, loop, questions, sessions
 from rekindle.policy.fold import Projection
+from rekindle.policy.row import Around, broken_row, listed_row, make_row, new_row
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import FLEET_STATUS_AGENTS
 from rekindle.stores.files import FileStore, inspection, ownership
+from rekindle.system import clock
 from rekindle.wiring import trust
-from rekindle.wiring.store import HARNESSES, open_store
+from rekindle.wiring.store import open_store
 
 if TYPE_CHECKING:
     from rekindle.fleet.client import Listed
     from rekindle.fleet.store import FleetStore
 
 
+class Shown(msgspec.Struct, frozen=True):
+    """An agent as `status` shows it."""
+
+    row: Row
+    details: dict[str, Any] = {}
+    """What only `status` shows; empty: nothing more is known."""
+
+    def as_json(self) -> dict[str, Any]:
+        row: dict[str, Any] = msgspec.to_builtins(self.row, builtin_types=(datetime,))
+        return row | self.details
+
+
 def of_fleet(
     project: Project, store: "FleetStore", names: Sequence[str], now: datetime
-) -> list[dict[str, Any]]:
-    """One question for the list of all; of a few, each is asked how it is."""
+) -> list[Shown]:
+    """Return the agents of a fleet: the engine lists all at once, and is asked about a few."""
     asks = len(names) <= FLEET_STATUS_AGENTS
     listed, files = store.listed(names if asks else ()), open_store(project)
     return [
-        _row_of_fleet(project, store, name, listed[name], now, asks)
+        _on_fleet(project, store, name, listed[name], now if asks else None)
         if name in listed
-        else _entry(project, name)
-        | {"state": "new", "fleet": None, "lives_here": files.has_lived(name)}
+        else _new_on_fleet(project, name, lives_here=files.has_lived(name))
         for name in names
     ]
 
 
-def _row_of_fleet(  # noqa: PLR0917 - one for each thing that is known
-    project: Project,
-    store: "FleetStore",
-    name: str,
-    listed: "Listed",
-    now: datetime,
-    asks: bool,
-) -> dict[str, Any]:
-    row = _entry(project, name) | {"state": "listed", "fleet": msgspec.to_builtins(listed)}
-    if not asks:
-        return row
+def _new_on_fleet(project: Project, name: str, *, lives_here: bool) -> Shown:
+    row = new_row(name, project.manifest.agents[name].harness)
+    if lives_here:
+        words, command = "lives in this folder", f"rekindle fleet import {name}"
+        row = msgspec.structs.replace(row, reason=words, command=command)
+    else:
+        row = msgspec.structs.replace(row, reason="is not on the fleet")
+    return Shown(row, {"fleet": None, "lives_here": lives_here})
+
+
+def _on_fleet(
+    project: Project, store: "FleetStore", name: str, listed: "Listed", now: datetime | None
+) -> Shown:
+    """Return an agent of a fleet; without `now` only what the engine's own list has."""
+    entry = project.manifest.agents[name]
+    row = listed_row(name, entry.harness, listed.state, listed.cycle)
+    fleet = {"fleet": msgspec.to_builtins(listed)}
+    if now is None:
+        return Shown(row, fleet)
     try:
         kept = store.kept(name)
     except RekindleError as error:
         # What the engine's own list has is known all the same.
-        return row | {"error": str(error), "hint": error.hint}
+        return Shown(row, fleet | {"error": str(error), "hint": error.hint})
     found, is_kept = kept.projection, store.is_kept_alive(kept)
+    around = Around(
+        now=now,
+        is_supervised=is_kept,
+        budget=entry.budget,
+        loops=project.settings.runtime.loops,
+    )
     facts = _known(project, name, found, found, now, supervised=is_kept, file="clean")
     more = {"state_file": "clean", "log": "sealed", "pending": 0, "unreadable": 0}
     owner = {"generation": kept.generation, "host": kept.host or None}
-    return row | {"state": "kept"} | facts | more | owner
+    return Shown(make_row(found, around, entry.harness), fleet | facts | more | owner)
 
 
-def _entry(project: Project, name: str) -> dict[str, Any]:
-    entry = project.manifest.agents[name]
-    budget = msgspec.to_builtins(entry.budget) if entry.budget else None
-    return {"agent": name, "harness": entry.harness, "budget": budget}
+def of_files(project: Project, store: FileStore, names: Sequence[str]) -> list[Shown]:
+    """Return the agents of a project, each with its details where its files can be read."""
+    rows = ReadRows(store, project.manifest.agents, project.settings.runtime, clock.now)
+    return [_of_files(project, store, rows.row(name)) for name in names]
 
 
-def of_files(project: Project, store: FileStore, name: str, now: datetime) -> dict[str, Any]:
-    row = _entry(project, name)
-    if not store.exists(name):
-        return row | {"state": "new"}
+def _of_files(project: Project, store: FileStore, row: Row) -> Shown:
+    if not store.exists(row.agent):
+        return Shown(row)
     try:
-        return row | {"state": "kept"} | _facts(project, store, name, now)
+        return Shown(row, _facts(project, store, row.agent))
     except RekindleError as error:
-        # One broken agent must not hide the others.
-        return row | {"state": "unreadable", "error": str(error), "hint": error.hint}
+        return Shown(broken_row(row.agent, row.harness, str(error), error.hint))
 
 
-def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict[str, Any]:
+def _facts(project: Project, store: FileStore, name: str) -> dict[str, Any]:
     seen = store.read(name)
     owner = ownership.read(store.folder(name))
     standing = seen.committed.documents.get("relay")
@@ -85,7 +111,7 @@ def _facts(project: Project, store: FileStore, name: str, now: datetime) -> dict
     supervised = store.is_supervised(name)
     found, committed = seen.projection, seen.committed
     return {
-        **_known(project, name, found, committed, now, supervised=supervised, file=file),
+        **_known(project, name, found, committed, clock.now(), supervised=supervised, file=file),
         "state_file": "edited" if store.has_edited_state(name) else "clean",
         "log": seen.condition,
         "pending": len(seen.pending),
@@ -121,16 +147,16 @@ def _known(
     supervised: bool,
     file: str,
 ) -> dict[str, Any]:
-    """What can be told of an agent wherever it is kept."""
-    opened = loops.open_now(found.loops, now, project.settings.runtime.loops)
+    """Return what can be told of an agent wherever it is kept."""
     standing = committed.documents.get("relay")
-    run = _run(found, supervised=supervised) | _window(project, name, found)
+    entry = project.manifest.agents[name]
+    run = _run(found, supervised=supervised) | {
+        "handoffs": handoff.count(sessions.of_cycle(found.attempts, found.cycle).values()),
+        "handed_off_at": handoff.threshold(entry.handover, project.settings.runtime.relay),
+    }
     return {
-        "last_active": found.last_active,
+        "budget": msgspec.to_builtins(entry.budget) if entry.budget else None,
         "run": run if found.attempts else None,
-        "open_loops": len(opened),
-        "stale_loops": sum(one.stale for one in opened),
-        "next_action": standing.headline if standing else None,
         "relay": {
             "committed": standing.ts,
             "by": standing.by,
@@ -145,7 +171,6 @@ def _known(
             for one in questions.open_questions(found, now)
         ],
         "unpushed": _unpushed(found),
-        "events": found.seq,
         "may_miss_stop": found.may_miss_stop,
     }
 
@@ -156,35 +181,10 @@ def _unpushed(found: Projection) -> dict[str, Any] | None:
     return {"since": kept.ts, "host": found.moved.host, "words": kept.words} if kept else None
 
 
-def _window(project: Project, name: str, found: Projection) -> dict[str, Any]:
-    """How full the window of the last session is, and how often its cycle was handed off."""
-    handed = handoff.count(sessions.of_cycle(found.attempts, found.cycle).values())
-    tried = sessions.newest(found.attempts)
-    life = found.lives.get(tried.session) if tried else None
-    entry = project.manifest.agents[name]
-    reading = None
-    if life is not None and life.transcript and entry.harness in HARNESSES:
-        learnt = found.windows.get(HARNESSES[entry.harness].NAME, {})
-        windows = {model: one.window for model, one in learnt.items()}
-        reading = HARNESSES[entry.harness].usage(transcripts.tail(life.transcript), windows)
-    return {
-        "handoffs": handed,
-        "window": {
-            "tokens": reading.tokens,
-            "of": reading.window,
-            "percent": None if reading.percent is None else round(reading.percent, 1),
-            "known": reading.known,
-            "handed_off_at": handoff.threshold(entry.handover, project.settings.runtime.relay),
-        }
-        if reading
-        else None,
-    }
-
-
 def _run(found: Projection, *, supervised: bool) -> dict[str, Any]:
-    """Whether somebody keeps it alive, and how its last process ended."""
+    """Return whether a supervisor runs, and how the last process ended."""
     tried, run = sessions.newest(found.attempts) or Attempt(0, "", resumes=False), found.run
-    spent, waits = run.spent_of_run(), run.waits(tried.seq)
+    waits = run.waits(tried.seq)
     return {
         "supervised": supervised,
         "desired": run.desired or None,
@@ -192,11 +192,8 @@ def _run(found: Projection, *, supervised: bool) -> dict[str, Any]:
         "over_words": run.ended.words if run.is_over else None,
         "safe_mode": {"why": run.safe.why, "words": run.safe.words} if run.is_safe else None,
         "waits": {"why": waits.why, "until": waits.until} if waits else None,
-        "spent": {"usd": spent.usd, "tokens": spent.tokens, "unpriced": spent.unpriced},
         "run_began": run.began_at,
-        "cycle": found.cycle,
         "cycle_done": not found.is_cycle_open,
-        "cycles": {"done": max(0, found.cycle_ended - run.first), "of": run.cycles.cycles},
         "last_cycle": _last_cycle(found),
         "hurried": loop.is_hurried(found.ended),
         "session": tried.session,

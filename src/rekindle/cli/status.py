@@ -6,171 +6,130 @@ from typing import Any
 import click
 
 from rekindle import config
-from rekindle.cli import rows as rows_of
+from rekindle.cli import rows
 from rekindle.cli.options import ago, as_json, here, open_fleet, print_note
 from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.documents.identity import one_line
-from rekindle.errors import TamperedLogError
+from rekindle.documents.row import Row, Spend, Window
 from rekindle.policy import handoff
-from rekindle.policy import run as policy
 from rekindle.policy.settings import SECONDS_AN_HOUR
 from rekindle.stores.files import ownership
-from rekindle.stores.files.seal import TAMPERED
 from rekindle.system import clock
 from rekindle.thresholds.screens import QUESTION_WIDTH
 from rekindle.wiring.store import open_store
 
 SCHEMA = 1
+_COLOURS = {"needs you": "red", "broken": "red", "waiting": "yellow"}
 
 
 @click.command()
 @click.argument("agent", required=False)
 @as_json
 def status(agent: str | None, as_json: bool) -> None:
-    """How the agents are, and what comes next. With AGENT: only that one."""
+    """Show how the agents are, and what comes next. With AGENT: only that one."""
     project = config.load(here())
     names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
     now = clock.now()
     if project.settings.fleet is not None:
-        rows = rows_of.of_fleet(project, open_fleet(project, project.settings.fleet), names, now)
+        agents = rows.of_fleet(project, open_fleet(project, project.settings.fleet), names, now)
     else:
-        store = open_store(project, say=print_note)
-        rows = [rows_of.of_files(project, store, name, now) for name in names]
+        agents = rows.of_files(project, open_store(project, say=print_note), names)
     if as_json:
-        print_json({"v": SCHEMA, "agents": rows})
+        print_json({"v": SCHEMA, "agents": [one.as_json() for one in agents]})
         return
-    if not rows:
+    if not agents:
         echo("No agents yet. Next: `rekindle init --agent NAME`.")
-    for row in rows:
-        _print(row, now)
+    for one in agents:
+        _print(one, now)
 
 
-def _print(row: dict[str, Any], now: datetime) -> None:
-    echo(styled(row["agent"], bold=True), f"  ({row['harness']})")
-    if row["state"] == "new":
-        echo(f"  {_nothing(row)}")
-        return
-    if row.get("fleet"):
-        echo(f"  fleet:  {_on_fleet(row)}")
-    if row["state"] == "listed":
-        if "error" in row:
-            secho(f"  ! {row['error']}", fg="yellow")
-            echo(f"  → {row['hint']}")
-        return
-    if row["state"] == "unreadable":
-        secho(f"  {row['error']}", fg="red")
-        echo(f"  → {row['hint'] or 'rekindle doctor'}")
-        return
-    _print_known(row, now)
+def _print(one: rows.Shown, now: datetime) -> None:
+    row, details = one.row, one.details
+    echo(styled(row.agent, bold=True), f"  ({row.harness})")
+    reason = f": {row.reason}" if row.reason else ""
+    secho(f"  state:  {row.state}{reason}", fg=_COLOURS.get(row.state))
+    if row.command:
+        echo(f"          → {row.command}")
+    if details.get("fleet"):
+        echo(f"  fleet:  {_on_fleet(details)}")
+    if "error" in details:
+        secho(f"  ! {details['error']}", fg="yellow")
+        echo(f"  → {details['hint']}")
+    if "log" in details:
+        _print_known(one, now)
 
 
-def _print_known(row: dict[str, Any], now: datetime) -> None:
-    none = "no relay yet" if "fleet" in row else "no relay yet: rekindle relay set FILE"
-    echo(f"  next:   {row['next_action'] or none}")
-    stale = f", {row['stale_loops']} stale" if row["stale_loops"] else ""
-    echo(f"  loops:  {row['open_loops']} open{stale}")
-    echo(f"  active: {ago(row['last_active'], now)}")
-    if row["run"]:
-        echo(f"  cycle:  {_cycle(row['agent'], row['run'], now)}")
-        if row["run"]["window"] or row["run"]["handoffs"]:
-            echo(f"  window: {_fullness(row['run'])}")
-        if row["budget"] or row["run"]["spent"]["tokens"]:
-            echo(f"  spent:  {_spent(row['run'], row['budget'], now)}")
-    if row["relay"]:
-        _print_relay(row["relay"], now)
-    for kept in row.get("kept", ()):
+def _print_known(one: rows.Shown, now: datetime) -> None:
+    row, details = one.row, one.details
+    none = "no relay yet" if "fleet" in details else "no relay yet: rekindle relay set FILE"
+    echo(f"  next:   {row.next_action or none}")
+    stale = f", {row.stale_loops} stale" if row.stale_loops else ""
+    echo(f"  loops:  {row.open_loops} open{stale}")
+    echo(f"  active: {ago(row.last_active, now)}")
+    if run := details["run"]:
+        echo(f"  cycle:  {_cycle(row, run, now)}")
+        if row.window.tokens.source == "reported" or run["handoffs"]:
+            echo(f"  window: {_fullness(row.window, run)}")
+        if details["budget"] or row.spend.tokens.value:
+            echo(f"  spent:  {_spent(row.spend, run, details['budget'], now)}")
+    if details["relay"]:
+        _print_relay(details["relay"], now)
+    for kept in details.get("kept", ()):
         echo(f"  kept:   {kept['command']} (pid {kept['pid']}, since {ago(kept['since'], now)})")
-    for asked in row["questions"]:
+    for asked in details["questions"]:
+        if asked["command"] == row.command:
+            continue  # it stands beside the state
         secho(f"  ? {one_line(asked['text'], QUESTION_WIDTH)}: {asked['command']}", fg="yellow")
-    for line in _warnings(row):
+    for line in _warnings(one):
         secho(f"  ! {line}", fg="yellow")
 
 
-def _nothing(row: dict[str, Any]) -> str:
-    if "fleet" not in row:
-        return "nothing kept yet; it begins with the first command"
-    if row["lives_here"]:
-        return f"lives in this folder: `rekindle fleet import {row['agent']}` has the fleet keep it"
-    return f"is not on the fleet: `rekindle run {row['agent']}` begins it there"
-
-
-def _on_fleet(row: dict[str, Any]) -> str:
-    listed = row["fleet"]
+def _on_fleet(details: dict[str, Any]) -> str:
+    listed = details["fleet"]
     where = f"host {listed['host']} of pool" if listed["host"] != "-" else "pool"
-    count = f"; generation {row['generation']}" if "generation" in row else ""
+    count = f"; generation {details['generation']}" if "generation" in details else ""
     return f"{listed['state']}, {where} {listed['pool']}{count}"
 
 
-def _fullness(run: dict[str, Any]) -> str:
-    window, parts = run["window"] or {}, []
-    if window.get("percent") is not None:
-        at = window["handed_off_at"]
+def _cycle(row: Row, run: dict[str, Any], now: datetime) -> str:
+    of = f", {row.cycles_done} of {row.cycles_of} done" if row.cycles_of else ""
+    if row.state == "running":
+        return f"{row.cycle}{of}; its process began {ago(run['began'], now)}"
+    if not run["supervised"] and row.state in {"needs you", "waiting"}:
+        return f"{row.cycle}{of}; no supervisor runs"
+    return f"{row.cycle}{of}"
+
+
+def _fullness(window: Window, run: dict[str, Any]) -> str:
+    parts = []
+    if window.percent.value is not None:
+        at = run["handed_off_at"]
         parts.append(
-            f"{window['percent']:.0f} % of {window['of']:,} tokens full ({window['known']}), "
+            f"{window.percent.value:.0f} % of {window.size:,} tokens full"
+            f" ({window.percent.source}), "
             + (f"handed off at {at} %" if at else "never handed off")
         )
-    elif window:
-        parts.append(f"{window['tokens']:,} tokens used; how large it is nobody knows")
+    elif window.tokens.value:
+        parts.append(f"{window.tokens.value:,} tokens used; its size is unknown")
     if run["handoffs"]:
         parts.append(f"handoffs in this cycle: {run['handoffs']}")
     return "; ".join(parts)
 
 
-def _cycle(name: str, run: dict[str, Any], now: datetime) -> str:
-    if run["safe_mode"]:
-        where = "" if run["supervised"] else "; nobody keeps it"
-        words = run["safe_mode"]["words"] or run["safe_mode"]["why"]
-        goes_on = _goes_on(name, run["safe_mode"]["why"])
-        return f"{run['cycle']}, in safe mode ({words}): {goes_on}{where}"
-    if run["supervised"] and run["waits"]:
-        until = f"{run['waits']['until'].astimezone():%Y-%m-%d %H:%M}"
-        why = f" ({run['waits']['why']})" if run["waits"]["why"] else ""
-        return f"{run['cycle']}, waits until {until}{why}"
-    if run["supervised"]:
-        return f"{run['cycle']}, running; its process began {ago(run['began'], now)}"
-    return f"{run['cycle']} {_ended(name, run)}"
-
-
-def _ended(name: str, run: dict[str, Any]) -> str:
-    if run["cycle_done"] and run["over"] in {"waiting", "stalled", "cycles"}:
-        words = run["over_words"] or run["over"]
-        return f"was the last of its run ({words}): {_goes_on(name, run['over'])}"
-    if run["cycle_done"]:
-        return "is done"
-    if run["over"] == "budget":
-        return f"was ended, its budget is spent: `rekindle restart {name}` begins a new run"
-    if run["desired"] == "stopped":
-        return f"was stopped by you: `rekindle run {name}` goes on with it"
-    how = run["exit"] or "its supervisor is gone"
-    return f"was stopped ({how}): `rekindle run {name}` goes on with it"
-
-
-def _goes_on(name: str, why: str) -> str:
-    """The command that goes on, after what keeps an agent from it."""
-    match why:
-        case "waiting":
-            return f"`rekindle answer {name} TEXT` goes on"
-        case policy.TAMPERED:
-            return f"see `rekindle doctor`; `rekindle restart {name}` accepts the log"
-        case "cycles":
-            return f"`rekindle run {name}` has as many again"
-        case _:
-            return f"`rekindle restart {name}` goes on"
-
-
-def _spent(run: dict[str, Any], budget: dict[str, Any] | None, now: datetime) -> str:
-    """What the run has spent, beside what it may."""
-    spent, cap = run["spent"], budget or {}
+def _spent(spend: Spend, run: dict[str, Any], budget: dict[str, Any] | None, now: datetime) -> str:
+    """Return what the run has spent, beside what it may spend."""
+    cap = budget or {}
     hours = (now - run["run_began"]).total_seconds() / SECONDS_AN_HOUR if run["run_began"] else 0
-    of_usd = f" of ${cap['usd']:g}" if cap.get("usd") else ""
-    of_tokens = f" of {cap['tokens']:,}" if cap.get("tokens") else ""
-    has_money = bool(spent["usd"] or of_usd)  # of a program without prices there is none to tell
-    parts = [f"${spent['usd']:.2f}{of_usd}"] if has_money else []
-    parts.append(f"{spent['tokens']:,}{of_tokens} tokens")
+    of_usd = f" of ${spend.usd_cap:g}" if spend.usd_cap else ""
+    of_tokens = f" of {spend.tokens_cap:,}" if spend.tokens_cap else ""
+    has_money = bool(spend.usd.value or of_usd)  # a program without prices has none to show
+    about = "~" if spend.usd.source == "estimated" else ""
+    parts = [f"{about}${spend.usd.value or 0:.2f}{of_usd}"] if has_money else []
+    parts.append(f"{int(spend.tokens.value or 0):,}{of_tokens} tokens")
     if cap.get("hours"):
         parts.append(f"{hours:.1f} of {cap['hours']:g} hours")
-    if spent["unpriced"] and has_money:
-        parts.append(f"and {spent['unpriced']} launches whose cost is not known")
+    if spend.unpriced and has_money:
+        parts.append(f"and {spend.unpriced} launches whose cost is not known")
     return ", ".join(parts)
 
 
@@ -178,12 +137,13 @@ def _print_relay(relay: dict[str, Any], now: datetime) -> None:
     echo(f"  relay:  ~{relay['tokens']:,} tokens, by {relay['by']}, {ago(relay['committed'], now)}")
 
 
-def _warnings(row: dict[str, Any]) -> list[str]:
-    found = _about_files(row)
+def _warnings(one: rows.Shown) -> list[str]:
+    row = one.details
+    found = _about_files(one)
     found += [
         f"rekindle.yaml changed since your last command: {change};"
         f" `rekindle {'restart' if row['run'] and row['run']['supervised'] else 'run'}"
-        f" {row['agent']}` accepts it"
+        f" {one.row.agent}` accepts it"
         for change in row.get("settings_changed", ())
     ]
     if row["run"] and row["run"]["hurried"]:
@@ -197,13 +157,13 @@ def _warnings(row: dict[str, Any]) -> list[str]:
         found.append(
             f"its work could not be pushed, and is on host {unpushed['host']} alone: {words}"
         )
-    if row["stale_loops"]:
+    if one.row.stale_loops:
         found.append("stale loops: finish or `rekindle resolve` them")
     return found
 
 
-def _about_files(row: dict[str, Any]) -> list[str]:
-    found = []
+def _about_files(one: rows.Shown) -> list[str]:
+    found, row = [], one.details
     relay = row["relay"]
     if relay and relay["over_cap"]:
         found.append("the relay is over its cap even when trimmed: shorten its Next Action")
@@ -215,12 +175,6 @@ def _about_files(row: dict[str, Any]) -> list[str]:
         found.append("state.json was edited: the next command that writes takes it over")
     if row["pending"] and not (row["run"] and row["run"]["supervised"]):
         found.append(f"records that wait to be folded, and count already: {row['pending']}")
-    is_told = row["run"] and (row["run"]["safe_mode"] or {}).get("why") == policy.TAMPERED
-    if row["log"] in TAMPERED and not is_told:
-        words = TamperedLogError(row["agent"], row["log"]).reason
-        found.append(f"{words}: see `rekindle doctor`; nothing starts it")
-    if row["may_miss_stop"]:
-        found.append("events of its log are lost, and a stop may be among them: rekindle doctor")
     if row["unreadable"]:
         found.append(f"unreadable records: {row['unreadable']}; see rekindle doctor")
     return found

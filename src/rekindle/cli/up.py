@@ -25,8 +25,8 @@ from rekindle.errors import (
     UnknownAgentError,
 )
 from rekindle.policy import run as policy
-from rekindle.policy import sessions
 from rekindle.policy.fold import Projection
+from rekindle.policy.row import Around, make_row
 from rekindle.policy.settings import cycles_of
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
@@ -135,15 +135,11 @@ def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
 
 
 def _held_back(known: Projection) -> str:
-    """Why nothing is started, though there is a supervisor; empty: something is about to be."""
-    run = known.run
-    if run.is_safe:
-        return f"in safe mode ({run.safe.words or run.safe.why}): `rekindle restart {known.agent}`"
-    tried = sessions.newest(known.attempts)
-    if tried and (waits := run.waits(tried.seq)):
-        why = f" ({waits.why})" if waits.why else ""
-        return f"waits until {waits.until.astimezone():%Y-%m-%d %H:%M}{why}"
-    return ""
+    """Return why a supervisor starts nothing; empty: it is about to."""
+    row = make_row(known, Around(now=clock.now(), is_supervised=True))
+    if row.state == "running":
+        return ""
+    return f"{row.state}: {row.reason}" + (f"; next: `{row.command}`" if row.command else "")
 
 
 def _failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:

@@ -240,6 +240,8 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     """What the CLI says that it cost."""
     tokens: int | None = None
     window: int | None = None
+    known: str = ""
+    """How the fill of the window is known: reported, exact, estimated, unknown."""
     run_usd: float = 0.0
     run_tokens: int = 0
     """What the whole run has spent by then."""
@@ -362,6 +364,16 @@ class WindowLearnt(Event, frozen=True, kw_only=True, tag="window.learnt"):
     harness: str
     model: str
     window: int
+
+
+class WindowMeasured(Event, frozen=True, kw_only=True, tag="window.measured"):
+    summary = "How full the window of a running session is."
+    launch: str
+    tokens: int
+    window: int | None = None
+    """Its size in tokens; None: unknown."""
+    known: str = "unknown"
+    """How that is known: reported, exact, estimated, unknown."""
 
 
 class HandoffAsked(Event, frozen=True, kw_only=True, tag="handoff.asked"):
@@ -617,6 +629,7 @@ AnyEvent = (
     | WaitStarted
     | HangNoticed
     | WindowLearnt
+    | WindowMeasured
     | HandoffAsked
     | HandoffTriggered
     | HandoffResumed

@@ -7,21 +7,12 @@ escaped, and the file asks for nothing from anywhere.
 import re
 from collections.abc import Iterable, Iterator
 from html import escape
-from typing import Literal
 
 import msgspec
 
-Mood = Literal["running", "waiting", "person", "done", "stopped", "new"]
-"""How an agent is, as far as a glance should tell."""
+from rekindle.documents.row import State
+
 _CODE = re.compile(r"`([^`]+)`")
-_WORDS: dict[Mood, str] = {
-    "running": "running",
-    "waiting": "waiting",
-    "person": "needs you",
-    "done": "done",
-    "stopped": "stopped",
-    "new": "new",
-}
 
 
 class Asks(msgspec.Struct, frozen=True):
@@ -35,7 +26,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """An agent."""
 
     agent: str
-    mood: Mood
+    state: State
     why: str
     """Why it stopped, or what it does."""
     done: tuple[str, ...] = ()
@@ -76,7 +67,7 @@ def render(page: Page) -> str:
 
 
 def _lines(one: Entry) -> Iterator[str]:
-    yield f"{one.agent}: {_WORDS[one.mood]}{f' ({one.why})' if one.why else ''}"
+    yield f"{one.agent}: {one.state}{f' ({one.why})' if one.why else ''}"
     yield from _listed("done", one.done)
     if one.next:
         yield f"  next:     {one.next}"
@@ -131,14 +122,18 @@ def render_html(page: Page) -> str:
 def _article(one: Entry) -> str:
     is_asked = one.why in {ask.text for ask in one.asks}
     parts = [
-        f'<h2>{escape(one.agent)} <span class="mood">{escape(_WORDS[one.mood])}</span></h2>',
+        f'<h2>{escape(one.agent)} <span class="mood">{escape(one.state)}</span></h2>',
         f'<p class="why">{_words(one.why)}</p>' if one.why and not is_asked else "",
         _section("Waits for you", map(_ask, one.asks), "asks"),
         _section("Done", map(_words, one.done), "done"),
         f"<section><h3>Next</h3><p>{_words(one.next)}</p></section>" if one.next else "",
         _facts(one),
     ]
-    return f'<article class="{one.mood}">\n' + "\n".join(filter(None, parts)) + "\n</article>"
+    return (
+        f'<article class="{one.state.replace(" ", "-")}">\n'
+        + "\n".join(filter(None, parts))
+        + "\n</article>"
+    )
 
 
 def _section(title: str, items: Iterable[str], name: str) -> str:
@@ -168,14 +163,14 @@ def _facts(one: Entry) -> str:
 _STYLE = """\
 :root {
   --page: #f6f6f4; --card: #fff; --ink: #1c1c1a; --faint: #63635c; --line: #dcdcd5;
-  --running: #1a6b3c; --waiting: #7a5600; --person: #a5231b; --done: #1a6b3c;
-  --stopped: #55554f; --new: #55554f;
+  --running: #1a6b3c; --waiting: #7a5600; --needs-you: #a5231b; --done: #1a6b3c;
+  --stopped: #55554f; --broken: #a5231b;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #161615; --card: #20201e; --ink: #ecece6; --faint: #a3a39a; --line: #3a3a36;
-    --running: #6fd49a; --waiting: #e5bd5c; --person: #ff8f85; --done: #6fd49a;
-    --stopped: #b4b4aa; --new: #b4b4aa;
+    --running: #6fd49a; --waiting: #e5bd5c; --needs-you: #ff8f85; --done: #6fd49a;
+    --stopped: #b4b4aa; --broken: #ff8f85;
   }
 }
 * { box-sizing: border-box; }
@@ -193,8 +188,8 @@ article {
   border: 1px solid var(--line); border-left: 0.3rem solid var(--mood); border-radius: 0.4rem;
 }
 .running { --mood: var(--running); } .waiting { --mood: var(--waiting); }
-.person { --mood: var(--person); } .done { --mood: var(--done); }
-.stopped { --mood: var(--stopped); } .new { --mood: var(--new); }
+.needs-you { --mood: var(--needs-you); } .done { --mood: var(--done); }
+.stopped { --mood: var(--stopped); } .broken { --mood: var(--broken); }
 h2 { margin: 0; font-size: 1.2rem; }
 .mood { color: var(--mood); font-size: 0.85rem; font-weight: 600; white-space: nowrap; }
 .why { margin: 0.1rem 0 0; color: var(--faint); }
@@ -205,7 +200,7 @@ h3 {
 ul { margin: 0; padding-left: 1.2rem; }
 li + li { margin-top: 0.25rem; }
 section p { margin: 0; }
-.asks h3 { color: var(--person); }
+.asks h3 { color: var(--needs-you); }
 code { font: 0.875em/1.4 ui-monospace, monospace; }
 li > code { color: var(--faint); }
 dl {

@@ -245,7 +245,7 @@ class Follow:
         try:
             with self._world.store.writer(self._agent.name) as writer:
                 writer.fold()
-                self._note_spending(writer.projection, writer.append)
+                self._note_turns(writer.projection, writer.append)
                 known = writer.projection
         except (TamperedLogError, LogMissingError) as error:
             self._end(Exit("interrupted", str(error)))
@@ -294,10 +294,12 @@ class Follow:
             writer.append(failed)
         self._world.notify("handoff", words)
 
-    def _note_spending(
-        self, known: Projection, append: Callable[[events.SpendNoted], object]
+    def _note_turns(
+        self,
+        known: Projection,
+        append: Callable[[events.SpendNoted | events.WindowMeasured], object],
     ) -> None:
-        """Kept as it goes: who kills the supervisor must not make the spending forgotten."""
+        """Record spending and window as they grow: a killed supervisor must not lose them."""
         spent, before = self._meter.spent(), known.run.spent_of_run()
         is_new = self._meter.turns != self._noted_turns
         if not is_new and not budget.is_news(before, spent, self._agent.budget):
@@ -312,6 +314,8 @@ class Follow:
             )
         )
         self._noted_turns = self._meter.turns
+        if measured := self._gauge.measure(self._origin.launch, known.window):
+            append(measured)
 
     def _weigh(self, life: Life | None) -> None:
         """Its start hook waits for this, before the model is asked anything."""

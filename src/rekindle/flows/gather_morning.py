@@ -1,6 +1,6 @@
 """The morning page, gathered from the store: what was done, why each stopped, what waits."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 
 from rekindle.documents import brief as briefs
@@ -10,11 +10,13 @@ from rekindle.documents.brief import Brief, Label
 from rekindle.documents.identity import one_line
 from rekindle.documents.morning import Asks, Entry, Page
 from rekindle.documents.relay import Field
+from rekindle.documents.row import Row
 from rekindle.documents.summary import carried
 from rekindle.errors import DocumentError, RekindleError
+from rekindle.flows.read_rows import ReadRows
 from rekindle.policy import loops, mornings
 from rekindle.policy.fold import Projection
-from rekindle.policy.mood import mood
+from rekindle.policy.row import broken_row
 from rekindle.policy.settings import HEADLINE_CHARACTERS, Runtime
 from rekindle.stores.files import FileStore
 
@@ -46,11 +48,10 @@ class GatherMorning:
         now: datetime,
         zone: tzinfo,
         runtime: Runtime,
-        is_alive: Callable[[str], bool] = lambda _: False,
+        rows: ReadRows,
     ) -> None:
-        """`is_alive` says whether a process is there, of a session that has not ended."""
         self._store, self._now, self._zone, self._runtime = store, now, zone, runtime
-        self._is_alive = is_alive
+        self._rows = rows
         self._whole = Spend()
 
     def page(self, project: str, agents: Sequence[str]) -> Page:
@@ -71,47 +72,42 @@ class GatherMorning:
         return (last - _DAY).astimezone(self._zone)
 
     def _entry(self, agent: str) -> Entry:
-        """One that cannot be read must not hide the others."""
-        if not self._store.exists(agent):
-            return Entry(agent=agent, mood="new", why="nothing was kept of it yet")
+        """Return an agent's entry; one that cannot be read must not hide the others."""
+        row = self._rows.row(agent)
         try:
-            return self._known(agent)
+            if self._store.exists(agent):
+                return self._known(row)
         except RekindleError as error:
-            asks = Asks(str(error), error.hint or "rekindle doctor")
-            return Entry(agent=agent, mood="person", why="it cannot be read", asks=(asks,))
+            row = broken_row(agent, row.harness, str(error), error.hint)
+        asks = (Asks(row.reason, row.command),) if row.state == "broken" else ()
+        return Entry(agent=agent, state=row.state, why=row.reason, asks=asks)
 
-    def _known(self, agent: str) -> Entry:
+    def _known(self, row: Row) -> Entry:
+        agent = row.agent
         known = self._store.read(agent).projection
         brief = self._brief(agent)
-        standing = known.documents.get("relay")
-        is_supervised = self._store.is_supervised(agent)
-        how, why = mood(known, self._zone, self._is_alive, is_supervised=is_supervised)
         written = known.briefed.ts or (known.documents["brief"].ts if brief else None)
-        following = (brief.content(Label.NEXT) if brief else "") or (
-            standing.headline if standing else ""
-        )
+        following = (brief.content(Label.NEXT) if brief else "") or (row.next_action)
         return Entry(
             agent=agent,
-            mood=how,
-            why=why,
+            state=row.state,
+            why=row.reason,
             done=carried((brief.content(Label.CHANGED) or "") if brief else ""),
             next=one_line(following, HEADLINE_CHARACTERS * 2),
-            asks=tuple(self._asks(agent, known)),
-            loops=self._loops(known),
+            asks=tuple(self._asks(row, known)),
+            loops=_loops(row),
             cost=self._cost(agent, known),
             brief=f"written {written.astimezone(self._zone):%Y-%m-%d %H:%M}"
             if brief and written
             else f"none yet{f': rekindle brief {agent}' if known.lives or known.attempts else ''}",
         )
 
-    def _asks(self, agent: str, known: Projection) -> Iterator[Asks]:
-        """What only a person can do something about."""
-        run = known.run
-        if run.is_safe:
-            mend = f"answer {agent} TEXT" if run.safe.why == "waiting" else f"restart {agent}"
-            yield Asks(run.safe.words or run.safe.why, f"rekindle {mend}")
-        elif run.is_over and run.ended.why not in {"done", "stopped"}:
-            yield Asks(run.ended.words or run.ended.why, f"rekindle restart {agent}")
+    def _asks(self, row: Row, known: Projection) -> Iterator[Asks]:
+        """Yield what only a person can do something about."""
+        agent = row.agent
+        is_over = known.run.is_over and row.state != "done"
+        if row.command and (row.state in {"needs you", "broken"} or is_over):
+            yield Asks(row.reason, row.command)
         for question in self._questions(agent):
             yield Asks(question)
         for one in loops.open_now(known.loops, self._now, self._runtime.loops):
@@ -121,11 +117,6 @@ class GatherMorning:
                 yield Asks(f"{one.id}: is it done? {reason}", command)
             elif one.stale:
                 yield Asks(f"{one.id}: open since {one.added}: {one.text}", command)
-
-    def _loops(self, known: Projection) -> str:
-        opened = loops.open_now(known.loops, self._now, self._runtime.loops)
-        stale = sum(one.stale for one in opened)
-        return f"{len(opened)} open{f', {stale} stale' if stale else ''}" if opened else ""
 
     def _cost(self, agent: str, known: Projection) -> str:
         since, spend = self._since(), Spend()
@@ -159,3 +150,8 @@ class GatherMorning:
             return ()
         said = carried(found or "")
         return tuple(one for one in said if one.strip(" .").casefold() not in {"none", "n/a", "-"})
+
+
+def _loops(row: Row) -> str:
+    stale = f", {row.stale_loops} stale" if row.stale_loops else ""
+    return f"{row.open_loops} open{stale}" if row.open_loops else ""

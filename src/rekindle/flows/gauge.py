@@ -12,6 +12,7 @@ from rekindle.flows import transcripts
 from rekindle.flows.archive_transcripts import files_beside
 from rekindle.flows.world import Agent, World
 from rekindle.policy import handoff
+from rekindle.policy.fold import WindowFill
 from rekindle.policy.handoff import Rule
 from rekindle.system import disk
 
@@ -173,6 +174,23 @@ class Gauge:
         last = self._reading() if self._brake.models else None
         window, known = (last.window, last.known) if last else (self._window, self._known)
         return Usage(used, size or window, "reported" if size else known)
+
+    def measure(self, launch: str, before: WindowFill) -> events.WindowMeasured | None:
+        """Return how full the window is, where that changed by a point or more."""
+        reading = self._reading()
+        if reading is None:
+            return None
+        step = max(1, (reading.window or 0) // 100)
+        is_same = before.window == (reading.window or 0)
+        if is_same and abs(reading.tokens - before.tokens) < step:
+            return None
+        return events.WindowMeasured(
+            ts=self._world.clock(),
+            launch=launch,
+            tokens=reading.tokens,
+            window=reading.window,
+            known=reading.known,
+        )
 
     def _reading(self) -> Usage | None:
         if not self._transcript:

@@ -394,8 +394,9 @@ class RunCycle:
     ) -> None:
         watched, start = launch.watched, launch.start
         usage = launch.usage()
-        if usage is not None and watched.finished is not None:
-            usage = usage.within(watched.finished.windows)
+        found_windows = dict(watched.finished.windows) if watched.finished is not None else {}
+        if usage is not None:
+            usage = usage.within(launch.gauge.windows | found_windows)
         if self._agent.stays:
             watched.opened = self._opened_by(launch.mark)  # its stream is the person's screen
         opened = watched.opened == (start.session or watched.opened) != ""
@@ -411,7 +412,6 @@ class RunCycle:
             ended.append(msgspec.structs.replace(trigger, work=self._work()))
         self._asked_for = launch.gauge.asked_for() if self._agent.stays else ""
         launch.gauge.end()
-        found_windows = dict(watched.finished.windows) if watched.finished is not None else {}
         self._learn(self.known(), launch.gauge.windows | found_windows)
         self.append(
             *ended,
@@ -434,6 +434,7 @@ class RunCycle:
                 usd=watched.finished.usd if watched.finished else None,
                 tokens=usage.tokens if usage else None,
                 window=usage.window if usage else None,
+                known=usage.known if usage else "",
                 run_usd=spent.usd,
                 run_tokens=spent.tokens,
                 unpriced=spent.unpriced,

@@ -29,6 +29,8 @@ class Spent(msgspec.Struct, frozen=True):
     tokens: int = 0
     unpriced: int = 0
     """Launches whose cost nobody knows: they were killed before their CLI could say."""
+    is_reported: bool = False
+    """The CLI itself reported the money last; else it was made from tokens and prices."""
 
 
 class Reached(msgspec.Struct, frozen=True):

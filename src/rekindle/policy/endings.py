@@ -13,14 +13,12 @@ a kind, fails the import. Other modules keep no tables of their own and use only
 """
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
 from rekindle.documents.launch import ExitKind
-
-if TYPE_CHECKING:
-    from rekindle.documents.morning import Mood
+from rekindle.documents.row import State
 
 Reaction = Literal[
     "done",
@@ -128,8 +126,8 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     exit_code: int
     """Exit code of `rekindle run`."""
     meaning: str
-    mood: "Mood"
-    """Its state on the morning page."""
+    state: State
+    """State of the agent after it, on every screen."""
     severity: Severity | None = None
     """Severity of the notification; None: none is sent."""
 
@@ -143,10 +141,14 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
         "done",
     ),
     "stalled": OutcomeRow(
-        "stalled", 21, "the agent made no progress and was paused", "person", "warning"
+        "stalled", 21, "the agent made no progress and was paused", "needs you", "warning"
     ),
     "needs-person": OutcomeRow(
-        "needs you", 22, "the agent needs a person: the message says what for", "person", "failure"
+        "needs you",
+        22,
+        "the agent needs a person: the message says what for",
+        "needs you",
+        "failure",
     ),
     "waiting": OutcomeRow(
         "waiting", 23, "the agent would wait for a usage limit or a time", "waiting", "warning"

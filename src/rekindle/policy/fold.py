@@ -78,6 +78,16 @@ class Learnt(msgspec.Struct, frozen=True, order=True):
     window: int
 
 
+class WindowFill(msgspec.Struct, frozen=True, order=True):
+    """How full the window of the last session was when it was last measured."""
+
+    seq: int = 0
+    tokens: int = 0
+    window: int = 0
+    """Its size in tokens; 0: unknown."""
+    known: str = "unknown"
+
+
 class Moved(msgspec.Struct, frozen=True, order=True):
     """The last time that another host took the agent over."""
 
@@ -137,6 +147,7 @@ class Projection(msgspec.Struct, frozen=True):
     """The last questions to a person, by their id."""
     answers: dict[str, events.QuestionAnswered] = {}
     """The answer to each of them that counts."""
+    window: WindowFill = WindowFill()
 
     @property
     def may_miss_stop(self) -> bool:
@@ -300,6 +311,7 @@ class _Working:
         self.loss = before.loss
         self.questions = dict(before.questions)
         self.answers = dict(before.answers)
+        self.window = before.window
 
     def projection(self) -> Projection:
         return Projection(
@@ -332,6 +344,7 @@ class _Working:
             self.loss,
             self.questions,
             self.answers,
+            self.window,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
@@ -357,6 +370,7 @@ class _Working:
                 | events.HandoffResumed()
                 | events.HandoffAsked()
                 | events.WindowLearnt()
+                | events.WindowMeasured()
             ):
                 self._handoff(event)
             case events.BriefMade():
@@ -410,6 +424,7 @@ class _Working:
                 sessions.launched(self.attempts, event)
             case events.LaunchEnded():
                 sessions.over(self.attempts, event)
+                self._measured(event)
                 self.run = runs.happened(self.run, event)
             case events.DesiredSaid():
                 self.run = runs.said(self.run, event)
@@ -444,7 +459,8 @@ class _Working:
         event: events.HandoffTriggered
         | events.HandoffResumed
         | events.HandoffAsked
-        | events.WindowLearnt,
+        | events.WindowLearnt
+        | events.WindowMeasured,
     ) -> None:
         match event:
             case events.HandoffTriggered():
@@ -455,12 +471,20 @@ class _Working:
                 self.handoff_asked = max(self.handoff_asked, event.seq or sessions.NOT_YET)
             case events.WindowLearnt():
                 self._learnt(event)
+            case events.WindowMeasured():
+                self._measured(event)
 
     def _learnt(self, event: events.WindowLearnt) -> None:
         known = self.windows.get(event.harness, {})
         found = Learnt(event.seq, event.window)
         newest = max(known.get(event.model, found), found)
         self.windows[event.harness] = {**known, event.model: newest}
+
+    def _measured(self, event: events.WindowMeasured | events.LaunchEnded) -> None:
+        if event.tokens is not None:
+            known = event.known or ("reported" if event.window else "unknown")
+            found = WindowFill(event.seq, event.tokens, event.window or 0, known)
+            self.window = max(self.window, found)
 
     def _session(self, event: FromSession) -> None:
         if event.visitor:

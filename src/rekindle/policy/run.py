@@ -274,9 +274,16 @@ def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each ki
         case events.SummaryMade(run_usd=float(usd), run_tokens=int(tokens)) if (
             event.seq > run.spent.seq
         ):
-            return change(run, spent=Spent(event.seq, usd, tokens, event.unpriced))
+            whole = Spent(event.seq, usd, tokens, event.unpriced, is_reported=bool(event.usd))
+            return change(run, spent=whole)
         case events.LaunchEnded() if event.seq > run.spent.seq:
-            whole = Spent(event.seq, event.run_usd, event.run_tokens, event.unpriced)
+            whole = Spent(
+                event.seq,
+                event.run_usd,
+                event.run_tokens,
+                event.unpriced,
+                is_reported=event.usd is not None,
+            )
             return change(run, spent=whole)
         case _:
             return run

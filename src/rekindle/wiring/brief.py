@@ -5,6 +5,7 @@ from datetime import datetime
 
 from rekindle.config import Project
 from rekindle.flows.gather_morning import GatherMorning
+from rekindle.flows.read_rows import ReadRows
 from rekindle.flows.write_brief import Around, WriteBrief
 from rekindle.policy.claims import Work
 from rekindle.stores.files import FileStore
@@ -43,8 +44,16 @@ def remember(project: Project, store: FileStore, name: str) -> None:
 
 def morning(project: Project, store: FileStore) -> GatherMorning:
     runtime = project.settings.runtime
-    zone, is_alive = clock.zone(runtime.brief.zone), Processes().is_alive
-    return GatherMorning(store, clock.now(), zone, runtime, is_alive)
+    zone = clock.zone(runtime.brief.zone)
+    rows = ReadRows(
+        store,
+        project.manifest.agents,
+        runtime,
+        clock.now,
+        zone=zone,
+        is_alive=Processes().is_alive,
+    )
+    return GatherMorning(store, clock.now(), zone, runtime, rows)
 
 
 def _work(project: Project, name: str, since: datetime | None) -> Work:

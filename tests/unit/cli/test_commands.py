@@ -296,7 +296,7 @@ def test_status_says_what_comes_next_and_what_is_wrong(rekindle, project):
     for words in ("Write the parser", "1 open", "was edited", "upgrade Rekindle"):
         assert words in out
     rows = {row["agent"]: row for row in shown(rekindle("status", "--json"))["agents"]}
-    assert rows["broken"]["state"] == "unreadable"
+    assert rows["broken"]["state"] == "broken"
     assert rows["trades"]["relay"]["file"] == "edited"
 
 
@@ -312,7 +312,7 @@ def test_an_agent_added_by_hand_works_at_once(rekindle, project):
     path = project / "rekindle.yaml"
     path.write_text(path.read_text() + "  second:\n    harness: codex\n")
     rows = {row["agent"]: row for row in shown(rekindle("status", "--json"))["agents"]}
-    assert rows["second"]["state"] == "new"
+    assert rows["second"]["reason"] == "not started yet"
     assert rekindle("loops", "-a", "second", "add", "x", "text")[0] == 0
     assert rekindle("loops", "add", "-a", "second", "y", "text")[0] == 0
     assert len(shown(rekindle("loops", "-a", "second", "--json"))["open"]) == 2

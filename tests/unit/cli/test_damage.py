@@ -201,9 +201,9 @@ class TestMissingLog:
         for other in set(self.TRACES) - {trace}:
             (folder / other).rename(folder.parent / other.replace("/", "-"))
         found = row(rekindle, "trades")
-        assert found["state"] == "unreadable"
-        assert "ops.jsonl: is missing" in found["error"]
-        assert "backup" in found["hint"]
+        assert found["state"] == "broken"
+        assert "ops.jsonl: is missing" in found["reason"]
+        assert "backup" in found["command"]
         assert row(rekindle, "other")["open_loops"] == 0
         assert "0 open" not in rekindle("status", "trades")[1]
         code, out, _ = rekindle("doctor")
@@ -213,7 +213,7 @@ class TestMissingLog:
 
     def test_an_empty_log_is_a_missing_one(self, lost, rekindle):
         lost.folder("trades").log.touch()
-        assert row(rekindle, "trades")["state"] == "unreadable"
+        assert row(rekindle, "trades")["state"] == "broken"
 
     def test_nothing_is_written_over_it(self, lost, rekindle):
         code, _, err = rekindle("loops", "add", "next", "text", "-a", "trades")
@@ -305,8 +305,8 @@ class TestUnexpectedObjects:
         code, out, err = rekindle("status", "--json")
         assert code == 0, err
         trades, other = json.loads(out)["agents"]
-        assert trades["state"] == "kept" or (trades["error"] and trades["hint"])
-        assert other["state"] == "kept"
+        assert trades["state"] != "broken" or (trades["reason"] and trades["command"])
+        assert other["state"] != "broken"
         code, out, err = rekindle("doctor")
         assert code == 8, err
         assert f"✗ trades: {path}: is a" in out

@@ -96,9 +96,9 @@ def test_agents_are_started_and_stopped_together(project):
     for name in ("trades", "docs"):
         project.wait_for_launch(name)
     assert project("up", "trades").out == "✓ trades: is running already\n"
-    assert project("status", "trades").out.count("1, running; its process began") == 1
+    assert project("status", "trades").out.count("1, 0 of 1 done; its process began") == 1
     assert project("stop", "trades").out == "✓ trades: stopped\n"
-    assert "1 was stopped by you" in project("status", "trades").out
+    assert "state:  stopped: by you" in project("status", "trades").out
     expected = "✓ trades: is not running, and stays so\n✓ docs: stopped\n"
     assert project("down").out == expected
     assert project.pids("agent.py") == []
@@ -143,7 +143,7 @@ def test_a_task_that_is_done_at_once_was_started(project):
     out = project("up", "trades").out
     assert out.removesuffix(", and done\n").removesuffix("\n") == "✓ trades: started"
     project.place.wait_for(lambda: not project.pids("run", "trades", "--said"))
-    assert "1 is done" in project("status", "trades").out
+    assert "state:  " in project("status", "trades").out
 
 
 def test_one_that_cannot_be_started_does_not_hold_the_others_back(project):
@@ -348,7 +348,7 @@ def test_a_run_that_goes_on_with_a_raised_budget_is_kept_alive(project):
     project.write(trades="    budget: {tokens: 1}\n")
     assert "budget of 1 tokens is spent" in project("run", "trades", code=9).err
     assert "· trades: its run is over\n" in project("watch", "--once").out
-    assert "its budget is spent" in project("status", "trades").out
+    assert "stopped: its budget of 1 tokens is spent" in project("status", "trades").out
     project.write(trades="    budget: {tokens: 1000000}\n")
     launches = len(list(project.path.glob("trades-*")))
     project("up", "trades")

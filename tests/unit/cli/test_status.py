@@ -48,51 +48,52 @@ def status(tmp_path, monkeypatch, capfd):
             out = capfd.readouterr().out
             assert main.run(["status", "--json"]) == 0
             [row] = json.loads(capfd.readouterr().out)["agents"]
-        return {line.split(":")[0].strip(): line for line in out.splitlines()}, row["run"]
+        return {line.split(":")[0].strip(): line for line in out.splitlines()}, row
 
     return after
 
 
-def test_safe_mode_says_why_and_what_goes_on(status):
+def test_safe_mode_says_why_and_what_continues(status):
     """With a supervisor, and without one."""
     safe = events.SafeModeEntered(ts=clock.now(), why="auth", words="not logged in")
-    lines, run = status(safe, ended="auth", supervised=True)
-    expected = "  cycle:  1, in safe mode (not logged in): `rekindle restart trades` goes on"
-    assert lines["cycle"] == expected
-    assert run["safe_mode"] == {"why": "auth", "words": "not logged in"}
+    lines, row = status(safe, ended="auth", supervised=True)
+    assert lines["state"] == "  state:  needs you: not logged in"
+    assert "→ rekindle restart trades" in lines
+    assert lines["cycle"] == "  cycle:  1"
+    assert (row["state"], row["reason"]) == ("needs you", "not logged in")
+    assert row["command"] == "rekindle restart trades"
 
 
-def test_safe_mode_that_nobody_keeps_is_said_to_be(status):
+def test_safe_mode_without_a_supervisor_is_shown(status):
     """Its supervisor was killed: it is in safe mode even so."""
     lines, _ = status(events.SafeModeEntered(ts=clock.now(), why="billing"), ended="billing")
-    assert lines["cycle"].endswith(
-        "in safe mode (billing): `rekindle restart trades` goes on; nobody keeps it"
-    )
+    assert lines["state"] == "  state:  needs you: a person must pay"
+    assert lines["cycle"] == "  cycle:  1; no supervisor runs"
 
 
 def test_a_restart_ends_safe_mode(status):
     """The operator's word comes after it."""
     now = clock.now()
     safe = events.SafeModeEntered(ts=now, why="auth")
-    lines, run = status(safe, events.RestartAsked(ts=now), ended="auth", supervised=True)
-    assert run["safe_mode"] is None
-    assert "1, running; its process began" in lines["cycle"]
+    lines, row = status(safe, events.RestartAsked(ts=now), ended="auth", supervised=True)
+    assert (row["state"], row["command"]) == ("running", "")
+    assert "1; its process began" in lines["cycle"]
 
 
 def test_a_wait_says_until_when_and_for_what(status):
     """In the person's own time."""
     until = clock.now() + timedelta(hours=3)
     wait = events.WaitStarted(ts=clock.now(), why="limit", until=until)
-    lines, run = status(wait, ended="limit", supervised=True)
+    lines, row = status(wait, ended="limit", supervised=True)
     at = f"{until.astimezone():%Y-%m-%d %H:%M}"
-    assert lines["cycle"] == f"  cycle:  1, waits until {at} (limit)"
-    assert run["waits"]["why"] == "limit"
+    assert lines["state"] == f"  state:  waiting: until {at}: a usage limit"
+    assert row["run"]["waits"]["why"] == "limit"
 
 
 def test_a_wait_for_nothing_in_particular_says_only_until_when(status):
     until = clock.now() + timedelta(hours=3)
     lines, _ = status(events.WaitStarted(ts=clock.now(), why="", until=until), supervised=True)
-    assert lines["cycle"].endswith(f"waits until {until.astimezone():%Y-%m-%d %H:%M}")
+    assert lines["state"].endswith(f"waiting: until {until.astimezone():%Y-%m-%d %H:%M}")
 
 
 def test_work_that_is_on_one_host_alone_is_said_to_be(status, capfd):
@@ -110,47 +111,47 @@ def test_work_that_is_on_one_host_alone_is_said_to_be(status, capfd):
     assert said not in status(pushed)[0]
 
 
-def test_a_wait_that_nobody_waits_is_none(status):
+def test_a_wait_without_a_supervisor_is_none(status):
     """Without a supervisor nothing will happen at that time by itself."""
     until = clock.now() + timedelta(hours=3)
     wait = events.WaitStarted(ts=clock.now(), why="limit", until=until)
     lines, _ = status(wait, ended="limit")
-    assert (
-        lines["cycle"] == "  cycle:  1 was stopped (limit): `rekindle run trades` goes on with it"
-    )
+    assert lines["state"] == "  state:  stopped: in cycle 1: a usage limit"
+    assert "→ rekindle run trades" in lines
 
 
 def test_stopped_by_the_operator(status):
     """Not the last process's end, but the word counts."""
     stopped = events.DesiredSaid(ts=clock.now() + timedelta(seconds=1), desired="stopped")
-    lines, run = status(stopped, ended="interrupted")
-    assert lines["cycle"] == "  cycle:  1 was stopped by you: `rekindle run trades` goes on with it"
-    assert run["desired"] == "stopped"
+    lines, row = status(stopped, ended="interrupted")
+    assert lines["state"] == "  state:  stopped: by you"
+    assert (row["command"], row["run"]["desired"]) == ("rekindle run trades", "stopped")
 
 
 def test_a_supervisor_that_is_gone(status):
     """Its launch has no end yet."""
     lines, _ = status(ended="")
-    assert "was stopped (its supervisor is gone)" in lines["cycle"]
+    assert lines["state"] == "  state:  stopped: in cycle 1: its supervisor is gone"
 
 
 @pytest.mark.parametrize(
-    ("why", "goes_on"),
+    ("why", "state", "command"),
     [
-        ("waiting", "`rekindle answer trades TEXT` goes on"),
-        ("stalled", "`rekindle restart trades` goes on"),
-        ("cycles", "`rekindle run trades` has as many again"),
+        ("waiting", "needs you", "rekindle answer trades TEXT"),
+        ("stalled", "needs you", "rekindle restart trades"),
+        ("cycles", "stopped", "rekindle run trades"),
     ],
 )
-def test_a_run_that_ended_at_its_last_cycle_says_why_and_what_goes_on(status, why, goes_on):
+def test_a_run_that_ended_at_its_last_cycle_says_why(status, why, state, command):
     """No cycle would come in safe mode: it has ended, and yet it is not done."""
     over = (
         events.CycleEnded(ts=clock.now(), cycle=1),
         events.RunEnded(ts=clock.now(), outcome=why, words="Ann has to say"),
     )
-    lines, run = status(*over, ended="clean")
-    assert lines["cycle"] == f"  cycle:  1 was the last of its run (Ann has to say): {goes_on}"
-    assert (run["over"], run["over_words"]) == (why, "Ann has to say")
+    lines, row = status(*over, ended="clean")
+    assert lines["state"] == f"  state:  {state}: Ann has to say"
+    assert row["command"] == command
+    assert (row["run"]["over"], row["run"]["over_words"]) == (why, "Ann has to say")
 
 
 def test_a_run_that_is_done_is_done(status):
@@ -158,25 +159,51 @@ def test_a_run_that_is_done_is_done(status):
         events.CycleEnded(ts=clock.now(), cycle=1),
         events.RunEnded(ts=clock.now(), outcome="done"),
     )
-    assert status(*over, ended="clean")[0]["cycle"] == "  cycle:  1 is done"
+    lines, row = status(*over, ended="clean")
+    assert lines["state"] == "  state:  done: the command of `until:` passes"
+    assert (row["state"], row["command"]) == ("done", "")
 
 
 def test_a_budget_that_is_spent_is_said_to_be(status):
     """Its last process was only interrupted; what matters is why."""
     over = events.RunEnded(ts=clock.now(), outcome="budget", words="its budget of $5 is spent")
-    lines, run = status(over, ended="interrupted", caps=CAPS, run_usd=5.02, run_tokens=1)
-    assert run["over"] == "budget"
-    assert "its budget is spent: `rekindle restart trades` begins a new run" in lines["cycle"]
+    lines, row = status(over, ended="interrupted", caps=CAPS, run_usd=5.02, run_tokens=1)
+    assert row["run"]["over"] == "budget"
+    assert lines["state"] == "  state:  stopped: its budget of $5 is spent"
 
 
 def test_what_was_spent_beside_what_may_be(status):
     """Money, tokens, hours, and how much of it nobody knows."""
-    lines, run = status(caps=CAPS, run_usd=1.234, run_tokens=1_234_567, unpriced=2)
+    lines, row = status(caps=CAPS, run_usd=1.234, run_tokens=1_234_567, unpriced=2)
     assert lines["spent"] == (
-        "  spent:  $1.23 of $5, 1,234,567 of 2,000,000 tokens, 2.0 of 8 hours,"
+        "  spent:  ~$1.23 of $5, 1,234,567 of 2,000,000 tokens, 2.0 of 8 hours,"
         " and 2 launches whose cost is not known"
     )
-    assert run["spent"] == {"usd": 1.234, "tokens": 1_234_567, "unpriced": 2}
+    assert row["spend"] == {
+        "usd": {"value": 1.234, "source": "estimated"},
+        "tokens": {"value": 1_234_567, "source": "reported"},
+        "unpriced": 2,
+        "usd_cap": 5.0,
+        "tokens_cap": 2_000_000,
+    }
+
+
+def test_money_that_the_cli_reported_is_not_marked_as_estimated(status):
+    lines, row = status(caps=CAPS, usd=1.5, run_usd=1.5, run_tokens=10)
+    assert lines["spent"].startswith("  spent:  $1.50 of $5, ")
+    assert row["spend"]["usd"] == {"value": 1.5, "source": "reported"}
+
+
+def test_how_full_the_window_is_and_how_that_is_known(status):
+    lines, row = status(tokens=50_000, window=200_000, known="reported")
+    assert lines["window"].startswith("  window: 25 % of 200,000 tokens full (reported), ")
+    assert row["window"]["percent"] == {"value": 25.0, "source": "reported"}
+
+
+def test_a_window_of_unknown_size_has_no_percentage(status):
+    lines, row = status(tokens=50_000, known="unknown")
+    assert lines["window"] == "  window: 50,000 tokens used; its size is unknown"
+    assert row["window"]["percent"] == {"value": None, "source": "unknown"}
 
 
 def test_without_a_budget_it_is_shown_what_was_spent(status):
@@ -190,7 +217,7 @@ def test_of_nothing_nothing_is_shown(status):
 
 
 def test_the_state_of_a_copied_folder_is_told_once(status, tmp_path, monkeypatch, capfd):
-    """In the cycle's line, with the commands that help; not in a warning again."""
+    """Beside the state, with the command that helps; not in a warning again."""
     status()
     copy = tmp_path.with_name("copy")
     shutil.copytree(tmp_path, copy)
@@ -198,6 +225,4 @@ def test_the_state_of_a_copied_folder_is_told_once(status, tmp_path, monkeypatch
     assert main.run(["status"]) == 0
     out = capfd.readouterr().out
     assert out.count("it was copied, cloned or moved here") == 1
-    [line] = [line for line in out.splitlines() if "copied" in line]
-    assert "`rekindle doctor`" in line
-    assert "`rekindle restart trades`" in line
+    assert "          → rekindle doctor" in out.splitlines()

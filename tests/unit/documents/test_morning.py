@@ -15,7 +15,7 @@ HOSTILE = '<img src=//evil.example onerror="x()"></style><script>alert(1)</scrip
 def page(text=HOSTILE):
     entry = Entry(
         agent="trades",
-        mood="person",
+        state="needs you",
         why=text,
         done=(text, "two"),
         next=text,
@@ -75,10 +75,13 @@ def test_a_terminal_shows_the_same():
         written="Monday, 2026-02-16 06:30",
         cost="$1.20",
         entries=(
-            Entry(agent="a", mood="done", why="until passed", done=("one", "two"), next="rest"),
-            Entry(agent="b", mood="new", why=""),
+            Entry(agent="a", state="done", why="until passed", done=("one", "two"), next="rest"),
+            Entry(agent="b", state="stopped", why=""),
             Entry(
-                agent="c", mood="person", why="?", asks=(Asks("Which?", "rekindle answer c TEXT"),)
+                agent="c",
+                state="needs you",
+                why="?",
+                asks=(Asks("Which?", "rekindle answer c TEXT"),),
             ),
         ),
     )
@@ -93,7 +96,7 @@ a: done (until passed)
             two
   next:     rest
 
-b: new
+b: stopped
 
 c: needs you (?)
   for you:  Which? → rekindle answer c TEXT

@@ -8,6 +8,7 @@ import pytest
 from days import Shop
 from rekindle.documents import event as events
 from rekindle.flows.gather_morning import GatherMorning
+from rekindle.flows.read_rows import ReadRows
 from rekindle.policy import loops
 from rekindle.policy.settings import Runtime
 
@@ -18,9 +19,9 @@ def shop(store, clock, tmp_path):
 
 
 def page(shop, alive=()):
-    found = GatherMorning(
-        shop.store, shop.clock(), ZoneInfo("UTC"), Runtime(), is_alive=alive.__contains__
-    )
+    zone, runtime = ZoneInfo("UTC"), Runtime()
+    rows = ReadRows(shop.store, {}, runtime, shop.clock, zone=zone, is_alive=alive.__contains__)
+    found = GatherMorning(shop.store, shop.clock(), zone, runtime, rows)
     return found.page("p", ["trades"])
 
 
@@ -58,14 +59,14 @@ def begun(shop, session, process=""):
 
 def how(shop, *alive):
     (entry,) = page(shop, alive).entries
-    return entry.mood, entry.why
+    return entry.state, entry.why
 
 
 def test_a_session_of_ones_own_runs_was_killed_or_has_ended(shop):
-    assert how(shop) == ("new", "")
+    assert how(shop) == ("stopped", "not started yet")
     begun(shop, "s-1", "1:2:3")
     assert how(shop, "1:2:3") == ("running", "a session of yours")
-    assert how(shop)[1] == "your last session was killed: it never said that it ended"
+    assert how(shop)[1] == "your last session was killed: it did not report its end"
     with shop.store.writer("trades") as writer:
         writer.append(events.SessionEnded(ts=shop.clock(), session="s-1"))
     assert how(shop) == ("stopped", "your last session has ended")

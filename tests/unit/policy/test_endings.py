@@ -8,7 +8,7 @@ import pytest
 
 from rekindle.documents import launch
 from rekindle.documents.launch import ExitKind
-from rekindle.documents.morning import Mood
+from rekindle.documents.row import State
 from rekindle.policy import endings
 from rekindle.policy.backoff import backoff, probe_pause
 from rekindle.policy.endings import ENDINGS, EXITS, OUTCOMES, REACTIONS
@@ -61,7 +61,7 @@ def test_every_column_has_values_of_its_type():
     assert {*EXITS} == {*get_args(ExitKind), "lost"}
     assert {one.reaction for one in ENDINGS.values()} == {None, *REACTIONS}
     assert {one.outcome for one in ENDINGS.values()} == {*OUTCOMES}
-    assert {one.mood for one in OUTCOMES.values()} <= {*get_args(Mood)}
+    assert {one.state for one in OUTCOMES.values()} <= {*get_args(State)}
     assert {one.severity for one in OUTCOMES.values()} <= {None, *get_args(endings.Severity)}
 
 

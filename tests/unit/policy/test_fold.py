@@ -126,6 +126,13 @@ facts = st.one_of(
         unpriced=st.integers(0, 3),
     ),
     st.builds(
+        events.WindowMeasured,
+        ts=moments,
+        launch=st.just("l1"),
+        tokens=st.integers(0, 9),
+        window=st.none() | st.integers(1, 9),
+    ),
+    st.builds(
         events.SpendNoted,
         ts=moments,
         launch=st.just("l1"),

@@ -144,7 +144,7 @@ def peak_of_status(folder, size):
     """Return the largest memory of `rekindle status`, in KiB; rusage would count our own."""
     command = [sys.executable, "-P", "-c", STATUS]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=60)
-    assert msgspec.json.decode(done.stdout)["agents"][0]["events"] == size + 1
+    assert msgspec.json.decode(done.stdout)["agents"][0]["at"] == size + 1
     return int(done.stderr)
 
 

@@ -1,0 +1,57 @@
+"""One row per agent: all that `status`, `--json`, the morning page and notifications say of it."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+State = Literal["running", "waiting", "needs you", "stopped", "done", "broken"]
+Source = Literal["reported", "estimated", "unknown"]
+"""Where a number comes from. An unknown one has no value: it is never shown as 0."""
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A number, and where it comes from."""
+
+    value: float | None = None
+    source: Source = "unknown"
+
+
+class Window(msgspec.Struct, frozen=True):
+    """How full the window of the last session is."""
+
+    tokens: Figure = Figure()
+    size: int | None = None
+    percent: Figure = Figure()
+
+
+class Spend(msgspec.Struct, frozen=True):
+    """What the run has spent, and what it may spend."""
+
+    usd: Figure = Figure()
+    tokens: Figure = Figure()
+    unpriced: int = 0
+    """Launches whose cost is unknown."""
+    usd_cap: float | None = None
+    tokens_cap: int | None = None
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    agent: str
+    harness: str = ""
+    at: int = 0
+    """Number of the last event that it was made from."""
+    state: State
+    reason: str = ""
+    command: str = ""
+    """What the operator types next; empty: nothing is needed."""
+    next_action: str = ""
+    cycle: int = 0
+    cycles_done: int = 0
+    cycles_of: int | None = None
+    """How many cycles the run may have; None: any number."""
+    window: Window = Window()
+    spend: Spend = Spend()
+    open_loops: int = 0
+    stale_loops: int = 0
+    last_active: datetime | None = None

@@ -1,0 +1,60 @@
+"""Read the rows of agents that are kept in files; one that did not change is not made again."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, tzinfo
+
+from rekindle.documents.manifest import Agent
+from rekindle.documents.row import Row
+from rekindle.errors import RekindleError
+from rekindle.policy.row import Around, broken_row, make_row, new_row
+from rekindle.policy.settings import Runtime
+from rekindle.stores.files import FileStore
+
+
+class ReadRows:
+    """The rows of one project's agents."""
+
+    def __init__(
+        self,
+        store: FileStore,
+        agents: Mapping[str, Agent],
+        runtime: Runtime,
+        clock: Callable[[], datetime],
+        *,
+        zone: tzinfo | None = None,
+        is_alive: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`is_alive` tells whether a process runs, of a session that has not ended."""
+        self._store, self._agents, self._runtime = store, agents, runtime
+        self._clock, self._zone, self._is_alive = clock, zone, is_alive
+        self._made: dict[str, tuple[object, Row]] = {}
+
+    def row(self, agent: str) -> Row:
+        """Return the row of an agent; one that cannot be read must not hide the others."""
+        harness = self._agents[agent].harness if agent in self._agents else ""
+        if not self._store.exists(agent):
+            return new_row(agent, harness)
+        try:
+            is_supervised, now = self._store.is_supervised(agent), self._clock()
+            # Loops grow stale with the day; nothing else changes without being written.
+            key = (self._store.stamp(agent), is_supervised, now.date())
+            before = self._made.get(agent)
+            if before is not None and before[0] == key and before[1].state != "running":
+                return before[1]
+            row = self._make(agent, harness, now, is_supervised=is_supervised)
+        except RekindleError as error:
+            return broken_row(agent, harness, str(error), error.hint)
+        self._made[agent] = key, row
+        return row
+
+    def _make(self, agent: str, harness: str, now: datetime, *, is_supervised: bool) -> Row:
+        entry = self._agents.get(agent)
+        around = Around(
+            now=now,
+            zone=self._zone,
+            is_supervised=is_supervised,
+            is_alive=self._is_alive,
+            budget=entry.budget if entry else None,
+            loops=self._runtime.loops,
+        )
+        return make_row(self._store.read(agent).projection, around, harness)

@@ -1,0 +1,185 @@
+"""Make the row of an agent, from its log and its locks, or from what a fleet's engine keeps.
+
+No other code words the state of an agent, so that no two screens disagree.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, tzinfo
+
+import msgspec
+
+from rekindle.documents.manifest import Budget
+from rekindle.documents.row import Figure, Row, Source, Spend, State, Window
+from rekindle.policy import endings, loops, questions, sessions
+from rekindle.policy.fold import Projection
+from rekindle.policy.sessions import Attempt
+from rekindle.policy.settings import Loops
+
+_SOURCES: dict[str, Source] = {
+    "reported": "reported",
+    "exact": "reported",
+    "estimated": "estimated",
+}
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What is known of an agent besides its log."""
+
+    now: datetime
+    is_supervised: bool = False
+    is_alive: Callable[[str], bool] = lambda _: False
+    """Whether the process of a session that a person began still runs."""
+    zone: tzinfo | None = None
+    """The operator's; None: that of this process."""
+    budget: Budget | None = None
+    loops: Loops = Loops()
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    state: State
+    reason: str = ""
+    command: str = ""
+
+
+def make_row(known: Projection, around: Around, harness: str = "") -> Row:
+    """Return the row of an agent whose log could be read."""
+    standing = _standing(known, around)
+    opened = loops.open_now(known.loops, around.now, around.loops)
+    relay = known.documents.get("relay")
+    return Row(
+        agent=known.agent,
+        harness=harness,
+        at=known.seq,
+        state=standing.state,
+        reason=standing.reason,
+        command=standing.command,
+        next_action=relay.headline if relay else "",
+        cycle=known.cycle,
+        cycles_done=max(0, known.cycle_ended - known.run.first),
+        cycles_of=known.run.cycles.cycles or None,
+        window=_window(known),
+        spend=_spend(known, around.budget),
+        open_loops=len(opened),
+        stale_loops=sum(one.stale for one in opened),
+        last_active=known.last_active,
+    )
+
+
+def new_row(agent: str, harness: str = "") -> Row:
+    """Return the row of an agent that was never started."""
+    return Row(
+        agent=agent,
+        harness=harness,
+        state="stopped",
+        reason="not started yet",
+        command=f"rekindle run {agent}",
+    )
+
+
+def broken_row(agent: str, harness: str, error: str, hint: str | None) -> Row:
+    """Return the row of an agent whose files cannot be read."""
+    return Row(
+        agent=agent,
+        harness=harness,
+        state="broken",
+        reason=error,
+        command=hint or "rekindle doctor",
+    )
+
+
+_LISTED: dict[str, tuple[State, str]] = {
+    "new": ("stopped", "not started yet"),
+    "running": ("running", ""),
+    "queued": ("waiting", "for a host with a free slot"),
+    "waiting": ("waiting", ""),
+    "safe": ("needs you", "in safe mode"),
+    "stopped": ("stopped", "by you"),
+    "over": ("stopped", "its run is over"),
+}
+"""States of the engine's own list, which holds no reasons."""
+
+
+def listed_row(agent: str, harness: str, listed: str, cycle: int) -> Row:
+    """Return the row of an agent of which only the engine's list is known."""
+    state, reason = _LISTED.get(listed, ("broken", f"the engine lists it as {listed}"))
+    return Row(agent=agent, harness=harness, state=state, reason=reason, cycle=cycle)
+
+
+def _standing(known: Projection, around: Around) -> _Standing:
+    run, tried = known.run, sessions.newest(known.attempts)
+    if run.is_safe:
+        reason = endings.explain(run.safe.why, run.safe.words)
+        if run.safe.why == "tampered":
+            return _Standing("broken", reason, "rekindle doctor")
+        asked = questions.blocking(known, around.now)
+        command = endings.command(run.safe.why, known.agent, is_safe=True)
+        command = questions.command_line(asked) if asked else command
+        return _Standing("needs you", reason, command)
+    if known.may_miss_stop:
+        lost = "events of its log are lost, and a stop may be among them"
+        return _Standing("broken", lost, "rekindle doctor")
+    if around.is_supervised:
+        return _supervised(known, tried, around.zone)
+    if tried is None:
+        return _by_hand(known, around)
+    return _left(known, tried)
+
+
+def _by_hand(known: Projection, around: Around) -> _Standing:
+    """Return how the last session is that a person began, without a supervisor."""
+    lives = [life for life in known.lives.values() if life.started]
+    if not lives:
+        return _Standing("stopped", "not started yet", f"rekindle run {known.agent}")
+    last = max(lives, key=lambda life: (life.started_seq, life.ended_seq))
+    if not last.is_open:
+        return _Standing("stopped", "your last session has ended")
+    if any(life.is_open and life.process and around.is_alive(life.process) for life in lives):
+        return _Standing("running", "a session of yours")
+    return _Standing("stopped", "your last session was killed: it did not report its end")
+
+
+def _supervised(known: Projection, tried: Attempt | None, zone: tzinfo | None) -> _Standing:
+    waits = known.run.waits(tried.seq if tried else 0)
+    if waits is None:
+        return _Standing("running", f"cycle {known.cycle_now}")
+    why = endings.explain(waits.why)
+    until = f"until {waits.until.astimezone(zone):%Y-%m-%d %H:%M}"
+    return _Standing("waiting", f"{until}: {why}" if why else until)
+
+
+def _left(known: Projection, tried: Attempt) -> _Standing:
+    """Return how an agent is that has no supervisor."""
+    run, name = known.run, known.agent
+    if run.is_over:
+        why = run.ended.why
+        state, reason = endings.outcome(why).state, endings.explain(why, run.ended.words)
+        return _Standing(state, reason, "" if state == "done" else endings.command(why, name))
+    if run.desired == "stopped":
+        return _Standing("stopped", "by you", f"rekindle run {name}")
+    if not known.is_cycle_open:
+        return _Standing("stopped", f"after cycle {known.cycle}", f"rekindle run {name}")
+    reason = endings.explain(tried.exit or "lost", tried.words)
+    return _Standing("stopped", f"in cycle {known.cycle}: {reason}", f"rekindle run {name}")
+
+
+def _window(known: Projection) -> Window:
+    fill = known.window
+    if not fill.tokens:
+        return Window()
+    source = _SOURCES.get(fill.known, "unknown")
+    tokens = Figure(fill.tokens, "estimated" if fill.known == "estimated" else "reported")
+    if not fill.window or source == "unknown":
+        return Window(tokens, fill.window or None)
+    return Window(tokens, fill.window, Figure(round(100 * fill.tokens / fill.window, 1), source))
+
+
+def _spend(known: Projection, cap: Budget | None) -> Spend:
+    spent = known.run.spent_of_run()
+    source: Source = "reported" if spent.is_reported and not spent.unpriced else "estimated"
+    return Spend(
+        usd=Figure(round(spent.usd, 4), source) if spent.usd else Figure(),
+        tokens=Figure(spent.tokens, "reported") if spent.tokens else Figure(),
+        unpriced=spent.unpriced,
+        usd_cap=cap.usd if cap else None,
+        tokens_cap=cap.tokens if cap else None,
+    )
