@@ -55,6 +55,8 @@ class Oracle:
         self._began = {"true": 0.0, "wall": 0.0}
         self._restarted = set()
         """Launches that are ended for a restart."""
+        self._questions = {}
+        """Questions to a person that no answer is recorded for."""
         self._stopped = set()
         """Launches that the operator's stop ended, or that began before it."""
         self._pending = {}
@@ -361,11 +363,15 @@ class Oracle:
 
     # What is in the log.
 
-    def logged(self, event, run):  # noqa: C901 - one for each kind
+    def logged(self, event, run):  # noqa: C901, PLR0912 - one for each kind
         self._in_vain = (0, 0.0)
         match event:
             case events.DesiredSaid():
                 self._said(event)
+            case events.QuestionAsked():
+                self._questions[event.question] = event
+            case events.QuestionAnswered():
+                self._answered(event)
             case events.RestartAsked():
                 self._forget()
                 self._is_new_stretch()
@@ -412,19 +418,36 @@ class Oracle:
         self.remember(f"the operator says: {event.desired}")
         self._desired = event.desired
         if event.desired == "stopped":
-            self._stop_by = self._host.true + 3 * MAY_TAKE
-            self._due = None
-            self._row = self._lost = self._instant = 0
-            if self._last != "limit":
-                self._pause = (0.0, 0.0)
-            self._counts_launches_again()
-            self._stopped = set(self._pending)
+            self._is_to_stop()
             return
         self._stop_by = None  # the later word counts
         if self._over:
             self._forget()  # what ended the run is overruled
         self._over = False
         self._expect()
+
+    def _is_to_stop(self):
+        """Pauses and pacing count launches from here: the operator ends those before."""
+        self._stop_by = self._host.true + 3 * MAY_TAKE
+        self._due = None
+        self._row = self._lost = self._instant = 0
+        if self._last != "limit":
+            self._pause = (0.0, 0.0)
+        self._counts_launches_again()
+        self._stopped = set(self._pending)
+
+    def _answered(self, event):
+        """No person answers here: a deadline does, which never starts an agent."""
+        self.remember(f"a question is answered: {event.effect}")
+        question = self._questions.pop(event.question, None)
+        self.require(question is not None, "a question was answered twice, or was never asked")
+        self.require(event.origin == "deadline", "a person has answered who does not exist")
+        is_late = question.deadline is not None and self._host.clock() >= question.deadline
+        self.require(is_late, "a default applies before its deadline")
+        self.require(event.effect in {"stop", "note"}, "a deadline starts the agent")
+        if event.effect == "stop":
+            self._desired = "stopped"
+            self._is_to_stop()
 
     def _run_ended(self, event):
         self.remember(f"the run ends: {event.outcome}")

@@ -242,7 +242,7 @@ def answered(run: Run, event: events.QuestionAnswered) -> Run:
     word = Said(event.ts, "stopped" if is_stop else "running")
     run = change(run, said=max(run.said or word, word))
     if is_stop:
-        return run
+        return change(run, stopped=max(run.stopped, event.seq))
     run = change(run, wanted=max(run.wanted, event.seq))
     if event.effect == "restart":
         seq = event.seq

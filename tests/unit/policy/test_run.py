@@ -65,6 +65,8 @@ def test_launches_before_a_stop_make_no_later_one_wait():
     again = [attempt("crash", seq=place) for place in (7, 8)]
     assert isinstance(move(stopped, *crashed, *again), Wait)
     assert folded(said("stopped"), said("running"), said("stopped"), said("running")).stopped == 3
+    answered = events.QuestionAnswered(ts=NOW, question="a-1", effect="stop")
+    assert folded(said("running"), answered).stopped == 2
 
 
 def test_a_usage_limit_is_waited_for_after_a_stop():
