@@ -4,6 +4,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import asking
 import click
 import event_page
 import keeping_alive
@@ -193,6 +194,7 @@ PAGES = {
     "settings.md": setting_list,
     "events.md": event_page.page,
     "keeping-alive.md": keeping_alive.page,
+    "questions.md": asking.page,
     "../explanation/scale.md": scale.page,
 }
 

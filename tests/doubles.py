@@ -18,6 +18,9 @@ class Unbraked:
     def measured(self, output):
         return {}
 
+    def refused_calls(self, transcript):
+        return ()
+
 
 class Done:
     """A process that says that it has opened its session, and ends."""

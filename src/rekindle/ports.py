@@ -14,6 +14,7 @@ from rekindle.documents.launch import (
     Command,
     Ended,
     Exit,
+    RefusedCall,
     Seen,
     Start,
     Swept,
@@ -109,6 +110,10 @@ class Transcripts(Protocol):
 
     def read_transcript(self, line: bytes) -> tuple[Passage, ...]:
         """Return what a line says of the session."""
+        return ()
+
+    def refused_calls(self, transcript: Iterable[bytes]) -> Iterable[RefusedCall]:
+        """Return the calls that nothing permitted, for a CLI whose output reports none."""
         return ()
 
     def asides(self, transcript: str, session: str) -> Asides | None:

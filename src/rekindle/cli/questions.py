@@ -19,6 +19,7 @@ from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.documents.event import Answered, QuestionAnswered, QuestionAsked
 from rekindle.documents.identity import one_line, visible
+from rekindle.documents.manifest import Persona
 from rekindle.errors import (
     AnswerError,
     ClosedQuestionError,
@@ -29,7 +30,7 @@ from rekindle.errors import (
 from rekindle.policy import questions as policy
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection
-from rekindle.policy.settings import LOCK_WAIT_SECONDS
+from rekindle.policy.settings import LOCK_WAIT_SECONDS, AgentDefaults
 from rekindle.system import clock, host
 from rekindle.thresholds.screens import ANSWER_CHARACTERS, STOP_POLL_SECONDS
 from rekindle.wiring.trust import accept_settings
@@ -301,12 +302,15 @@ def _outcome(answer: QuestionAnswered) -> str:
 
 def _print_permission(meant: Meant) -> None:
     """Show what permits the call: permissions are settings, which only the manifest changes."""
-    question = meant.question
-    entry = meant.project.manifest.agents[meant.agent]
-    tool = question.request.get("tool", "") if question else ""
-    echo(f"Add to rekindle.yaml what permits it, then `rekindle restart {meant.agent}`:")
-    echo(f"  personas:\n    {entry.persona or 'default'}:\n      permissions:")
-    echo(f"        allowed_tools: [{tool}]")
+    request = meant.question.request if meant.question else {}
+    manifest = meant.project.manifest
+    name = manifest.agents[meant.agent].persona or AgentDefaults().persona
+    persona = manifest.personas.get(name) or Persona()
+    tools = list((persona.permissions and persona.permissions.allowed_tools) or ())
+    tool = request.get("permission") or request.get("tool", "")
+    echo(f"Permit it in rekindle.yaml, then `rekindle restart {meant.agent}`:")
+    echo(f"  personas:\n    {name}:\n      permissions:")
+    echo(f"        allowed_tools: [{', '.join(dict.fromkeys([*tools, tool]))}]")
 
 
 def _print_next(meant: Meant) -> None:

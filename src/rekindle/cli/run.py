@@ -27,6 +27,7 @@ from rekindle.documents.launch import Called, Compacted, Retried, Said, Warned
 from rekindle.errors import AgentError, RekindleError
 from rekindle.flows.keep_running import Outcome
 from rekindle.flows.world import (
+    CallRefused,
     Fell,
     Handed,
     HandedOff,
@@ -283,7 +284,7 @@ def _for_people(name: str) -> Callable[[Report], None]:
                 echo("  the conversation was compacted")
             case Fell():
                 _fell(report)
-            case Handed() | HandedOff() | Noticed() | Waits() | InSafeMode():
+            case Handed() | HandedOff() | Noticed() | Waits() | InSafeMode() | CallRefused():
                 _stands(name, report)
             case Trouble() | SettingsChanged():
                 _warn(name, report)
@@ -300,7 +301,9 @@ def _warn(name: str, report: Trouble | SettingsChanged) -> None:
         secho(f"  ! {report.words}", fg="yellow", err=True)
 
 
-def _stands(name: str, report: Handed | HandedOff | Noticed | Waits | InSafeMode) -> None:
+def _stands(
+    name: str, report: Handed | HandedOff | Noticed | Waits | InSafeMode | CallRefused
+) -> None:
     """How things stand, and what to do about it."""
     match report:
         case Handed():
@@ -311,6 +314,11 @@ def _stands(name: str, report: Handed | HandedOff | Noticed | Waits | InSafeMode
             echo(f"{name}: a checkpoint was written by {by}{why}; a fresh session goes on")
         case Noticed():
             secho(f"! {report.words}", fg="yellow")
+        case CallRefused():
+            secho(
+                f"  ✗ {one_line(report.call, REPORT_CHARACTERS)}: refused, no permission", fg="red"
+            )
+            echo(f"    → {report.command}")
         case Waits():
             echo(f"{name}: {_waits(report)}")
         case InSafeMode():

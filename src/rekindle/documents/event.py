@@ -230,6 +230,8 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     hint: str = ""
     resets_at: int | None = None
     code: int | None = None
+    refused: int = 0
+    """Tool calls that its CLI refused because nothing permits them."""
     swept: int = 0
     """How many processes it had left behind."""
     ended: tuple[str, ...] = ()

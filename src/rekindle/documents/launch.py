@@ -193,6 +193,7 @@ class Called(msgspec.Struct, frozen=True):
     call: str
     about: str = ""
     """What it is given, in a line."""
+    arguments: dict[str, Any] = {}
 
 
 class Returned(msgspec.Struct, frozen=True):
@@ -202,13 +203,16 @@ class Returned(msgspec.Struct, frozen=True):
 
 
 class RefusedCall(msgspec.Struct, frozen=True):
-    """A tool call that the CLI refused because no person or setting permits it."""
+    """A tool call that the CLI refused because nothing permits it."""
 
-    tool: str
+    tool: str = ""
+    """Empty, as is the rest: the call that was shown before by the same id is meant."""
     about: str = ""
     """What it was given, in a line."""
     arguments: dict[str, Any] = {}
     call: str = ""
+    permission: str = ""
+    """The tool by which a persona permits it; empty: `tool` itself."""
 
 
 class Used(msgspec.Struct, frozen=True):
@@ -263,7 +267,19 @@ class Finished(msgspec.Struct, frozen=True):
     """The size of the window of each model that was used."""
 
 
-Seen = Opened | Said | Called | Returned | Used | Retried | Warned | Refused | Compacted | Finished
+Seen = (
+    Opened
+    | Said
+    | Called
+    | Returned
+    | RefusedCall
+    | Used
+    | Retried
+    | Warned
+    | Refused
+    | Compacted
+    | Finished
+)
 Telling = Said | Called | Warned
 """What may tell why it ended, where it was the last that was shown."""
 

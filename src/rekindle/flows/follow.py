@@ -13,6 +13,7 @@ from rekindle.documents.launch import (
     Exit,
     Finished,
     Opened,
+    RefusedCall,
     Said,
     Seen,
     Usage,
@@ -159,7 +160,8 @@ class Follow:
                 self._gauge.opened(seen)
             if isinstance(seen, Called) and self.was_stopped:
                 self._work_on(now)
-            self._world.tell(self._without_secrets(seen))
+            if not isinstance(seen, RefusedCall):  # reported when the launch has ended
+                self._world.tell(self._without_secrets(seen))
         if not self._agent.harness.CAN.hooks:
             told = Usage(self._watched.read_and_said, None, "estimated")
             self._meter.take(Used(told, turn="all that it was given and said"))
@@ -436,7 +438,7 @@ class Follow:
                 return type(seen)(redacted(seen.text))
             case Called():
                 about = one_line(redacted(seen.about), ABOUT_CHARACTERS)
-                return msgspec.structs.replace(seen, about=about)
+                return msgspec.structs.replace(seen, about=about, arguments={})
             case Finished():
                 errors = tuple(map(redacted, seen.errors))
                 return msgspec.structs.replace(seen, text=redacted(seen.text), errors=errors)

@@ -156,7 +156,7 @@ class KeepRunning:
 
     def _step(self) -> Outcome | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind of move
         """Do the next thing; what is returned is the end."""
-        self._cycle.apply_defaults()
+        self._cycle.person.apply_defaults()
         known = self._cycle.known()
         number = known.cycle_now
         launches = sessions.of_cycle(known.attempts, number)
@@ -256,7 +256,7 @@ class KeepRunning:
         self._cycle.end_kept()
         self._mark_clean_exit(seq, move.why)
         if move.why not in {"done", "stopped"}:
-            self._notify(move.why, move.words)
+            self._cycle.person.notify(move.why, move.words)
         kind = {"done": "clean", "stopped": "interrupted"}.get(move.why, move.why)
         return Outcome(number, kind, self._cycle.last, move.words, self._safe())
 
@@ -331,15 +331,15 @@ class KeepRunning:
                 run = self._cycle.append(
                     events.SafeModeEntered(ts=self._world.clock(), why=move.why, words=move.words)
                 ).run
-                self._notify("safe mode", move.words or move.why)
+                self._cycle.person.notify("safe mode", move.words or move.why)
         else:
-            self._cycle.ask_about_safe_mode()
+            self._cycle.person.about_safe_mode()
         self._has_come_up()
-        self._world.tell(InSafeMode(move.why, move.words, self._cycle.question()))
+        self._world.tell(InSafeMode(move.why, move.words, self._cycle.person.command()))
         seen: object = None
         while self._is_still_said(run):
             self._world.rest(POLL_SECONDS)
-            self._cycle.apply_defaults()
+            self._cycle.person.apply_defaults()
             if self._world.goes_on():
                 self._cycle.append(events.RestartAsked(ts=self._world.clock()))
             elif move.why == policy.SETTINGS and (stamp := self._world.settings_stamp()) != seen:
@@ -350,11 +350,6 @@ class KeepRunning:
         # Whoever lets it go on may have mended what it is told to do, or held to.
         if not self._world.interrupted() and (renewed := self._world.renewed()):
             self._take(renewed, self._cycle.last)
-
-    def _notify(self, what: str, words: str) -> None:
-        """Notify the operator, with the command that answers the agent's question."""
-        command = self._cycle.question()
-        self._world.notify(what, f"{words}\n→ {command}" if command else words)
 
     def _has_come_up(self) -> None:
         """For the watchdog: it need not be seen in the log, where what we do is known already."""

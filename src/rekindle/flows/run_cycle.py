@@ -15,12 +15,14 @@ from rekindle.documents.launch import Exit, Start, Swept
 from rekindle.errors import ProgramMissingError, RekindleError, StoreError, TamperedLogError
 from rekindle.flows import transcripts
 from rekindle.flows.archive_transcripts import ArchiveTranscripts
+from rekindle.flows.ask_person import AskPerson
 from rekindle.flows.background import BackgroundProcesses
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Launch
+from rekindle.flows.refusals import find_refused
 from rekindle.flows.work_signs import with_resolved
 from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
-from rekindle.policy import budget, handoff, limits, questions, sessions, tokens
+from rekindle.policy import budget, handoff, limits, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.endings import checkpoints
 from rekindle.policy.fold import Heard, Projection
@@ -38,6 +40,7 @@ class RunCycle:
         self._agent = agent
         self._world = world
         self.last: Exit | None = None
+        self.person = AskPerson(agent, world)
         self._background = BackgroundProcesses(agent, world)
         self._asked_for = ""
         """What its person asked for last, where the session was stopped for another."""
@@ -62,36 +65,9 @@ class RunCycle:
     def append(self, *new: events.AnyEvent) -> Projection:
         with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
-            writer.append(*questions.with_questions(writer.projection, new, self._asking()))
+            writer.append(*self.person.with_questions(writer.projection, new))
             writer.project()
             return writer.projection
-
-    def ask_about_safe_mode(self) -> None:
-        """Ask for a decision about the safe mode that the agent is in, if no question does."""
-        if not questions.ask_about_safe_mode(self.known(), self._asking()):
-            return
-        with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
-            writer.fold()
-            if asked := questions.ask_about_safe_mode(writer.projection, self._asking()):
-                writer.append(asked)
-
-    def apply_defaults(self) -> None:
-        """Record the default of each question whose deadline has passed."""
-        if not questions.apply_defaults(self.known(), self._world.clock()):
-            return
-        with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
-            writer.fold()
-            # Looked at under the lock: an answer may have come in time.
-            writer.append(*questions.apply_defaults(writer.projection, self._world.clock()))
-
-    def question(self) -> str:
-        """Return the command that answers the question the agent waits for; empty: none."""
-        found = questions.blocking(self.known(), self._world.clock())
-        return questions.command_line(found) if found else ""
-
-    def _asking(self) -> questions.Asking:
-        seconds = self._world.settings.runtime.questions.deadline
-        return questions.Asking(self._world.clock(), seconds, self._agent.budget)
 
     def settle(self) -> None:
         """End what a supervisor that is gone has left running, before anything is started."""
@@ -413,6 +389,8 @@ class RunCycle:
         self._asked_for = launch.gauge.asked_for() if self._agent.stays else ""
         launch.gauge.end()
         self._learn(self.known(), launch.gauge.windows | found_windows)
+        refused = find_refused(self._agent, launch)
+        asked = self.person.about_calls(self.known(), refused, launch.mark)
         self.append(
             *ended,
             events.LaunchEnded(
@@ -428,6 +406,7 @@ class RunCycle:
                 hint=found.hint,
                 resets_at=_resets_at(found, now),
                 code=launch.code,
+                refused=len(refused),
                 swept=swept.processes,
                 ended=self._background.told(swept),
                 seconds=launch.seconds,
@@ -442,6 +421,7 @@ class RunCycle:
                 signs=self._signs(*launch.stretch) if started else None,
                 fruitless=launch.fruitless,
             ),
+            *asked,
         )
 
 

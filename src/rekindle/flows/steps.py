@@ -110,6 +110,5 @@ class Steps:
             self.cycle.tell_progress()
             self._world.tell(Handed(number, ended.how, ended.verdict, ended.words))
         if isinstance(then, Safe):
-            command = self.cycle.question()
-            self._world.notify(then.why, f"{then.words}\n→ {command}" if command else then.words)
+            self.cycle.person.notify(then.why, then.words)
         return (then if isinstance(then, Stop | Safe) else None), known.seq

@@ -7,6 +7,7 @@ from rekindle.documents.launch import (
     Finished,
     Opened,
     Refused,
+    RefusedCall,
     Returned,
     Said,
     Seen,
@@ -15,7 +16,7 @@ from rekindle.documents.launch import (
     Used,
 )
 from rekindle.policy import tokens
-from rekindle.thresholds.running import TELLING_KEPT
+from rekindle.thresholds.running import REFUSED_KEPT, TELLING_KEPT
 
 
 class Watched:
@@ -32,6 +33,10 @@ class Watched:
         """In tokens, by our own estimate; for who tells nothing else."""
         self.calls: dict[str, float] = {}
         """The tool calls that go on, and since when."""
+        self.refused_calls: list[RefusedCall] = []
+        """The tool calls that the CLI refused, the first of them."""
+        self._begun: dict[str, Called] = {}
+        """The last calls, by their id."""
         self._turn = ""
         self._of_turns: set[str] = set()
         """Those of them whose turn was told of."""
@@ -41,12 +46,15 @@ class Watched:
     def take(self, seen: Seen, now: float) -> None:
         if isinstance(seen, Telling):
             self.last.append(seen)
+        if isinstance(seen, RefusedCall):
+            self._refuse(seen)
+            return
         match seen:
             case Opened():
                 self.opened = seen.session
                 self.billed = seen.billed
             case Called():
-                self.calls.setdefault(seen.call, now)
+                self._begin(seen, now)
             case Returned():
                 self.calls.pop(seen.call, None)
             case Said():
@@ -61,6 +69,19 @@ class Watched:
                 self.calls.clear()
             case _:
                 pass
+
+    def _begin(self, call: Called, now: float) -> None:
+        self.calls.setdefault(call.call, now)
+        self._begun[call.call] = call
+        while len(self._begun) > REFUSED_KEPT:
+            del self._begun[next(iter(self._begun))]
+
+    def _refuse(self, refused: RefusedCall) -> None:
+        call = self._begun.get(refused.call)
+        if not refused.tool and call is not None:
+            refused = RefusedCall(call.tool, call.about, call.arguments, call.call)
+        if refused.tool and len(self.refused_calls) < REFUSED_KEPT:
+            self.refused_calls.append(refused)
 
     def _goes_on(self, turn: str) -> None:
         """The model has made a turn: it was told how all calls of the turns before had ended.

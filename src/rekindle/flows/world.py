@@ -65,6 +65,15 @@ class Launching(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class CallRefused(msgspec.Struct, frozen=True):
+    """The CLI refused a tool call because nothing permits it."""
+
+    call: str
+    """The tool and what it was given, in a line."""
+    command: str
+    """The command that answers the question about it."""
+
+
 class Fell(msgspec.Struct, frozen=True):
     """A process has ended."""
 
@@ -128,6 +137,7 @@ class InSafeMode(msgspec.Struct, frozen=True):
 Report = (
     Launching
     | Seen
+    | CallRefused
     | Fell
     | HandedOff
     | Handed

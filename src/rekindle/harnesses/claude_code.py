@@ -43,7 +43,7 @@ from rekindle.documents.transcript import Asides
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
 from rekindle.harnesses import hookwords, questions
 from rekindle.harnesses.claude_code_exit import classify
-from rekindle.harnesses.claude_code_transcript import read_transcript, said, usage_of
+from rekindle.harnesses.claude_code_transcript import read_denials, read_transcript, said, usage_of
 from rekindle.harnesses.foreign import (
     argument,
     count,
@@ -320,7 +320,7 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
         case "user", _ if record.get("parent_tool_use_id") is None:
             return tuple(_returned(mapping(record.get("message"))))
         case "result", _:
-            return (_finished(record),)
+            return (*read_denials(record), _finished(record))
         case _:
             return ()
 

@@ -4,7 +4,16 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rekindle.documents.launch import Called, Compacted, Said, Seen, Usage, Used, Warned
+from rekindle.documents.launch import (
+    Called,
+    Compacted,
+    RefusedCall,
+    Said,
+    Seen,
+    Usage,
+    Used,
+    Warned,
+)
 from rekindle.documents.transcript import Asked, Gave, Passage
 from rekindle.harnesses.foreign import about, count, mapping, parsed, passages, text, word
 
@@ -99,3 +108,12 @@ def _text_of(content: object) -> str:
         return text(content)
     blocks = [each for each in map(mapping, content) if each.get("type") == "text"]
     return "\n".join(text(each.get("text")) for each in blocks)
+
+
+def read_denials(record: dict[str, Any]) -> Iterator[RefusedCall]:
+    """Yield the calls that the CLI's last report says it refused."""
+    denials = record.get("permission_denials")
+    for denial in map(mapping, denials if isinstance(denials, list) else ()):
+        given = mapping(denial.get("tool_input"))
+        tool, call = word(denial.get("tool_name")), word(denial.get("tool_use_id"))
+        yield RefusedCall(tool, about(given), given, call)

@@ -38,6 +38,7 @@ from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import hookwords
 from rekindle.harnesses.codex_exit import classify
 from rekindle.harnesses.codex_questions import answer, ask
+from rekindle.harnesses.codex_refusals import refused_calls
 from rekindle.harnesses.codex_settings import instructions, setting
 from rekindle.harnesses.codex_stream import read_stream
 from rekindle.harnesses.codex_transcript import own_from, read_transcript, used
@@ -65,6 +66,7 @@ __all__ = [
     "read_hook",
     "read_stream",
     "read_transcript",
+    "refused_calls",
     "told",
     "trust",
     "turn",

@@ -14,8 +14,8 @@ _TELLING = re.compile(
     rb'"(?:UserMessage|CommandExecution|FileChange|McpToolCall|(?:function|custom_tool)_call(?:_output)?'
     rb'|local_shell_call|web_search_call|output_text|token_usage_record|compacted|task_complete|agent_message)"'
 )
-_CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
-_GIVEN = frozenset({"function_call_output", "custom_tool_call_output"})
+CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
+GIVEN = frozenset({"function_call_output", "custom_tool_call_output"})
 _ENDED = frozenset({"CommandExecution", "FileChange", "McpToolCall"})
 _AROUND = re.compile(
     r"\A(?:Chunk ID: \w+\n)?(?:Wall time: .*\n)?(?:Process exited with code 0\n)?"
@@ -74,9 +74,9 @@ def _tasked(payload: dict[str, Any]) -> Iterator[Asked]:
 def _item(kind: str, payload: dict[str, Any]) -> Iterator[Gave | Seen]:
     if kind == "message" and payload.get("role") == "assistant":
         yield Said(_text_of(payload.get("content")))
-    elif kind in _CALLS:
-        yield _called(kind, payload)
-    elif kind in _GIVEN:
+    elif kind in CALLS:
+        yield called(kind, payload)
+    elif kind in GIVEN:
         given = _given(payload.get("output"))
         yield Gave(word(payload.get("call_id")), False if _FAILED.match(given) else None, given)
 
@@ -100,7 +100,8 @@ def _completed(item: dict[str, Any]) -> Iterator[Asked | Gave]:
         yield Gave(word(item.get("id")), ok)
 
 
-def _called(kind: str, payload: dict[str, Any]) -> Called:
+def called(kind: str, payload: dict[str, Any]) -> Called:
+    """Return a call of a rollout, with its arguments."""
     given = payload.get("arguments", payload.get("action", payload.get("input")))
     if isinstance(given, str):
         given = parsed(given.encode("utf-8", "replace")) or {"input": given}
@@ -110,7 +111,7 @@ def _called(kind: str, payload: dict[str, Any]) -> Called:
         telling = " ".join(map(text, telling[:CODEX_CALL_WORDS]))
     shown = about({"command": telling} if isinstance(telling, str) else given)
     name = word(payload.get("name")) or kind
-    return Called(name, word(payload.get("call_id")) or word(payload.get("id")), shown)
+    return Called(name, word(payload.get("call_id")) or word(payload.get("id")), shown, given)
 
 
 def _given(output: object) -> str:

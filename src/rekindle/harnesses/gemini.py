@@ -27,6 +27,7 @@ Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it 
   command can be allowed by its beginning, and not denied.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,7 @@ from rekindle.documents.launch import (
     Command,
     Finished,
     Opened,
+    RefusedCall,
     Returned,
     Said,
     Seen,
@@ -57,7 +59,7 @@ from rekindle.documents.transcript import Asides
 from rekindle.errors import UsageError
 from rekindle.harnesses import foreign, hookwords, questions
 from rekindle.harnesses.gemini_exit import classify
-from rekindle.harnesses.gemini_policy import policy, protection
+from rekindle.harnesses.gemini_policy import TOOLS, policy, protection
 from rekindle.harnesses.gemini_transcript import read_transcript
 from rekindle.thresholds.running import HOOK_SECONDS
 
@@ -134,6 +136,7 @@ _FACTS: dict[str, hookwords.Fact] = {
     TOLD_AT: "asked",
     "PostToolUse": "worked",
 }
+_NOT_OFFERED = re.compile(r'Tool "(\w+)" not found')
 _WINDOWS = {"gemini-": 1_048_576, "gemma-4": 256_000}
 """The windows of the models whose names begin so: nothing that the CLI says or writes tells them,
 and these are the numbers that it compacts by itself."""
@@ -287,9 +290,12 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
             return (Said(said),) if said.strip() else ()
         case "tool_use":
             tool, call = foreign.word(record.get("tool_name")), foreign.word(record.get("tool_id"))
-            return (Called(tool, call, foreign.about(foreign.mapping(record.get("parameters")))),)
+            given = foreign.mapping(record.get("parameters"))
+            return (Called(tool, call, foreign.about(given), given),)
         case "tool_result":
-            return (Returned(foreign.word(record.get("tool_id"))),)
+            call = foreign.word(record.get("tool_id"))
+            returned = Returned(call)
+            return (returned, RefusedCall(call=call)) if _is_refused(record) else (returned,)
         case "error":
             said = foreign.text(record.get("message"))
             return (Warned(said),) if said.strip() else ()
@@ -306,6 +312,18 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
             )
         case _:
             return ()
+
+
+def _is_refused(record: dict[str, Any]) -> bool:
+    """Whether a tool's result says that nothing permits it: such a tool is not even offered.
+
+    The model may also have named a tool that there is not.
+    """
+    error = foreign.mapping(record.get("error"))
+    named = _NOT_OFFERED.match(foreign.text(error.get("message")))
+    is_tool = named is not None and (named[1] in TOOLS or named[1].startswith("mcp_"))
+    kind = error.get("type")
+    return kind == "policy_violation" or (kind == "tool_not_registered" and is_tool)
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:

@@ -24,6 +24,7 @@ from rekindle.policy.fold import Projection
 from rekindle.policy.run import Run
 from rekindle.thresholds.running import QUESTION_CHARACTERS, QUESTIONS_A_LAUNCH
 from rekindle.thresholds.screens import ANSWER_CHARACTERS
+from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 State = Literal["open", "answered", "unanswered", "withdrawn"]
 """`unanswered`: its deadline has passed; `withdrawn`: another command has settled it."""
@@ -33,20 +34,30 @@ BUDGET = "budget"
 WAITING = "waiting"
 DEADLINE = "deadline"
 """The origin of an answer that no person gave."""
+REFUSED = "permission for a call that was refused: "
+"""How the text of a question about a refused call begins."""
 TEXT = "TEXT"
 RAISE = "raise AMOUNT"
 
-_EFFECTS: dict[str, Effect] = {
-    TEXT: "restart",
-    RAISE: "continue",
-    "retry": "restart",
-    "accept": "restart",
-    "stop": "stop",
-    "allow": "note",
-    "deny": "note",
+
+class AnswerRow(msgspec.Struct, frozen=True):
+    """What an answer does."""
+
+    effect: Effect
+    meaning: str
+
+
+ANSWERS: dict[str, AnswerRow] = {
+    TEXT: AnswerRow("restart", "starts the agent; its next cycle begins with your words"),
+    RAISE: AnswerRow("continue", "continues the same run, with AMOUNT as its new cap"),
+    "retry": AnswerRow("restart", "starts the agent again, like `rekindle restart`"),
+    "accept": AnswerRow("restart", "accepts the changed settings, and starts the agent again"),
+    "stop": AnswerRow("stop", "stops the agent, like `rekindle stop`"),
+    "allow": AnswerRow("note", "tells the next cycle, and prints the permission to add"),
+    "deny": AnswerRow("note", "tells the next cycle that it must do without the call"),
 }
 """What each answer does. The choices of a question are in the table of endings."""
-_PERMISSION = ("allow", "deny")
+PERMISSION_CHOICES = ("allow", "deny")
 APPROVALS = ("allow", "accept", "retry")
 DENIALS = ("deny", "stop")
 _NOTES = {
@@ -109,11 +120,13 @@ def ask_about_calls(
     found: list[QuestionAsked] = []
     for call in refused:
         request = {"tool": call.tool, "arguments": _shown(call.arguments)}
+        if call.permission:
+            request["permission"] = call.permission
         if request in seen or len(found) == QUESTIONS_A_LAUNCH:
             continue
         seen.append(request)
         number = _last_number(known) + len(found) + 1
-        words = f"permission for a call that was refused: {call.tool} {one_line(call.about, 200)}"
+        words = f"{REFUSED}{call.tool} {one_line(call.about, ABOUT_CHARACTERS)}"
         question = _ask(known, number, PERMISSION, words, asking)
         found.append(msgspec.structs.replace(question, request=request, launch=launch))
     return found
@@ -143,7 +156,7 @@ def _last_number(known: Projection) -> int:
 
 def _ask(known: Projection, number: int, about: str, words: str, asking: Asking) -> QuestionAsked:
     request: dict[str, Any] = {}
-    choices = _PERMISSION if about == PERMISSION else ENDINGS[endings.known(about)].choices
+    choices = PERMISSION_CHOICES if about == PERMISSION else ENDINGS[endings.known(about)].choices
     if about == BUDGET:
         run, cap = known.run, budget.raise_caps(asking.cap, known.run.raised_of_run())
         spent = run.spent_of_run()
@@ -224,7 +237,7 @@ def answer_with(
     caps: dict[str, float] = {}
     text = _NOTES.get(choice, "")
     if choice and choice not in {TEXT, RAISE}:
-        effect = _EFFECTS[choice]
+        effect = ANSWERS[choice].effect
     elif RAISE in question.choices and head.casefold() == "raise":
         caps = {str(question.request.get("unit")): _amount(question, rest)}
         choice, effect = RAISE, "continue" if known.run.is_over else "restart"

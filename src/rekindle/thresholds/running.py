@@ -285,6 +285,9 @@ QUESTIONS_KEPT = declare(
 QUESTIONS_A_LAUNCH = declare(
     5, "questions.a_launch", "count", "Refused calls of one launch that a person is asked about."
 )
+REFUSED_KEPT = declare(
+    50, "questions.refused_kept", "count", "Calls, and refused calls, of a launch that are kept."
+)
 QUESTION_CHARACTERS = declare(
     2_000,
     "questions.characters",

@@ -152,7 +152,8 @@ def test_a_tool_call_in_detail():
     """The session, the call with what it is about, the words in pieces, the account of it."""
     opened, called, returned, *said, finished = seen("tool")
     assert opened == Opened(tape("tool").session, "gemini-2.5-flash", window=1_048_576)
-    assert called == Called("run_shell_command", called.call, "echo from the tool")
+    given = {"command": "echo from the tool"}
+    assert called == Called("run_shell_command", called.call, "echo from the tool", given)
     assert returned == Returned(called.call)
     assert said == [Said("all "), Said("done")]
     assert (finished.ok, finished.tokens) == (True, 4475)

@@ -1,0 +1,71 @@
+"""Questions of one agent to a person, as its supervisor asks them and applies their defaults."""
+
+from collections.abc import Sequence
+
+from rekindle.documents import event as events
+from rekindle.documents.launch import RefusedCall
+from rekindle.flows.world import Agent, CallRefused, World
+from rekindle.policy import questions
+from rekindle.policy.fold import Projection
+from rekindle.policy.settings import STOP_SECONDS
+
+
+class AskPerson:
+    def __init__(self, agent: Agent, world: World) -> None:
+        self._agent, self._world = agent, world
+
+    def with_questions(
+        self, known: Projection, new: Sequence[events.AnyEvent]
+    ) -> list[events.AnyEvent]:
+        """Return the events with a question behind each that needs a person."""
+        return questions.with_questions(known, new, self._asking())
+
+    def about_calls(
+        self, known: Projection, refused: Sequence[RefusedCall], launch: str
+    ) -> list[events.QuestionAsked]:
+        """Return the questions about calls that the CLI refused, and report each of them."""
+        asked = questions.ask_about_calls(known, refused, launch, self._asking())
+        lines = []
+        for one in asked:
+            call = self._world.store.redaction.text(one.text.removeprefix(questions.REFUSED))
+            command = questions.command_line(one)
+            self._world.tell(CallRefused(call, command))
+            lines.append(f"{call}\n→ {command}")
+        if lines:
+            self._world.notify("permission", "\n".join(lines))
+        return asked
+
+    def about_safe_mode(self) -> None:
+        """Ask for a decision about the safe mode that the agent is in, if no question does."""
+        if questions.ask_about_safe_mode(self._known(), self._asking()) is None:
+            return
+        with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            if asked := questions.ask_about_safe_mode(writer.projection, self._asking()):
+                writer.append(asked)
+
+    def apply_defaults(self) -> None:
+        """Record the default of each question whose deadline has passed."""
+        if not questions.apply_defaults(self._known(), self._world.clock()):
+            return
+        with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            # Looked at under the lock: an answer may have come in time.
+            writer.append(*questions.apply_defaults(writer.projection, self._world.clock()))
+
+    def notify(self, what: str, words: str) -> None:
+        """Notify the operator, with the command that answers the agent's question."""
+        command = self.command()
+        self._world.notify(what, f"{words}\n→ {command}" if command else words)
+
+    def command(self) -> str:
+        """Return the command that answers the question the agent waits for; empty: none."""
+        found = questions.blocking(self._known(), self._world.clock())
+        return questions.command_line(found) if found else ""
+
+    def _known(self) -> Projection:
+        return self._world.store.read(self._agent.name).projection
+
+    def _asking(self) -> questions.Asking:
+        seconds = self._world.settings.runtime.questions.deadline
+        return questions.Asking(self._world.clock(), seconds, self._agent.budget)

@@ -1,0 +1,99 @@
+"""Calls that a CLI refused because nothing permits them, as each CLI reports them."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from rekindle.documents.launch import Called, Finished, RefusedCall, Returned
+from rekindle.documents.manifest import Permissions, Persona
+from rekindle.flows.refusals import find_refused
+from rekindle.flows.watched import Watched
+from rekindle.harnesses import claude_code, codex, gemini
+from rekindle.thresholds.running import REFUSED_KEPT
+
+
+def line(**record):
+    return json.dumps(record).encode()
+
+
+def test_claude_code_lists_them_in_its_last_report():
+    given = {"file_path": "/p/parser.py", "content": "x"}
+    denial = {"tool_name": "Write", "tool_use_id": "toolu_1", "tool_input": given}
+    denials = [denial, "rubbish", {"tool_name": 7}]
+    *refused, finished = claude_code.read_stream(line(type="result", permission_denials=denials))
+    assert refused[0] == RefusedCall("Write", "/p/parser.py", given, "toolu_1")
+    assert [one.tool for one in refused[1:]] == ["", ""]
+    assert isinstance(finished, Finished)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "is_refused"),
+    [
+        ("tool_not_registered", 'Tool "run_shell_command" not found. Did you mean', True),
+        ("tool_not_registered", 'Tool "mcp_git_push" not found.', True),
+        ("tool_not_registered", 'Tool "make_coffee" not found.', False),
+        ("policy_violation", "denied", True),
+        ("invalid_tool_params", "no such file", False),
+    ],
+)
+def test_gemini_reports_them_as_results_of_a_call(kind, message, is_refused):
+    seen = gemini.read_stream(
+        line(type="tool_result", tool_id="c", error={"type": kind, "message": message})
+    )
+    assert seen == ((Returned("c"), RefusedCall(call="c")) if is_refused else (Returned("c"),))
+
+
+@pytest.mark.parametrize(
+    ("output", "is_refused"),
+    [
+        ("approval policy is Never; reject command — you cannot ask for escalation", True),
+        ("patch rejected: rejected by user approval settings", True),
+        ("Process exited with code 1\nOutput:\ntouch: 'made': Read-only file system\n", True),
+        ("Process exited with code 0\nOutput:\nRead-only file system\n", False),
+        ("Process exited with code 1\nOutput:\nno such file\n", False),
+    ],
+)
+def test_codex_has_them_in_its_rollout(output, is_refused):
+    arguments = json.dumps({"cmd": "touch made"})
+    call = {"type": "function_call", "name": "exec_command", "call_id": "c", "arguments": arguments}
+    given = {"type": "function_call_output", "call_id": "c", "output": output}
+    lines = [
+        b"rubbish _call",
+        line(type="response_item", payload=call),
+        line(type="response_item", payload=given),
+        line(type="response_item", payload=given | {"call_id": "of another part"}),
+    ]
+    refused = RefusedCall("exec_command", "touch made", {"cmd": "touch made"}, "c", "Bash")
+    assert list(codex.refused_calls(lines)) == ([refused] if is_refused else [])
+
+
+def test_a_refusal_that_names_only_its_call_is_completed():
+    watched = Watched()
+    watched.take(Called("write_file", "c", "a.py", {"file_path": "a.py"}), 0.0)
+    watched.take(RefusedCall(call="c"), 0.0)
+    watched.take(RefusedCall(call="never shown"), 0.0)
+    assert watched.refused_calls == [RefusedCall("write_file", "a.py", {"file_path": "a.py"}, "c")]
+    for number in range(2 * REFUSED_KEPT):
+        watched.take(RefusedCall("Bash", call=str(number)), 0.0)
+    assert len(watched.refused_calls) == REFUSED_KEPT
+
+
+def test_what_the_operator_forbids_is_not_asked_about():
+    watched = Watched()
+    for call in (
+        RefusedCall("Bash", "rm", {"command": "rm"}),
+        RefusedCall("Write", "x", {"file_path": "/p/.rekindle/lock"}),
+        RefusedCall("Write", "y", {"file_path": "/p/y"}),
+    ):
+        watched.take(call, 0.0)
+    agent = SimpleNamespace(
+        stays=False,
+        harness=claude_code,
+        persona=Persona(permissions=Permissions(deny=["Bash(rm:*)"])),
+        protected=("/p/.rekindle",),
+    )
+    launch = SimpleNamespace(watched=watched, transcript=str)
+    assert [call.about for call in find_refused(agent, launch)] == ["y"]
+    agent.stays = True
+    assert find_refused(agent, launch) == []
