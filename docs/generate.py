@@ -16,7 +16,7 @@ from rekindle.cli import main
 from rekindle.documents.launch import Start
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import RekindleError
-from rekindle.policy import explain
+from rekindle.policy import endings, explain
 from rekindle.ports import Harness
 from rekindle.testing.recording import Recording, load_all
 
@@ -62,7 +62,7 @@ def _commands(command: click.Command, parent: click.Context, name: str) -> list[
 
 
 def exit_codes() -> str:
-    rows = ["# Exit codes\n", "| code | meaning |", "|---|---|", "| 0 | it is done |"]
+    rows = ["# Exit codes\n", "| code | meaning |", "|---|---|", "| 0 | the command did its work |"]
     rows += [
         f"| {branch.exit_code} | {branch.meaning} |"
         for branch in sorted(
@@ -73,6 +73,18 @@ def exit_codes() -> str:
     rows.append(f"| {main.CRASHED} | a bug in Rekindle; a report to send in is named |")
     rows.append(f"| {main.INTERRUPTED} | Ctrl-C |")
     rows.append(f"| {main.OUTPUT_GONE} | whoever read the output went away |")
+    rows += [
+        "\n## Outcomes of a run\n",
+        "`rekindle run` ends with the code of the outcome. `status --json` has its name",
+        "(`outcome`), `status` and the morning page show its words. The events `run.ended`,",
+        "`safe_mode.entered` and `wait.started` have the reason.\n",
+        "| outcome | words | code of `run` | meaning | reasons |",
+        "|---|---|---|---|---|",
+    ]
+    for name, row in endings.OUTCOMES.items():
+        reasons = [f"`{why}`" for why, one in endings.ENDINGS.items() if one.outcome == name]
+        cells = (f"`{name}`", row.words, str(row.exit_code), row.meaning, ", ".join(reasons))
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 

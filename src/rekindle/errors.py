@@ -48,8 +48,9 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   ├── PluginError               9
     │   ├── ProgramMissingError       9
     │   ├── StoppedError              9
-    │   └── SummaryError              9
-    │       └── OverBudgetError       9
+    │   ├── SummaryError              9
+    │   │   └── OverBudgetError       9
+    │   └── UnfinishedError           9
     ├── EngineError                   10
     │   ├── CodecKeyError             10
     │   ├── PlainTextError            10
@@ -113,6 +114,7 @@ __all__ = [
     "SupervisedError",
     "TamperedLogError",
     "UnenforceableError",
+    "UnfinishedError",
     "UnknownAgentError",
     "UnknownLoopError",
     "UnknownQuestionError",
@@ -590,10 +592,10 @@ class CheckFailedError(RekindleError):
 
 
 class AgentError(RekindleError):
-    """The agent could not be started, or stopped before its work was done."""
+    """The agent could not be started, or its run stopped before the work was done."""
 
     exit_code = 9
-    meaning = "the agent could not be started, or stopped before its work was done"
+    meaning = "the agent, or a program that it needs, could not be started or did not answer"
 
 
 class NoTerminalError(AgentError):
@@ -654,6 +656,15 @@ class OverBudgetError(SummaryError):
         )
         self.size = size
         self.cap = cap
+
+
+class UnfinishedError(AgentError):
+    """A run stopped or paused before its work was done; the exit code is that of its outcome."""
+
+    def __init__(self, message: str, *, hint: str, outcome: str, exit_code: int) -> None:
+        super().__init__(message, hint=hint)
+        self.outcome = outcome
+        self.exit_code = exit_code
 
 
 class CalledByAgentError(RekindleError):

@@ -58,7 +58,7 @@ for _ in range(20):
     code = "import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))"
     began = subprocess.run([python, "-I", "-S", "-c", code], capture_output=True, check=True)
     starts.append((int(began.stdout) - before) / 1e6)
-print(json.dumps({"outcome": outcome.kind, "starts": starts}))
+print(json.dumps({"outcome": outcome.why, "starts": starts}))
 """
 
 

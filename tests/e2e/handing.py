@@ -24,6 +24,7 @@ agents:
     harness: {harness}
     prompt: PROMPT.md
     cycles: 1
+    until: ["true"]
     {more}
     handover: {{compaction: {{trigger: "token_limit_{at}%"}}}}
 runtime: {{{runtime}}}

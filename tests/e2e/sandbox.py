@@ -18,6 +18,7 @@ agents:
     harness: claude-code
     prompt: PROMPT.md
     cycles: 1
+    until: ["true"]
 personas:
   summarizer: {adapter: command, command: ["false"]}
   default: {permissions: {allowed_tools: [Bash]}}

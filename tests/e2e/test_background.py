@@ -64,6 +64,7 @@ class Background(Rekindle):
         agent = {
             "harness": "command",
             "cycles": 1,
+            "until": ["true"],
             "command": [sys.executable, "agent.py"],
             **entry,
         }
@@ -142,7 +143,7 @@ def test_it_ends_although_its_supervisor_was_killed(rekindle):
 def test_what_is_kept_outlives_sessions_and_ends_with_stop(rekindle):
     """Between launches and cycles; `status` names it, and the rest is told to the next session."""
     fails = "daemon('server'); daemon('other'); raise SystemExit(1)\n"
-    rekindle.plays(fails, "", WAITS, keep=["*daemon.py server"], cycles=3)
+    rekindle.plays(fails, "", WAITS, keep=["*daemon.py server"], cycles=3, until=["false"])
     rekindle("up")
     rekindle.waits()
     server = rekindle.pid("server")
@@ -253,7 +254,7 @@ def test_an_agent_may_use_another_project(rekindle):
     other.mkdir()
     (other / "PROMPT.md").write_text(TASK)
     rekindle.plays(f"where, calls = {str(other)!r}, ['run --trust', 'stop', 'restart']\n{CALLED}")
-    inner = {"harness": "command", "cycles": 1, "command": ["true"]}
+    inner = {"harness": "command", "cycles": 1, "until": ["true"], "command": ["true"]}
     (other / "rekindle.yaml").write_text(json.dumps({"version": 1, "agents": {"a": inner}}))
     rekindle("run")
     assert [rekindle.text(f"called-{number}")[:2] for number in range(3)] == ["0 "] * 3

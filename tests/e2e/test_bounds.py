@@ -31,6 +31,7 @@ def has_agent(rekindle, code, more=""):
     command = f"[{sys.executable}, agent.py]"
     entry = f"    harness: command\n    command: {command}\n{more}"
     bounds = "runtime:\n  progress: {max_launches: 5}\n  restart: {cooldown: 0s}\n"
+    bounds += "  stall: {pause: false}\n"
     manifest = f"version: 1\nagents:\n  trades:\n{entry}{bounds}"
     (rekindle.project / "rekindle.yaml").write_text(manifest)
 
@@ -44,7 +45,7 @@ def ended(rekindle, *options, code=0):
 def test_cycles_without_end_that_only_append_to_a_file_are_paused(rekindle):
     """Without a bound this had 170 cycles in 25 seconds."""
     has_agent(rekindle, APPENDS, more="    cycles: 0\n")
-    run = ended(rekindle, "--once", code=9)
+    run = ended(rekindle, "--once", code=21)
     assert "5 launches in a row without progress" in run.err
     launches = rekindle.events("launch.ended")
     assert {one["exit"] for one in launches} == {"clean"}
@@ -55,13 +56,17 @@ def test_cycles_without_end_that_only_append_to_a_file_are_paused(rekindle):
 def test_a_service_of_this_host_that_is_down_is_a_crash(rekindle):
     """It is no outage of the network, which would be retried for ever."""
     has_agent(rekindle, REFUSED)
-    rekindle("run", "--once", code=9)
+    rekindle("run", "--once", code=21)
     assert {one["exit"] for one in rekindle.events("launch.ended")} == {"crash"}
     assert len(rekindle.events("launch.ended")) == 5
 
 
 def test_run_prints_its_bounds_and_keeps_the_operator_s_word(rekindle):
-    has_agent(rekindle, "print('done')", more="    cycles: 1\n    budget: {hours: 8}\n")
+    has_agent(
+        rekindle,
+        "print('done')",
+        more="    cycles: 1\n    until: ['true']\n    budget: {hours: 8}\n",
+    )
     run = ended(rekindle)
     assert "ends after 8 hours; without progress, waits 15 to 60 minutes between" in run.err
     assert "and pauses after 5 launches or 12 hours of work" in run.err

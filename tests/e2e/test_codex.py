@@ -24,6 +24,7 @@ agents:
     harness: codex
     prompt: PROMPT.md
     cycles: 1
+    until: ["true"]
 runtime: {relay: {summarizer: mechanical}}
 """
 SETTINGS = """\

@@ -42,7 +42,7 @@ def rekindle(place, tmp_path):
     found = Rekindle(Program(tmp_path / "command"), place)
     (found.project / "agent.py").write_text(AGENT)
     command = f"[{sys.executable}, agent.py]"
-    entry = f"    harness: command\n    cycles: 1\n    command: {command}\n"
+    entry = f"    harness: command\n    cycles: 1\n    until: ['true']\n    command: {command}\n"
     manifest = f"version: 1\nagents:\n  trades:\n{entry}"
     (found.project / "rekindle.yaml").write_text(manifest)
     (found.project / "PROMPT.md").write_text(TASK)

@@ -163,7 +163,7 @@ class Escape:
         draft = self.agent.write({self.at.draft: RELAY.encode()})
         self.model.play(*note, *self.calls(names), *draft, Text("done."), *note, Text("done."))
         for _ in range(2):
-            self.rekindle("run")
+            self.rekindle("run", code=24)
         self.look(names)
 
     def change_manifest(self):

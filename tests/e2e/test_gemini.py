@@ -21,6 +21,7 @@ agents:
     harness: gemini
     prompt: PROMPT.md
     cycles: 1
+    until: ["true"]
 personas:
   summarizer: {adapter: command, command: ["false"]}
   default: {permissions: {allowed_tools: [Bash]}}

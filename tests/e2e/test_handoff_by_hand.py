@@ -154,7 +154,7 @@ def staying(handing, sit, claude):
     (claude.home / ".claude.json").write_text(json.dumps(known))
     text = (handing.project / "rekindle.yaml").read_text()
     (handing.project / "rekindle.yaml").write_text(
-        text.replace("    cycles: 1\n", "    mode: stay\n")
+        text.replace('    cycles: 1\n    until: ["true"]\n', "    mode: stay\n")
     )
     kept = claude.home / ".claude/projects"
 

@@ -281,7 +281,7 @@ def test_who_is_tried_once_is_told_why_it_halts(found):
     """And stands nowhere in the way: the next try goes on."""
     found.begin(80)
     found.model.play(found.call(1, 85), Text("all done", found.filled(11)))
-    assert "85 % full at its first turn" in found.run("--once", code=9)
+    assert "85 % full at its first turn" in found.run("--once", code=22)
     (halted,) = found.rekindle.events("handoff.halted")
     assert "85 % full" in halted["words"]
     assert found.rekindle.events("safe_mode.entered") == []

@@ -124,7 +124,9 @@ say(type="user", message={"content": [{"type": "tool_result", "tool_use_id": "1"
     assert project.exits() == ["clean"]
 
 
-COMMAND = "version: 1\nagents:\n  trades:\n    harness: command\n    cycles: 1\n"
+COMMAND = (
+    "version: 1\nagents:\n  trades:\n    harness: command\n    cycles: 1\n    until: ['true']\n"
+)
 UNTIL_NOTICED = """\
 log = os.path.join(os.environ["REKINDLE_FOLDER"], "ops.jsonl")
 while "hang.noticed" not in open(log).read():

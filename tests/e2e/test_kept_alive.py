@@ -255,12 +255,12 @@ def test_a_limit_is_waited_out_also_by_another_supervisor(kept):
 
 @both
 def test_who_is_not_to_wait_for_a_limit_ends(kept):
-    """Exit 9, what to do, and nobody starts it again."""
+    """An exit code of its own, what to do, and no watchdog starts it again."""
     kept.configure("runtime:\n  limits: {wait: false}\n")
     kept.model.play(Forever(LIMITS[kept.cli.name]))
     running = kept.start("run")
-    assert running.wait() == 9
-    assert "goes on where it was" in running.err
+    assert running.wait() == 23
+    assert "`rekindle run trades` continues" in running.err
     assert kept.exits() == ["limit"]
     assert kept.log("run.ended")[-1]["outcome"] == "limit"
     assert "its run is over" in kept("watch", "--once")

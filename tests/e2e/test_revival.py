@@ -107,7 +107,7 @@ def test_a_signal_from_the_operator_is_not_a_crash(rekindle, model, number):
     running.signal(number)
     assert running.wait() == 130, running.err
     assert rekindle.agents() == rekindle.tools() == []
-    assert "goes on where it was" in running.out
+    assert "`rekindle run trades` continues" in running.out
     rekindle("run")
     assert [one["exit"] for one in rekindle.events("launch.ended")] == ["interrupted", "clean"]
     assert len({one["session"] for one in rekindle.events("launch.started")}) == 1

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 MANIFEST = """\
 version: 1
 agents:
-  parrot: {harness: echo, prompt: PROMPT.md, cycles: 1}
+  parrot: {harness: echo, prompt: PROMPT.md, cycles: 1, until: ['true']}
 """
 PROGRAM = """\
 #!{python} -I
@@ -93,7 +93,7 @@ def test_an_agent_of_a_plugged_in_harness_is_kept_alive(rekindle):
     assert (
         "Ship the parser, in small steps." not in said
     )  # a session that goes on is not told again
-    assert "cycle 1 is done" in said
+    assert "done and verified after cycle 1" in said
     rows = [json.loads(line) for line in rekindle("events", "--json").splitlines()]
     ended = [one for one in rows if one["kind"] == "launch.ended"]
     assert [one["exit"] for one in ended] == ["crash", "clean"]

@@ -452,7 +452,8 @@ class Host(NoBackground):
         self.idle_until, self.waits_until = 0.0, None
         self.oracle.supervisor_began(by_operator=not kept)
         try:
-            outcome = KeepRunning(self.agent(), self.world(), kept=kept).run().kind
+            result = KeepRunning(self.agent(), self.world(), kept=kept).run()
+            outcome = result.why if result.outcome else "unwanted"
         except Killed:
             outcome = "killed"
         except (StoreError, AgentError) as error:
@@ -657,7 +658,7 @@ class Host(NoBackground):
         match event:
             case events.SafeModeEntered():
                 self.at(self.rng.expovariate(1 / HOUR), self.comes)
-            case events.RunEnded(outcome="done"):
+            case events.RunEnded(outcome="cycles"):
                 self.at(self.rng.expovariate(1 / HOUR), lambda: self.starts(kept=False))
             case events.RunEnded():
                 self.at(self.rng.expovariate(1 / HOUR), self.comes)

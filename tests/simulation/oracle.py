@@ -188,9 +188,9 @@ class Oracle:
         if outcome == "killed":
             fresh = [tokens for when, tokens in self._turns if self._host.mono - when < AT_ONCE]
             self._unsure_spent += sum(fresh)
-        is_told = {"clean": self._over, "budget": self._over, "limit": self._over}
+        is_told = {"cycles": self._over, "budget": self._over, "limit": self._over}
         self.require(is_told.get(outcome, True), f"it ended with {outcome}, and nobody said so")
-        if outcome == "interrupted":
+        if outcome == "stopped":
             self.require(
                 self._desired == "stopped" or self._host.signals, "a supervisor ended unasked"
             )
@@ -454,7 +454,7 @@ class Oracle:
         self.require(not self._safe, "safe mode was left without a person")
         self.require(self._desired == "running", "a stopped run was ended")
         reason = {
-            "done": self._last == "clean" and self._cycles == self._host.scenario.cycles,
+            "cycles": self._last == "clean" and self._cycles == self._host.scenario.cycles,
             "budget": self._is_spent(max) and (self._last != "clean" or self._host.scenario.stays),
             "limit": self._last == "limit" and not self._limits.wait,
         }

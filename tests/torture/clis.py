@@ -32,6 +32,7 @@ agents:
     harness: {harness}
     prompt: PROMPT.md
     cycles: 1
+    until: ["true"]
 personas:
   summarizer: {{adapter: command, command: ["false"]}}
 {persona}"""

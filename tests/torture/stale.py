@@ -199,10 +199,10 @@ class Sweep:
         opened = scene.shows(lambda: (Opened(scene.harness.starts[-1].session),))
         scene.plays(("clean", opened, finished))
         try:
-            outcome = scene.run(once=False, kept=True).kind
+            outcome = scene.run(once=False, kept=True).why
         except Exception as error:  # noqa: BLE001 - any of them is a start that was refused
             outcome = f"{type(error).__name__}: {error}"
-        if outcome != "clean" or scene.exits() != ["lost", "clean"]:
+        if outcome != "cycles" or scene.exits() != ["lost", "clean"]:
             self.refused.append(f"{number} ({kind}): {outcome} {scene.exits()}")
         if own is not None:
             assert own.wait(10) == -signal.SIGTERM, "what was really left must be ended"

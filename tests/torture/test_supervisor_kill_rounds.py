@@ -39,6 +39,7 @@ agents:
   trades:
     harness: claude-code
     cycles: 1
+    until: ["true"]
 runtime:
   relay: {summarizer: mechanical}
   restart: {cooldown: 0s, max_crashes: 100000}

@@ -65,6 +65,7 @@ SAMPLES = [
     errors.StoppedError(),
     errors.SummaryError("a", hint="b"),
     errors.OverBudgetError(2, 1),
+    errors.UnfinishedError("a", hint="b", outcome="stalled", exit_code=21),
     errors.CalledByAgentError("rekindle stop", "a"),
     errors.EngineError("tls", "a", hint="b"),
     errors.CodecKeyError("0a1b2c3d", ["4e5f6071"]),

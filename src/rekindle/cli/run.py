@@ -24,8 +24,8 @@ from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Called, Compacted, Retried, Said, Warned
-from rekindle.errors import AgentError, RekindleError
-from rekindle.flows.keep_running import Outcome
+from rekindle.errors import RekindleError, UnfinishedError
+from rekindle.flows.keep_running import RunResult
 from rekindle.flows.world import (
     CallRefused,
     Fell,
@@ -40,7 +40,8 @@ from rekindle.flows.world import (
     Waits,
 )
 from rekindle.policy import budget as budgets
-from rekindle.policy import idle
+from rekindle.policy import endings, idle
+from rekindle.policy.endings import ENDINGS, OUTCOMES
 from rekindle.stores.files import FileStore
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 from rekindle.wiring import guarded_path, protected
@@ -48,46 +49,6 @@ from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import require_trust
 from rekindle.wiring.watch import start_briefs
-
-INTERRUPTED = 130
-_HINTS = {
-    "limit": "when the limit has passed, `rekindle run {name}` goes on where it was",
-    "overload": "try again later: `rekindle run {name}` goes on where it was",
-    "network": "when the network is back, `rekindle run {name}` goes on where it was",
-    "auth": "log the agent's CLI in, or mend its key, then `rekindle run {name}` goes on",
-    "billing": "pay, or raise the spend limit, then `rekindle run {name}` goes on",
-    "budget": "raise `budget:` and `rekindle run {name}` goes on;"
-    " `rekindle restart {name}` begins a new one",
-    "context-full": "the work does not fit one window: make the task or the relay smaller",
-    "crash": "`rekindle events -a {name}` shows what happened; `rekindle run {name}` tries again",
-    "idle": "`rekindle run {name}` waits until then; to start it now, `rekindle restart {name}`,"
-    " then `rekindle run {name}`",
-    "no-progress": "look at what it did (`rekindle events -a {name}`), then"
-    " `rekindle restart {name}`",
-    "cycles": "look at what it did (`rekindle relay show -a {name}`); `rekindle run {name}` has"
-    " as many cycles again",
-    "waiting": "`rekindle answer {name} TEXT` answers, and goes on",
-    "settings": "check rekindle.yaml; `rekindle restart {name}` accepts it",
-    "stalled": "change its task or its relay, then `rekindle restart {name}`",
-}
-
-
-_BETWEEN = {"cycles", "waiting", "stalled"}
-"""Why a run ends between two cycles."""
-_MENDS = {
-    "waiting": "`rekindle answer {name} TEXT` answers, and goes on",
-    "settings": "check rekindle.yaml, and undo the change or accept it",
-    "tampered": "check what the agent did (`rekindle doctor` says what is wrong with its log)",
-    "stalled": "look at its relay (`rekindle relay show -a {name}`), change it or the task",
-    "auth": "log the agent's CLI in, or mend its key",
-    "billing": "pay, or raise the spend limit",
-    "budget": "raise what the CLI may spend",
-    "context-full": "make the task or the relay smaller: the work does not fit one window",
-    "crash": "`rekindle events -a {name}` shows what happened",
-    "clean": "it has ended by itself",
-    "no-progress": "look at what it did (`rekindle events -a {name}`), and at its task",
-}
-"""What a person does about it."""
 
 
 @click.command()
@@ -160,7 +121,7 @@ def run(  # noqa: PLR0917 - one for each option
     if not as_json and not kept and not said:
         echo(f"{name}: {_bounds(project, name, lifted=budget == 'none')}", err=True)
     try:
-        outcome = keep_running(
+        result = keep_running(
             project,
             store,
             name,
@@ -176,7 +137,7 @@ def run(  # noqa: PLR0917 - one for each option
             _print_new(lines)
     if project.settings.runtime.brief.on_session_end:
         start_briefs(project, store)
-    return _ended(name, outcome, silent=as_json)
+    return _ended(name, result, silent=as_json)
 
 
 def _print_exposed(project: Project, name: str) -> None:
@@ -194,33 +155,34 @@ def _bounds(project: Project, name: str, *, lifted: bool) -> str:
     return "; ".join(filter(None, (ends, bounds)))
 
 
-def _ended(name: str, outcome: Outcome, *, silent: bool) -> int:
-    if outcome.kind == "clean":
-        if not silent:
-            words = f": {outcome.words}" if outcome.words else ""
-            secho(f"✓ {name}: cycle {outcome.cycle} is done{words}", fg="green")
-        return 0
-    if outcome.kind == "unwanted":
+def _ended(name: str, result: RunResult, *, silent: bool) -> int:
+    """Print how the run stopped, and return the exit code of its outcome."""
+    if result.outcome is None:
         if not silent:
             echo(f"{name}: is not to run")
         return 0
-    if outcome.kind == "interrupted":
-        if not silent:
-            echo(f"{name}: {_goes_on(name, outcome)}")
-        return INTERRUPTED
-    words = outcome.words or (outcome.last.words if outcome.last else "") or outcome.kind
-    where = "after" if outcome.kind in _BETWEEN else "in"
-    raise AgentError(
-        f"{name} stopped {where} cycle {outcome.cycle}: {words}",
-        hint=_HINTS.get(outcome.kind, _HINTS["crash"]).format(name=name),
-    )
-
-
-def _goes_on(name: str, outcome: Outcome) -> str:
-    if outcome.safe:
-        # The next run would be in safe mode again.
-        return f"stopped, in safe mode ({outcome.safe}): `rekindle restart {name}` goes on"
-    return f"stopped; `rekindle run {name}` goes on where it was"
+    row, why = OUTCOMES[result.outcome], result.why
+    hint = endings.hint(why, name, is_safe=bool(result.safe))
+    if result.outcome == "stopped":
+        where = f", in safe mode ({result.safe})" if result.safe else ""
+        line = f"{name}: {row.words} in cycle {result.cycle}{where}; {hint}"
+    else:
+        is_between = ENDINGS[why].between
+        last = "" if is_between or result.last is None else result.last.words
+        words = endings.explain(why, result.words or last)
+        where = f"{'after' if is_between else 'in'} cycle {result.cycle}"
+        line = f"{name}: {row.words} {where}: {words}"
+    if row.severity in {"warning", "failure"}:
+        raise UnfinishedError(line, hint=hint, outcome=result.outcome, exit_code=row.exit_code)
+    if silent:
+        return row.exit_code
+    if row.state == "done":
+        secho(f"✓ {line}", fg="green")
+    else:
+        echo(line)
+    if row.severity:
+        echo(f"  → {hint}")
+    return row.exit_code
 
 
 def _while_read(tell: Callable[[Report], None]) -> Callable[[Report], None]:
@@ -320,23 +282,14 @@ def _stands(
             )
             echo(f"    → {report.command}")
         case Waits():
-            echo(f"{name}: {_waits(report)}")
+            at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
+            echo(f"{name}: waiting until {at}: {endings.explain(report.why)}")
         case InSafeMode():
-            mend = _MENDS.get(report.why, _MENDS["crash"]).format(name=name)
-            secho(f"{name}: in safe mode: {report.words or report.why}", fg="red")
+            words = endings.explain(report.why, report.words)
+            secho(f"{name}: {endings.outcome(report.why).words}, in safe mode: {words}", fg="red")
             here = ", or Enter here" if sys.stdin.isatty() else ""
-            echo(f"  → {mend}; then `{report.command or f'rekindle restart {name}'}`{here}")
-
-
-def _waits(report: Waits) -> str:
-    at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
-    why = {
-        "limit": "waits for its usage limit to pass",
-        "overload": "waits for the model, which is overloaded",
-        "network": "waits for the network",
-        "idle": "made no progress lately: the next launch waits",
-    }.get(report.why, "pauses after a crash")
-    return f"{why}, until {at}"
+            then = endings.hint(report.why, name, is_safe=True, answer=report.command)
+            echo(f"  → {then}{here}")
 
 
 def _handed(name: str, report: Handed) -> None:

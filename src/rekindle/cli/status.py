@@ -47,7 +47,7 @@ def _print(one: rows.Shown, now: datetime) -> None:
     row, details = one.row, one.details
     echo(styled(row.agent, bold=True), f"  ({row.harness})")
     reason = f": {row.reason}" if row.reason else ""
-    secho(f"  state:  {row.state}{reason}", fg=_COLOURS.get(row.state))
+    secho(f"  state:  {row.label}{reason}", fg=_COLOURS.get(row.state))
     if row.command:
         echo(f"          → {row.command}")
     if details.get("fleet"):

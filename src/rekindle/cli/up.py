@@ -24,6 +24,7 @@ from rekindle.errors import (
     StoreError,
     UnknownAgentError,
 )
+from rekindle.policy import endings
 from rekindle.policy import run as policy
 from rekindle.policy.fold import Projection
 from rekindle.policy.row import Around, make_row
@@ -119,7 +120,7 @@ def _came_up(store: FileStore, name: str, before: int) -> dict[str, str]:
         if known.run.desired == "stopped" and not is_there:
             return {"state": _MEANWHILE}
         if known.seq > before and known.run.is_over:
-            return {"state": "started, and done"}
+            return {"state": f"started, and {endings.outcome(known.run.ended.why).words}"}
         failed = [one.words for one in tried if one.exit not in {"", "clean"}]
         if failed and not is_there:
             return {"error": failed[-1]}
@@ -139,7 +140,7 @@ def _held_back(known: Projection) -> str:
     row = make_row(known, Around(now=clock.now(), is_supervised=True))
     if row.state == "running":
         return ""
-    return f"{row.state}: {row.reason}" + (f"; next: `{row.command}`" if row.command else "")
+    return f"{row.label}: {row.reason}" + (f"; next: `{row.command}`" if row.command else "")
 
 
 def _failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:

@@ -77,10 +77,10 @@ class Show:
         program = (sys.executable, "-I", str(Path(stand_in.__file__)))
         trust.accept_folder(self._folder)
         try:
-            outcome = keep_running(
+            result = keep_running(
                 project, store, AGENT, self._tell, once=True, program=program, cycles=1
             )
-            return self._count(store) if outcome.kind != "interrupted" else None
+            return self._count(store) if result.outcome != "stopped" else None
         finally:
             trust.forget_folder(self._folder)
 

@@ -37,6 +37,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     cost: str = ""
     brief: str = ""
     """Of when its brief is; empty: it has none."""
+    label: str = ""
+    """The outcome of its run, or its state."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +69,7 @@ def render(page: Page) -> str:
 
 
 def _lines(one: Entry) -> Iterator[str]:
-    yield f"{one.agent}: {one.state}{f' ({one.why})' if one.why else ''}"
+    yield f"{one.agent}: {one.label or one.state}{f' ({one.why})' if one.why else ''}"
     yield from _listed("done", one.done)
     if one.next:
         yield f"  next:     {one.next}"
@@ -122,7 +124,7 @@ def render_html(page: Page) -> str:
 def _article(one: Entry) -> str:
     is_asked = one.why in {ask.text for ask in one.asks}
     parts = [
-        f'<h2>{escape(one.agent)} <span class="mood">{escape(one.state)}</span></h2>',
+        f'<h2>{escape(one.agent)} <span class="mood">{escape(one.label or one.state)}</span></h2>',
         f'<p class="why">{_words(one.why)}</p>' if one.why and not is_asked else "",
         _section("Waits for you", map(_ask, one.asks), "asks"),
         _section("Done", map(_words, one.done), "done"),

@@ -42,6 +42,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     at: int = 0
     """Number of the last event that it was made from."""
     state: State
+    outcome: str | None = None
+    """The outcome of a run that is over, paused or waiting."""
     reason: str = ""
     command: str = ""
     """What the operator types next; empty: nothing is needed."""
@@ -55,3 +57,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     open_loops: int = 0
     stale_loops: int = 0
     last_active: datetime | None = None
+    words: str = ""
+    """The outcome in words, if it says more than the state."""
+
+    @property
+    def label(self) -> str:
+        """What people are shown as its state."""
+        return self.words or self.state

@@ -28,6 +28,7 @@ from rekindle.fleet.orders import CUT, FENCED, FULL, Order, Ran
 from rekindle.fleet.place import Place
 from rekindle.fleet.wire import Answer, Asked, EngineRegister, Failed
 from rekindle.fleet.workflow import AgentWorkflow
+from rekindle.policy import endings
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.register import Definition
 from rekindle.policy.settings import (
@@ -241,4 +242,5 @@ class Activities:
 def _send(definition: Definition, agent: str, what: str, words: str) -> list[str]:
     found = manifest.parse(definition.manifest)
     redaction = Redaction(tuple(found.redact.allow))
-    return Notifier(found.notify, redaction).send(f"{agent}: {what}", words)
+    title, severity = endings.notice(what)
+    return Notifier(found.notify, redaction).send(f"{agent}: {title}", words, severity)

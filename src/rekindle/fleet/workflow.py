@@ -38,6 +38,7 @@ with workflow.unsafe.imports_passed_through():
     from rekindle.policy import handoff, idle, register
     from rekindle.policy import run as runs
     from rekindle.policy.backoff import backoff
+    from rekindle.policy.endings import explain
     from rekindle.policy.register import Commit, Committed, Definition, Kept, Opened, Opening
     from rekindle.policy.restart import Safe, Stop, Wait
     from rekindle.policy.settings import (
@@ -133,7 +134,7 @@ class AgentWorkflow:
             entered = events.SafeModeEntered(ts=now, why=move.why, words=move.words)
             halted = events.HandoffHalted(ts=now, cycle=known.cycle_now, words=move.words)
             self._append(*([halted] if move.why == handoff.WHY else []), entered)
-            self._notify("safe mode", move.words or move.why)
+            self._notify(move.why, explain(move.why, move.words))
         await self._until_news("safe")
 
     async def _wait(self, move: Wait) -> None:

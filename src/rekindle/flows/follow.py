@@ -294,7 +294,7 @@ class Follow:
         )
         with suppress(RekindleError), self._world.store.writer(self._agent.name) as writer:
             writer.append(failed)
-        self._world.notify("handoff", words)
+        self._world.notify("handoff failed", words)
 
     def _note_turns(
         self,
@@ -390,7 +390,7 @@ class Follow:
         except RekindleError as error:
             self._world.tell(Trouble(str(error)))
         self._world.tell(Noticed(words, ended))
-        self._world.notify("hang", words)
+        self._world.notify("no sign of life", words)
         if ended:
             self._end(Exit("hang", words))
 

@@ -91,6 +91,7 @@ class GatherMorning:
         return Entry(
             agent=agent,
             state=row.state,
+            label=row.label,
             why=row.reason,
             done=carried((brief.content(Label.CHANGED) or "") if brief else ""),
             next=one_line(following, HEADLINE_CHARACTERS * 2),

@@ -14,24 +14,25 @@ from rekindle.errors import AgentError, FolderLostError, RekindleError, StoreErr
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.steps import Steps
 from rekindle.flows.world import Agent, InSafeMode, Trouble, Waits, World
-from rekindle.policy import handoff, idle, sessions
+from rekindle.policy import endings, handoff, idle, sessions
 from rekindle.policy import run as policy
 from rekindle.policy.cycle import Fresh, Resume, next_step
+from rekindle.policy.endings import ENDINGS, REACTIONS, Outcome, Reason
 from rekindle.policy.fold import Projection
 from rekindle.policy.restart import Safe, Stop, Wait
 from rekindle.policy.run import End, HandOn, Move, Run
 from rekindle.policy.settings import POLL_SECONDS
 from rekindle.policy.supervise import measure_idle
 
-_OUTSIDE = {"limit", "overload", "network", "interrupted"}
-"""What is not waited for where only one try was asked for."""
 
+class RunResult(msgspec.Struct, frozen=True):
+    """How a run stopped, or paused, for its supervisor."""
 
-class Outcome(msgspec.Struct, frozen=True):
     cycle: int
-    kind: str
-    """`clean`, `unwanted`, or what stands in the way."""
-    last: Exit | None
+    outcome: Outcome | None
+    """None: nothing was started, because the operator does not want it to run."""
+    why: Reason = "stopped"
+    last: Exit | None = None
     words: str = ""
     safe: str = ""
     """Why it is in safe mode, which it was ended in; empty: it is not."""
@@ -70,12 +71,12 @@ class KeepRunning:
         self._steps = Steps(agent, self._world, self._ends, last)
         self._cycle = self._steps.cycle
 
-    def run(self) -> Outcome:
+    def run(self) -> RunResult:
         with self._world.store.supervising(self._agent.name):
             known = self._cycle.known()
             # Looked at under the lock: since whoever started us had looked, it may have changed.
             if self._said and (known.run.desired != "running" or known.run.is_over):
-                return Outcome(known.cycle, "unwanted", None)
+                return RunResult(known.cycle, None)
             self._cycle.settle()
             self._begin()
             try:
@@ -85,7 +86,7 @@ class KeepRunning:
                 self._world.notify("folder lost", str(error))
                 raise
 
-    def _keep(self) -> Outcome:
+    def _keep(self) -> RunResult:
         while True:
             ended = self._step_or_wait()
             if ended is not None:
@@ -93,7 +94,7 @@ class KeepRunning:
             if self._world.interrupted():
                 return self._interrupted()
 
-    def _step_or_wait(self) -> Outcome | None:
+    def _step_or_wait(self) -> RunResult | None:
         """A disk that is full is waited for, once the agent has run: else nobody would come back.
 
         What ended meanwhile without a word in the log is settled like what a dead supervisor left.
@@ -115,14 +116,14 @@ class KeepRunning:
             self._cycle.settle()
         return None
 
-    def _hold(self, error: TamperedLogError) -> Outcome | None:
+    def _hold(self, error: TamperedLogError) -> RunResult | None:
         """Stay in safe mode, outside the log, until the operator accepts it or says stop."""
         store, name = self._world.store, self._agent.name
         number = store.read(name).projection.cycle_now
         if self._once:
-            return Outcome(number, policy.TAMPERED, self._cycle.last, str(error))
+            return self._result(number, policy.TAMPERED, str(error))
         self._world.tell(InSafeMode(policy.TAMPERED, error.reason))
-        self._world.notify("safe mode", str(error))
+        self._world.notify(policy.TAMPERED, str(error))
         self._has_come_up()
         while not self._world.interrupted():
             seen = store.read(name)
@@ -135,7 +136,7 @@ class KeepRunning:
         # What the operator says is kept outside the log, and counts without it.
         if self._world.by_hand():
             self._record_stop(self._projection().run)
-        return Outcome(number, "interrupted", self._cycle.last, safe=error.reason)
+        return self._result(number, "stopped", safe=error.reason)
 
     def _begin(self) -> None:
         """The operator's word, and a new run where the last one is over."""
@@ -154,7 +155,7 @@ class KeepRunning:
         if said:
             self._cycle.append(*said)
 
-    def _step(self) -> Outcome | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind of move
+    def _step(self) -> RunResult | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind of move
         """Do the next thing; what is returned is the end."""
         self._cycle.person.apply_defaults()
         known = self._cycle.known()
@@ -182,14 +183,14 @@ class KeepRunning:
             case Safe() if self._once:
                 if move.why == handoff.WHY and not known.run.is_safe:
                     self._steps.halt(number, move, stays_safe=False)
-                return Outcome(number, move.why, self._cycle.last, move.words)
+                return self._result(number, move.why, move.words)
             case Safe():
                 self._stay_safe(move, known.run)
             case Wait(why=idle.PACED) if self._once:
                 words = idle.due_in_words(move, tried[-1].words if tried else "")
-                return Outcome(number, move.why, self._cycle.last, words)
+                return self._result(number, move.why, words)
             case Wait() | Fresh() | Resume() if self._once and self._is_outside(move, tried, known):
-                return Outcome(number, tried[-1].exit, self._cycle.last)
+                return self._result(number, endings.known(tried[-1].exit))
             case Wait():
                 self._wait(move, known.run)
             case Fresh() | Resume():
@@ -222,7 +223,7 @@ class KeepRunning:
         """Whether the last try ended by what no other try of ours can mend."""
         is_probe = isinstance(move, Wait) and move.probe
         is_last = bool(tried) and tried[-1].seq > known.run.since
-        return is_last and (is_probe or tried[-1].exit in _OUTSIDE)
+        return is_last and (is_probe or REACTIONS[endings.reaction(tried[-1].exit)].is_outside)
 
     def _launch(self, step: Fresh | Resume, known: Projection) -> None:
         if self._world.interrupted():
@@ -236,38 +237,40 @@ class KeepRunning:
             if not self._kept and is_first:
                 raise
 
-    def _halted(self, number: int, move: Safe) -> Outcome | None:
+    def _halted(self, number: int, move: Safe) -> RunResult | None:
         self._steps.halt(number, move, stays_safe=not self._once)
-        return Outcome(number, move.why, self._cycle.last, move.words) if self._once else None
+        return self._result(number, move.why, move.words) if self._once else None
 
-    def _after(self, number: int, then: Stop | Safe, seq: int) -> Outcome | None:
+    def _after(self, number: int, then: Stop | Safe, seq: int) -> RunResult | None:
         """What comes after a cycle, where that is not another one."""
         if isinstance(then, Stop):
             return self._over(number, then, seq)
-        return Outcome(number, then.why, self._cycle.last, then.words) if self._once else None
+        return self._result(number, then.why, then.words) if self._once else None
 
-    def _stop(self, number: int, move: Stop, seq: int) -> Outcome:
+    def _stop(self, number: int, move: Stop, seq: int) -> RunResult:
         if move.why != "stopped":  # that run goes on when the operator says so
             now = self._world.clock()
             self._cycle.append(events.RunEnded(ts=now, outcome=move.why, words=move.words))
         return self._over(number, move, seq)
 
-    def _over(self, number: int, move: Stop, seq: int) -> Outcome:
+    def _over(self, number: int, move: Stop, seq: int) -> RunResult:
         self._cycle.end_kept()
         self._mark_clean_exit(seq, move.why)
-        if move.why not in {"done", "stopped"}:
+        if endings.outcome(move.why).severity:
             self._cycle.person.notify(move.why, move.words)
-        kind = {"done": "clean", "stopped": "interrupted"}.get(move.why, move.why)
-        return Outcome(number, kind, self._cycle.last, move.words, self._safe())
+        return self._result(number, move.why, move.words, self._safe())
 
-    def _interrupted(self) -> Outcome:
+    def _result(self, number: int, why: Reason, words: str = "", safe: str = "") -> RunResult:
+        return RunResult(number, ENDINGS[why].outcome, why, self._cycle.last, words, safe)
+
+    def _interrupted(self) -> RunResult:
         projection = self._projection()
         if self._world.by_hand():
             # A person at the terminal: that is as good as `rekindle stop`. A signal from elsewhere,
             # as when the host is shut down, says nothing of what is wanted.
             self._record_stop(projection.run)
             self._cycle.end_kept()
-        return Outcome(projection.cycle_now, "interrupted", self._cycle.last, safe=self._safe())
+        return self._result(projection.cycle_now, "stopped", safe=self._safe())
 
     def _record_stop(self, run: Run) -> None:
         """Record the operator's stop: in the log, else outside the folder, else nowhere.
@@ -286,7 +289,7 @@ class KeepRunning:
 
     def _safe(self) -> str:
         run = self._projection().run
-        return (run.safe.words or run.safe.why) if run.is_safe else ""
+        return endings.explain(run.safe.why, run.safe.words) if run.is_safe else ""
 
     def _projection(self) -> Projection:
         """Read without folding: a failing disk must not keep the supervisor from ending."""
@@ -331,7 +334,7 @@ class KeepRunning:
                 run = self._cycle.append(
                     events.SafeModeEntered(ts=self._world.clock(), why=move.why, words=move.words)
                 ).run
-                self._cycle.person.notify("safe mode", move.words or move.why)
+                self._cycle.person.notify(move.why, endings.explain(move.why, move.words))
         else:
             self._cycle.person.about_safe_mode()
         self._has_come_up()

@@ -21,8 +21,6 @@ from rekindle.policy.restart import Safe, Stop
 from rekindle.policy.run import Move, Run
 from rekindle.policy.supervise import Limits, decide, tried
 
-_HALTED = "handoff halted"
-
 
 class Steps:
     def __init__(
@@ -70,7 +68,7 @@ class Steps:
         if stays_safe:
             halted.append(events.SafeModeEntered(ts=now, why=move.why, words=move.words))
         run = self.cycle.append(*halted).run
-        self._world.notify(_HALTED, move.words)
+        self._world.notify(move.why, move.words)
         return run
 
     def end(self, number: int) -> tuple[Stop | Safe | None, int]:

@@ -9,7 +9,8 @@ a kind, fails the import. Other modules keep no tables of their own and use only
 - `known(why)`: a recorded reason as a `Reason`; one of a newer version counts as a crash;
 - `outcome(why)`: the `OutcomeRow` of a run that stops, or pauses in safe mode, for a reason;
 - `asks_person(why)`: whether a run that ends for a reason asks the operator a question;
-- `explain(why, words)`, `command(why, name)`, `hint(why, name)`: texts for the operator.
+- `explain(why, words)`, `command(why, name)`, `hint(why, name)`: texts for the operator;
+- `notice(what)`: title and severity of a notification.
 """
 
 from collections.abc import Collection
@@ -169,7 +170,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
 }
 
 
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
+class EndingRow(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of exit, or one reason to stop, pause or wait."""
 
     text: str
@@ -194,48 +195,49 @@ _EVENTS = "look at what it did (`rekindle events -a {name}`)"
 _RELAY = "look at its relay (`rekindle relay show -a {name}`)"
 _SMALLER = "make the task or the relay smaller: the work does not fit one window"
 
-ENDINGS: dict[Reason, Ending] = {
-    "clean": Ending(text="it ended by itself", reaction="done"),
-    "crash": Ending(text="it crashed", fix=_EVENTS, reaction="restart"),
-    "hang": Ending(text="it hung", fix=_EVENTS, reaction="restart"),
-    "resume-failed": Ending(
+ENDINGS: dict[Reason, EndingRow] = {
+    "clean": EndingRow(text="it ended by itself", reaction="done"),
+    "crash": EndingRow(text="it crashed", fix=_EVENTS, reaction="restart"),
+    "hang": EndingRow(text="it hung", fix=_EVENTS, reaction="restart"),
+    "resume-failed": EndingRow(
         text="its session could not be resumed", fix=_EVENTS, reaction="replace"
     ),
-    "lost": Ending(text="its supervisor is gone", outcome="stopped", reaction="resume"),
-    "handoff": Ending(text="its window is full", fix=_SMALLER, reaction="hand-on"),
-    "context-full": Ending(text="its window is full", fix=_SMALLER, reaction="refresh"),
-    "costly": Ending(text="resuming it costs more than a fresh session", reaction="renew"),
-    "limit": Ending(text="a usage limit", outcome="waiting", reaction="wait"),
-    "overload": Ending(text="the model is overloaded", outcome="waiting", reaction="retry"),
-    "network": Ending(text="the API cannot be reached", outcome="waiting", reaction="retry"),
-    "interrupted": Ending(text="it was interrupted", outcome="stopped", reaction="again"),
-    "auth": Ending(
+    "lost": EndingRow(text="its supervisor is gone", outcome="stopped", reaction="resume"),
+    "handoff": EndingRow(text="its window is full", fix=_SMALLER, reaction="hand-on"),
+    "context-full": EndingRow(text="its window is full", fix=_SMALLER, reaction="refresh"),
+    "costly": EndingRow(text="resuming it costs more than a fresh session", reaction="renew"),
+    "limit": EndingRow(text="a usage limit", outcome="waiting", reaction="wait"),
+    "overload": EndingRow(text="the model is overloaded", outcome="waiting", reaction="retry"),
+    "network": EndingRow(text="the API cannot be reached", outcome="waiting", reaction="retry"),
+    "interrupted": EndingRow(text="it was interrupted", outcome="stopped", reaction="again"),
+    "auth": EndingRow(
         text="a person must log in", fix="log the agent's CLI in, or fix its key", reaction="person"
     ),
-    "billing": Ending(
+    "billing": EndingRow(
         text="a person must pay", fix="pay, or raise the spend limit", reaction="person"
     ),
-    "budget": Ending(
+    "budget": EndingRow(
         text="its budget is spent",
         outcome="out-of-budget",
         fix="raise `budget:`, or what the CLI itself may spend",
+        command="restart",
         reaction="person",
         choices=("raise AMOUNT", "stop"),
     ),
-    "done": Ending(text="the command of `until:` passes", outcome="done", between=True),
-    "claimed": Ending(
+    "done": EndingRow(text="the command of `until:` passes", outcome="done", between=True),
+    "claimed": EndingRow(
         text="no `until:` verifies it",
         outcome="done-unverified",
         fix=_RELAY,
         between=True,
     ),
-    "cycles": Ending(
+    "cycles": EndingRow(
         text="nothing verifies that the work is done",
         outcome="out-of-cycles",
         fix=_RELAY,
         between=True,
     ),
-    "stalled": Ending(
+    "stalled": EndingRow(
         text="cycle after cycle without progress",
         outcome="stalled",
         fix=f"{_RELAY}, and change it or the task",
@@ -243,29 +245,33 @@ ENDINGS: dict[Reason, Ending] = {
         between=True,
         choices=("TEXT", "retry", "stop"),
     ),
-    "no-progress": Ending(
+    "no-progress": EndingRow(
         text="launches without progress", outcome="stalled", fix=_EVENTS, command="restart"
     ),
-    "idle": Ending(text="no progress lately", outcome="waiting", fix=_EVENTS, command="restart"),
-    "waiting": Ending(
+    "idle": EndingRow(
+        text="no progress lately",
+        outcome="waiting",
+        fix="`rekindle run {name}` waits until then; to start it now, `rekindle restart {name}`",
+    ),
+    "waiting": EndingRow(
         text="its relay waits for a person",
         command="answer",
         between=True,
         choices=("TEXT", "stop"),
     ),
-    "stopped": Ending(text="as the operator said", outcome="stopped"),
-    "settings": Ending(
+    "stopped": EndingRow(text="as the operator said", outcome="stopped"),
+    "settings": EndingRow(
         text="rekindle.yaml was changed",
         fix="check rekindle.yaml, and undo the change or accept it",
         command="restart",
         choices=("accept", "stop"),
     ),
-    "tampered": Ending(
+    "tampered": EndingRow(
         text="something other than Rekindle changed its log",
         fix="check what the agent did (`rekindle doctor` shows what is wrong with its log)",
         command="restart",
     ),
-    "host": Ending(text="no host can start it", fix="check the hosts of its pool"),
+    "host": EndingRow(text="no host can start it", fix="check the hosts of its pool"),
 }
 """Kinds of exit first: their order is the order of the documentation."""
 
@@ -321,8 +327,19 @@ def command(why: str, name: str, *, is_safe: bool = False) -> str:
     return f"rekindle {'restart' if is_safe else verb} {name}"
 
 
-def hint(why: str, name: str, *, is_safe: bool = False) -> str:
-    """Return what the operator does next, with the command that continues the agent."""
-    continues = f"`{command(why, name, is_safe=is_safe)}`"
+def hint(why: str, name: str, *, is_safe: bool = False, answer: str = "") -> str:
+    """Return what the operator does next, with the command that continues the agent.
+
+    `answer` is the command that answers its question, if it has asked one.
+    """
+    continues = f"`{answer or command(why, name, is_safe=is_safe)}`"
     fix = ENDINGS[known(why)].fix.format(name=name)
     return f"{fix}; then {continues}" if fix else f"{continues} continues"
+
+
+def notice(what: str) -> tuple[str, Severity]:
+    """Return the title and severity of a notification: of a reason, or of any other news."""
+    if what not in ENDINGS:
+        return what, "warning"
+    row = outcome(what)
+    return row.words, row.severity or "info"

@@ -74,13 +74,17 @@ def after(
     done: int,
     cap: int,
     settings: Stall,
+    claimed: bool = False,
 ) -> Next | Safe | Stop:
-    """What comes after a cycle: `done` of the `cap` that its run may have are over, 0: any number.
+    """Return what comes after a cycle: another one, a pause, or the end of the run.
 
-    Where there is a command that says whether all is done, nothing else is called that.
+    `done` of the `cap` cycles that the run may have are over, 0: any number. `claimed`: the agent
+    reports that its work is done; if there is a command of `until:`, only that command decides.
     """
     if last.until == "passed":
         return Stop("done", "the command of `until:` passes")
+    if claimed and not last.until:
+        return Stop("claimed")
     is_last = bool(cap) and done >= cap
     pause = _pause(known, last, since) if settings.pause else None
     if pause is not None and is_last:
@@ -88,10 +92,9 @@ def after(
         return Stop(pause.why, pause.words)
     if pause is not None:
         return pause
-    if is_last and last.until == "failed":
-        some = f"{done} cycle{'' if done == 1 else 's'}"
-        return Stop("cycles", f"{some}, and `until:` does not pass")
-    return Stop("done") if is_last else Next()
+    some = f"{done} cycle{'' if done == 1 else 's'}"
+    checked = "`until:` does not pass" if last.until else "no `until:` verifies the work"
+    return Stop("cycles", f"{some}, and {checked}") if is_last else Next()
 
 
 def _pause(known: Mapping[int, CycleEnded], last: CycleEnded, since: int) -> Safe | None:

@@ -11,6 +11,7 @@ import msgspec
 from rekindle.documents.manifest import Budget
 from rekindle.documents.row import Figure, Row, Source, Spend, State, Window
 from rekindle.policy import endings, loops, questions, sessions
+from rekindle.policy.endings import OUTCOMES
 from rekindle.policy.fold import Projection
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Loops
@@ -43,7 +44,10 @@ class _Standing(msgspec.Struct, frozen=True):
 
 def make_row(known: Projection, around: Around, harness: str = "") -> Row:
     """Return the row of an agent whose log could be read."""
-    standing = _standing(known, around)
+    standing, tried = _standing(known, around), sessions.newest(known.attempts)
+    outcome = known.run.outcome(tried.seq if tried else 0, is_supervised=around.is_supervised)
+    if standing.state == "broken":
+        outcome = None
     opened = loops.open_now(known.loops, around.now, around.loops)
     relay = known.documents.get("relay")
     return Row(
@@ -51,6 +55,8 @@ def make_row(known: Projection, around: Around, harness: str = "") -> Row:
         harness=harness,
         at=known.seq,
         state=standing.state,
+        outcome=outcome,
+        words=OUTCOMES[outcome].words if outcome else "",
         reason=standing.reason,
         command=standing.command,
         next_action=relay.headline if relay else "",

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 
 from rekindle.errors import NotifyError, NotifyVariableError
 from rekindle.policy import addresses
+from rekindle.policy.endings import Severity
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import NOTIFY_SECONDS
 from rekindle.thresholds.running import NOTIFY_KILLED_SECONDS
@@ -56,7 +57,7 @@ class Notifier:
                     hint=f"correct it (`apprise --details` lists all), or {INSTALL} --upgrade",
                 )
 
-    def send(self, title: str, body: str) -> list[str]:
+    def send(self, title: str, body: str, severity: Severity = "warning") -> list[str]:
         """Tell everybody; returns what went wrong, in words. Never raises, never takes long."""
         if not self._urls:
             return []
@@ -64,9 +65,8 @@ class Notifier:
             if find_spec("apprise") is None:
                 return [f"no notification was sent: apprise is missing ({INSTALL})"]
             resolved, missing = self._resolved()
-            answers = self._ask(
-                {"urls": resolved, "title": self._clean(title), "body": self._clean(body)}
-            )
+            message = {"title": self._clean(title), "body": self._clean(body)}
+            answers = self._ask({"urls": resolved, "severity": severity, **message})
         except Exception as error:  # noqa: BLE001 - news must not stop what it is about
             return [f"no notification was sent: {type(error).__name__}"]
         answers |= {number: f"${name} is not set" for number, name in missing.items()}
@@ -141,6 +141,7 @@ def main() -> None:
                 title=message["title"],
                 body=message["body"],
                 body_format=apprise.NotifyFormat.TEXT,
+                notify_type=getattr(apprise.NotifyType, message["severity"].upper()),
             )
             _answer(number, "sent" if told else "failed")
         except Exception as error:  # noqa: BLE001 - one that breaks leaves the others theirs

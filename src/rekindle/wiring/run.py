@@ -22,7 +22,7 @@ from rekindle.errors import (
     UsageError,
 )
 from rekindle.flows.end_cycle import Ending
-from rekindle.flows.keep_running import KeepRunning, Outcome
+from rekindle.flows.keep_running import KeepRunning, RunResult
 from rekindle.flows.measure_windows import measure_windows
 from rekindle.flows.steps import Steps
 from rekindle.flows.stopping import Stopping
@@ -30,7 +30,7 @@ from rekindle.flows.until import Until
 from rekindle.flows.work_signs import read_signs
 from rekindle.flows.world import Agent, Report, SettingsChanged, Trouble, World
 from rekindle.harnesses import command
-from rekindle.policy import environment, handoff
+from rekindle.policy import endings, environment, handoff
 from rekindle.policy.settings import AgentDefaults, cycles_of
 from rekindle.ports import Harness
 from rekindle.stores import private
@@ -62,7 +62,7 @@ def keep_running(
     program: tuple[str, ...] = (),
     cycles: int | None = None,
     unbounded: bool = False,
-) -> Outcome:
+) -> RunResult:
     """Be the supervisor of an agent; `program` replaces the CLI's own.
 
     `unbounded`: the operator has lifted the bounds on work without progress.
@@ -220,7 +220,8 @@ def _notify(
     name: str, notifier: Notifier, tell: Callable[[Report], None]
 ) -> Callable[[str, str], None]:
     def notify(what: str, words: str) -> None:
-        for failure in notifier.send(f"{name}: {what}", words):
+        title, severity = endings.notice(what)
+        for failure in notifier.send(f"{name}: {title}", words, severity):
             tell(Trouble(failure))
 
     return notify

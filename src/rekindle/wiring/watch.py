@@ -145,7 +145,7 @@ def _watching(project: Project, store: FileStore) -> WatchAgents:
 
     def notify(name: str, words: str) -> list[str]:
         notifier = Notifier(trust.accepted_notify(project, name), store.redaction)
-        return notifier.send(f"{name}: does not come up", words)
+        return notifier.send(f"{name}: does not come up", words, "failure")
 
     around = Around(
         start=lambda name: start_kept(project, store, name),

@@ -12,7 +12,7 @@ from rekindle.cli.main import run
 from rekindle.documents import brief as briefs
 from rekindle.documents import event as events
 from rekindle.documents import relay as relays
-from rekindle.flows.keep_running import Outcome
+from rekindle.flows.keep_running import RunResult
 from rekindle.policy import loops
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
@@ -138,7 +138,7 @@ def test_of_two_who_write_what_is_due_one_does(project):
 @pytest.mark.parametrize("is_wanted", [True, False])
 def test_a_run_that_ends_has_them_written_where_that_is_wanted(project, monkeypatch, is_wanted):
     begun = []
-    outcome = Outcome(1, "clean", None)
+    outcome = RunResult(1, "done", "done")
     monkeypatch.setattr("rekindle.cli.run.keep_running", lambda *_, **__: outcome)
     monkeypatch.setattr("rekindle.cli.run.start_briefs", lambda *_: begun.append(True))
     manifest = project.path / "rekindle.yaml"

@@ -63,7 +63,7 @@ class Loop:
         self.git("add", "-A")
         self.git("commit", "-qm", "another agent")
 
-    def run(self, *words, code=0):
+    def run(self, *words, code=24):
         return self.project("run", "--once", *words, code=code)
 
     def ended(self):
@@ -110,21 +110,21 @@ def test_an_agent_that_works_and_writes_no_relay_is_no_treadmill(loop):
 def test_a_file_that_every_cycle_changes_is_not_progress(loop):
     """The verdict of a cycle, and the launches that count as fruitless, agree."""
     loop.agent("open('notes.txt', 'a').write('still at it')\nrelay('Write the lexer')")
-    loop.run(code=9)
+    loop.run(code=21)
     assert loop.verdicts() == ["", "progress", "stalled", "stalled"]
     assert [one.get("evidence", "") for one in loop.ended()] == ["1 changed file"] * 2 + [""] * 2
 
 
 def test_one_that_neither_works_nor_writes_is_paused(loop):
     loop.agent("")
-    loop.run(code=9)
+    loop.run(code=21)
     assert len(loop.ended()) == 4
     assert [SIGNAL in loop.prompt(n) for n in (1, 2, 3, 4)] == [False, False, False, True]
 
 
 def test_an_answer_outlives_a_cycle_that_writes_nothing(loop):
     loop.agent("relay('Waiting for Ann to choose a grammar') if number == 1 else commit('a.py')")
-    assert "answer trades TEXT" in loop.run(code=9).err
+    assert "answer trades TEXT" in loop.run(code=22).err
     assert len(loop.ended()) == 1, "it waits from the first cycle on"
     loop.project("answer", "trades", "Take two.\nNot three.")
     loop.run("--cycles", "4")
@@ -141,14 +141,14 @@ def test_runs_of_one_cycle_each_are_seen_through_too(loop):
     loop.agent("relay('Write the lexer')")
     loop.run("--cycles", "1")
     loop.run("--cycles", "1")
-    assert "stalled" in loop.run("--cycles", "1", code=9).out
+    assert "stalled" in loop.run("--cycles", "1", code=21).out
     assert [SIGNAL in loop.prompt(n) for n in (1, 2, 3)] == [False, False, True]
 
 
 def test_a_wait_in_the_last_cycle_is_not_called_done(loop):
     loop.agent("relay('Write the lexer' if number == 1 else 'Waiting for Ann to reply')")
-    found = loop.run("--cycles", "2", code=9)
-    assert "stopped after cycle 2: it waits for somebody" in found.err
+    found = loop.run("--cycles", "2", code=22)
+    assert "needs you after cycle 2: it waits for somebody" in found.err
     loop.project("answer", "trades", "Go on")
     events = loop.project("events", "--json", "--last", "3").out
     assert "Waiting for Ann to reply" in events
@@ -157,7 +157,7 @@ def test_a_wait_in_the_last_cycle_is_not_called_done(loop):
 @pytest.mark.parametrize("name", ["logs/health.log", "memories/consensus.md"])
 def test_commits_of_logs_and_relays_are_no_work(loop, name):
     loop.agent(f"commit({name!r})\nrelay('Write the lexer')")
-    loop.run(code=9)
+    loop.run(code=21)
     assert loop.verdicts() == ["", "stalled", "stalled"]
 
 
@@ -166,13 +166,13 @@ def test_a_file_that_was_gone_before_is_no_work(loop):
     (loop.path / "sub" / "gone.txt").write_text("x")
     loop.agent("relay('Write the lexer')")
     (loop.path / "sub" / "gone.txt").unlink()
-    loop.run(code=9)
+    loop.run(code=21)
     assert loop.verdicts()[-1] == "stalled"
 
 
 def test_three_directives_that_take_turns_are_seen_through(loop):
     loop.agent("relay(['Write the lexer', 'Design the cache', 'Start the server'][number % 3])")
-    loop.run(code=9)
+    loop.run(code=21)
     assert len(loop.ended()) == 5
     assert "3 cycles before" in loop.ended()[-1]["words"]
 

@@ -42,7 +42,7 @@ class Project:
 
     def write(self, **more):
         entries = "".join(
-            f"  {name}:\n    harness: command\n    cycles: 1\n"
+            f"  {name}:\n    harness: command\n    cycles: 1\n    until: ['true']\n"
             f"    command: [{sys.executable}, agent.py]\n" + more.get(name, "")
             for name in ("trades", "docs")
         )
@@ -141,9 +141,9 @@ def test_a_task_that_is_done_at_once_was_started(project):
     """It is no failure that nobody is there any more."""
     (project.path / "go").touch()
     out = project("up", "trades").out
-    assert out.removesuffix(", and done\n").removesuffix("\n") == "✓ trades: started"
+    assert out.removesuffix(", and done and verified\n").removesuffix("\n") == "✓ trades: started"
     project.place.wait_for(lambda: not project.pids("run", "trades", "--said"))
-    assert "state:  " in project("status", "trades").out
+    assert "state:  done and verified: " in project("status", "trades").out
 
 
 def test_one_that_cannot_be_started_does_not_hold_the_others_back(project):
@@ -212,7 +212,7 @@ def test_stop_is_kept_where_nobody_runs(project):
     assert "· trades: stopped, as the operator said\n" in project("watch", "--once").out
     assert "· docs: nobody has said that it is to run\n" in project("watch", "--once").out
     (project.path / "go").touch()
-    assert "✓ trades: cycle 1 is done" in project("run", "trades").out
+    assert "✓ trades: done and verified after cycle 1" in project("run", "trades").out
 
 
 def test_restart_says_who_will_start_it(project):
@@ -346,9 +346,9 @@ def test_up_takes_the_environment_of_now(project):
 def test_a_run_that_goes_on_with_a_raised_budget_is_kept_alive(project):
     """It was over; the operator said otherwise, and its supervisor is looked after again."""
     project.write(trades="    budget: {tokens: 1}\n")
-    assert "budget of 1 tokens is spent" in project("run", "trades", code=9).err
+    assert "budget of 1 tokens is spent" in project("run", "trades", code=25).err
     assert "· trades: its run is over\n" in project("watch", "--once").out
-    assert "stopped: its budget of 1 tokens is spent" in project("status", "trades").out
+    assert "out of budget: its budget of 1 tokens is spent" in project("status", "trades").out
     project.write(trades="    budget: {tokens: 1000000}\n")
     launches = len(list(project.path.glob("trades-*")))
     project("up", "trades")
@@ -365,7 +365,7 @@ def test_a_run_that_goes_on_with_a_raised_budget_is_kept_alive(project):
 def test_a_restart_after_a_spent_budget_begins_a_new_run_whoever_starts_it(project):
     """A watchdog that comes first finds a budget that is whole again."""
     project.write(trades="    budget: {tokens: 1}\n")
-    project("run", "trades", code=9)
+    project("run", "trades", code=25)
     launches = len(list(project.path.glob("trades-*")))
     project("restart", "trades")
     assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
@@ -386,7 +386,7 @@ def test_a_limit_that_is_not_waited_for_is_gone_on_from_when_it_has_passed(proje
     )
     manifest = project.path / "rekindle.yaml"
     manifest.write_text(manifest.read_text() + "runtime: {limits: {wait: false}}\n")
-    assert "stopped in cycle 1" in project("run", "trades", code=9).err
+    assert "waiting in cycle 1" in project("run", "trades", code=23).err
     found = []
 
     def is_done():

@@ -11,7 +11,8 @@ import pytest
 
 from rekindle.wiring.trust import accept_folder
 
-MANIFEST = "version: 1\nagents:\n  trades:\n    harness: claude-code\n    cycles: 1\n"
+UNVERIFIED = "version: 1\nagents:\n  trades:\n    harness: claude-code\n    cycles: 1\n"
+MANIFEST = UNVERIFIED + '    until: ["true"]\n'
 STAND_IN = """\
 #!{python} -IS
 import json, os, signal, sys, time
@@ -80,7 +81,21 @@ def test_a_cycle_that_is_done_says_so(project):
     assert "cycle 1, a fresh session" in out
     assert "  reading\n" in out
     assert "  · Bash ls\n" in out
-    assert "✓ trades: cycle 1 is done" in out
+    assert "✓ trades: done and verified after cycle 1: the command of `until:` passes" in out
+
+
+def test_a_run_that_used_its_cycles_is_not_called_done(project):
+    """No command verifies the work: an exit code and words of its own, also for programs."""
+    (project.path / "rekindle.yaml").write_text(UNVERIFIED)
+    project.claude("done()")
+    out = project("run", code=24).out
+    assert "trades: out of cycles after cycle 1: 1 cycle, and no `until:` verifies the work" in out
+    assert "then `rekindle run trades`" in out
+    assert "done" not in out.splitlines()[-2]
+    [row] = json.loads(project("status", "--json").out)["agents"]
+    assert (row["state"], row["outcome"]) == ("stopped", "out-of-cycles")
+    last = json.loads(project("run", "--json", code=24).out.splitlines()[-1])
+    assert (last["kind"], last["outcome"]) == ("run.ended", "cycles")
 
 
 RENAMED = """
@@ -88,9 +103,9 @@ import sys
 from typing import get_args
 from rekindle.cli.main import run
 from rekindle.documents.event import KINDS
-from rekindle.flows.keep_running import Outcome
+from rekindle.flows.keep_running import RunResult
 from rekindle.flows.world import Report
-for kind in (*KINDS, *get_args(Report), Outcome):
+for kind in (*KINDS, *get_args(Report), RunResult):
     kind.__name__ = kind.__qualname__ = "Renamed"
 sys.exit(run(["run", "--json"]))
 """
@@ -150,13 +165,13 @@ def test_a_crash_is_told_and_the_same_session_goes_on(project):
 
 
 def test_a_limit_ends_with_what_to_do(project):
-    """Exit 9 and a hint; the cycle stays open."""
+    """An exit code of its own and a hint; the cycle stays open."""
     project.claude(
         'done("Claude usage limit reached", ok=False, api_error_status=429); sys.exit(1)'
     )
-    ended = project("run", "--once", code=9)
-    assert "stopped in cycle 1" in ended.err
-    assert "goes on where it was" in ended.err
+    ended = project("run", "--once", code=23)
+    assert "trades: waiting in cycle 1: a limit was reached" in ended.err
+    assert "`rekindle run trades` continues" in ended.err
     assert project.exits() == ["limit"]
 
 
@@ -168,8 +183,8 @@ def test_ctrl_c_in_safe_mode_says_what_leaves_it(project):
     project.place.signal(running.pid, signal.SIGINT)
     assert running.wait() == 130
     last = running.out.splitlines()[-1]
-    assert last.startswith("trades: stopped, in safe mode (")
-    assert last.endswith("): `rekindle restart trades` goes on")
+    assert last.startswith("trades: stopped in cycle 1, in safe mode (")
+    assert last.endswith("); `rekindle restart trades` continues")
 
 
 def test_a_program_in_the_place_of_the_cli_s_own(project):
@@ -179,7 +194,7 @@ def test_a_program_in_the_place_of_the_cli_s_own(project):
     other = program.rename(project.path / "other")
     manifest = project.path / "rekindle.yaml"
     manifest.write_text(f"{MANIFEST}    command: [{other}]\n")
-    assert "is done" in project("run").out
+    assert "done and verified" in project("run").out
 
 
 def test_a_pattern_that_cannot_be_enforced_is_refused_by_its_line(project):
@@ -188,7 +203,7 @@ def test_a_pattern_that_cannot_be_enforced_is_refused_by_its_line(project):
     persona = "personas:\n  default:\n    permissions:\n      allowed_tools: ['Read(src/**)']\n"
     manifest.write_text(MANIFEST.replace("claude-code", "gemini") + persona)
     ended = project("run", code=3)
-    assert "rekindle.yaml:8: agent trades: Gemini CLI cannot hold an agent to" in ended.err
+    assert "rekindle.yaml:9: agent trades: Gemini CLI cannot hold an agent to" in ended.err
     assert "'Read(src/**)'" in ended.err
     assert project.exits() == []
 
@@ -300,11 +315,11 @@ def test_priming_leaves_out_rules_that_cannot_be_read_and_says_so(project):
 PERSONAS = {
     "persona": (
         "    handover: {compaction: {persona: nosuch}}\n",
-        "rekindle.yaml:6: agent trades: there is no persona named 'nosuch'",
+        "rekindle.yaml:7: agent trades: there is no persona named 'nosuch'",
     ),
     "adapter": (
         "personas:\n  summarizer: {adapter: nosuch}\n",
-        "rekindle.yaml:7: the summarizer's adapter 'nosuch' is not there",
+        "rekindle.yaml:8: the summarizer's adapter 'nosuch' is not there",
     ),
     "file": (
         "personas:\n  summarizer: {system_prompt_file: nosuch.md}\n",

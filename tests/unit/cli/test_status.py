@@ -135,41 +135,29 @@ def test_a_supervisor_that_is_gone(status):
 
 
 @pytest.mark.parametrize(
-    ("why", "state", "command"),
+    ("why", "state", "outcome", "words", "command"),
     [
-        ("waiting", "needs you", "rekindle answer trades TEXT"),
-        ("stalled", "needs you", "rekindle restart trades"),
-        ("cycles", "stopped", "rekindle run trades"),
+        ("done", "done", "done", "done and verified", ""),
+        ("claimed", "done", "done-unverified", "done as the agent says", ""),
+        ("waiting", "needs you", "needs-person", "needs you", "rekindle answer trades TEXT"),
+        ("stalled", "needs you", "stalled", "stalled", "rekindle restart trades"),
+        ("cycles", "stopped", "out-of-cycles", "out of cycles", "rekindle run trades"),
+        ("budget", "stopped", "out-of-budget", "out of budget", "rekindle restart trades"),
+        ("limit", "waiting", "waiting", "waiting", "rekindle run trades"),
     ],
 )
-def test_a_run_that_ended_at_its_last_cycle_says_why(status, why, state, command):
-    """No cycle would come in safe mode: it has ended, and yet it is not done."""
+def test_a_run_that_is_over_shows_its_outcome_and_the_next_command(  # noqa: PLR0917 - a row
+    status, why, state, outcome, words, command
+):
+    """Each outcome has its own words, and its own name for programs."""
     over = (
         events.CycleEnded(ts=clock.now(), cycle=1),
         events.RunEnded(ts=clock.now(), outcome=why, words="Ann has to say"),
     )
     lines, row = status(*over, ended="clean")
-    assert lines["state"] == f"  state:  {state}: Ann has to say"
-    assert row["command"] == command
+    assert lines["state"] == f"  state:  {words}: Ann has to say"
+    assert (row["state"], row["outcome"], row["command"]) == (state, outcome, command)
     assert (row["run"]["over"], row["run"]["over_words"]) == (why, "Ann has to say")
-
-
-def test_a_run_that_is_done_is_done(status):
-    over = (
-        events.CycleEnded(ts=clock.now(), cycle=1),
-        events.RunEnded(ts=clock.now(), outcome="done"),
-    )
-    lines, row = status(*over, ended="clean")
-    assert lines["state"] == "  state:  done: the command of `until:` passes"
-    assert (row["state"], row["command"]) == ("done", "")
-
-
-def test_a_budget_that_is_spent_is_said_to_be(status):
-    """Its last process was only interrupted; what matters is why."""
-    over = events.RunEnded(ts=clock.now(), outcome="budget", words="its budget of $5 is spent")
-    lines, row = status(over, ended="interrupted", caps=CAPS, run_usd=5.02, run_tokens=1)
-    assert row["run"]["over"] == "budget"
-    assert lines["state"] == "  state:  stopped: its budget of $5 is spent"
 
 
 def test_what_was_spent_beside_what_may_be(status):

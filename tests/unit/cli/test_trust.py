@@ -25,7 +25,7 @@ agents:
     cycles: 1
     command: [PYTHON, agent.py]
 """
-UNTRUSTED, MANIFEST_ERROR, AGENT_ERROR = 11, 3, 9
+UNTRUSTED, MANIFEST_ERROR, AGENT_ERROR, OUT_OF_CYCLES = 11, 3, 9, 24
 
 
 class Clone:
@@ -116,9 +116,9 @@ def test_it_is_accepted_once(clone, how):
     """By the option or the variable; from then on neither is needed."""
     (clone.path / "go").touch()
     more = {"REKINDLE_TRUST": "1"} if how == "REKINDLE_TRUST" else {}
-    clone("run", *([] if more else ["--trust"]), **more)
+    clone("run", *([] if more else ["--trust"]), code=OUT_OF_CYCLES, **more)
     clone("restart")
-    clone("run")
+    clone("run", code=OUT_OF_CYCLES)
     assert clone.launches() == 2
 
 
@@ -277,7 +277,7 @@ def test_run_accepts_what_put_the_agent_into_safe_mode(clone):
     clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
     clone("stop")
     (clone.path / "go").touch()
-    told = clone("run")
+    told = clone("run", code=OUT_OF_CYCLES)
     assert "budget: added" in told.err
     assert clone.launches() == 3
 
@@ -332,11 +332,11 @@ def test_a_prompt_or_a_folder_outside_needs_the_same_consent(clone, tmp_path):
 def test_the_operator_sees_what_an_accepted_change_was(clone):
     """`run` in a trusted folder accepts edited settings, and prints what changed."""
     (clone.path / "go").touch()
-    clone("run", "--trust")
+    clone("run", "--trust", code=OUT_OF_CYCLES)
     clone.write("    budget: {tokens: 7000000}\n")
     clone("restart")
     clone.write("    budget: {tokens: 8000000}\n")
-    told = clone("run")
+    told = clone("run", code=OUT_OF_CYCLES)
     assert 'agents.trades.budget: {"tokens": 7000000} → {"tokens": 8000000}' in told.err
 
 

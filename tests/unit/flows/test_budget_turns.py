@@ -52,5 +52,5 @@ def test_turns_that_took_the_same_all_count(scene, tmp_path):
     scene.plays(("crash", scene.opens(), hooked, *shown))
     outcome = scene.run()
     assert told == [[], [], ["ask"]]
-    assert outcome.kind == "budget"
+    assert outcome.why == "budget"
     assert scene.logged(events.LaunchEnded)[-1].run_tokens == 5 * TURN

@@ -89,7 +89,7 @@ def test_progress_is_never_paused(life):
     """The same crashes, with a commit in every launch."""
     life.signs = lambda head, since: WorkSigns(commits=1)
     life.plays = [("crash", 700)] * 100 + [("clean",)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert life.logged(events.WaitStarted) == []
 
 
@@ -118,13 +118,13 @@ def test_the_operator_lifts_the_bounds_and_a_supervisor_of_the_watchdog_keeps_th
 def test_an_unknown_failure_is_probed_through_the_night(life):
     """Five failures at once, the operator is notified, then a probe every 15 to 60 minutes."""
     life.plays = [("crash",)] * 12 + [("clean",)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     launches = life.logged(events.LaunchStarted)
     gaps = [(after.ts - before.ts).total_seconds() for before, after in pairwise(launches)]
     assert gaps[:4] == [0, 10, 20, 40]
     assert all(900 <= gap <= 3_600 for gap in gaps[4:])
     assert sum(gaps) > 6 * HOUR
-    assert life.notified == ["no progress"]
+    assert life.notified == ["no progress", "cycles"]
     assert life.logged(events.SafeModeEntered) == []
 
 
@@ -179,7 +179,7 @@ def test_work_without_progress_is_ended_after_its_hours_within_one_launch(life):
 def test_a_long_launch_that_makes_progress_is_left_alone(life):
     life.signs = lambda head, since: WorkSigns(commits=1)
     life.plays = [("clean", *TALKS)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert len(life.starts) == 1
 
 
@@ -196,14 +196,14 @@ def test_money_bounds_work_only_for_an_account_that_is_billed(life):
             (safe,) = one.logged(events.SafeModeEntered)
             assert (safe.why, "$30.00" in safe.words) == ("no-progress", True)
         else:
-            assert one.run() == "clean"
+            assert one.run() == "cycles"
 
 
 def test_a_run_after_a_stop_is_never_spaced_out(life):
     """The operator ended these launches: they say nothing about the agent."""
     for _ in range(12):
         life.plays = [("crash", 60, Said("at it"), life.stops)]
-        assert life.run() == "interrupted"
+        assert life.run() == "stopped"
     launches = life.logged(events.LaunchStarted)
     assert len(launches) == 12
     assert life.logged(events.WaitStarted) == []
@@ -213,10 +213,10 @@ def test_a_run_after_a_stop_is_never_spaced_out(life):
 @pytest.mark.parametrize("play", [("crash", 60), ("interrupted", 60)])
 def test_pauses_and_pacing_count_from_the_stop(life, play):
     life.plays = [play] * 3 + [("crash", 60, life.stops)]
-    assert life.run() == "interrupted"
+    assert life.run() == "stopped"
     before = len(life.logged(events.WaitStarted))
     life.plays = [play, ("clean",)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert before > 0
     assert len(life.logged(events.WaitStarted)) == before
 

@@ -7,9 +7,10 @@ import pytest
 
 from days import Shop
 from rekindle.documents import event as events
+from rekindle.documents import morning
 from rekindle.flows.gather_morning import GatherMorning
 from rekindle.flows.read_rows import ReadRows
-from rekindle.policy import loops
+from rekindle.policy import endings, loops
 from rekindle.policy.settings import Runtime
 
 
@@ -76,3 +77,24 @@ def test_what_cannot_be_done_yet_is_not_asked_for(shop):
     assert page(shop).entries[0].brief == "none yet"
     begun(shop, "s-1")
     assert page(shop).entries[0].brief == "none yet: rekindle brief trades"
+
+
+@pytest.mark.parametrize("why", ["done", "claimed", "stalled", "waiting", "limit", "cycles"])
+def test_a_run_that_is_over_has_the_words_of_its_outcome(shop, why):
+    """And asks for the operator only if its work is not done."""
+    with shop.store.writer("trades") as writer:
+        now = shop.clock()
+        launch = {"ts": now, "launch": "l1", "cycle": 1, "session": "s"}
+        writer.append(
+            events.LaunchStarted(harness="command", **launch),
+            events.LaunchEnded(exit="clean", **launch),
+            events.RunEnded(ts=now, outcome=why, words="of its own"),
+        )
+    found = page(shop)
+    (entry,) = found.entries
+    row = endings.outcome(why)
+    assert (entry.state, entry.label, entry.why) == (row.state, row.words, "of its own")
+    asked = [endings.command(why, "trades")] if row.severity else []
+    assert [ask.command for ask in entry.asks] == asked
+    assert f"trades: {row.words} (of its own)" in morning.render(found)
+    assert row.words in morning.render_html(found)

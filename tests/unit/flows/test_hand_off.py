@@ -40,7 +40,7 @@ def test_a_summarizer_that_cannot_even_be_asked(scene):
     """The checkpoint is made without it, the log says why, and the work goes on."""
     scene.plays(("context-full", scene.opens()), ("clean", scene.opens()))
     wrong = raising(ManifestError("there is no persona named 'nosuch'"))
-    assert scene.run(ending=ending(checkpointer=wrong, summarizer=wrong)).kind == "clean"
+    assert scene.run(ending=ending(checkpointer=wrong, summarizer=wrong)).why == "cycles"
     assert scene.exits() == ["context-full", "clean"]
     (failed,) = scene.logged(events.HandoffFailed)
     assert "nosuch" in failed.words
@@ -62,7 +62,7 @@ def test_a_halt_is_told_to_who_is_not_there(scene, once):
     except KeyboardInterrupt:
         assert not once, "it rests in safe mode"
     ((what, words),) = scene.notified
-    assert what == "handoff halted"
+    assert what == "handoff"
     assert str(error) in words
 
 
@@ -113,8 +113,8 @@ def test_many_handoffs_of_a_cycle_are_counted_from_one_and_told_once(scene):
     """Also those of a window that was full before anybody had stopped it."""
     full = ("context-full", scene.opens(), scene.later(3600))
     scene.plays(*[full] * 6, ("clean", scene.opens()))
-    assert scene.run(ending=ending()).kind == "clean"
+    assert scene.run(ending=ending()).why == "cycles"
     assert [one.count for one in scene.logged(events.HandoffResumed)] == [1, 2, 3, 4, 5, 6]
-    ((what, words),) = scene.notified
-    assert what == "handoffs"
+    (what, words), (end, _) = scene.notified
+    assert (what, end) == ("handoffs", "cycles")
     assert "4 handoffs in one cycle: split this work" in words

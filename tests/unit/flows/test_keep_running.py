@@ -186,7 +186,7 @@ class Life(Unbraked, NoBackground):
         )
         self.signals = 0
         self.outcome = KeepRunning(agent, world, **how).run()
-        return self.outcome.kind
+        return self.outcome.why if self.outcome.outcome else "unwanted"
 
     # What is known afterwards.
 
@@ -228,7 +228,7 @@ def test_crashes_are_paused_after_until_safe_mode(life):
     waits = [(b - a).total_seconds() for a, b in itertools.pairwise(ends)]
     assert waits == [0, 10, 20, 40]
     assert len(life.logged(events.SafeModeEntered)) == 1
-    assert life.notified == ["safe mode"]
+    assert life.notified == ["crash"]
     assert isinstance(life.told[-1], InSafeMode)
 
 
@@ -241,10 +241,10 @@ def test_safe_mode_outlives_supervisors_and_is_left_by_a_restart(life):
             life.run(**how)
         assert life.known.is_safe
     assert len(life.logged(events.SafeModeEntered)) == 1
-    assert (len(life.starts), life.notified) == (1, ["safe mode"])
+    assert (len(life.starts), life.notified) == (1, ["auth"])
     life.plays = [("clean",)]
     life.after(60, life.restarts)
-    assert life.run(kept=True) == "clean"
+    assert life.run(kept=True) == "cycles"
     assert life.resumed == [False, True]
 
 
@@ -260,7 +260,7 @@ def test_safe_mode_for_changed_settings_reads_them_only_when_they_change(life):
     life.plays = [("clean",)]
     life.after(3600, lambda: manifest.update(stamp=2))
     life.after(3700, lambda: manifest.update(stamp=3, changes=""))
-    assert life.run(kept=False) == "clean"
+    assert life.run(kept=False) == "cycles"
     assert manifest["read"] <= 6
     assert life.seconds >= 3700
 
@@ -283,7 +283,7 @@ def test_a_clean_exit_is_marked_and_the_mark_taken_away(life):
     gone = []
     life.plays = [("clean", lambda: gone.append(life.clean_exit))] * 2
     life.run()
-    assert life.clean_exit.endswith(" done\n")
+    assert life.clean_exit.endswith(" cycles\n")
     first = int(life.clean_exit.split()[0])
     life.run()
     assert gone == [None, None]
@@ -292,10 +292,10 @@ def test_a_clean_exit_is_marked_and_the_mark_taken_away(life):
 
 def test_ctrl_c_says_stopped_and_a_signal_from_elsewhere_does_not(life):
     life.plays = [("crash", lambda: life.presses(hand=False))]
-    assert life.run() == "interrupted"
+    assert life.run() == "stopped"
     assert (life.known.desired, life.clean_exit) == ("running", None)
     life.plays = [("crash", lambda: life.presses(hand=True))]
-    assert life.run(kept=True) == "interrupted"
+    assert life.run(kept=True) == "stopped"
     assert life.known.desired == "stopped"
     assert life.clean_exit.endswith(" stopped\n")
     assert life.run(kept=True) == "unwanted"
@@ -323,7 +323,7 @@ def test_a_stop_that_no_log_takes_ends_the_supervisor_and_is_noted_outside(
         raise refusal
 
     life.plays = [("crash", stops, 60)]
-    assert life.run() == "interrupted"
+    assert life.run() == "stopped"
     assert [one.desired for one in noted] == ["stopped"]
 
 
@@ -334,7 +334,7 @@ def test_a_stop_that_no_log_takes_ends_the_supervisor_and_is_noted_outside(
 def test_who_ended_the_session_is_said(life, by_hand, words):
     """A host that is switched off is nobody's word about the agent."""
     life.plays = [("crash", lambda: life.presses(hand=by_hand), 60)]
-    assert life.run() == "interrupted"
+    assert life.run() == "stopped"
     (ended,) = life.logged(events.LaunchEnded)
     assert ended.exit == "interrupted"
     assert ended.words.startswith(words)
@@ -348,18 +348,18 @@ def test_a_word_that_came_with_the_signal_is_heard_before_it(life):
         life.presses(hand=False)
 
     life.plays = [("crash", stops, 60)]
-    assert life.run() == "interrupted"
+    assert life.run() == "stopped"
     (ended,) = life.logged(events.LaunchEnded)
     assert ended.words == "stopped, as the operator said"
 
 
 def test_a_stop_from_elsewhere_ends_the_agent_and_the_supervisor(life):
     life.plays = [("crash", lambda: life.says("stopped"), 60)]
-    assert life.run() == "interrupted"
+    assert life.run() == "stopped"
     assert life.asked == ["ask"]
     assert not life.known.is_over
     life.plays = [("clean",)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert life.resumed == [False, True]
 
 
@@ -379,11 +379,11 @@ def test_a_supervisor_that_takes_over_goes_on_with_the_wait(life):
     life.after(600, life.is_killed)
     with pytest.raises(Killed):
         life.run()
-    assert life.run(kept=True) == "clean"
+    assert life.run(kept=True) == "cycles"
     assert life.logged(events.LaunchStarted)[-1].ts.timestamp() >= reset
     assert life.clock().timestamp() < reset + 5
     assert len(life.logged(events.WaitStarted)) == 1
-    assert life.notified == ["limit"]
+    assert life.notified == ["limit", "cycles"]
     assert [type(one) for one in life.told].count(Waits) == 2
 
 
@@ -392,7 +392,7 @@ def test_a_wait_ends_whichever_way_the_clock_is_set(life, seconds):
     """Back: after the time that was planned, by the clock that nobody sets."""
     life.plays = [(Exit("limit"),), ("clean",)]
     life.after(60, lambda: life.clock.forward(seconds=seconds))
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert life.seconds <= 901
 
 
@@ -401,7 +401,7 @@ def test_a_limit_that_is_not_waited_for_ends_the_run_and_the_next_one_goes_on(li
     life.plays = [("limit",), ("clean",)]
     assert life.run() == "limit"
     assert life.run(kept=True) == "unwanted"
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert life.resumed == [False, True]
 
 
@@ -424,7 +424,7 @@ def test_spending_outlives_the_supervisor_and_ends_the_run(life):
     life.plays = [("crash", 10, life.is_killed), ("clean",)]
     with pytest.raises(Killed):
         life.run()
-    assert life.run(kept=True) == "clean"  # it is kept again, after the operator has said so
+    assert life.run(kept=True) == "cycles"  # it is kept again, after the operator has said so
     assert life.known.spent_of_run().tokens == 110
 
 
@@ -434,7 +434,7 @@ def test_a_restart_of_a_run_that_is_over_begins_a_new_one(life):
     life.plays = [("crash", used(150), 10), ("clean",)]
     assert life.run() == "budget"
     life.restarts()
-    assert life.run(kept=True) == "clean"
+    assert life.run(kept=True) == "cycles"
     assert len(life.logged(events.RunStarted)) == 2
     assert life.known.spent_of_run().tokens == 0
 
@@ -447,7 +447,7 @@ def test_spending_is_noted_turn_by_turn_and_where_it_grew(life):
 
     pieces = [one for tokens in range(10_000, 10_050) for one in (piece("one", tokens), 5)]
     life.plays = [("clean", *pieces, piece("two", 10_000), 5, piece("two", 15_000), 5)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert [one.tokens for one in life.logged(events.SpendNoted)] == [10_000, 20_049, 25_049]
     assert life.logged(events.LaunchEnded)[-1].run_tokens == 25_049
 
@@ -456,7 +456,7 @@ def test_a_program_that_is_missing_is_no_session_that_cannot_be_brought_back(lif
     """The CLI is being updated: when it is there again, the same session goes on."""
     missing = ProgramMissingError("fake", "No such file or directory")
     life.plays = [("crash", 5), *[(missing,)] * 3, ("clean",)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert life.resumed == [False, True, True, True, True]
 
 
@@ -469,7 +469,7 @@ def test_what_is_said_while_a_supervisor_comes_up_is_the_later_word(life):
     assert life.known.desired == "stopped"
     life.says("running")
     life.plays = [("clean",)]
-    assert life.run(said=True) == "clean"
+    assert life.run(said=True) == "cycles"
     assert len(life.logged(events.DesiredSaid)) == 3
 
 
@@ -497,18 +497,18 @@ def test_a_call_whose_end_was_lost_is_over_when_the_model_goes_on(life):
     life.runtime = Runtime(watch=Watch(silence=Duration(60)))
     life.plays = [("crash", Called("Bash", "c1"), turn, again, 300), ("clean",)]
     life.restarts()
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert "hang" in [one.exit for one in life.logged(events.LaunchEnded)]
 
 
 def test_a_hang_is_ended_in_its_time_and_a_long_call_is_not(life):
     life.runtime = Runtime(watch=Watch(silence=Duration(120)))
     life.plays = [("crash", 600), ("clean", Called("Bash", "c"), 3500, Returned("c"))]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     first, second = life.logged(events.LaunchEnded)
     assert (first.exit, second.exit) == ("hang", "clean")
     assert 120 <= first.seconds <= 140
-    assert life.notified == ["hang", "hang"]
+    assert life.notified == ["no sign of life", "no sign of life", "cycles"]
     assert [one.ended for one in life.logged(events.HangNoticed)] == [True, False]
 
 
@@ -527,7 +527,7 @@ def test_a_call_that_never_returns_excuses_silence_only_while_something_works(li
     life.signs = lambda head, since: events.WorkSigns(commits=1)
     lost = ("crash", Called("Bash", "c"), works, 20_000, idles, 20_000)
     life.plays = [lost, ("clean", Called("Bash", "c"), works, 20_000, Returned("c"))]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     first, second = life.logged(events.LaunchEnded)
     assert (first.exit, second.exit) == ("hang", "clean")
     assert 23_600 <= first.seconds <= 23_650
@@ -556,10 +556,10 @@ def test_a_stopped_process_is_left_alone_and_has_its_time_when_it_goes_on(life):
 
     life.runtime = Runtime(watch=Watch(silence=Duration(120)))
     life.plays = [("clean", stops, 3600, goes_on, 100, Said("here"), 10)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert [one.ended for one in life.logged(events.HangNoticed)] == [False]
     life.plays = [("crash", stops, 3600, goes_on, 600), ("clean",)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert [one.ended for one in life.logged(events.HangNoticed)] == [False, False, True]
 
 
@@ -571,7 +571,7 @@ def test_a_program_that_is_being_updated_counts_as_a_crash_where_nobody_sits(lif
         life.run()
     life.runtime = Runtime(restart=Restart(max_crashes=3))
     life.plays = [missing, ("clean",)]
-    assert life.run(kept=True) == "clean"
+    assert life.run(kept=True) == "cycles"
 
 
 def test_two_watchdogs_start_one_supervisor(life):
@@ -584,7 +584,7 @@ def test_two_watchdogs_start_one_supervisor(life):
         refused.append(1)
 
     life.plays = [("clean", second)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert (refused, len(life.starts)) == ([1], 1)
 
 
@@ -619,7 +619,7 @@ def test_a_program_that_is_away_for_a_while_counts_as_a_crash(life):
         life.run()
     life.restarts()
     life.plays = [("crash", 700), (missing,), ("clean",)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
 
 
 def test_a_disk_that_was_full_for_a_while_ends_nothing(life, monkeypatch):
@@ -635,7 +635,7 @@ def test_a_disk_that_was_full_for_a_while_ends_nothing(life, monkeypatch):
     monkeypatch.setattr(life.store, "writer", writer)
     life.plays = [("crash", lambda: full.append("disk"), 5), ("clean",)]
     life.after(60, full.clear)
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert [one.exit for one in life.logged(events.LaunchEnded)] == ["lost", "clean"]
 
 
@@ -646,11 +646,11 @@ def test_a_limit_that_is_always_just_ahead_is_told_once_and_paused_for(life):
         return (Exit("limit", "limit", resets_at=int(life.clock().timestamp()) + 2),)
 
     life.plays = [limit() for _ in range(5)] + [("clean",)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     ends = [one.ts for one in life.logged(events.LaunchEnded)]
     waits = [(b - a).total_seconds() for a, b in itertools.pairwise(ends)]
     assert waits[-2:] > [30, 30]
-    assert life.notified == ["limit"]
+    assert life.notified == ["limit", "cycles"]
 
 
 def test_a_launch_that_was_killed_before_it_could_say_what_it_cost(life):
@@ -664,6 +664,6 @@ def test_a_launch_that_was_killed_before_it_could_say_what_it_cost(life):
     life.restarts()
     life.plays = [("crash", Used(Usage(50_000, None, "unknown"), "one"), 5)] * 2
     life.plays += [("clean",)]
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert life.known.spent.usd == pytest.approx(0.3)
     assert [one.usd_left for one in life.starts[1:]] == pytest.approx([1.0, 0.85, 0.7])

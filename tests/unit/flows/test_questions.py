@@ -66,7 +66,7 @@ def test_an_answer_given_while_no_supervisor_lives_has_its_effect_once(life):
     life.store.commit = commit
     assert life.counted() == []
     life.plays = [("clean",), ("clean",)]
-    assert life.run(kept=True) == "clean"
+    assert life.run(kept=True) == "cycles"
     [counted] = life.counted()
     assert (counted.choice, len(life.starts)) == ("retry", 2)
     refused = life.logged(events.QuestionAnswered)[1]
@@ -76,7 +76,7 @@ def test_an_answer_given_while_no_supervisor_lives_has_its_effect_once(life):
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "starts"), [("retry", "clean", 2), ("stop", "interrupted", 1)]
+    ("words", "kind", "starts"), [("retry", "cycles", 2), ("stop", "stopped", 1)]
 )
 def test_a_supervisor_that_waits_obeys_the_answer(life, words, kind, starts):
     life.plays = [("auth",), ("clean",)]
@@ -105,7 +105,7 @@ def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life)
         life.run(kept=True)
     assert (life.counted(), len(tried)) == ([], 1)
     life.resting.clear()
-    assert life.run(kept=True) == "interrupted"
+    assert life.run(kept=True) == "stopped"
     [default] = life.counted()
     assert (default.choice, default.origin) == ("stop", "deadline")
     known = life.store.read("a").committed
@@ -120,10 +120,10 @@ def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life)
 def test_run_after_a_deadline_asks_again(life):
     life.runtime = Runtime(questions=Questions(deadline=Duration(HOUR)))
     life.plays = [("auth",)]
-    assert life.run() == "interrupted"
+    assert life.run() == "stopped"
     life.plays = [("clean",)]
     life.after(60, lambda: life.answers("retry"))
-    assert life.run() == "clean"
+    assert life.run() == "cycles"
     assert [one.question for one in life.logged(events.QuestionAsked)] == ["a-1", "a-2"]
 
 
@@ -137,7 +137,7 @@ def test_a_raised_budget_continues_the_run_with_what_it_spent(life):
     assert life.run(kept=True) == "unwanted"
     life.answers("raise 4")
     life.spends, life.plays = 0.5, [("clean",)]
-    assert life.run(kept=True) == "clean"
+    assert life.run(kept=True) == "cycles"
     assert life.starts[-1].usd_left == pytest.approx(2.5)
     assert life.known.spent_of_run().usd == pytest.approx(2.0)
     assert len(life.logged(events.RunStarted)) == 1
@@ -154,7 +154,7 @@ def test_a_log_of_an_older_version_in_safe_mode_is_asked_about(life):
         )
     life.plays = [("clean",)]
     life.after(60, lambda: life.answers("retry"))
-    assert life.run(kept=True) == "clean"
+    assert life.run(kept=True) == "cycles"
     assert [one.text for one in life.logged(events.QuestionAsked)] == ["log in"]
 
 
@@ -168,5 +168,5 @@ def test_a_default_that_stops_is_recorded_after_every_earlier_word(life):
         life.store.submit("a", events.DesiredSaid(ts=later, desired="running"))
 
     life.after(60, word_from_the_future)
-    assert life.run() == "interrupted"
+    assert life.run() == "stopped"
     assert life.known.desired == "stopped"

@@ -232,7 +232,7 @@ def test_a_clean_cycle_is_one_launch(scene):
     """Started, ended, told; the cycle is closed and its outcome clean."""
     scene.plays(("clean", scene.opens()))
     outcome = scene.run()
-    assert (outcome.cycle, outcome.kind, outcome.last.kind) == (1, "clean", "clean")
+    assert (outcome.cycle, outcome.why, outcome.last.kind) == (1, "cycles", "clean")
     assert scene.processes.durable() == [
         "cycle.started",
         "launch.started",
@@ -296,7 +296,7 @@ def test_a_crash_is_resumed_and_a_session_that_is_gone_is_taken_over(scene):
         ("resume-failed",),
         ("clean", scene.opens()),
     )
-    assert scene.run().kind == "clean"
+    assert scene.run().why == "cycles"
     started = scene.logged(events.LaunchStarted)
     assert [one.resumes for one in started] == [False, True, True, False]
     assert [one.recovery for one in started] == [False, False, False, True]
@@ -371,7 +371,7 @@ def test_a_launch_that_was_lost_before_it_began_has_interrupted_nothing(scene):
     """Killed between the log and the start: no session to go on with, and no notice."""
     lose(scene, opened=False)
     scene.plays(("clean", scene.opens()))
-    assert scene.run().kind == "clean"
+    assert scene.run().why == "cycles"
     started = scene.logged(events.LaunchStarted)[-1]
     assert (started.resumes, started.recovery) == (False, False)
 
@@ -382,7 +382,7 @@ def test_a_session_that_the_api_refuses_is_given_up_after_two_tries(scene):
     scene.plays(
         ("crash", opens), ("resume-failed", opens), ("resume-failed", opens), ("clean", opens)
     )
-    assert scene.run().kind == "clean"
+    assert scene.run().why == "cycles"
     started = scene.logged(events.LaunchStarted)
     assert [one.resumes for one in started] == [False, True, True, False]
     assert started[-1].recovery
@@ -391,9 +391,9 @@ def test_a_session_that_the_api_refuses_is_given_up_after_two_tries(scene):
 def test_another_cli_s_session_is_not_gone_on_with(scene):
     """The agent was given another harness since: a fresh session takes over, and is told so."""
     scene.plays(("interrupted", scene.opens()), ("clean", scene.opens()))
-    assert scene.run().kind == "interrupted"
+    assert scene.run().why == "interrupted"
     scene.harness.NAME = "another"
-    assert scene.run().kind == "clean"
+    assert scene.run().why == "cycles"
     started = scene.logged(events.LaunchStarted)[-1]
     assert (started.resumes, started.recovery) == (False, True)
 
@@ -430,8 +430,8 @@ def test_a_session_that_has_lost_what_it_was_asked_is_not_gone_on_with(
         transcript.write_text(left.replace("SESSION", session))
 
     scene.plays(("interrupted", scene.opens(), works), ("clean", scene.opens()))
-    assert scene.run().kind == "interrupted"
-    assert scene.run().kind == "clean"
+    assert scene.run().why == "interrupted"
+    assert scene.run().why == "cycles"
     started = scene.logged(events.LaunchStarted)[-1]
     assert (started.resumes, started.recovery) == (goes_on, not goes_on)
 
@@ -468,7 +468,7 @@ def test_what_a_lost_supervisor_left_is_ended_before_anything_is_started(scene):
     lose(scene, session=session)
     scene.processes.left["lost-1"] = 3
     scene.plays(("clean", scene.opens()))
-    assert scene.run().kind == "clean"
+    assert scene.run().why == "cycles"
     assert [what for what, _ in scene.processes.done] == ["sweep", "start", "sweep"]
     lost, ended = scene.logged(events.LaunchEnded)
     assert (lost.launch, lost.exit, lost.swept, lost.session) == ("lost-1", "lost", 3, session)
@@ -520,7 +520,7 @@ def test_an_agent_that_cannot_be_started_leaves_no_open_launch(scene, error):
     assert (ended.exit, ended.opened, ended.words) == ("crash", False, str(error))
     scene.processes.done.clear()
     scene.plays(("clean", scene.opens()))
-    assert scene.run().kind == "clean"
+    assert scene.run().why == "cycles"
     assert [what for what, _ in scene.processes.done] == ["start", "sweep"]
     assert [one.resumes for one in scene.logged(events.LaunchStarted)] == [False, False]
 
@@ -545,7 +545,7 @@ def test_a_failure_while_following_is_told_once_and_the_agent_works_on(scene, mo
 
     said = scene.shows(lambda: (Said("still here"),))
     scene.plays(("clean", scene.opens(), fills_up, *[scene.later(3)] * 3, said, is_freed))
-    assert scene.run().kind == "clean"
+    assert scene.run().why == "cycles"
     assert [one.words for one in scene.told if isinstance(one, Trouble)] == [
         "ops.jsonl: No space left on device"
     ]
@@ -604,7 +604,7 @@ def test_the_operator_asks_once_and_insists_twice(scene, times, told):
     outcome = scene.run()
     assert scene.processes.children[0].told[: len(told)] == told
     assert ("kill" in scene.processes.children[0].told) == (times > 1)
-    assert outcome.kind == "interrupted"
+    assert outcome.why == "stopped"
     assert scene.exits() == ["interrupted"]
     assert scene.processes.durable()[-1] == "launch.ended"  # the cycle stays open
 
@@ -636,7 +636,7 @@ def test_a_cycle_that_was_stopped_goes_on_with_the_next_run(scene, kind):
     """It stays open; the next run resumes its session under the same number."""
     scene.plays((kind, scene.opens()))
     outcome = scene.run()
-    assert (outcome.cycle, outcome.kind) == (1, kind)
+    assert (outcome.cycle, outcome.why) == (1, kind)
     assert scene.logged(events.CycleEnded) == []
     scene.plays(("clean", scene.opens()))
     assert scene.run().cycle == 1
@@ -655,7 +655,7 @@ def test_a_supervisor_killed_between_end_and_close_only_closes(scene):
             )
         )
     outcome = scene.run()
-    assert (outcome.kind, outcome.last, scene.processes.done) == ("clean", None, [])
+    assert (outcome.why, outcome.last, scene.processes.done) == ("cycles", None, [])
     assert [one.cycle for one in scene.logged(events.CycleEnded)] == [1]
 
 
@@ -664,7 +664,7 @@ def test_an_agent_that_only_crashes_is_given_up(scene):
     scene.settings = Settings(runtime=Runtime(restart=Restart(max_crashes=4)))
     scene.plays(*[("crash", scene.opens())] * 9)
     outcome = scene.run()
-    assert (outcome.kind, len(scene.exits())) == ("crash", 4)
+    assert (outcome.why, len(scene.exits())) == ("crash", 4)
 
 
 def test_a_clock_set_back_while_it_runs_does_not_keep_it_running(scene):
@@ -677,7 +677,7 @@ def test_a_clock_set_back_while_it_runs_does_not_keep_it_running(scene):
     scene.plays(("never",), ("never",))
     scene.processes.plays[0] = [scene.opens(), presses, None]
     scene.harness.exits.clear()
-    assert scene.run().kind == "interrupted"
+    assert scene.run().why == "stopped"
     assert len(scene.exits()) == 1
 
 
@@ -767,10 +767,10 @@ def test_nothing_is_started_after_the_operator_said_stop(scene):
 
     scene.processes.end_marked = pressed
     scene.plays(("crash", scene.opens()), ("never",))
-    assert scene.run().kind == "interrupted"
+    assert scene.run().why == "stopped"
     assert scene.exits() == ["crash"]
     scene.processes.end_marked = sweep
     scene.interruptions = 0
     scene.harness.exits[:] = [Exit("clean")]
-    assert scene.run().kind == "clean"
+    assert scene.run().why == "cycles"
     assert [one.resumes for one in scene.logged(events.LaunchStarted)] == [False, True]

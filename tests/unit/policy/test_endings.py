@@ -39,7 +39,7 @@ def test_an_exit_kind_without_a_row_fails_the_import(monkeypatch):
         ('    "host",\n]', '    "host",\n    "quota",\n]'),
         ('    "out-of-budget",\n', '    "out-of-budget",\n    "quota",\n'),
         ('    "person",\n]', '    "person",\n    "quota",\n]'),
-        ('    "cycles": Ending(', '    "quota": Ending('),
+        ('    "cycles": EndingRow(', '    "quota": EndingRow('),
         (', reaction="renew")', ")"),
     ],
     ids=["reason", "outcome", "reaction", "row", "exit without a reaction"],
@@ -96,6 +96,17 @@ def test_a_hint_ends_with_the_command_that_continues(why, is_safe, command):
 def test_no_hint_has_an_unfilled_place(why):
     assert not {*"{}"} & {*endings.hint(why, "trades"), *endings.explain(why)}
     assert endings.explain(why, "its own words") == "its own words"
+
+
+@pytest.mark.parametrize("why", ENDINGS)
+def test_a_notification_of_an_ending_has_the_words_of_its_outcome(why):
+    title, severity = endings.notice(why)
+    row = endings.outcome(why)
+    assert (title, severity) == (row.words, row.severity or "info")
+
+
+def test_other_news_keeps_its_own_title():
+    assert endings.notice("folder lost") == ("folder lost", "warning")
 
 
 def test_pauses_double_up_to_their_maximum_and_never_overflow():

@@ -30,11 +30,10 @@ def alike(number, **more):
     return cycle(number, "stalled", **more)
 
 
-def after(*cycles, since=0, done=1, cap=0, **settings):
+def after(*cycles, since=0, done=1, cap=0, claimed=False, **settings):
     known = {one.cycle: one for one in cycles[:-1]}
-    return loop.after(
-        known, cycles[-1], since=since, done=done, cap=cap, settings=Stall(**settings)
-    )
+    stall, run = Stall(**settings), {"since": since, "done": done, "cap": cap}
+    return loop.after(known, cycles[-1], **run, settings=stall, claimed=claimed)
 
 
 def notice(*cycles, since=0, **settings):
@@ -134,12 +133,20 @@ def test_the_run_is_done_when_its_command_says_so_whatever_else():
     assert after(cycle(1, until="failed"), done=1, cap=9) == Next()
 
 
-def test_after_its_cycles_a_run_is_over_and_called_done_only_where_nothing_says_otherwise():
-    assert after(cycle(1), done=3, cap=3) == Stop("done")
-    found = after(cycle(1, until="failed"), done=3, cap=3)
-    assert found.why == "cycles"
-    assert "3 cycles" in found.words
+def test_after_its_cycles_a_run_is_over_and_never_called_done():
+    for until, words in (("", "no `until:` verifies the work"), ("failed", "does not pass")):
+        found = after(cycle(1, until=until), done=3, cap=3)
+        assert found.why == "cycles"
+        assert "3 cycles" in found.words
+        assert words in found.words
     assert after(cycle(1), done=10**6, cap=0) == Next()
+
+
+def test_a_claim_ends_the_run_only_if_no_command_of_until_decides():
+    assert after(cycle(1), done=1, cap=9, claimed=True) == Stop("claimed")
+    assert after(cycle(1, "waiting"), done=1, cap=9, claimed=True) == Stop("claimed")
+    assert after(cycle(1, until="passed"), done=1, cap=9, claimed=True).why == "done"
+    assert after(cycle(1, until="failed"), done=1, cap=9, claimed=True) == Next()
 
 
 def test_at_the_last_cycle_a_pause_is_the_end_and_is_said():

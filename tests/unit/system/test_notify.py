@@ -49,10 +49,12 @@ def server(monkeypatch):
 
 def test_what_is_told_arrives_as_it_is(server):
     """Title and text, lines and letters of all kinds; markup stays what it is."""
-    failures = Notifier([server.at]).send("trades: safe mode", "5 crashes\n<b>ä</b> \ud800 漢")
+    failures = Notifier([server.at]).send(
+        "trades: needs you", "5 crashes\n<b>ä</b> \ud800 漢", "failure"
+    )
     assert failures == []
     (told,) = server.told
-    assert told["title"] == "trades: safe mode"
+    assert (told["title"], told["type"]) == ("trades: needs you", "failure")
     assert told["message"] == "5 crashes\n<b>ä</b> ? 漢"
 
 
