@@ -99,12 +99,14 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) < 100
 
 
-@pytest.mark.parametrize("page", ["docs/crash-safety.md", "docs/revival.md", "SECURITY.md"])
-def test_every_test_that_a_page_names_exists(page):
+def test_every_test_that_a_page_names_exists():
     """Each command of a page of promises selects at least one test."""
-    text = (ROOT / page).read_text()
-    commands = re.findall(r"\| `((?:pytest|just torture) [^`]+)` \|$", text, re.MULTILINE)
-    assert len(commands) > 10
+    commands = []
+    for page in ("docs/crash-safety.md", "docs/revival.md", "SECURITY.md"):
+        text = (ROOT / page).read_text()
+        found = re.findall(r"\| `((?:pytest|just torture) [^`]+)` \|$", text, re.MULTILINE)
+        assert len(found) > 10, page
+        commands += found
     listed = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", "tests"],
         cwd=ROOT,

@@ -12,6 +12,7 @@ from loopback.script import Parallel, Text, ToolCall
 from rekindle.documents import checkpoint
 from rekindle.documents.checkpoint import Part
 from rekindle.harnesses import claude_code
+from sampling import in_ci
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -41,7 +42,8 @@ def handing(request, place):
     return made
 
 
-@pytest.mark.parametrize(("kind", "at", "named", "window"), WINDOWS)
+@pytest.mark.torture
+@pytest.mark.parametrize(("kind", "at", "named", "window"), in_ci(WINDOWS, 1, 2, 4, 6))
 def test_the_first_boundary_past_the_threshold(handing, kind, at, named, window):
     """And none before; of its calls none is cut, several at once and one that fails among them."""
     found = handing(kind).begin(at, named=named, window=window)
@@ -73,7 +75,8 @@ def test_the_first_boundary_past_the_threshold(handing, kind, at, named, window)
     assert sum(used) < handed["run_tokens"] < finished["run_tokens"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.torture
+@pytest.mark.parametrize("kind", in_ci([*KINDS], 0, 1))
 def test_a_sub_agent(handing, kind):
     """What it has used never counts; what it does is not cut where its session's window is full."""
     found = handing(kind).begin(80)
@@ -103,7 +106,8 @@ def test_a_sub_agent(handing, kind):
     assert [MARK in one.text for one in found.openings] == [False, True]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.torture
+@pytest.mark.parametrize("kind", in_ci([*KINDS], 0, 1))
 def test_three_handoffs_in_one_cycle(handing, kind):
     """Each carries on what is undone; the next session is told the latest, the archive has all."""
     persona = f"summarizer: {{adapter: command, command: {SCRIBE}}}"

@@ -3,6 +3,7 @@
 Whatever fails, nothing that was done is lost: the work goes on, or waits for a person.
 """
 
+import itertools
 import json
 import shlex
 import signal
@@ -16,6 +17,7 @@ from e2e.handing import MARK, HandingClaude
 from loopback.script import Text, ToolCall
 from rekindle.documents import checkpoint, summary
 from rekindle.documents.checkpoint import Part
+from sampling import in_ci
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -74,7 +76,10 @@ def assert_gone_on(found, how, words):
     assert [one["exit"] for one in found.rekindle.events("launch.ended")] == ["handoff", "clean"]
 
 
-@pytest.mark.parametrize("said", ["###", "I cannot help with that.", '{"Completed Work": []}'])
+@pytest.mark.torture
+@pytest.mark.parametrize(
+    "said", in_ci(["###", "I cannot help with that.", '{"Completed Work": []}'], 1)
+)
 def test_an_answer_that_cannot_be_used(found, asked, said):
     """Rubbish, a refusal, half of it: it is asked once more, then nobody is."""
     script = (f"grep -o 'sections of the .*' >> {asked}", f"printf %s {shlex.quote(said)}")
@@ -95,8 +100,10 @@ def test_a_second_answer_that_can_be_used(found, asked):
     assert "mend whatever 2 leaves open" in found.openings[-1].text
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize(
-    ("dies", "words"), [("kill -9 $$", "-9"), ("exit 3", "3"), ("exec /no/such", "no/such")]
+    ("dies", "words"),
+    in_ci([("kill -9 $$", "-9"), ("exit 3", "3"), ("exec /no/such", "no/such")], 0),
 )
 def test_a_summarizer_that_dies(found, asked, dies, words):
     found.begin(80, runtime="", summarizer=program(f"echo once >> {asked}", dies))
@@ -136,8 +143,11 @@ def test_a_supervisor_that_is_killed_while_it_is_summarized(found, place, asked)
     assert len(found.rekindle.events("handoff.triggered")) == 1
 
 
-@pytest.mark.parametrize("by", ["keys", "stop"])
-@pytest.mark.parametrize("document", ["checkpoint", "relay"])
+@pytest.mark.torture
+@pytest.mark.parametrize(
+    ("by", "document"),
+    in_ci([*itertools.product(("keys", "stop"), ("checkpoint", "relay"))], 1, 2),
+)
 def test_who_is_stopped_while_it_is_summarized(found, place, asked, by, document):
     """It is heard at once; what was not written is written by the next run, and once."""
     hangs = program(f"echo once >> {asked}", "sleep 613")

@@ -12,6 +12,7 @@ import pytest
 from e2e.sandbox import TASK, Rekindle, bash
 from loopback.script import Text, ToolCall
 from rekindle.policy import tokens
+from sampling import WHOLE
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -119,7 +120,10 @@ def relay(directive, did="looked at it", phase="Build the toolchain"):
     return RELAY.format(phase=phase, did=did, next=directive)
 
 
-def test_a_loop_that_progresses_has_its_ten_cycles(loop):
+@pytest.mark.torture
+def test_a_loop_that_progresses_has_all_its_cycles(loop):
+    """Ten of them; in CI five."""
+    cycles = 10 if WHOLE else 5
     loop.play(
         *(
             [
@@ -129,16 +133,16 @@ def test_a_loop_that_progresses_has_its_ten_cycles(loop):
             for thing, after in zip(THINGS, [*THINGS[1:], "manual"], strict=True)
         )
     )
-    out = loop.run()
-    assert "out of cycles after cycle 10" in out
-    assert loop.verdicts == [""] + ["progress"] * 9
+    out = loop.run("--cycles", str(cycles))
+    assert f"out of cycles after cycle {cycles}" in out
+    assert loop.verdicts == [""] + ["progress"] * (cycles - 1)
     assert {one["how"] for one in loop.ended} == {"draft"}
     assert not any(SIGNAL in opening for opening in loop.openings)
     for number, opening in enumerate(loop.openings[1:]):
         assert f"Write the {THINGS[number + 1]}" in opening, "the relay of the cycle before"
     assert str(loop.draft) in loop.openings[0]
     progress = (loop.project / ".rekindle/agents/trades/progress.md").read_text()
-    assert progress.index("## Cycle 10") < progress.index("## Cycle 9")
+    assert progress.index(f"## Cycle {cycles}") < progress.index(f"## Cycle {cycles - 1}")
     assert not any("# Progress of" in opening for opening in loop.openings)
     loop.assert_kept()
 
@@ -263,15 +267,17 @@ def test_where_nothing_is_written_a_summary_of_what_was_done_is(loop):
     assert made["run_usd"] > 0, "what it costs counts"
 
 
+@pytest.mark.torture
 def test_a_relay_that_grows_without_end_stays_under_its_cap(loop):
-    texts = []
+    """Over ten cycles; in CI over four."""
+    cycles, texts = 10 if WHOLE else 4, []
     for thing in THINGS:
         decisions = "".join(f"- Decision {n} about the {thing}: because\n" for n in range(400))
         text = relay(f"Write the {thing}", f"thought about the {thing}")
         texts.append(text.replace("## Next Action", decisions + "\n## Next Action"))
     loop.play(*([bash("echo x >> f.py"), loop.writes(text)] for text in texts))
-    loop.run()
-    assert len(loop.ended) == 10
+    loop.run("--cycles", str(cycles))
+    assert len(loop.ended) == cycles
     for committed in loop.rekindle.events("relay.committed"):
         assert committed["tokens"] <= 2_000
         assert committed["trimmed"]

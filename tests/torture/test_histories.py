@@ -22,7 +22,7 @@ from rekindle.stores.files.writer import Writer
 pytestmark = pytest.mark.torture
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
-HISTORIES = 600 if WHOLE else 25
+HISTORIES = 600 if WHOLE else 15
 STEPS = 40
 
 

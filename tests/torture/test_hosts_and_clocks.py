@@ -24,7 +24,7 @@ from rekindle.wiring.store import open_store
 pytestmark = pytest.mark.torture
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
-HISTORIES = 200 if WHOLE else 8
+HISTORIES = 200 if WHOLE else 5
 STEPS = 25
 DAY = 86_400
 JUMPS = [0.001, 1, -1, 60, -60, 3_600, -3_600, DAY, -DAY, 400 * DAY, -400 * DAY, 7_000 * DAY]

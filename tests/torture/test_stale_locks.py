@@ -16,7 +16,7 @@ from loopback.place import Place
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(3600)]
 
 WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
-SITUATIONS: Final = 10_000 if WHOLE else 300
+SITUATIONS: Final = 10_000 if WHOLE else 150
 SEED: Final = 20261115
 TESTS: Final = Path(__file__).parents[1]
 

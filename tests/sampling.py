@@ -1,0 +1,14 @@
+"""What CI plays of a sweep; `just torture` plays the whole."""
+
+import os
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
+
+
+def in_ci(cases: Sequence[T], *places: int) -> list[T]:
+    """Return all cases, or in CI those at the given places."""
+    return list(cases) if WHOLE else [cases[place] for place in places]
