@@ -242,7 +242,7 @@ def test_a_session_that_is_full_from_its_first_turn_on(found):
     assert "85 % full at its first turn" in halted["words"]
     assert "token_threshold_percent" in halted["words"]
     assert found.checkpoints == []
-    assert "safe mode" in found.rekindle("status", "trades")
+    assert "state:  needs you: " in found.rekindle("status", "trades")
     found.write(90)
     found.rekindle("restart", "trades")
     assert run.wait() == 0, run.out + run.err

@@ -279,7 +279,7 @@ def test_who_is_not_logged_in_waits_for_a_person(kept):
     assert len(kept.log("launch.started")) == 1
     assert len(kept.model.log.main) == asked
     assert kept.exits() == ["auth"]
-    assert "in safe mode" in kept("status")
+    assert "state:  needs you: " in kept("status")
     kept.model.play(Text("all done"))
     kept("restart")
     kept.is_over()

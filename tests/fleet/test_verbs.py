@@ -156,7 +156,7 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     """Nothing of it was ever here; what it has come to is, afterwards."""
     name = place.agent
     place.say(host)
-    assert rekindle("status")[1].endswith(f"`rekindle run {name}` begins it there\n")
+    assert rekindle("status")[1].endswith(f"is not on the fleet\n          → rekindle run {name}\n")
     assert rekindle("stop", name)[0] == 7
     assert rekindle("loops", "add", "a", "b")[0] == 7
     place.hold.touch()

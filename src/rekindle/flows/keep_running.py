@@ -257,7 +257,7 @@ class KeepRunning:
         self._cycle.end_kept()
         self._mark_clean_exit(seq, move.why)
         if endings.outcome(move.why).severity:
-            self._cycle.person.notify(move.why, move.words)
+            self._cycle.person.notify(move.why, endings.explain(move.why, move.words))
         return self._result(number, move.why, move.words, self._safe())
 
     def _result(self, number: int, why: Reason, words: str = "", safe: str = "") -> RunResult:
@@ -314,7 +314,7 @@ class KeepRunning:
             # First, so that a supervisor that is killed in between does not leave it untold.
             if move.why == "limit" and not self._told_limit:
                 self._told_limit = True  # once for all the limits of a row
-                self._world.notify("limit", f"waits until {move.until:%Y-%m-%d %H:%M} UTC")
+                self._world.notify("limit", endings.explain_wait("limit", move.until))
             self._cycle.append(events.WaitStarted(ts=now, why=move.why, until=move.until))
         self._has_come_up()
         self._world.tell(Waits(move.why, move.until))

@@ -14,6 +14,7 @@ a kind, fails the import. Other modules keep no tables of their own and use only
 """
 
 from collections.abc import Collection
+from datetime import datetime, tzinfo
 from typing import Literal, get_args
 
 import msgspec
@@ -317,6 +318,12 @@ def asks_person(why: str) -> bool:
 def explain(why: str, words: str = "") -> str:
     """Return what happened: the recorded words, or those of the table."""
     return words or (ENDINGS[known(why)].text if why else "")
+
+
+def explain_wait(why: str, until: datetime, zone: tzinfo | None = None) -> str:
+    """Return what is waited for, and until when, in the operator's time."""
+    moment = f"until {until.astimezone(zone):%Y-%m-%d %H:%M}"
+    return f"{moment}: {explain(why)}" if why else moment
 
 
 def command(why: str, name: str, *, is_safe: bool = False) -> str:

@@ -117,10 +117,7 @@ def _standing(known: Projection, around: Around) -> _Standing:
         reason = endings.explain(run.safe.why, run.safe.words)
         if run.safe.why == "tampered":
             return _Standing("broken", reason, "rekindle doctor")
-        asked = questions.blocking(known, around.now)
-        command = endings.command(run.safe.why, known.agent, is_safe=True)
-        command = questions.command_line(asked) if asked else command
-        return _Standing("needs you", reason, command)
+        return _Standing("needs you", reason, _command(known, around, run.safe.why))
     if known.may_miss_stop:
         lost = "events of its log are lost, and a stop may be among them"
         return _Standing("broken", lost, "rekindle doctor")
@@ -128,7 +125,7 @@ def _standing(known: Projection, around: Around) -> _Standing:
         return _supervised(known, tried, around.zone)
     if tried is None:
         return _by_hand(known, around)
-    return _left(known, tried)
+    return _left(known, tried, around)
 
 
 def _by_hand(known: Projection, around: Around) -> _Standing:
@@ -148,24 +145,29 @@ def _supervised(known: Projection, tried: Attempt | None, zone: tzinfo | None) -
     waits = known.run.waits(tried.seq if tried else 0)
     if waits is None:
         return _Standing("running", f"cycle {known.cycle_now}")
-    why = endings.explain(waits.why)
-    until = f"until {waits.until.astimezone(zone):%Y-%m-%d %H:%M}"
-    return _Standing("waiting", f"{until}: {why}" if why else until)
+    return _Standing("waiting", endings.explain_wait(waits.why, waits.until, zone))
 
 
-def _left(known: Projection, tried: Attempt) -> _Standing:
+def _left(known: Projection, tried: Attempt, around: Around) -> _Standing:
     """Return how an agent is that has no supervisor."""
     run, name = known.run, known.agent
     if run.is_over:
         why = run.ended.why
         state, reason = endings.outcome(why).state, endings.explain(why, run.ended.words)
-        return _Standing(state, reason, "" if state == "done" else endings.command(why, name))
+        return _Standing(state, reason, "" if state == "done" else _command(known, around, why))
     if run.desired == "stopped":
         return _Standing("stopped", "by you", f"rekindle run {name}")
     if not known.is_cycle_open:
         return _Standing("stopped", f"after cycle {known.cycle}", f"rekindle run {name}")
     reason = endings.explain(tried.exit or "lost", tried.words)
     return _Standing("stopped", f"in cycle {known.cycle}: {reason}", f"rekindle run {name}")
+
+
+def _command(known: Projection, around: Around, why: str) -> str:
+    """Return the command that answers the open question, else the one that continues."""
+    if asked := questions.blocking(known, around.now):
+        return questions.command_line(asked)
+    return endings.command(why, known.agent, is_safe=known.run.is_safe)
 
 
 def _window(known: Projection) -> Window:
