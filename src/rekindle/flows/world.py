@@ -158,6 +158,7 @@ REPORTS: Mapping[type[Report], str] = {
     Waits: "wait.started",
     InSafeMode: "safe_mode.entered",
     SettingsChanged: "settings.changed",
+    CallRefused: "call.refused",
     Trouble: "trouble",
     launch.Opened: "cli.opened",
     launch.Said: "cli.said",
@@ -167,6 +168,7 @@ REPORTS: Mapping[type[Report], str] = {
     launch.Retried: "cli.retried",
     launch.Warned: "cli.warned",
     launch.Refused: "cli.refused",
+    launch.RefusedCall: "cli.refused_call",
     launch.Compacted: "cli.compacted",
     launch.Finished: "cli.finished",
 }
