@@ -28,24 +28,37 @@ personas:
 """
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_login_and_a_refused_call_are_asked_about_and_answered_once(name, request, place):
-    """The supervisor is killed between the question and the answer; no answer counts twice."""
-    sandbox, model, unauthorized = CLIS[name]
-    sandbox, model = request.getfixturevalue(sandbox), request.getfixturevalue(model)
-    cli = Cli(name, sandbox, model, place)
-    rekindle = cli.supervised()
-    (rekindle.project / "rekindle.yaml").write_text(MANIFEST.format(harness=name))
-    if name == "codex":
-        config = codex_cli.CONFIG.format(model=codex_cli.MODEL, url=model.url)
-        text = _CODEX.format(config=config).replace("danger-full-access", "read-only")
-        sandbox.configure(text)
+class Asking:
+    """An agent of a real CLI that nothing permits to write."""
 
-    def asked():
-        path = rekindle.project / ".rekindle/agents/trades/ops.jsonl"
+    def __init__(self, name, request, place):
+        sandbox, model, self.unauthorized = CLIS[name]
+        sandbox, self.model = request.getfixturevalue(sandbox), request.getfixturevalue(model)
+        self.name, self.cli = name, Cli(name, sandbox, self.model, place)
+        self.rekindle = self.cli.supervised()
+        self.manifest = sandbox.project / "rekindle.yaml"
+        self.manifest.write_text(MANIFEST.format(harness=name))
+        if name == "codex":
+            config = codex_cli.CONFIG.format(model=codex_cli.MODEL, url=self.model.url)
+            text = _CODEX.format(config=config).replace("danger-full-access", "read-only")
+            sandbox.configure(text)
+
+    def asked(self):
+        """Return the questions in the log; our own commands would fold it first."""
+        path = self.rekindle.project / ".rekindle/agents/trades/ops.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         return [one for one in map(json.loads, lines) if one["kind"] == "question.asked"]
 
+
+@pytest.fixture(params=NAMES)
+def asking(request, place):
+    return Asking(request.param, request, place)
+
+
+def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(asking, place):
+    """The supervisor is killed between question and answer; at last one question expires."""
+    rekindle, model, asked = asking.rekindle, asking.model, asking.asked
+    name, unauthorized, shell = asking.name, asking.unauthorized, asking.cli.kind.shell
     model.play(Forever(unauthorized))
     running = rekindle.start("run", "trades")
     place.wait_for(lambda: len(asked()) == 1)
@@ -57,22 +70,38 @@ def test_a_login_and_a_refused_call_are_asked_about_and_answered_once(name, requ
     rekindle("answer", "trades-1", "stop", code=7)
 
     line = f"touch made # {SECRET}"
-    model.play(cli.kind.shell(line), Text("done"))
+    model.play(shell(line), shell("touch other"), Text("done"))
     running = rekindle.start("run", "trades")
     running.wait()
     assert not (rekindle.project / "made").exists()
     assert "refused, no permission" in running.out, running.out + running.err
-    [row] = json.loads(rekindle("questions", "--json"))["questions"]
+    row, _ = json.loads(rekindle("questions", "--json"))["questions"]
     assert (row["id"], row["about"], row["default"]) == ("trades-2", "permission", "deny")
     shown = json.dumps(row["request"])
     assert row["request"]["tool"] == TOOLS[name]
     assert "touch made" in shown
     assert SECRET not in shown
     permission = "Bash" if name == "codex" else TOOLS[name]
-    assert f"allowed_tools: [{permission}]" in rekindle("approve")
-    assert rekindle.events("launch.ended")[-1]["refused"] == 1
-    assert [one["choice"] for one in rekindle.events("question.answered")] == ["retry", "allow"]
+    assert f"allowed_tools: [{permission}]" in rekindle("approve", "trades-2")
+    rekindle("deny")
+    assert rekindle.events("launch.ended")[-1]["refused"] == 2
+    answers = [one["choice"] for one in rekindle.events("question.answered")]
+    assert answers == ["retry", "allow", "deny"]
     model.play(Text("done"))
     rekindle.start("run", "trades").wait()
-    assert "A person has answered: It is allowed." in model.log.main[-1].text
-    assert len(asked()) == 2
+    told = model.log.main[-1].text
+    assert "A person has answered: It is allowed." in told
+    assert "A person has answered: It is denied." in told
+
+    short = "runtime: {questions: {deadline: 2s}}\n"
+    asking.manifest.write_text(asking.manifest.read_text() + short)
+    model.play(Forever(unauthorized))
+    rekindle.start("run", "trades").wait()
+    [row] = json.loads(rekindle("questions", "--json"))["questions"]
+    assert (row["id"], row["state"], row["answer"]["origin"]) == (
+        "trades-4",
+        "unanswered",
+        "deadline",
+    )
+    rekindle("answer", "trades-4", "retry", code=7)
+    assert len(asked()) == 4

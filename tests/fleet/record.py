@@ -53,8 +53,8 @@ class Life:
                 patched.setattr(client, "Kept", partial(Kept, most_events=most_events))
             await self._agents.begin(self._name, wanted)
 
-    async def define(self, pool: str) -> None:
-        await self._agents.define(self._name, definition(pool, limits=_QUICK))
+    async def define(self, pool: str, limits: Limits = _QUICK) -> None:
+        await self._agents.define(self._name, definition(pool, limits=limits))
 
     async def say(self, *records) -> None:
         await self._agents.say(self._name, *records)

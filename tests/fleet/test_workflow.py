@@ -11,8 +11,12 @@ from fleet.engine import Engine
 from fleet.record import Life
 from fleet.scripted import HEARTBEAT_SECONDS, Hosts
 from rekindle.documents import event as events
+from rekindle.documents.shape import Duration
 from rekindle.fleet.client import Agents
 from rekindle.fleet.converter import data_converter
+from rekindle.policy import questions
+from rekindle.policy.settings import Questions, Runtime
+from rekindle.policy.supervise import Limits
 from rekindle.system import clock
 
 pytestmark = pytest.mark.timeout(120)
@@ -71,6 +75,38 @@ def test_nobody_waits_for_a_message_that_cannot_be_sent(engine):
         assert time.monotonic() - began < 5
 
     lived(engine.address, "unheard", ["auth", "wait"], life)
+
+
+def test_a_question_is_answered_once(engine):
+    async def life(agent: Life, hosts: Hosts) -> None:
+        await agent.run()
+        await agent.until_safe()
+        known = await agent.known()
+        [asked] = known.questions.values()
+        assert (asked.about, asked.choices) == ("auth", ("retry", "stop"))
+        words = ("retry", "stop")
+        given = [questions.answer_with(known, asked, one, clock.now()) for one in words]
+        await agent.say(*given)
+        await hosts.done.wait()
+        known = await agent.known()
+        assert (known.answers[asked.question].choice, known.run.desired) == ("retry", "running")
+
+    lived(engine.address, "asks", ["auth", "wait"], life)
+
+
+def test_a_question_that_nobody_answers_gets_its_default(engine):
+    limits = Limits(runtime=Runtime(questions=Questions(deadline=Duration(1))))
+
+    async def life(agent: Life, hosts: Hosts) -> None:
+        await agent.define("pool-unanswered", limits)
+        await agent.run()
+        await agent.until(lambda kept: kept.projection.answers)
+        known = await agent.known()
+        [answer] = known.answers.values()
+        assert (answer.choice, answer.origin, known.run.desired) == ("stop", "deadline", "stopped")
+        assert not hosts.done.is_set()
+
+    lived(engine.address, "unanswered", ["auth", "wait"], life)
 
 
 def test_a_launch_that_nobody_has_ended_is_not_waited_for(engine):

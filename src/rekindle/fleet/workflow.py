@@ -35,7 +35,7 @@ with workflow.unsafe.imports_passed_through():
         host_queue,
         pool_queue,
     )
-    from rekindle.policy import handoff, idle, register
+    from rekindle.policy import handoff, idle, questions, register
     from rekindle.policy import run as runs
     from rekindle.policy.backoff import backoff
     from rekindle.policy.endings import explain
@@ -58,6 +58,8 @@ STATE = SearchAttributeKey.for_keyword("RekindleState")
 HOST = SearchAttributeKey.for_keyword("RekindleHost")
 POOL = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE = SearchAttributeKey.for_int("RekindleCycle")
+_QUESTIONS = "questions"
+"""The patch since which a workflow asks a person; older histories have no questions in them."""
 _ONCE = RetryPolicy(maximum_attempts=1)
 _MOMENT = timedelta(seconds=FLEET_QUEUED_SECONDS)
 _WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
@@ -119,7 +121,8 @@ class AgentWorkflow:
             return
         match decide(self._kept.projection, self._kept.definition.limits, now):
             case Stop() as move:
-                self._append(events.RunEnded(ts=now, outcome=move.why, words=move.words))
+                over = events.RunEnded(ts=now, outcome=move.why, words=move.words)
+                self._append(*self._with_question(over))
                 self._notify(move.why, move.words)
             case Safe() as move:
                 await self._stay_safe(move)
@@ -133,9 +136,32 @@ class AgentWorkflow:
         if not known.run.is_safe:
             entered = events.SafeModeEntered(ts=now, why=move.why, words=move.words)
             halted = events.HandoffHalted(ts=now, cycle=known.cycle_now, words=move.words)
-            self._append(*([halted] if move.why == handoff.WHY else []), entered)
-            self._notify(move.why, explain(move.why, move.words))
-        await self._until_news("safe")
+            self._append(
+                *([halted] if move.why == handoff.WHY else []), *self._with_question(entered)
+            )
+            asked = questions.blocking(self._kept.projection, now)
+            command = f"\n→ {questions.command_line(asked)}" if asked else ""
+            self._notify(move.why, explain(move.why, move.words) + command)
+        elif workflow.patched(_QUESTIONS):
+            if late := questions.apply_defaults(known, now):
+                self._append(*late)
+                return
+            if again := questions.ask_about_safe_mode(known, self._asking()):
+                self._append(again)
+        asked = questions.blocking(self._kept.projection, now)
+        deadline = asked.deadline if asked else None
+        await self._until_news("safe", deadline - now if deadline else None)
+
+    def _with_question(self, event: events.AnyEvent) -> list[events.AnyEvent]:
+        """Return the event, with a question behind it if it needs a person."""
+        if not workflow.patched(_QUESTIONS):
+            return [event]
+        return questions.with_questions(self._kept.projection, [event], self._asking())
+
+    def _asking(self) -> questions.Asking:
+        limits = self._kept.definition.limits
+        seconds = limits.runtime.questions.deadline
+        return questions.Asking(workflow.now(), seconds, limits.budget)
 
     async def _wait(self, move: Wait) -> None:
         run, now = self._kept.projection.run, workflow.now()
