@@ -28,6 +28,8 @@ MAY_LINGER = 60.0
 """Seconds that a program which has given its account may take to exit."""
 MAY_TAKE = 10.0
 """Seconds that one which was asked to end may take."""
+LONGEST_TICK = 4 * 3600.0
+"""Seconds between two looks at an agent that works, as `host.py` plays them."""
 COMES_UP = 2.0
 """Seconds that a supervisor which is started may take."""
 
@@ -55,6 +57,8 @@ class Oracle:
         self._began = {"true": 0.0, "wall": 0.0}
         self._restarted = set()
         """Launches that are ended for a restart."""
+        self._call = (False, 0.0)
+        """Whether it was in a tool call at the last look, and when that was."""
         self._questions = {}
         """Questions to a person that no answer is recorded for."""
         self._stopped = set()
@@ -100,9 +104,9 @@ class Oracle:
 
     def _is_new_stretch(self):
         """Progress, or the operator's restart: work without progress is counted from here."""
-        self._ended_idle = 0
-        """All launches that ended without progress."""
-        self._worked, self._idle_tokens = 0.0, 0
+        self._worked, self._idle_tokens, self._unknown_tokens = 0.0, 0, 0
+        self._called = 0.0
+        """Seconds that it was in tool calls."""
         self._counts_launches_again()
         self._times = self._most_times()
 
@@ -114,16 +118,23 @@ class Oracle:
         self._idle_ended_at = -1e9
         self._failing_at, self._is_told = None, False
         self._stretch_began = self._host.true
+        self._has_handed_off = False
 
     def _most_times(self):
-        """How often a bound may be used up: more, as long as a file that grows counts as work."""
-        return 8 if self._host.scenario.appends and self._appended < 4 else 2
+        """Return how often a bound on work without progress may be used up.
+
+        Twice: the supervisor looks at the folder only when a bound is reached, so that a commit in
+        the first minute counts at the end of the first bound. A file to which every launch appends
+        counts as work in two looks: three bounds in the first launch, then two in the second.
+        """
+        return 5 if self._host.scenario.appends and self._appended < 4 else 2
 
     def progresses(self):
         """The agent makes progress, in truth."""
         self.remember("progress")
         self._progressed = True
-        self._worked, self._idle_tokens = 0.0, 0
+        self._worked, self._idle_tokens, self._unknown_tokens = 0.0, 0, 0
+        self._called = 0.0
         self._counts_from = self._host.mono
         self._times = self._most_times()
 
@@ -145,21 +156,24 @@ class Oracle:
         return is_paid or is_long or self._idle >= bounds.max_launches
 
     def _require_bounds(self):
-        """Spending without progress is bounded: twice, for a launch that has made some at first."""
+        """Spending without progress is bounded, in every mode."""
         bounds, host = self._bounds, self._host
         one = host.process
-        if one is not None and one.finished_at is not None:
-            return  # it works no more
-        times = self._times
-        slack = 2 * self._watch.tool_timeout if self._watch.tool_timeout < 1e9 else 6 * 3600
-        # In a terminal a call may take for ever: its person sees that.
-        most_seconds = times * bounds.max_hours * 3600 + slack + 5 * 3600
-        is_bounded = self._working() <= most_seconds or host.scenario.stays
-        self.require(is_bounded, "hours of work without progress are not bounded")
         if host.scenario.billed:
-            most = times * bounds.max_usd
-            most += (4 + self._ended_idle) * TURN_TOKENS * host.usd_a_million / 1e6
+            # A turn is paid for before the supervisor hears of it; one more may be under way.
+            turns = 2 * TURN_TOKENS + self._unsure_spent + self._unknown_tokens
+            most = self._times * bounds.max_usd + turns * host.usd_a_million / 1e6
             self.require(self._idle_usd() <= most, "money without progress is not bounded")
+        if one is None or not one.alive or one.asked_at is not None or one.finished_at is not None:
+            return  # it does not work any more; that it ends in time is another promise
+        # A tool call is never ended for want of progress: only `tool_timeout` ends one.
+        is_in_call = one.call_since is not None or host.mono - one.excused_at < 2 * AT_ONCE
+        # Each bound may be noticed late, by one tick of the simulation.
+        most_seconds = self._times * (bounds.max_hours * 3600 + LONGEST_TICK) + AT_ONCE
+        # In a terminal not even that: a call lasts until its person ends it, perhaps for days.
+        most_seconds += self._called if host.scenario.stays else 0.0
+        is_bounded = self._working() <= most_seconds or is_in_call
+        self.require(is_bounded, "hours of work without progress are not bounded")
 
     def _paced(self):
         """How long the next launch waits, for want of progress."""
@@ -482,16 +496,23 @@ class Oracle:
         self._safe, self._due = True, None
 
     def _no_night_is_lost(self):
-        """As shipped, failures alone, in whatever words, pause a run only after a night and a day.
+        """Failures alone, in whatever words, pause a run only after all of its waits.
 
-        But for a clock that was set, and handoffs, which do not wait.
+        As shipped, these are a night and a day. Two things make it earlier: a clock that was set,
+        by which a wait may seem to be over, and handoffs, which `policy.handoff` bounds and which
+        do not wait.
         """
+        bounds = self._bounds
+        waits = range(bounds.max_launches - bounds.paced_after)
+        least = sum(min(FIRST_PROBE * 2.0 ** min(late, 10), LAST_PROBE) for late in waits)
+        self.require(bounds != Progress() or least >= A_NIGHT, "the waits do not last a night")
         is_worked = self._working() >= self._bounds.max_hours * 3600 - AT_ONCE
         is_paid = self._host.scenario.billed and self._idle_usd() >= self._bounds.max_usd
-        is_other = self._bounds != Progress() or self._host.scenario.mix.get("handed off")
-        if not (is_worked or is_paid or is_other or self._clock_set_at >= self._stretch_began):
+        is_early = self._has_handed_off or self._clock_set_at >= self._stretch_began
+        if not (is_worked or is_paid or is_early):
             lasted = self._host.true - self._stretch_began
-            self.require(lasted >= A_NIGHT, f"a night is lost after {lasted / 3600:.1f} hours")
+            is_kept = lasted >= least - len(waits)
+            self.require(is_kept, f"a night is lost after {lasted / 3600:.1f} hours")
 
     def _is_full_again(self):
         return self._last == "context-full" and self._full > 1
@@ -529,8 +550,11 @@ class Oracle:
         is_new = self._host.scenario.appends and process is not None and self._appended <= 2
         if self._progressed or is_new:
             self._progressed = False
+            called = self._called
             self._is_new_stretch()
-            self._worked = self._host.mono - began
+            self._worked, self._called = self._host.mono - began, called
+            # A killed supervisor has not recorded when the progress was: all of its launch counts.
+            self._times += cause == "lost"
             return
         # What is known of a lost one is by the clock on the wall, and nothing if it has no hooks:
         # then only the number of launches is bounded.
@@ -540,11 +564,11 @@ class Oracle:
             is_known = self._host.scenario.tells and not is_done
             worked = max(worked, event.seconds) if is_known else event.seconds
         self._worked += worked
-        self._ended_idle += 1
         if is_stopped:
             return
         self._idle += 1
         self._idle_ended_at = self._host.true
+        self._has_handed_off |= cause == "handoff"
         if cause in {"clean", "handoff", "context-full", "costly"}:
             self._failing_at, self._is_told = None, False
         elif self._failing_at is None:
@@ -666,6 +690,7 @@ class Oracle:
             f"spent {self._spent}, and {found} is known of it",
         )
         # What a killed supervisor could not write down any more is known to nobody.
+        self._unknown_tokens += max(0, self._spent - found)
         self._spent, self._unsure_spent = found, 0
 
     def spends(self, tokens):
@@ -742,9 +767,17 @@ class Oracle:
         ending = 2 * MAY_TAKE if host.process is not None and host.process.alive else 0.0
         self._due = host.true + left + more + ending + AT_ONCE
 
+    def _count_call(self):
+        """Count the time in tool calls since the last look."""
+        one, (was_in_call, looked_at) = self._host.process, self._call
+        self._called += self._host.mono - looked_at if was_in_call else 0.0
+        is_in_call = one is not None and one.alive and one.call_since is not None
+        self._call = (is_in_call, self._host.mono)
+
     def look(self):
         host = self._host
         self._look_for_supervisor()
+        self._count_call()
         self._require_bounds()
         if host.store.full:
             return
