@@ -36,10 +36,12 @@ class ReadRows:
             return new_row(agent, harness)
         try:
             is_supervised, now = self._store.is_supervised(agent), self._clock()
-            # Loops grow stale with the day; nothing else changes without being written.
+            # Loops grow stale with the day, and a session that a person began may be killed; all
+            # else is written when it changes.
             key = (self._store.stamp(agent), is_supervised, now.date())
             before = self._made.get(agent)
-            if before is not None and before[0] == key and before[1].state != "running":
+            is_by_hand = before is not None and before[1].state == "running" and not is_supervised
+            if before is not None and before[0] == key and not is_by_hand:
                 return before[1]
             row = self._make(agent, harness, now, is_supervised=is_supervised)
         except RekindleError as error:
