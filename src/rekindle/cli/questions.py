@@ -1,7 +1,5 @@
 """`rekindle questions`, `answer`, `approve`, `deny`: what agents ask a person, and the answers."""
 
-import os
-import pwd
 import re
 import sys
 import time
@@ -13,7 +11,7 @@ import click
 import msgspec
 
 from rekindle import config
-from rekindle.cli.options import Store, ago, as_json, here, open_agent, require_operator
+from rekindle.cli.options import Store, ago, as_json, here, open_agents, require_operator
 from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
@@ -59,13 +57,10 @@ def questions(agent: str | None, every: bool, as_json: bool) -> None:
 
     A question whose deadline has passed stays in the list as unanswered until another one is asked.
     """
-    project = config.load(here())
-    names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
+    _project, store, names = open_agents([agent] if agent else [])
     now = clock.now()
-    rows = []
-    for name in names:
-        known = _read(name)
-        rows += [row for row in describe(known, now) if every or row["is_shown"]] if known else []
+    found = [row for name in names for row in describe(_read(store, name), now)]
+    rows = [row for row in found if every or row["is_shown"]]
     for row in rows:
         del row["is_shown"]
     if as_json:
@@ -176,47 +171,40 @@ def _decide(name: str | None, words: Sequence[str], *, trust: bool, as_json: boo
 
 def _find(words: Sequence[str]) -> tuple[Meant, Sequence[str]]:
     """Return which question is meant, and the words behind its name."""
-    project = config.load(here())
-    require_operator(project)
-    agents, now = project.manifest.agents, clock.now()
-    first = words[0] if words else ""
+    require_operator(config.load(here()))
+    project, store, agents = open_agents([])
+    now, first = clock.now(), words[0] if words else ""
     numbered = _ID.fullmatch(first)
     if first in agents:
-        known = _read(first) or Projection(first)
+        known = _read(store, first)
         asked = policy.open_questions(known, now)
         question = policy.blocking(known, now) or (asked[-1] if asked else None)
-        return _meant(first, question), words[1:]
+        return Meant(project, store, first, known, question), words[1:]
     if numbered and numbered[1] in agents:
-        known = _read(numbered[1]) or Projection(numbered[1])
+        known = _read(store, numbered[1])
         if first not in known.questions:
             raise UnknownQuestionError(first)
-        return _meant(numbered[1], known.questions[first]), words[1:]
+        return Meant(project, store, numbered[1], known, known.questions[first]), words[1:]
     found = [
-        (name, one)
+        Meant(project, store, name, known, one)
         for name in agents
-        for one in policy.open_questions(_read(name) or Projection(name), now)
+        for known in (_read(store, name),)
+        for one in policy.open_questions(known, now)
     ]
     if not found:
         raise UnknownQuestionError
     if len(found) > 1:
-        which = ", ".join(one.question for _, one in found[:20])
+        which = ", ".join(one.question.question for one in found[:20] if one.question)
         raise UsageError("which question?", hint=f"name it by its id: {which}")
-    return _meant(*found[0]), words
+    return found[0], words
 
 
-def _meant(agent: str, question: QuestionAsked | None) -> Meant:
-    project, store, name = open_agent(agent)
-    known = store.read(name).projection if store.exists(name) else Projection(name)
-    return Meant(project, store, name, known, question)
-
-
-def _read(agent: str) -> Projection | None:
-    """Return what is known of an agent; None: nothing has happened to it yet."""
-    _project, store, name = open_agent(agent)
+def _read(store: Store, agent: str) -> Projection:
+    """Return what is known of an agent, also if nothing has happened to it yet."""
     try:
-        return store.read(name).projection if store.exists(name) else None
+        return store.read(agent).projection if store.exists(agent) else Projection(agent)
     except NotOnFleetError:
-        return None
+        return Projection(agent)
 
 
 def _give(meant: Meant, words: str, *, trust: bool, as_json: bool) -> None:
@@ -228,7 +216,9 @@ def _give(meant: Meant, words: str, *, trust: bool, as_json: bool) -> None:
     if reason := policy.closed(meant.known, meant.question, now):
         raise ClosedQuestionError(meant.question.question, reason)
     found = policy.answer_with(meant.known, meant.question, words, now)
-    found = msgspec.structs.replace(found, by=_user(), host=host.identify(), origin=_origin())
+    found = msgspec.structs.replace(
+        found, by=host.identify_user(), host=host.identify(), origin=_origin()
+    )
     if found.choice == "accept":
         ensure_trust(meant.project, trust=trust)
         print_changes(meant.agent, accept_settings(meant.project, meant.agent))
@@ -321,10 +311,3 @@ def _print_next(meant: Meant) -> None:
 
 def _origin() -> str:
     return "terminal" if sys.stdin is not None and sys.stdin.isatty() else "command"
-
-
-def _user() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a user that the system has no name for
-        return str(os.getuid())

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from rekindle.documents import event as events
 from rekindle.documents.launch import RefusedCall
 from rekindle.flows.world import Agent, CallRefused, World
 from rekindle.policy import questions
 from rekindle.policy.fold import Projection
+from rekindle.policy.questions import RETRY
 from rekindle.policy.settings import STOP_SECONDS
+from rekindle.system import host
 
 
 class AskPerson:
@@ -52,6 +56,22 @@ class AskPerson:
             writer.fold()
             # Looked at under the lock: an answer may have come in time.
             writer.append(*questions.apply_defaults(writer.projection, self._world.clock()))
+
+    def answer_at_terminal(self) -> None:
+        """Record that the person at the terminal has the agent start again.
+
+        A question that takes no `retry` is withdrawn by it, as by `rekindle restart`.
+        """
+        with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            known, now = writer.projection, self._world.clock()
+            asked = questions.blocking(known, now)
+            if asked is None or RETRY not in asked.choices:
+                writer.append(events.RestartAsked(ts=now))
+                return
+            answer = questions.answer_with(known, asked, RETRY, now)
+            by, here = host.identify_user(), host.identify()
+            writer.append(msgspec.structs.replace(answer, by=by, host=here, origin="terminal"))
 
     def notify(self, what: str, words: str) -> None:
         """Notify the operator, with the command that answers the agent's question."""

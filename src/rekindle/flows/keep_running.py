@@ -344,7 +344,7 @@ class KeepRunning:
             self._world.rest(POLL_SECONDS)
             self._cycle.person.apply_defaults()
             if self._world.goes_on():
-                self._cycle.append(events.RestartAsked(ts=self._world.clock()))
+                self._cycle.person.answer_at_terminal()
             elif move.why == policy.SETTINGS and (stamp := self._world.settings_stamp()) != seen:
                 seen = stamp
                 if not self._world.unaccepted():

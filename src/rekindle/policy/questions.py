@@ -36,6 +36,7 @@ DEADLINE = "deadline"
 """The origin of an answer that no person gave."""
 REFUSED = "permission for a call that was refused: "
 """How the text of a question about a refused call begins."""
+RETRY = "retry"
 TEXT = "TEXT"
 RAISE = "raise AMOUNT"
 
@@ -50,7 +51,7 @@ class AnswerRow(msgspec.Struct, frozen=True):
 ANSWERS: dict[str, AnswerRow] = {
     TEXT: AnswerRow("restart", "starts the agent; its next cycle begins with your words"),
     RAISE: AnswerRow("continue", "continues the same run, with AMOUNT as its new cap"),
-    "retry": AnswerRow("restart", "starts the agent again, like `rekindle restart`"),
+    RETRY: AnswerRow("restart", "starts the agent again, like `rekindle restart`"),
     "accept": AnswerRow("restart", "accepts the changed settings, and starts the agent again"),
     "stop": AnswerRow("stop", "stops the agent, like `rekindle stop`"),
     "allow": AnswerRow("note", "tells the next cycle, and prints the permission to add"),
@@ -218,7 +219,8 @@ def apply_defaults(known: Projection, now: datetime) -> list[QuestionAnswered]:
         is_late = state_of(known, question, now) == "unanswered"
         if is_late and question.question not in known.answers:
             answer = answer_with(known, question, question.default, now)
-            found.append(msgspec.structs.replace(answer, origin=DEADLINE))
+            # The agent is told what a person says, and no person said this.
+            found.append(msgspec.structs.replace(answer, origin=DEADLINE, text=""))
     return found
 
 

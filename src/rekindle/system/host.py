@@ -1,6 +1,7 @@
 """Which host this is, so that a folder shared by two hosts has one owner."""
 
 import os
+import pwd
 from pathlib import Path
 
 from rekindle.errors import storing
@@ -20,3 +21,11 @@ def identify() -> str:
         if found:
             return found
     return os.uname().nodename
+
+
+def identify_user() -> str:
+    """Return the name of the user that this process belongs to, whatever the environment says."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a user that the system has no name for
+        return str(os.getuid())

@@ -11,6 +11,8 @@ import pytest
 from rekindle import config
 from rekindle.documents import event as events
 from rekindle.policy import questions
+from rekindle.stores.files import inbox
+from rekindle.stores.private import of_project
 from rekindle.system import clock
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import accept_folder
@@ -97,6 +99,48 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     assert project.prompts() == 2
     assert project.known().run.desired == "stopped"
     assert "answered by" in project("questions", "--all")
+
+
+def test_of_two_acknowledged_answers_one_counts_though_every_supervisor_is_killed(project):
+    """Both commands died before they could fold, and so does the supervisor that folds."""
+    running = project.start("run", "trades")
+    project.place.wait_for(lambda: len(project.log("question.asked")) == 1)
+    running.signal(signal.SIGKILL)
+    running.wait()
+    known, now = project.known(), clock.now()
+    asked = known.questions["trades-1"]
+    given = [questions.answer_with(known, asked, words, now) for words in ("Take two", "stop")]
+    inbox.append(of_project(project.path).agent("trades").inbox, given, durable=True)
+    running = project.start("run", "trades")
+    project.place.wait_for(lambda: len(project.log("question.answered")) == 2)
+    running.signal(signal.SIGKILL)
+    running.wait()
+    counted, refused = project.log("question.answered")
+    assert ("refused" in counted, "it was answered" in refused["refused"]) == (False, True)
+    running = project.start("run", "trades")
+    project.place.wait_for(lambda: len(project.log("question.asked")) == 2)
+    project("stop", "trades")
+    running.wait()
+    assert len(project.log("question.answered")) == 2
+    told = [path.read_text().count("answered: Take two") for path in project.path.glob("prompt-*")]
+    assert sum(told) >= 1
+    assert len(project.log("cycle.ended")) == 2
+
+
+def test_at_its_deadline_a_question_gets_its_default_and_takes_no_answer(project):
+    """The agent stops; a text for it without a question still reaches its next cycle."""
+    manifest = project.path / "rekindle.yaml"
+    manifest.write_text(manifest.read_text() + "runtime: {questions: {deadline: 1s}}\n")
+    running = project.start("run", "trades")
+    running.wait()
+    assert "stopped" in running.out + running.err
+    [row] = json.loads(project("questions", "--json"))["questions"]
+    assert (row["state"], row["answer"]["origin"]) == ("unanswered", "deadline")
+    assert "unanswered: the default applies: stop" in project("questions")
+    assert "its deadline has passed" in project("answer", "trades-1", "Take two", code=7)
+    assert (project.known().run.desired, project.prompts()) == ("stopped", 1)
+    project("answer", "trades", "Take", "two")
+    assert [one.text for one in project.known().answers_since] == ["Take two"]
 
 
 def test_an_answer_in_the_workspace_counts_for_nothing(project):

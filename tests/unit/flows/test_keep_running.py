@@ -141,6 +141,9 @@ class Life(Unbraked, NoBackground):
         found = self.play[0]
         return found if isinstance(found, Exit) else Exit(found, found)
 
+    def goes_on(self):
+        return False
+
     def notify(self, what, words):
         self.notified.append(what)
         self.notes.append(words)
@@ -178,7 +181,7 @@ class Life(Unbraked, NoBackground):
             rest=self.rest,
             interrupted=lambda: self.signals,
             by_hand=lambda: self.hand,
-            goes_on=lambda: False,
+            goes_on=self.goes_on,
             tell=self.told.append,
             notify=self.notify,
             signs=self.signs,

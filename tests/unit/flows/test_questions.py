@@ -170,3 +170,23 @@ def test_a_default_that_stops_is_recorded_after_every_earlier_word(life):
     life.after(60, word_from_the_future)
     assert life.run() == "stopped"
     assert life.known.desired == "stopped"
+
+
+@pytest.mark.parametrize(("exit_kind", "answered"), [("auth", ["retry"]), ("budget", [])])
+def test_enter_at_the_terminal_is_an_answer_if_the_question_takes_one(life, exit_kind, answered):
+    """A question that needs an amount is withdrawn, as by a restart."""
+    life.facts = {"budget": Budget(usd=9.0)}
+    life.plays = [(exit_kind,), ("clean",)]
+    pressed = iter([False, True])
+    life.goes_on = lambda: next(pressed, False)
+    assert life.run() == "cycles"
+    found = life.counted()
+    assert [one.choice for one in found] == answered
+    assert all(
+        (one.origin, bool(one.by), bool(one.host)) == ("terminal", True, True) for one in found
+    )
+    assert len(life.logged(events.RestartAsked)) == 1 - len(answered)
+    known = life.store.read("a").committed
+    [question] = known.questions.values()
+    state = questions.state_of(known, question, life.clock())
+    assert state == ("answered" if answered else "withdrawn")
