@@ -30,7 +30,6 @@ ALLOWED = {
     "policy/redact/*:*": "shapes of secrets, fitted together with the patterns beside them",
     "__main__.py:UNSUPPORTED": "exit code",
     "cli/main.py:*": "exit codes",
-    "cli/run.py:INTERRUPTED": "exit code",
     "cli/brief.py:_FOR_ALL": "permission bits of a file",
     "cli/torture.py:_LARGEST_SEED": "range of a random generator",
     "documents/event_output.py:_*_DIGITS": "format of printed JSON",
