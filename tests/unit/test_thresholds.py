@@ -103,13 +103,13 @@ def find_undeclared(numbers: list[str]) -> list[str]:
 def find_faults(declared: Mapping[str, Threshold]) -> list[str]:
     """Return the thresholds without a number, a unit or a sentence that says what it means."""
     faults = []
-    for key, one in declared.items():
-        numbers = one.default if isinstance(one.default, tuple) else (one.default,)
+    for key, (default, unit, meaning) in declared.items():
+        numbers = default if isinstance(default, tuple) else (default,)
         if (
             not all(type(number) in {int, float} for number in numbers)
-            or one.unit not in get_args(Unit)
-            or not one.meaning[:1].isupper()
-            or not one.meaning.endswith(".")
+            or unit not in get_args(Unit)
+            or not meaning[:1].isupper()
+            or not meaning.endswith(".")
             or "." not in key
         ):
             faults.append(key)
@@ -154,11 +154,11 @@ def test_every_threshold_has_a_number_a_unit_and_a_meaning():
 @pytest.mark.parametrize(
     "incomplete",
     [
-        Threshold(None, "seconds", "Time until it stops."),
-        Threshold(3, "", "Time until it stops."),
-        Threshold(3, "moments", "Time until it stops."),
-        Threshold(3, "seconds", ""),
-        Threshold(3, "seconds", "Time"),
+        (None, "seconds", "Time until it stops."),
+        (3, "", "Time until it stops."),
+        (3, "moments", "Time until it stops."),
+        (3, "seconds", ""),
+        (3, "seconds", "Time"),
     ],
 )
 def test_an_incomplete_threshold_is_found(incomplete):
@@ -184,6 +184,6 @@ def test_every_subject_is_listed_and_no_key_or_name_is_used_twice():
                 names.append(ast.unparse(node.targets[0]))
                 keys.append(ast.literal_eval(node.value.args[1]))
                 assert getattr(settings, names[-1]) is getattr(whole, names[-1])
-                assert FIXED[keys[-1]].default is getattr(whole, names[-1])
+                assert FIXED[keys[-1]][0] is getattr(whole, names[-1])
     assert len(names) == len(set(names))
     assert sorted(keys) == sorted(FIXED)

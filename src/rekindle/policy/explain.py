@@ -33,8 +33,8 @@ def explain_all(manifest: Manifest | None, marked: Marked | None) -> list[Explan
         explained += _explain_agent(name, manifest, marked)
     explained += _walk(("fleet",), Fleet(), resolved.fleet or Fleet(), marked)
     return explained + [
-        Explanation(key, fixed.default, fixed.default, fixed.unit, "fixed", fixed.meaning)
-        for key, fixed in sorted(FIXED.items())  # not in the order of imports
+        Explanation(key, default, default, unit, "fixed", meaning)
+        for key, (default, unit, meaning) in sorted(FIXED.items())  # not in the order of imports
     ]
 
 

@@ -4,7 +4,7 @@ A module of this package has one subject. `rekindle.policy.settings` imports all
 `rekindle config explain` and the reference page list every threshold.
 """
 
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
@@ -25,17 +25,13 @@ Unit = Literal[
 """What a number counts. `share` is a part of the whole from 0 to 1; `count` is a plain number."""
 
 
-class Threshold(NamedTuple):
-    default: object
-    unit: Unit
-    meaning: str
-
-
+Threshold = tuple[object, Unit, str]
+"""Default, unit and meaning; a plain tuple, because every command imports them."""
 FIXED: dict[str, Threshold] = {}
 """Every declared threshold by the key that `config explain` shows."""
 
 
 def declare(default: T, key: str, unit: Unit, meaning: str) -> T:
     """Register a threshold and return its default, so that the constant is a plain number."""
-    FIXED[key] = Threshold(default, unit, meaning)
+    FIXED[key] = (default, unit, meaning)
     return default
