@@ -11,7 +11,7 @@ import msgspec
 from rekindle.documents.manifest import Budget
 from rekindle.documents.row import Figure, Row, Source, Spend, State, Window
 from rekindle.policy import endings, loops, questions, sessions
-from rekindle.policy.endings import OUTCOMES
+from rekindle.policy.endings import ENDINGS, OUTCOMES, Outcome
 from rekindle.policy.fold import Projection
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Loops
@@ -40,14 +40,12 @@ class _Standing(msgspec.Struct, frozen=True):
     state: State
     reason: str = ""
     command: str = ""
+    outcome: Outcome | None = None
 
 
 def make_row(known: Projection, around: Around, harness: str = "") -> Row:
     """Return the row of an agent whose log could be read."""
-    standing, tried = _standing(known, around), sessions.newest(known.attempts)
-    outcome = known.run.outcome(tried.seq if tried else 0, is_supervised=around.is_supervised)
-    if standing.state == "broken":
-        outcome = None
+    standing = _standing(known, around)
     opened = loops.open_now(known.loops, around.now, around.loops)
     relay = known.documents.get("relay")
     return Row(
@@ -55,8 +53,8 @@ def make_row(known: Projection, around: Around, harness: str = "") -> Row:
         harness=harness,
         at=known.seq,
         state=standing.state,
-        outcome=outcome,
-        words=OUTCOMES[outcome].words if outcome else "",
+        outcome=standing.outcome,
+        words=OUTCOMES[standing.outcome].words if standing.outcome else "",
         reason=standing.reason,
         command=standing.command,
         next_action=relay.headline if relay else "",
@@ -117,7 +115,8 @@ def _standing(known: Projection, around: Around) -> _Standing:
         reason = endings.explain(run.safe.why, run.safe.words)
         if run.safe.why == "tampered":
             return _Standing("broken", reason, "rekindle doctor")
-        return _Standing("needs you", reason, _command(known, around, run.safe.why))
+        outcome = ENDINGS[endings.known(run.safe.why)].outcome
+        return _Standing("needs you", reason, _command(known, around, run.safe.why), outcome)
     if known.may_miss_stop:
         lost = "events of its log are lost, and a stop may be among them"
         return _Standing("broken", lost, "rekindle doctor")
@@ -145,7 +144,8 @@ def _supervised(known: Projection, tried: Attempt | None, zone: tzinfo | None) -
     waits = known.run.waits(tried.seq if tried else 0)
     if waits is None:
         return _Standing("running", f"cycle {known.cycle_now}")
-    return _Standing("waiting", endings.explain_wait(waits.why, waits.until, zone))
+    words = endings.explain_wait(waits.why, waits.until, zone)
+    return _Standing("waiting", words, outcome="waiting")
 
 
 def _left(known: Projection, tried: Attempt, around: Around) -> _Standing:
@@ -153,10 +153,12 @@ def _left(known: Projection, tried: Attempt, around: Around) -> _Standing:
     run, name = known.run, known.agent
     if run.is_over:
         why = run.ended.why
-        state, reason = endings.outcome(why).state, endings.explain(why, run.ended.words)
-        return _Standing(state, reason, "" if state == "done" else _command(known, around, why))
+        outcome, reason = ENDINGS[endings.known(why)].outcome, endings.explain(why, run.ended.words)
+        state = OUTCOMES[outcome].state
+        command = "" if state == "done" else _command(known, around, why)
+        return _Standing(state, reason, command, outcome)
     if run.desired == "stopped":
-        return _Standing("stopped", "by you", f"rekindle run {name}")
+        return _Standing("stopped", "by you", f"rekindle run {name}", "stopped")
     if not known.is_cycle_open:
         return _Standing("stopped", f"after cycle {known.cycle}", f"rekindle run {name}")
     reason = endings.explain(tried.exit or "lost", tried.words)

@@ -15,7 +15,6 @@ from rekindle.documents.manifest import Budget
 from rekindle.policy import budget, cycle, endings, handoff, idle, loops, restart
 from rekindle.policy.budget import Spent
 from rekindle.policy.cycle import Fresh, Resume
-from rekindle.policy.endings import ENDINGS, Outcome
 from rekindle.policy.idle import Idle
 from rekindle.policy.restart import Safe, Stop, Wait
 from rekindle.policy.sessions import Attempt
@@ -120,19 +119,6 @@ class Run(msgspec.Struct, frozen=True):
         found = self.waiting
         return found if found is not None and found.seq > max(self.since, tried) else None
 
-    def outcome(self, tried: int, *, is_supervised: bool) -> Outcome | None:
-        """Return the outcome of a run that is over, paused or waiting; None: of no such run.
-
-        `tried` is the place of the last launch in the log.
-        """
-        if self.is_safe:
-            return ENDINGS[endings.known(self.safe.why)].outcome
-        if is_supervised:
-            return "waiting" if self.waits(tried) else None
-        if self.is_over:
-            return ENDINGS[endings.known(self.ended.why)].outcome
-        return "stopped" if self.desired == "stopped" else None
-
     def spent_of_run(self) -> Spent:
         return self.spent if self.spent.seq > self.began else Spent()
 
@@ -206,7 +192,7 @@ def begins(run: Run, tried: Iterable[Attempt]) -> bool:
     restarted = run.restarted > run.ended.seq and not went_on
     is_ended = run.ended.seq > run.began
     return run.began == 0 or (
-        is_ended and (ENDINGS[endings.known(run.ended.why)].between or restarted)
+        is_ended and (endings.ENDINGS[endings.known(run.ended.why)].between or restarted)
     )
 
 

@@ -197,7 +197,7 @@ def test_the_page_shows_every_agent_and_asks_nobody(project):
     assert "old-thing: open since " in text
     assert "cost:     $1.75, 1,300 tokens since " in text
     assert "brief:    none yet: rekindle brief trades" in text
-    assert "books: new (nothing was kept of it yet)" in text
+    assert "books: stopped (not started yet)" in text
 
 
 def test_the_page_after_a_brief_says_what_was_done(project):
@@ -218,8 +218,8 @@ def test_an_agent_that_cannot_be_read_hides_no_other(project):
     (project.store.folder("trades").path / "ops.jsonl").unlink()
     (project.store.folder("trades").path / "ops.jsonl").mkdir()
     out, _ = project("--all")
-    assert "trades: needs you (it cannot be read)" in out
-    assert "books: new" in out
+    assert "trades: broken (" in out
+    assert "books: stopped" in out
 
 
 def test_what_only_shows_writes_nothing(project):
