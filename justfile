@@ -18,8 +18,8 @@ record *names:
     {{python}} tests/recordings/record.py {{names}}
 
 # Play agents' lives on a real engine again, and keep their histories for this version.
-record-fleet:
-    PYTHONPATH=tests {{python}} tests/fleet/record.py
+record-fleet *lives:
+    PYTHONPATH=tests {{python}} tests/fleet/record.py {{lives}}
 
 # Timings, as ratios taken in one run; nothing else should run beside them.
 bench *args:

@@ -10,10 +10,12 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from temporalio.client import Client
 
@@ -25,10 +27,11 @@ from rekindle.documents.shape import Duration
 from rekindle.fleet import client
 from rekindle.fleet.client import Agents
 from rekindle.fleet.converter import data_converter
+from rekindle.policy import questions
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection
 from rekindle.policy.register import Kept
-from rekindle.policy.settings import Restart, Runtime
+from rekindle.policy.settings import Questions, Restart, Runtime
 from rekindle.policy.supervise import Limits
 from rekindle.system import clock
 
@@ -134,6 +137,18 @@ async def carried(life: Life, hosts: Hosts) -> None:
     await life.until_over()
 
 
+async def asked(life: Life, hosts: Hosts) -> None:
+    """Two questions: a person answers the first, and the second expires."""
+    runtime = msgspec.structs.replace(_QUICK.runtime, questions=Questions(deadline=Duration(3)))
+    await life.define("pool-asked", Limits(runtime=runtime))
+    await life.run()
+    await life.until_safe()
+    known = await life.known()
+    [question] = known.questions.values()
+    await life.say(questions.answer_with(known, question, "retry", clock.now()))
+    await life.until(lambda kept: len(kept.projection.answers) == 2)
+
+
 LIVES = {
     cycles: ["cycle", "cycle", "last", "cycle", "last"],
     faults: ["cycle", "die", "full", "fail", "crash", "limit", "cycle", "last"],
@@ -141,15 +156,18 @@ LIVES = {
     hopeless: ["fail", "fail", "fail"],
     unlucky: ["crash", "die", "cycle", "last"],
     carried: ["cycle"] * 4 + ["last"],
+    asked: ["auth", "auth", "wait"],
 }
 
 
-async def play(address: str) -> dict[str, str]:
-    """The histories of all lives, as JSON."""
+async def play(address: str, names: Sequence[str]) -> dict[str, str]:
+    """Return the histories of these lives, or of all, as JSON."""
     engine = await Client.connect(address, data_converter=data_converter(()))
     found = {}
     for life, script in LIVES.items():
         name = life.__name__
+        if names and name not in names:
+            continue
         hosts = Hosts(engine, f"pool-{name}", script)
         agent = Life(Agents(engine), name)
         async with hosts.working():
@@ -181,7 +199,7 @@ def main() -> None:
     folder = HISTORIES / __version__
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place, Engine(Path(place)) as engine:
-        for name, text in asyncio.run(play(engine.address)).items():
+        for name, text in asyncio.run(play(engine.address, sys.argv[1:])).items():
             (folder / f"{name}.json").write_text(text + "\n")
             print(f"{folder.name}/{name}.json: {len(text):,} bytes")
 

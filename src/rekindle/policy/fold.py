@@ -393,7 +393,8 @@ class _Working:
                 answer = self.answers.get(event.question)
                 if answer is None or 0 < event.seq < answer.seq:
                     self.answers[event.question] = event
-                self.run = runs.answered(self.run, event)
+                if event.seq or answer is None:  # of several that wait in the inbox, the first
+                    self.run = runs.answered(self.run, event)
             case events.Answered():
                 self.answer = max(self.answer, Answer(event.seq, event.text, event.asked))
                 self.run = runs.happened(self.run, event)

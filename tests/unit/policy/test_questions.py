@@ -137,6 +137,14 @@ def test_the_first_answer_counts_and_the_second_is_recorded_as_refused():
         assert again == log.known, "neither the order nor a repetition changes what counts"
 
 
+def test_of_answers_that_wait_in_the_inbox_readers_see_the_first():
+    log = Log(safe())
+    asked = log.known.questions["trades-1"]
+    given = [questions.answer_with(log.known, asked, one, NOON) for one in ("retry", "stop")]
+    seen = fold(log.known, given)
+    assert (seen.answers["trades-1"].choice, seen.run.desired) == ("retry", "running")
+
+
 def test_an_answer_to_an_unknown_question_is_refused():
     log = Log(safe())
     given = questions.answer_with(log.known, log.known.questions["trades-1"], "retry", NOON)
