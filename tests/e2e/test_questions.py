@@ -43,11 +43,11 @@ class Asking:
             text = _CODEX.format(config=config).replace("danger-full-access", "read-only")
             sandbox.configure(text)
 
-    def asked(self):
-        """Return the questions in the log; our own commands would fold it first."""
+    def log(self, kind):
+        """Return the events of a kind in the log; our own commands would fold it first."""
         path = self.rekindle.project / ".rekindle/agents/trades/ops.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
-        return [one for one in map(json.loads, lines) if one["kind"] == "question.asked"]
+        return [one for one in map(json.loads, lines) if one["kind"] == kind]
 
 
 @pytest.fixture(params=NAMES)
@@ -57,17 +57,17 @@ def asking(request, place):
 
 def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(asking, place):
     """The supervisor is killed between question and answer; at last one question expires."""
-    rekindle, model, asked = asking.rekindle, asking.model, asking.asked
+    rekindle, model, log = asking.rekindle, asking.model, asking.log
     name, unauthorized, shell = asking.name, asking.unauthorized, asking.cli.kind.shell
     model.play(Forever(unauthorized))
     running = rekindle.start("run", "trades")
-    place.wait_for(lambda: len(asked()) == 1)
+    place.wait_for(lambda: len(log("question.asked")) == 1)
     running.signal(signal.SIGKILL)
     assert running.wait() == -signal.SIGKILL
-    assert (asked()[0]["about"], asked()[0]["choices"]) == ("auth", ["retry", "stop"])
+    [asked] = log("question.asked")
+    assert (asked["about"], asked["choices"]) == ("auth", ["retry", "stop"])
     assert "rekindle answer trades-1 retry|stop" in rekindle("status")
     rekindle("answer", "trades-1", "retry")
-    rekindle("answer", "trades-1", "stop", code=7)
 
     line = f"touch made # {SECRET}"
     model.play(shell(line), shell("touch other"), Text("done"))
@@ -84,19 +84,17 @@ def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(a
     permission = "Bash" if name == "codex" else TOOLS[name]
     assert f"allowed_tools: [{permission}]" in rekindle("approve", "trades-2")
     rekindle("deny")
-    assert rekindle.events("launch.ended")[-1]["refused"] == 2
-    answers = [one["choice"] for one in rekindle.events("question.answered")]
+    assert log("launch.ended")[-1]["refused"] == 2
+    answers = [one["choice"] for one in log("question.answered")]
     assert answers == ["retry", "allow", "deny"]
-    model.play(Text("done"))
-    rekindle.start("run", "trades").wait()
-    told = model.log.main[-1].text
-    assert "A person has answered: It is allowed." in told
-    assert "A person has answered: It is denied." in told
 
     short = "runtime: {questions: {deadline: 2s}}\n"
     asking.manifest.write_text(asking.manifest.read_text() + short)
     model.play(Forever(unauthorized))
     rekindle.start("run", "trades").wait()
+    told = model.log.main[-1].text
+    assert "A person has answered: It is allowed." in told
+    assert "A person has answered: It is denied." in told
     [row] = json.loads(rekindle("questions", "--json"))["questions"]
     assert (row["id"], row["state"], row["answer"]["origin"]) == (
         "trades-4",
@@ -104,4 +102,4 @@ def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(a
         "deadline",
     )
     rekindle("answer", "trades-4", "retry", code=7)
-    assert len(asked()) == 4
+    assert len(log("question.asked")) == 4
