@@ -552,7 +552,10 @@ class Oracle:
             self._progressed = False
             called = self._called
             self._is_new_stretch()
-            self._worked, self._called = self._host.mono - began, called
+            # One that was done has only waited for its person since.
+            is_done = process is not None and process.finished_at is not None
+            until = process.finished_at if is_done else self._host.mono
+            self._worked, self._called = max(0.0, until - began), called
             # A killed supervisor has not recorded when the progress was: all of its launch counts.
             self._times += cause == "lost"
             return
