@@ -1,5 +1,6 @@
 """The `rekindle` command. Subcommands are imported only when they are called."""
 
+import gc
 import io
 import os
 import re
@@ -80,6 +81,9 @@ class LazyGroup(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), name)
+        # What was imported stays: from here on garbage is looked for in what the command makes.
+        gc.freeze()
+        gc.enable()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -10,7 +10,7 @@ from rekindle.config import Project
 from rekindle.documents.row import Row
 from rekindle.errors import RekindleError
 from rekindle.flows.read_rows import ReadRows
-from rekindle.policy import handoff, loop, questions, sessions
+from rekindle.policy import handoff, loop, sessions
 from rekindle.policy.fold import Projection
 from rekindle.policy.row import Around, broken_row, listed_row, make_row, new_row
 from rekindle.policy.sessions import Attempt
@@ -166,13 +166,22 @@ def _known(
         }
         if standing
         else None,
-        "questions": [
-            {"id": one.question, "text": one.text, "command": questions.command_line(one)}
-            for one in questions.open_questions(found, now)
-        ],
+        "questions": _questions(found, now),
         "unpushed": _unpushed(found),
         "may_miss_stop": found.may_miss_stop,
     }
+
+
+def _questions(found: Projection, now: datetime) -> list[dict[str, str]]:
+    """Return the questions that a person can answer now."""
+    if not found.questions:
+        return []
+    from rekindle.policy import questions  # noqa: PLC0415 - few agents have any
+
+    return [
+        {"id": one.question, "text": one.text, "command": questions.command_line(one)}
+        for one in questions.open_questions(found, now)
+    ]
 
 
 def _unpushed(found: Projection) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import msgspec
 
 from rekindle.documents.manifest import Budget
 from rekindle.documents.row import Figure, Row, Source, Spend, State, Window
-from rekindle.policy import endings, loops, questions, sessions
+from rekindle.policy import endings, loops, sessions
 from rekindle.policy.endings import ENDINGS, OUTCOMES, Outcome
 from rekindle.policy.fold import Projection
 from rekindle.policy.sessions import Attempt
@@ -167,8 +167,11 @@ def _left(known: Projection, tried: Attempt, around: Around) -> _Standing:
 
 def _command(known: Projection, around: Around, why: str) -> str:
     """Return the command that answers the open question, else the one that continues."""
-    if asked := questions.blocking(known, around.now):
-        return questions.command_line(asked)
+    if known.questions:
+        from rekindle.policy import questions  # noqa: PLC0415 - few agents have any, and it starts later
+
+        if asked := questions.blocking(known, around.now):
+            return questions.command_line(asked)
     return endings.command(why, known.agent, is_safe=known.run.is_safe)
 
 

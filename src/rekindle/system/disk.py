@@ -7,7 +7,6 @@ dirty pages, and a second fsync would report success for bytes that are not ther
 import errno
 import fcntl
 import os
-import secrets
 import stat
 import struct
 import sys
@@ -46,7 +45,7 @@ _KINDS = {
 def replace(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
     """Put `data` at `path` so that a reader or a crash sees the old content or the new."""
     # A name of its own, so that two writers never share a temporary file.
-    temp = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}-{path.name}")
+    temp = path.with_name(f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}")
     with storing(path):
         fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
         try:

@@ -33,7 +33,6 @@ from rekindle.policy import loops
 from rekindle.policy.fold import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import COLD_LOG_BYTES, LOCK_WAIT_SECONDS, Settings
-from rekindle.ports import Register
 from rekindle.stores import background
 from rekindle.stores import private as private_files
 from rekindle.stores.files import (
@@ -52,6 +51,7 @@ from rekindle.stores.private import PrivateProject
 from rekindle.system import disk
 
 if TYPE_CHECKING:
+    from rekindle.ports import Register
     from rekindle.stores.files.writer import Writer
 
 
@@ -80,7 +80,7 @@ class FileStore:
         harnesses: inbox.Harnesses | None = None,
         redaction: Redaction | None = None,
         audit: Audit | None = None,
-        register: Register | None = None,
+        register: "Register | None" = None,
         private: PrivateProject | None = None,
     ) -> None:
         """`private`: the project's files outside it; default: those of the folder's path.
