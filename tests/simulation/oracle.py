@@ -533,6 +533,7 @@ class Oracle:
             self._restarted.discard(event.launch)
             if cause == "clean" and not self._host.scenario.stays:
                 self._last = cause  # what is done is done, whatever was asked for meanwhile
+            self._appended += process is not None  # what it appended is known all the same
             self._expect()
             return  # it was ended for a restart, which begins to count anew
         is_stopped = event.launch in self._stopped

@@ -185,6 +185,8 @@ def _find(words: Sequence[str]) -> tuple[Meant, Sequence[str]]:
         if first not in known.questions:
             raise UnknownQuestionError(first)
         return Meant(project, store, numbered[1], known, known.questions[first]), words[1:]
+    if numbered and len(words) > 1:
+        raise UnknownQuestionError(first)  # a mistyped id must not become part of an answer
     found = [
         Meant(project, store, name, known, one)
         for name in agents
@@ -196,6 +198,9 @@ def _find(words: Sequence[str]) -> tuple[Meant, Sequence[str]]:
     if len(found) > 1:
         which = ", ".join(one.question.question for one in found[:20] if one.question)
         raise UsageError("which question?", hint=f"name it by its id: {which}")
+    offered = found[0].question.choices if found[0].question else ()
+    if len(words) > 1 and " ".join(words[1:]) in offered:
+        raise UnknownQuestionError(first)  # nor a mistyped agent
     return found[0], words
 
 
@@ -247,12 +252,8 @@ def _wait_until_recorded(meant: Meant, given: QuestionAnswered) -> QuestionAnswe
         if counts is None and time.monotonic() > deadline:
             return given
         time.sleep(STOP_POLL_SECONDS)
-    if (counts.by, counts.choice, counts.text, counts.ts) != (
-        given.by,
-        given.choice,
-        given.text,
-        given.ts,
-    ):
+    # The text is not compared: what is recorded of it holds no secrets.
+    if (counts.by, counts.choice, counts.ts) != (given.by, given.choice, given.ts):
         now = clock.now()
         reason = policy.closed(known, known.questions[given.question], now)
         raise ClosedQuestionError(given.question, reason)

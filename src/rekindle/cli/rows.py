@@ -90,8 +90,15 @@ def _on_fleet(
 
 def of_files(project: Project, store: FileStore, names: Sequence[str]) -> list[Shown]:
     """Return the agents of a project, each with its details where its files can be read."""
-    rows = ReadRows(store, project.manifest.agents, project.settings.runtime, clock.now)
+    runtime = project.settings.runtime
+    rows = ReadRows(store, project.manifest.agents, runtime, clock.now, is_alive=_is_alive)
     return [_of_files(project, store, rows.row(name)) for name in names]
+
+
+def _is_alive(process: str) -> bool:
+    from rekindle.system.orphans import is_alive  # noqa: PLC0415 - only for sessions by hand
+
+    return is_alive(process)
 
 
 def _of_files(project: Project, store: FileStore, row: Row) -> Shown:
@@ -128,12 +135,10 @@ def _kept(store: FileStore, name: str) -> list[dict[str, Any]]:
     kept = store.background(name).kept
     if not kept:
         return []
-    from rekindle.system.orphans import is_alive  # noqa: PLC0415 - few agents keep anything
-
     return [
         {"pid": one.pid, "command": one.command, "since": one.since}
         for one in kept
-        if is_alive(one.process)
+        if _is_alive(one.process)
     ]
 
 

@@ -68,7 +68,8 @@ def _print_known(one: rows.Shown, now: datetime) -> None:
     echo(f"  active: {ago(row.last_active, now)}")
     if run := details["run"]:
         echo(f"  cycle:  {_cycle(row, run, now)}")
-        if row.window.tokens.source == "reported" or run["handoffs"]:
+        is_measured = row.window.tokens.source == "reported" or row.window.percent.value
+        if is_measured or run["handoffs"]:
             echo(f"  window: {_fullness(row.window, run)}")
         if details["budget"] or row.spend.tokens.value:
             echo(f"  spent:  {_spent(row.spend, run, details['budget'], now)}")

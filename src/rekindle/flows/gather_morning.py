@@ -14,7 +14,7 @@ from rekindle.documents.row import Row
 from rekindle.documents.summary import carried
 from rekindle.errors import DocumentError, RekindleError
 from rekindle.flows.read_rows import ReadRows
-from rekindle.policy import loops, mornings
+from rekindle.policy import loops, mornings, questions
 from rekindle.policy.fold import Projection
 from rekindle.policy.row import broken_row
 from rekindle.policy.settings import HEADLINE_CHARACTERS, Runtime
@@ -109,6 +109,10 @@ class GatherMorning:
         is_over = known.run.is_over and row.state != "done"
         if row.command and (row.state in {"needs you", "broken"} or is_over):
             yield Asks(row.reason, row.command)
+        for asked in questions.open_questions(known, self._now):
+            command = questions.command_line(asked)
+            if command != row.command:
+                yield Asks(asked.text, command)
         for question in self._questions(agent):
             yield Asks(question)
         for one in loops.open_now(known.loops, self._now, self._runtime.loops):

@@ -123,7 +123,7 @@ class KeepRunning:
         if self._once:
             return self._result(number, policy.TAMPERED, str(error))
         self._world.tell(InSafeMode(policy.TAMPERED, error.reason))
-        self._world.notify(policy.TAMPERED, str(error))
+        self._world.notify("broken", f"{error.reason}\n→ rekindle doctor")
         self._has_come_up()
         while not self._world.interrupted():
             seen = store.read(name)

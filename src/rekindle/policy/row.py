@@ -11,6 +11,7 @@ import msgspec
 from rekindle.documents.manifest import Budget
 from rekindle.documents.row import Figure, Row, Source, Spend, State, Window
 from rekindle.policy import endings, loops, sessions
+from rekindle.policy.budget import raise_caps
 from rekindle.policy.endings import ENDINGS, OUTCOMES, Outcome
 from rekindle.policy.fold import Projection
 from rekindle.policy.sessions import Attempt
@@ -110,13 +111,9 @@ def listed_row(agent: str, harness: str, listed: str, cycle: int) -> Row:
 
 
 def _standing(known: Projection, around: Around) -> _Standing:
-    run, tried = known.run, sessions.newest(known.attempts)
-    if run.is_safe:
-        reason = endings.explain(run.safe.why, run.safe.words)
-        if run.safe.why == "tampered":
-            return _Standing("broken", reason, "rekindle doctor")
-        outcome = ENDINGS[endings.known(run.safe.why)].outcome
-        return _Standing("needs you", reason, _command(known, around, run.safe.why), outcome)
+    tried = sessions.newest(known.attempts)
+    if known.run.is_safe:
+        return _safe(known, around)
     if known.may_miss_stop:
         lost = "events of its log are lost, and a stop may be among them"
         return _Standing("broken", lost, "rekindle doctor")
@@ -125,6 +122,19 @@ def _standing(known: Projection, around: Around) -> _Standing:
     if tried is None:
         return _by_hand(known, around)
     return _left(known, tried, around)
+
+
+def _safe(known: Projection, around: Around) -> _Standing:
+    """Return how an agent is that is in safe mode."""
+    run = known.run
+    reason = endings.explain(run.safe.why, run.safe.words)
+    if run.safe.why == "tampered":
+        return _Standing("broken", reason, "rekindle doctor")
+    if run.desired == "stopped" and not around.is_supervised:
+        command = endings.command(run.safe.why, known.agent, is_safe=True)
+        return _Standing("stopped", f"by you, in safe mode: {reason}", command, "stopped")
+    outcome = ENDINGS[endings.known(run.safe.why)].outcome
+    return _Standing("needs you", reason, _command(known, around, run.safe.why), outcome)
 
 
 def _by_hand(known: Projection, around: Around) -> _Standing:
@@ -155,8 +165,10 @@ def _left(known: Projection, tried: Attempt, around: Around) -> _Standing:
         why = run.ended.why
         outcome, reason = ENDINGS[endings.known(why)].outcome, endings.explain(why, run.ended.words)
         state = OUTCOMES[outcome].state
-        command = "" if state == "done" else _command(known, around, why)
-        return _Standing(state, reason, command, outcome)
+        # A stop that came after it, as an answer, settles what it needed; what is done stays done.
+        if state == "done" or run.desired != "stopped":
+            command = "" if state == "done" else _command(known, around, why)
+            return _Standing(state, reason, command, outcome)
     if run.desired == "stopped":
         return _Standing("stopped", "by you", f"rekindle run {name}", "stopped")
     if not known.is_cycle_open:
@@ -180,14 +192,16 @@ def _window(known: Projection) -> Window:
     if not fill.tokens:
         return Window()
     source = _SOURCES.get(fill.known, "unknown")
-    tokens = Figure(fill.tokens, "estimated" if fill.known == "estimated" else "reported")
+    # A CLI that reports no size of its window reports its tokens all the same.
+    is_estimated = fill.known == "estimated" and not fill.window
+    tokens = Figure(fill.tokens, "estimated" if is_estimated else "reported")
     if not fill.window or source == "unknown":
         return Window(tokens, fill.window or None)
     return Window(tokens, fill.window, Figure(round(100 * fill.tokens / fill.window, 1), source))
 
 
 def _spend(known: Projection, cap: Budget | None) -> Spend:
-    spent = known.run.spent_of_run()
+    spent, cap = known.run.spent_of_run(), raise_caps(cap, known.run.raised_of_run())
     source: Source = "reported" if spent.is_reported and not spent.unpriced else "estimated"
     return Spend(
         usd=Figure(round(spent.usd, 4), source) if spent.usd else Figure(),

@@ -84,7 +84,11 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     assert "rekindle answer trades-1 TEXT|stop" in project("status")
     assert "not one of its choices" in project("answer", "trades-1", "", code=2)
     assert "use `rekindle answer`" in project("approve", "trades-1", code=2)
-    project("answer", "Take", "the second one")
+    for mistyped in ("trdes-1", "trdes"):
+        assert "trdes" in project("answer", mistyped, "stop", code=7)
+    assert project.log("question.answered") == []
+    token = f"ghp_{'a1B2c3D4e5' * 4}"[:40]  # what is recorded of it is not what was typed
+    assert "its next cycle is told" in project("answer", "Take", f"the second one, {token}")
     assert "is closed: it was answered by" in project("answer", "trades-1", "stop", code=7)
     assert "No open questions." in project("questions")
     running = project.start("run", "trades")

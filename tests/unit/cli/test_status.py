@@ -1,6 +1,7 @@
 """`rekindle status`, in words: what keeps an agent from working, and what it has spent."""
 
 import json
+import os
 import shutil
 from contextlib import nullcontext
 from datetime import timedelta
@@ -11,7 +12,7 @@ from rekindle.cli import main
 from rekindle.documents import event as events
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
-from rekindle.system import clock, host
+from rekindle.system import clock, host, orphans
 
 MANIFEST = "version: 1\nagents:\n  trades:\n    harness: claude-code\n"
 CAPS = "    budget: {usd: 5, tokens: 2000000, hours: 8}\n"
@@ -214,3 +215,50 @@ def test_the_state_of_a_copied_folder_is_told_once(status, tmp_path, monkeypatch
     out = capfd.readouterr().out
     assert out.count("it was copied, cloned or moved here") == 1
     assert "          → rekindle doctor" in out.splitlines()
+
+
+def test_a_window_whose_size_is_estimated_is_shown(status):
+    lines, row = status(tokens=50_000, window=200_000, known="estimated")
+    assert lines["window"].startswith("  window: 25 % of 200,000 tokens full (estimated), ")
+    assert row["window"]["tokens"] == {"value": 50_000, "source": "reported"}
+
+
+def test_a_stop_settles_what_safe_mode_needed(status):
+    """Nobody is asked to answer it any more; the command says how it continues."""
+    now = clock.now()
+    safe = events.SafeModeEntered(ts=now, why="auth", words="not logged in")
+    stopped = events.DesiredSaid(ts=now + timedelta(seconds=1), desired="stopped")
+    lines, row = status(safe, stopped, ended="auth")
+    assert lines["state"] == "  state:  stopped: by you, in safe mode: not logged in"
+    assert (row["state"], row["command"]) == ("stopped", "rekindle restart trades")
+
+
+def test_a_stop_settles_what_a_run_that_is_over_needed(status):
+    now = clock.now()
+    over = (
+        events.CycleEnded(ts=now, cycle=1),
+        events.RunEnded(ts=now, outcome="waiting", words="Ann has to say"),
+        events.DesiredSaid(ts=now + timedelta(seconds=1), desired="stopped"),
+    )
+    lines, row = status(*over, ended="clean")
+    assert lines["state"] == "  state:  stopped: by you"
+    assert row["state"] == "stopped"
+
+
+def test_a_session_begun_by_hand_runs_in_status_too(tmp_path, monkeypatch, capfd):
+    """As the morning page shows it: its process is looked for."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rekindle.yaml").write_text(MANIFEST)
+    store = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
+    with store.writer("trades") as writer:
+        writer.append(
+            events.SessionStarted(
+                ts=clock.now(),
+                session="s",
+                harness="claude-code",
+                process=orphans.identify(os.getpid()),
+            )
+        )
+    assert main.run(["status", "--json"]) == 0
+    [row] = json.loads(capfd.readouterr().out)["agents"]
+    assert (row["state"], row["reason"]) == ("running", "a session of yours")
