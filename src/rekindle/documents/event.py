@@ -603,6 +603,9 @@ class Unrecognised(msgspec.Struct, frozen=True):
 OPERATOR_COMMANDS = (DesiredSaid, RestartAsked, Answered, QuestionAnswered, HandoffAsked)
 """What only the operator decides: records of these kinds count only from outside the workspace."""
 
+HOOK_REPORTS = (SessionStarted, SessionEnded, PromptSubmitted, SessionCompacted, Heartbeat)
+"""What a CLI's hooks report of its sessions."""
+
 AnyEvent = (
     AgentCreated
     | AgentReceived

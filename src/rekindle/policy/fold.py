@@ -30,13 +30,6 @@ FromSession = (
     | events.SessionCompacted
     | events.Heartbeat
 )
-_FROM_SESSIONS = (
-    events.SessionStarted,
-    events.SessionEnded,
-    events.PromptSubmitted,
-    events.SessionCompacted,
-    events.Heartbeat,
-)
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -349,7 +342,7 @@ class _Working:
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
         self._count(event)
-        if isinstance(event, _FROM_SESSIONS):
+        if isinstance(event, events.HOOK_REPORTS):
             self._session(event)
             return
         match event:

@@ -4,7 +4,9 @@ A record is one line, `1 event {...}`, written with a single write that also ope
 newline: a torn tail then spoils itself and never the record after it.
 
 There are two: one in the workspace, which counts as written by the agent, and the operator's, in
-the user's own folder. The operator's commands count only if they come from the second.
+the user's own folder. The operator's commands count only if they come from the second. From
+the hooks' spool in /tmp, where an agent of another project may be able to write, only what a hook
+reports of its session counts.
 
 Segments have names that are never used twice. A writer appends under a shared lock and
 looks, once it has the lock, whether the segment is still there; the fold removes one only
@@ -52,6 +54,8 @@ class Record(msgspec.Struct, frozen=True):
     line: bytes
     is_operators: bool = False
     """It comes from the operator's inbox."""
+    is_spooled: bool = False
+    """It comes from the hooks' spool."""
 
     @property
     def at(self) -> str:
@@ -66,10 +70,15 @@ class Record(msgspec.Struct, frozen=True):
             return event
         if isinstance(event, events.OPERATOR_COMMANDS) and not self.is_operators:
             raise ForgedCommandError(event.kind)
+        if self.is_spooled and not isinstance(event, events.HOOK_REPORTS):
+            raise DocumentError("hooks' spool", f"has a hook's record of {event.kind}")
         return (redaction or Redaction()).event(event)
 
     def _event(self, harnesses: Harnesses) -> AnyEvent | Unrecognised | None:
         version, _, rest = self.line.partition(b" ")
+        if self.is_spooled and (version, rest[: len(_HOOK)]) != (b"%d" % _VERSION, _HOOK):
+            # First: a record of a later schema would make the writer wait for a newer Rekindle.
+            raise DocumentError("hooks' spool", "has a record that is not a hook's")
         if version.isdigit() and rest.startswith((_EVENT, _HOOK)):
             jsontext.refuse_newer(int(version), "inbox record", _VERSION)
             if rest.startswith(_EVENT):
@@ -84,6 +93,7 @@ class Record(msgspec.Struct, frozen=True):
 class Segment(msgspec.Struct, frozen=True):
     path: Path
     is_operators: bool = False
+    is_spooled: bool = False
 
     @property
     def name(self) -> str:
@@ -143,7 +153,8 @@ def spooled(agent: Path) -> list[Segment]:
     """What hooks kept elsewhere while the inbox could not be written."""
     if not hook.spool_is_ours():
         return []  # another user's: what stands there is nobody's acknowledgement
-    return segments(Path(hook.SPOOL), hook.spool_prefix(str(agent)))
+    found = segments(Path(hook.SPOOL), hook.spool_prefix(str(agent)))
+    return [Segment(segment.path, is_spooled=True) for segment in found]
 
 
 def records(segment: Segment, start: int = 0) -> Iterator[Record]:
@@ -154,7 +165,7 @@ def records(segment: Segment, start: int = 0) -> Iterator[Record]:
         line = data[position:newline]
         position = newline + 1
         if line.strip():
-            yield Record(segment.name, start + position, line, segment.is_operators)
+            yield _record(segment, start + position, line)
 
 
 def size(segment: Segment, *, gone: int) -> int:
@@ -202,11 +213,15 @@ def retire(segment: Segment, folded: int) -> Record | None:
             if complete.strip():
                 return None
             if tail.strip():
-                return Record(segment.name, folded + len(rest), tail, segment.is_operators)
+                return _record(segment, folded + len(rest), tail)
             segment.path.unlink()
         finally:
             os.close(fd)
     return None
+
+
+def _record(segment: Segment, end: int, line: bytes) -> Record:
+    return Record(segment.name, end, line, segment.is_operators, segment.is_spooled)
 
 
 def _harmless(event: AnyEvent | Unrecognised) -> AnyEvent | Unrecognised:

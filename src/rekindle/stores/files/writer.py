@@ -49,11 +49,7 @@ from rekindle.stores.files.view import View, folded_up_to
 from rekindle.system import disk
 
 _FROM_OUTSIDE = (
-    events.SessionStarted,
-    events.SessionEnded,
-    events.PromptSubmitted,
-    events.SessionCompacted,
-    events.Heartbeat,
+    *events.HOOK_REPORTS,
     events.LoopAdded,
     events.LoopResolved,
     events.RelayProposed,
