@@ -1,5 +1,6 @@
 """Bounds on work without progress, with real programs and a real git."""
 
+import shutil
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ from e2e.test_command import Program
 pytestmark = pytest.mark.timeout(60)
 
 APPENDS = "open('notes.txt', 'a').write('again\\n')"
+CHAPTER = "import glob; open(f'chapter-{len(glob.glob(\"chapter-*\")) + 1}.md', 'w').write('text')"
 REFUSED = "import sys; sys.exit('Error: connect ECONNREFUSED 127.0.0.1:5432')"
 """What a program says whose database is down."""
 
@@ -51,6 +53,16 @@ def test_cycles_without_end_that_only_append_to_a_file_are_paused(rekindle):
     assert {one["exit"] for one in launches} == {"clean"}
     assert 5 <= len(launches) <= 8
     assert launches[-1]["signs"]["artefacts"] == ["notes.txt"]
+    words = rekindle.events("cycle.ended")[-1]["words"]
+    assert "it changed nothing but what every cycle changes, such as notes.txt" in words
+
+
+def test_a_new_numbered_file_in_every_cycle_is_progress(rekindle):
+    has_agent(rekindle, CHAPTER, more="    cycles: 7\n")
+    ended(rekindle, "--once", code=24)
+    assert (rekindle.project / "chapter-7.md").exists()
+    verdicts = [one.get("verdict", "") for one in rekindle.events("cycle.ended")]
+    assert verdicts == ["progress"] * 7
 
 
 def test_a_service_of_this_host_that_is_down_is_a_crash(rekindle):
@@ -70,7 +82,10 @@ def test_run_prints_its_bounds_and_keeps_the_operator_s_word(rekindle):
     run = ended(rekindle)
     assert "ends after 8 hours; without progress, waits 15 to 60 minutes between" in run.err
     assert "and pauses after 5 launches or 12 hours of work" in run.err
+    assert "without git" not in run.err
+    shutil.rmtree(rekindle.project / ".git")
     run = ended(rekindle, "--budget", "none")
+    assert "; without git, changed files are not seen" in run.err
     assert "and continues, as `--budget none` says" in run.err
     said = [one.get("unbounded") for one in rekindle.events("desired.said")]
     assert said == [False, True]

@@ -9,8 +9,15 @@ from rekindle.documents.relay import Field, Relay
 from rekindle.flows.work_signs import changed_files, count_commits, count_resolved
 from rekindle.flows.world import Agent, World
 from rekindle.policy import convergence, decisions
+from rekindle.policy.artefacts import is_artefact
 from rekindle.policy.fold import Projection
-from rekindle.policy.progress import artefact_names, constant_artefacts, describe_work
+from rekindle.policy.progress import (
+    artefact_name,
+    artefact_names,
+    constant_artefacts,
+    describe_work,
+    name_series,
+)
 from rekindle.policy.settings import STALL_TURNS
 from rekindle.policy.stall.compare import compare
 from rekindle.policy.stall.verdict import Kind, Verdict
@@ -33,10 +40,11 @@ class JudgeCycle:
         files, signs = self._work(now, tree, len(changed.added))
         earlier = [one.signs for one in sorted(now.ended.values(), key=_place) if one.signs]
         work = describe_work(signs, earlier)
-        constant = set() if signs.commits else constant_artefacts(earlier)
+        names = [artefact_name(path) for path in files if is_artefact(path)]
+        constant = set() if signs.commits else constant_artefacts(names, earlier)
         if how == "carried":
             # The relay is the old one, or in Rekindle's words: only the work shows a step.
-            found = _by_work(before, after, work)
+            found = _by_work(before, after, work, signs)
         else:
             found = self._verdict(number, now, before, after, work)
             asks_else = _asks_else(before, after, found)
@@ -65,7 +73,7 @@ class JudgeCycle:
             redebated="\n".join(one.words for one in changed.redebated),
             until=until,
             seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
-            signs=signs,
+            signs=name_series(signs, earlier),
         )
 
     def relay(self, path: str) -> Relay | None:
@@ -142,14 +150,19 @@ def _asks_else(before: Relay | None, after: Relay | None, found: Verdict | None)
     return is_step and compare(before, after).verdict == Kind.PROGRESS
 
 
-def _by_work(before: Relay | None, after: Relay | None, work: str) -> Verdict | None:
+def _by_work(
+    before: Relay | None, after: Relay | None, work: str, signs: WorkSigns
+) -> Verdict | None:
     """Return the verdict on a cycle without a relay of its own; None: nothing to compare."""
     if not work and (before is None or after is None):
         return None
+    seen = (
+        f"it changed nothing but what every cycle changes, such as {signs.artefacts[0]}"
+        if signs.artefacts
+        else "nothing was seen to be done"
+    )
     kind, words = (
-        (Kind.PROGRESS, work)
-        if work
-        else (Kind.STALLED, "the agent wrote no relay, and nothing was seen to be done")
+        (Kind.PROGRESS, work) if work else (Kind.STALLED, f"the agent wrote no relay, and {seen}")
     )
     about = one_line(after.next_action or "", DID_CHARACTERS) if after else ""
     return Verdict(kind, (words,), about)

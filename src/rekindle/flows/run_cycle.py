@@ -26,6 +26,7 @@ from rekindle.policy import budget, handoff, limits, sessions, tokens
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.endings import checkpoints
 from rekindle.policy.fold import Heard, Projection
+from rekindle.policy.progress import name_series
 from rekindle.policy.restart import HANDED_OFF, LOST
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import STOP_SECONDS
@@ -109,7 +110,9 @@ class RunCycle:
 
     def _signs(self, head: str, since: float) -> events.WorkSigns | None:
         """Return the work that can be seen after a commit and a moment."""
-        return with_resolved(self._world.signs(head, since), self.known(), since)
+        known = self.known()
+        signs = with_resolved(self._world.signs(head, since), known, since)
+        return name_series(signs, measure_idle(known).signs) if signs else None
 
     def _is_unpriced(self) -> bool:
         """Whether only the CLI's last account would have said what a launch has cost."""

@@ -11,9 +11,15 @@ import msgspec
 
 from rekindle.documents.event import WorkSigns
 from rekindle.policy.artefacts import is_artefact
-from rekindle.policy.settings import PROGRESS_NAMES, PROGRESS_SAME
+from rekindle.policy.settings import PROGRESS_NAMES, PROGRESS_NUMBERED, PROGRESS_SAME
 
 _NUMBER = re.compile(r"\d+")
+_HEX_ID = re.compile(
+    r"(?<![0-9a-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[a-f]*\d)[0-9a-f]{7,})(?![0-9a-z])",
+    re.IGNORECASE,
+)
+_STAMP = re.compile(r"\d{4}|(?<!\d)\d\d([-_.:])\d\d\1\d\d(?!\d)")
+"""A year, a long number, or a date or time of two digits each."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -21,18 +27,45 @@ class Row(msgspec.Struct, frozen=True):
     fits: Callable[[WorkSigns, Sequence[WorkSigns]], bool]
 
 
-def constant_artefacts(before: Sequence[WorkSigns]) -> set[str]:
-    """Return the names of artefacts that change every time: another change is not progress.
+def constant_artefacts(names: Iterable[str], before: Sequence[WorkSigns]) -> set[str]:
+    """Return those of the changed artefacts that change every time: they are not progress.
 
-    A launch that changed nothing is left out: else one failure in between would make progress of a
-    file that is appended to every time.
+    Numbered files count as the same one only after many times: each may be a new result, but an
+    agent that writes nothing else must be bounded. A launch that changed nothing is left out: else
+    one failure in between would make progress of a file that is appended to every time.
     """
-    others = [set(one.artefacts) for one in before if one.artefacts][1 - PROGRESS_SAME :]
-    return set.intersection(*others) if len(others) == PROGRESS_SAME - 1 else set()
+    same = _common([one.artefacts for one in before if one.artefacts], PROGRESS_SAME - 1)
+    series = _constant_series(before)
+    return {name for name in names if name in same or _series_of(name) in series}
+
+
+def name_series(signs: WorkSigns, before: Sequence[WorkSigns]) -> WorkSigns:
+    """Return the signs to record: with the name of a series in place of its files, once it is long.
+
+    A snapshot keeps few launches: without it the first ones of them would be progress again.
+    """
+    series = _constant_series(before)
+    names = {found if (found := _series_of(name)) in series else name for name in signs.artefacts}
+    return msgspec.structs.replace(signs, artefacts=tuple(sorted(names)))
+
+
+def _constant_series(before: Sequence[WorkSigns]) -> set[str]:
+    earlier = [map(_series_of, one.artefacts) for one in before if one.artefacts]
+    return _common(earlier, PROGRESS_NUMBERED - 1)
+
+
+def _common(earlier: Sequence[Iterable[str]], times: int) -> set[str]:
+    """Return the names that each of the last so many times has; none if there were fewer."""
+    return set.intersection(*map(set, earlier[-times:])) if len(earlier) >= times else set()
+
+
+def _series_of(name: str) -> str:
+    """Return the name that numbered files have in common."""
+    return _NUMBER.sub("#", name)
 
 
 def _new_artefacts(signs: WorkSigns, before: Sequence[WorkSigns]) -> set[str]:
-    return set(signs.artefacts) - constant_artefacts(before)
+    return set(signs.artefacts) - constant_artefacts(signs.artefacts, before)
 
 
 ROWS = (
@@ -74,14 +107,34 @@ def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
 
 
 def artefact_names(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the names by which changed results are compared.
+    """Return the names by which changed results are compared, as many as the log keeps.
 
-    A number in a name makes no difference: `run-17.txt` after `run-16.txt` is the same result.
+    Numbered files must not displace others: the last one of each series comes first.
     """
-    found = {artefact_name(path) for path in paths if is_artefact(path)}
-    return tuple(sorted(found)[:PROGRESS_NAMES])
+    series: dict[str, list[str]] = {}
+    for name in {artefact_name(path) for path in paths if is_artefact(path)}:
+        series.setdefault(_series_of(name), []).append(name)
+    ranked = [
+        (place, name)
+        for names in series.values()
+        for place, name in enumerate(sorted(names, key=_numbers_in, reverse=True))
+    ]
+    return tuple(sorted(name for _, name in sorted(ranked)[:PROGRESS_NAMES]))
 
 
 def artefact_name(path: str) -> str:
-    """Return the name by which one changed result is compared."""
-    return _NUMBER.sub("#", path)
+    """Return the name by which one changed result is compared.
+
+    A date, a long number or a hex id makes no difference: `run-2026-11-17.txt` after
+    `run-2026-11-16.txt` is the same result, `chapter-2.md` after `chapter-1.md` is another one.
+    """
+    return "/".join(map(_without_stamps, path.split("/")))
+
+
+def _without_stamps(part: str) -> str:
+    plain = _HEX_ID.sub("#", part)
+    return _NUMBER.sub("#", plain) if plain != part or _STAMP.search(part) else part
+
+
+def _numbers_in(name: str) -> tuple[list[int], str]:
+    return [int(number) for number in re.findall(r"[0-9]+", name)], name

@@ -249,6 +249,13 @@ PROGRESS_SAME = declare(
     "count",
     "Launches, or cycles, in a row that change a file before its changes stop being progress.",
 )
+PROGRESS_NUMBERED = declare(
+    40,
+    "progress.numbered",
+    "count",
+    "Launches, or cycles, in a row that change numbered files, as `out-17.txt` after `out-16.txt`,"
+    " before these stop being progress.",
+)
 PROGRESS_NAMES = declare(
     10, "progress.names", "count", "Changed files of a launch, or a cycle, that the log names."
 )

@@ -1,7 +1,7 @@
 """Launches that lead nowhere: paced, notified, and paused in the end, whatever their exit."""
 
 from datetime import timedelta
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 
@@ -9,7 +9,7 @@ from rekindle.documents import event as events
 from rekindle.documents.event import WorkSigns
 from rekindle.documents.launch import Said
 from rekindle.flows.world import InSafeMode, Waits
-from rekindle.policy.settings import Restart, Runtime
+from rekindle.policy.settings import PROGRESS_NUMBERED, Restart, Runtime
 from unit.flows.test_keep_running import Killed, Life
 
 HOUR = 3600.0
@@ -82,6 +82,16 @@ def test_cycles_without_end_that_only_append_to_a_file_are_paused(life):
     launches = live(life, ("clean",), until=2 * WEEK)
     assert len(launches) <= 42
     assert most_within_an_hour(launches) <= 14
+    assert life.logged(events.SafeModeEntered)[-1].why == "no-progress"
+
+
+def test_cycles_without_end_that_only_write_numbered_files_are_paused(life):
+    """`out-1.txt`, `out-2.txt` and so on: a new file in each cycle, and nothing else."""
+    life.facts = {"cycles": 0}
+    numbers = count(1)
+    life.signs = lambda head, since: WorkSigns(artefacts=(f"out-{next(numbers)}.txt",))
+    launches = live(life, ("clean",), until=2 * WEEK)
+    assert PROGRESS_NUMBERED < len(launches) <= PROGRESS_NUMBERED + 42
     assert life.logged(events.SafeModeEntered)[-1].why == "no-progress"
 
 

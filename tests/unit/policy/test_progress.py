@@ -11,9 +11,15 @@ from rekindle.documents import relay as relays
 from rekindle.documents.event import CycleEnded, WorkSigns
 from rekindle.policy import idle
 from rekindle.policy.convergence import Stage, held
-from rekindle.policy.progress import ROWS, artefact_names, describe_work, progress
+from rekindle.policy.progress import ROWS, artefact_names, describe_work, name_series, progress
 from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import Progress
+from rekindle.policy.settings import (
+    CYCLES_KEPT,
+    PROGRESS_NAMES,
+    PROGRESS_NUMBERED,
+    SESSIONS_KEPT,
+    Progress,
+)
 from rekindle.policy.stall.compare import compare
 from rekindle.policy.stall.verdict import Kind
 
@@ -58,12 +64,67 @@ def test_a_file_that_changes_every_time_is_not_progress(before, signs, is_progre
     assert bool(progress(signs, before)) is is_progress
 
 
-def test_results_are_compared_by_names_without_numbers():
+def test_results_are_compared_by_exact_names():
     assert artefact_names(["out/run-17.txt", "out/run-18.txt", "app.py"]) == (
         "app.py",
-        "out/run-#.txt",
+        "out/run-17.txt",
+        "out/run-18.txt",
     )
     assert artefact_names(["agent.log", ".rekindle/x.py"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("run-2026-11-16.txt", "run-#-#-#.txt"),
+        ("run-16.11.26.txt", "run-#.#.#.txt"),
+        ("out/20261116T093000Z/part-2.csv", "out/#T#Z/part-2.csv"),
+        ("out-1763285.json", "out-#.json"),
+        ("out-3fa9c12e.json", "out-#.json"),
+        ("6f1c2b3a-90de-4abc-8def-0123456789ab.txt", "#.txt"),
+        ("v1.2.3/feedback-10.md", "v1.2.3/feedback-10.md"),
+        ("effaced/decade.py", "effaced/decade.py"),
+    ],
+)
+def test_dates_long_numbers_and_hex_ids_make_no_difference(path, name):
+    assert artefact_names([path]) == (name,)
+
+
+def test_of_many_numbered_files_the_log_names_the_last_ones_and_every_other_file():
+    names = artefact_names([*(f"a-{number}.txt" for number in range(1, 31)), "z.py"])
+    assert len(names) == PROGRESS_NAMES
+    assert {"a-30.txt", "a-22.txt", "z.py"} <= set(names)
+
+
+def chapters(count):
+    return [WorkSigns(artefacts=(f"chapter-{number}.md",)) for number in range(1, count + 1)]
+
+
+def test_a_new_numbered_file_in_every_cycle_is_progress():
+    written = chapters(14)
+    assert [describe_work(one, written[:place]) for place, one in enumerate(written)] == [
+        "1 changed file"
+    ] * 14
+
+
+def test_numbered_files_alone_are_progress_only_so_many_times_in_a_row():
+    *before, last = chapters(PROGRESS_NUMBERED)
+    assert not progress(last, before)
+    assert name_series(last, before).artefacts == ("chapter-#.md",)
+    assert name_series(last, before[1:]) == last
+    assert progress(last, before[1:])
+    assert progress(last, [*before[:-1], CODE])
+    assert progress(WorkSigns(artefacts=("app.py", *last.artefacts)), before)
+
+
+def test_a_snapshot_keeps_enough_to_bound_numbered_files():
+    assert min(SESSIONS_KEPT, CYCLES_KEPT) >= PROGRESS_NUMBERED
+
+
+def test_names_that_an_older_version_logged_without_numbers_are_still_compared():
+    folded = WorkSigns(artefacts=("chapter-#.md",))
+    assert not progress(folded, [folded, folded])
+    assert progress(chapters(1)[0], [folded, folded])
 
 
 NAMES = st.lists(st.sampled_from(["a.py", "b.py", "notes.txt"]), unique=True).map(tuple)
@@ -97,7 +158,7 @@ def test_words_for_the_work_are_there_exactly_if_it_is_progress(signs, before):
 
 
 def test_a_file_that_every_cycle_changes_is_not_shipped():
-    for constant, is_shipped in ((), True), (("out/run-#.txt",), False):
+    for constant, is_shipped in ((), True), (("out/run-3.txt",), False):
         found = held(Stage.SHIP, SAME, ["out/run-3.txt"], constant=constant)
         assert found.ok is is_shipped
     assert found.words == "changed nothing but what every cycle changes, such as out/run-3.txt"
@@ -149,6 +210,9 @@ def test_the_bounds_name_pacing_and_pauses():
     assert idle.bounds_in_words(Progress(paced_after=1, max_launches=1), lifted=True) == (
         "without progress, waits 15 to 60 minutes between launches from the 2nd on, and continues,"
         " as `--budget none` says"
+    )
+    assert idle.bounds_in_words(Progress(), has_git=False).endswith(
+        "; without git, changed files are not seen and do not count as progress"
     )
 
 
