@@ -166,7 +166,10 @@ def accept_log(store: "FileStore | Store", name: str) -> None:
     Only for commands by which the operator has the agent run.
     """
     if isinstance(store, FileStore) and (words := store.accept_log(name)):
-        _note(f"{name}: {words}. The log is accepted as it is now; see `rekindle events -a {name}`")
+        _note(
+            f"{name}: {words}. The log is accepted, without commands and answers that Rekindle did"
+            f" not record itself; see `rekindle events -a {name}`"
+        )
 
 
 def print_note(error: AuditError) -> None:

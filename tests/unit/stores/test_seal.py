@@ -2,11 +2,16 @@
 
 import shutil
 
+import msgspec
 import pytest
 
 from rekindle.documents import event as events
+from rekindle.documents import state
 from rekindle.errors import StoreError, TamperedLogError
 from rekindle.policy import loops
+from rekindle.policy.fold import Projection
+from rekindle.policy.loop import Answer
+from rekindle.policy.run import Cap
 from rekindle.stores.files import FileStore, log, seal
 from rekindle.stores.files.seal import Place, Seal
 from rekindle.stores.private import PrivateProject
@@ -139,6 +144,106 @@ def test_a_seal_that_is_older_than_the_log_costs_no_history(stopped, open_store,
     assert folder.log.read_bytes().startswith(whole)
     assert not list(folder.path.glob("*.rejected"))
     assert "later-4" in store.read("trades").committed.loops
+
+
+def claim_newer_state(folder):
+    """Have state.json say that it was made from the whole log, as the writer's own would."""
+    seq = events.parse(folder.log.read_bytes().splitlines()[-1]).seq
+    folder.state.write_bytes(
+        state.render(msgspec.structs.replace(state.parse(folder.state.read_bytes()), seq=seq))
+    )
+
+
+def change_a_byte(folder):
+    data = folder.log.read_bytes()
+    folder.log.write_bytes(data.replace(b"{", b"{ ", 1))
+
+
+def change_a_byte_and_state(folder):
+    claim_newer_state(folder)
+    change_a_byte(folder)
+
+
+def lose_seal(folder):
+    folder.private.seal.unlink()
+
+
+def decisions(clock):
+    """Every kind of line that gives a permission, or makes a budget look less spent."""
+    question = {"question": "trades-1", "number": 1, "about": "budget"}
+    known = msgspec.to_builtins(Projection(agent="trades", answer=Answer(99, "yes")))
+    return [
+        events.DesiredSaid(ts=clock(), desired="running", cycles=0, unbounded=True),
+        events.RestartAsked(ts=clock(), fresh=True),
+        events.Answered(ts=clock(), text="yes, deploy it"),
+        events.HandoffAsked(ts=clock()),
+        events.QuestionAsked(
+            ts=clock(), **question, choices=("raise",), default="raise", deadline=clock()
+        ),
+        events.QuestionAnswered(
+            ts=clock(), question="trades-1", effect="continue", text="yes", budget={"usd": 1e6}
+        ),
+        events.AgentReceived(ts=clock(), known=known),
+        events.SpendNoted(ts=clock(), launch="b", tokens=1, usd=0.01),
+    ]
+
+
+@pytest.mark.parametrize("has_snapshot", [False, True], ids=["short", "snapshot"])
+@pytest.mark.parametrize(
+    "hide", [claim_newer_state, change_a_byte, change_a_byte_and_state, lose_seal]
+)
+def test_acceptance_takes_no_decision_that_was_not_sealed(
+    stopped, open_store, clock, hide, has_snapshot
+):
+    """Whatever the workspace says of the log's age: forged commands never count, loops may."""
+    with stopped.writer("trades") as writer:
+        writer.append(events.RunStarted(ts=clock()))
+        writer.append(events.SpendNoted(ts=clock(), launch="a", tokens=900, usd=9.0))
+        if has_snapshot:
+            writer.snapshot()
+    folder, before = stopped.folder("trades"), stopped.read("trades").committed
+    lines = [*decisions(clock), events.LoopAdded(ts=clock(), id="late", text="late")]
+    for place, event in enumerate(lines, before.seq + 1):
+        numbered = msgspec.structs.replace(event, seq=place, gen=1, at=f"operator/1-a.seg:{place}")
+        append(folder, events.render(numbered) + b"\n")
+    hide(folder)
+    store = open_store()
+    assert store.accept_log("trades")
+    assert store.log_condition("trades") == "sealed"
+    after = store.read("trades").committed
+    assert (after.answers_since, after.questions, after.answers) == ([], {}, {})
+    assert (after.handoff_asked, after.fresh_asked, after.run.raised) == (0, 0, ())
+    assert (after.run.desired, after.run.restarted) in {("stopped", 0), ("", 0)}
+    assert after.run.cycles == Cap()
+    assert "operator/1-a.seg" not in after.cursors
+    assert {"first", "second"} <= after.loops.keys()
+    assert after.loss is None
+    if hide is claim_newer_state or has_snapshot:
+        assert after.run.spent_of_run().usd == 9.0
+    (aside,) = folder.path.glob("*.rejected")
+    assert b"yes, deploy it" in aside.read_bytes()
+    assert b"yes, deploy it" not in folder.log.read_bytes()
+    assert add(store, "after", clock)
+
+
+@pytest.mark.parametrize("forged", [events.RunStarted, events.LaunchEnded])
+def test_an_accepted_log_has_spent_no_less(stopped, open_store, clock, forged):
+    """Neither a forged beginning of a run nor a forged end of a launch gives budget back."""
+    with stopped.writer("trades") as writer:
+        writer.append(events.RunStarted(ts=clock()))
+        writer.append(events.SpendNoted(ts=clock(), launch="a", tokens=900, usd=9.0))
+    folder, seq = stopped.folder("trades"), stopped.read("trades").committed.seq
+    fields = (
+        {"launch": "b", "cycle": 1, "session": "s", "exit": "clean"}
+        if forged is events.LaunchEnded
+        else {}
+    )
+    append(folder, events.render(forged(ts=clock(), seq=seq + 1, gen=1, **fields)) + b"\n")
+    claim_newer_state(folder)
+    store = open_store()
+    assert store.accept_log("trades")
+    spent = store.read("trades").committed.run.spent_of_run()
+    assert (spent.usd, spent.tokens) == (9.0, 900)
 
 
 def test_a_stop_counts_while_the_log_is_not_trusted(stopped, clock):

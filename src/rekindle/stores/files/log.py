@@ -84,7 +84,7 @@ def read_batches(  # noqa: C901, PLR0917 - one for each thing that is known at `
     bad: list[BadLine] = []
     losses: list[Loss] = []
     end = start
-    for offset, line in _lines(path, start):
+    for offset, line in lines(path, start):
         if until is not None and offset >= until:
             break
         end = offset + len(line)
@@ -117,10 +117,12 @@ def read_batches(  # noqa: C901, PLR0917 - one for each thing that is known at `
     yield Tail(found, bad, end, gen, losses, chain or "")
 
 
-def place(path: Path) -> Place:
-    """Return where the complete lines end, and their chain of hashes, whatever they say."""
+def place(path: Path, until: int | None = None) -> Place:
+    """Return where the complete lines end, at most those before `until`, and their chain."""
     end, chain = 0, ""
-    for offset, line in _lines(path, 0):
+    for offset, line in lines(path, 0):
+        if until is not None and offset >= until:
+            break
         end, chain = offset + len(line), seal.extend(chain, (line,))
     return Place(end, chain)
 
@@ -134,7 +136,7 @@ def append(path: Path, lines: Sequence[bytes]) -> tuple[int, int]:
 
 def entries(path: Path, start: int) -> Iterator[Entry]:
     """The readable lines from `start` on, as they stand."""
-    for offset, line in _lines(path, start):
+    for offset, line in lines(path, start):
         with suppress(DocumentError):
             yield Entry(line.rstrip(b"\n"), events.parse(line), offset + len(line))
 
@@ -184,7 +186,7 @@ def anchor(path: Path, offset: int) -> str:
             os.close(fd)
 
 
-def _lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
+def lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
     """(offset, line with its newline); a last line without one is not complete yet."""
     with storing(path):
         try:

@@ -41,6 +41,13 @@ def empty(folder: AgentFolder) -> Snapshot:
 
 def load(folder: AgentFolder) -> Snapshot:
     """The last snapshot that fits the log, or the empty one."""
+    found = load_any(folder)
+    fits = found.anchor == log.anchor(folder.log, found.offset)
+    return found if fits else empty(folder)
+
+
+def load_any(folder: AgentFolder) -> Snapshot:
+    """Return the last snapshot, whether or not the log is still the one that it was made from."""
     try:
         data = disk.read(folder.snapshot)
     except OversizedError:
@@ -52,8 +59,6 @@ def load(folder: AgentFolder) -> Snapshot:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return empty(folder)
     if found.v != SCHEMA or not set(KINDS) <= set(found.kinds):
-        return empty(folder)
-    if found.anchor != log.anchor(folder.log, found.offset):
         return empty(folder)
     # A folder that was copied goes by its own name.
     own = msgspec.structs.replace(found.projection, agent=folder.name)

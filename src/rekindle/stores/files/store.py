@@ -121,8 +121,8 @@ class FileStore:
     def accept_log(self, agent: str, *, take_over: bool = False) -> str:
         """Seal the log as it is now, and return what was wrong with it; empty if nothing was.
 
-        Only by the operator's own command. Lines that were added behind what the seal covers
-        are set aside instead: no forged one counts.
+        Only by the operator's own command. Lines that were added behind what the seal covers are
+        set aside instead. No command, answer or budget in a line that was not sealed counts.
         """
         from rekindle.stores.files import acceptance  # noqa: PLC0415 - few commands need it
 
@@ -138,6 +138,7 @@ class FileStore:
             seen = self._look(folder)
             if not seen.is_tampered:
                 return ""
+            spent = acceptance.known_spending(folder, seen)
             kept = acceptance.accept(folder, seen)
             self._seen.pop(agent, None)
         with self.writer(agent, take_over=take_over) as writer:
@@ -146,6 +147,8 @@ class FileStore:
             writer.append(
                 events.DocumentRejected(ts=self._clock(), document="log", path=kept, reason=reason)
             )
+            if lost := acceptance.lost_spending(spent, writer.projection, self._clock()):
+                writer.append(lost)
         return words
 
     def exists(self, agent: str) -> bool:
