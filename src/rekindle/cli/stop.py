@@ -1,8 +1,10 @@
 """`rekindle stop`, `restart`: the operator's word, durable and above every marker."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
 
 import click
 
@@ -23,16 +25,26 @@ from rekindle.errors import (
 from rekindle.flows.background import end_everything
 from rekindle.flows.stop_agent import StopAgent, StopLock
 from rekindle.policy import run as policy
-from rekindle.policy.settings import STOP_SECONDS
+from rekindle.policy.settings import STOP_SECONDS, Settings
+from rekindle.stores import private
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.supervision import outer_locks_held
-from rekindle.system import clock
+from rekindle.system import clock, host
 from rekindle.system.processes import Processes
-from rekindle.thresholds.screens import STOP_POLL_SECONDS
+from rekindle.thresholds import screens
 from rekindle.wiring.caller import refuse_agent_of
 from rekindle.wiring.trust import accept_settings
 
 _PATIENCE_SECONDS = 2 * STOP_SECONDS + 5
+
+
+class Stopping(Protocol):
+    """A stop that was given, and the supervisor that has to end."""
+
+    def has_ended(self) -> bool: ...
+
+    def kill(self) -> None:
+        """Kill the supervisor if it is a process of this host."""
 
 
 @click.command()
@@ -51,13 +63,13 @@ def stop(agent: str | None, as_json: bool) -> None:
         return
     stopping = stopping_of(store, name)
     stopping.tell()
-    if not wait_until(stopping.has_ended):
+    if wait_for_ends({name: stopping}):
         raise AgentError(
             f"{name} is to stop, and its supervisor has not ended yet",
             hint="the stop is kept: look again with `rekindle status`",
         )
     try:
-        end_background(store, name)
+        end_background(store, name, was_killed=stopping.was_killed)
     finally:
         stopping.require_record()
     _say_stopped(name, was_running=stopping.was_running, as_json=as_json)
@@ -99,14 +111,25 @@ def stop_without_manifest(
     stops = {name: StopLock(held[name], clock.now) for name in meant}
     for stopping in stops.values():
         stopping.tell()
+    left = wait_for_ends(stops)
     for name, stopping in stops.items():
-        if not wait_until(stopping.has_ended):
-            raise AgentError(
-                f"{name} is to stop, and its supervisor has not ended yet",
-                hint="repeat the command in a moment",
-            ) from error
-        _say_stopped(name, was_running=True, as_json=as_json)
+        if stopping.was_killed:
+            end_background(_open_default_store(folder), name, was_killed=True)
+        if name not in left:
+            _say_stopped(name, was_running=True, as_json=as_json)
+    if left:
+        raise AgentError(
+            f"still ending: {', '.join(left)}", hint="repeat the command in a moment"
+        ) from error
     echo(f"Note: {error}", err=True)
+
+
+def _open_default_store(folder: Path) -> FileStore:
+    """Open the store of a project without its manifest, to read what an agent left behind."""
+    own = private.of_project(folder)
+    return FileStore(
+        folder, host=host.identify(), settings=Settings(), clock=clock.now, private=own
+    )
 
 
 @click.command()
@@ -146,6 +169,7 @@ class _FleetStop:
     def __init__(self, store: Store, agent: str) -> None:
         self._store, self._agent = store, agent
         self.was_running = False
+        self.was_killed = False
 
     def tell(self) -> None:
         self.was_running = self._store.is_supervised(self._agent)
@@ -156,27 +180,32 @@ class _FleetStop:
     def has_ended(self) -> bool:
         return not self._store.is_supervised(self._agent)
 
+    def kill(self) -> None:
+        """Wait longer instead: the host that runs the agent ends it, and needs time to hear."""
+        wait_until(self.has_ended, _PATIENCE_SECONDS - screens.STOP_SUPERVISOR_SECONDS)
+
     def require_record(self) -> None:
         """Do nothing: the engine has confirmed it."""
 
 
-def end_background(store: Store, name: str) -> None:
+def end_background(store: Store, name: str, *, was_killed: bool = False) -> None:
     """End what a supervisor that was killed could not end; on a fleet each host does so itself."""
+    patience = screens.STOP_KILLED_SECONDS if was_killed else STOP_SECONDS
     if not isinstance(store, FileStore):
         return
     try:
         with suppress(SupervisedError), store.supervising(name):
-            _end_background(store, name)
+            _end_background(store, name, patience)
     except (ConfinedError, StoreError):
         # A disk that takes no lock from us takes none from another supervisor either.
         if not store.is_supervised(name):
             with suppress(ConfinedError, StoreError):
-                _end_background(store, name)
+                _end_background(store, name, patience)
 
 
-def _end_background(store: FileStore, name: str) -> None:
+def _end_background(store: FileStore, name: str, patience: float) -> None:
     attempts = store.read(name).projection.attempts
-    end_everything(store.root.project, name, Processes(), attempts, patience=STOP_SECONDS)
+    end_everything(store.root.project, name, Processes(), attempts, patience=patience)
 
 
 def stopping_of(store: Store, agent: str) -> "StopAgent | _FleetStop":
@@ -186,11 +215,25 @@ def stopping_of(store: Store, agent: str) -> "StopAgent | _FleetStop":
     return _FleetStop(store, agent)
 
 
-def wait_until(has_ended: Callable[[], bool]) -> bool:
-    """Whether a supervisor has ended within a reasonable time."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+def wait_for_ends(stops: Mapping[str, Stopping]) -> list[str]:
+    """Wait until the supervisors have ended, and kill late ones; return the agents left."""
+
+    def find_left() -> list[str]:
+        return [name for name, stopping in stops.items() if not stopping.has_ended()]
+
+    if wait_until(lambda: not find_left(), screens.STOP_SUPERVISOR_SECONDS):
+        return []
+    for name in find_left():
+        stops[name].kill()
+    wait_until(lambda: not find_left(), screens.STOP_KILLED_SECONDS)
+    return find_left()
+
+
+def wait_until(has_ended: Callable[[], bool], seconds: float = _PATIENCE_SECONDS) -> bool:
+    """Return whether a supervisor has ended within this time."""
+    deadline = time.monotonic() + seconds
     while not has_ended():
         if time.monotonic() > deadline:
             return False
-        time.sleep(STOP_POLL_SECONDS)
+        time.sleep(screens.STOP_POLL_SECONDS)
     return True

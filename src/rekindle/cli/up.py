@@ -13,6 +13,7 @@ from rekindle.cli.stop import (
     running_unnamed,
     stop_without_manifest,
     stopping_of,
+    wait_for_ends,
     wait_until,
 )
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
@@ -170,20 +171,29 @@ def down(agents: tuple[str, ...], as_json: bool) -> None:
     stops = {name: stopping_of(store, name) for name in names}
     failed = _failures([stopping.tell for stopping in stops.values()])
     running = [name for name, stopping in stops.items() if stopping.was_running]
-    left = [name for name in running if not wait_until(stops[name].has_ended)]
-    failed += _failures([partial(end_background, store, name) for name in names])
+    left = wait_for_ends({name: stops[name] for name in running})
+    failed += _failures(
+        [
+            partial(end_background, store, name, was_killed=stopping.was_killed)
+            for name, stopping in stops.items()
+        ]
+    )
     failed += _failures([stops[name].require_record for name in names if name not in left])
     if as_json:
-        print_json({"stopped": names, "were_running": running, "still_ending": left})
+        stopped = [name for name in names if name not in left]
+        print_json({"stopped": stopped, "were_running": running, "still_ending": left})
     else:
         for name in names:
-            state = "stopped" if name in running else "is not running, and stays so"
-            echo(f"✓ {name}: {state}")
+            if name in left:
+                echo(f"✗ {name}: still ending")
+            else:
+                state = "stopped" if name in running else "is not running, and stays so"
+                echo(f"✓ {name}: {state}")
     if failed:
         for other in failed[1:]:
             echo(f"Error: {other}", err=True)
         raise failed[0]
     if left:
         raise AgentError(
-            f"still ending: {', '.join(left)}", hint="their word is kept: see `rekindle status`"
+            f"still ending: {', '.join(left)}", hint="the stop is kept: see `rekindle status`"
         )

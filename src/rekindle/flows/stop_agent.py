@@ -16,6 +16,7 @@ class StopLock:
 
     def __init__(self, lock: OuterLock, clock: Callable[[], datetime]) -> None:
         self._lock, self._clock = lock, clock
+        self.was_killed = False
         self._is_signalled = False
 
     def tell(self) -> None:
@@ -26,6 +27,9 @@ class StopLock:
     def has_ended(self) -> bool:
         self._is_signalled = self._is_signalled or self._lock.signal_holder()
         return not self._lock.is_held()
+
+    def kill(self) -> None:
+        self.was_killed = self._lock.kill_holder()
 
 
 class StopAgent:
@@ -39,6 +43,7 @@ class StopAgent:
     def __init__(self, store: FileStore, agent: str, clock: Callable[[], datetime]) -> None:
         self._store, self._agent, self._clock = store, agent, clock
         self.was_running = False
+        self.was_killed = False
         self._unrecorded: RekindleError | None = None
         self._is_noted = False
         self._is_unheard = False
@@ -47,6 +52,9 @@ class StopAgent:
     def tell(self) -> None:
         """Give the command, in whichever way works."""
         self.was_running = self._store.is_supervised(self._agent)
+        if self.was_running:
+            # First: a suspended supervisor may hold a lock that writing the command needs.
+            self._store.resume_supervisor(self._agent)
         run = Run()
         try:
             run = self._store.read(self._agent).projection.run
@@ -68,6 +76,10 @@ class StopAgent:
         if is_unheard and not self._is_signalled:
             self._is_signalled = self._store.signal_supervisor(self._agent)
         return False
+
+    def kill(self) -> None:
+        """Kill a supervisor that has not ended in time, if it can be identified."""
+        self.was_killed = self._store.kill_supervisor(self._agent)
 
     def require_record(self) -> None:
         """Once it has ended: check that the stop is recorded.

@@ -1,22 +1,23 @@
-"""The process that holds a lock, told to stop by a signal."""
+"""Signals to the process that holds a lock."""
 
+import signal
 from pathlib import Path
 
-from rekindle.system import kernel, orphans, signals
+from rekindle.system import kernel, orphans
 
 
-def signal_stop(process: str, lock: Path) -> bool:
-    """Send the stop signal to `process` if it still lives and has the file `lock` open.
+def send(process: str, lock: Path, number: signal.Signals) -> bool:
+    """Signal `process` if it still lives and has the file `lock` open; return whether it was.
 
     Its number, start, boot and namespace must be those that were written down: numbers are used
     again, and another process must never be signalled in its place.
     """
-    number = process.partition(".")[0]
-    if not number.isdecimal():
+    first = process.partition(".")[0]
+    if not first.isdecimal():
         return False
-    pid = int(number)
+    pid = int(first)
     return kernel.here.signal_if(
         pid,
-        signals.STOP,
+        number,
         lambda: orphans.identify(pid) == process and kernel.here.has_open(pid, lock),
     )

@@ -32,6 +32,18 @@ STOP_POLL_SECONDS = declare(
     "seconds",
     "Interval at which `stop` checks whether the agent has ended.",
 )
+STOP_SUPERVISOR_SECONDS = declare(
+    13.0,
+    "stop.supervisor_seconds",
+    "seconds",
+    "Time a supervisor has to end before `stop` and `down` kill it.",
+)
+STOP_KILLED_SECONDS = declare(
+    1.0,
+    "stop.killed_seconds",
+    "seconds",
+    "Time a killed supervisor, and then the agent it leaves behind, has to end.",
+)
 QUESTION_WIDTH = declare(
     100, "status.question_characters", "characters", "Part of a question that `status` shows."
 )

@@ -17,6 +17,7 @@ from rekindle.policy import run as policy
 from rekindle.stores.files import FileStore, supervision
 from rekindle.stores.files.layout import FOLDER
 from rekindle.system import disk, holder
+from rekindle.system.signals import STOP
 
 
 def say(store, desired, clock):
@@ -204,9 +205,9 @@ def test_the_holder_is_signalled_and_no_other_process(tmp_path):
         pid, start, *rest = process.split(".")
         assert int(pid) == held.pid
         older = ".".join([pid, str(int(start) - 1), *rest])
-        assert not holder.signal_stop(older, lock.path)
-        assert not holder.signal_stop(process, tmp_path)
-        assert not holder.signal_stop("", lock.path)
+        assert not holder.send(older, lock.path, STOP)
+        assert not holder.send(process, tmp_path, STOP)
+        assert not holder.send("", lock.path, STOP)
         assert held.poll() is None
         assert lock.signal_holder()
         assert held.wait(30) == 7
@@ -218,7 +219,7 @@ def test_the_holder_is_signalled_and_no_other_process(tmp_path):
     while lock.is_held() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not lock.signal_holder()
-    assert signal.SIGUSR1 == holder.signals.STOP
+    assert signal.SIGUSR1 == STOP
 
 
 def test_two_hosts_that_share_a_home_have_two_locks(tmp_path, monkeypatch):

@@ -341,6 +341,17 @@ class FileStore:
         outside = outer_lock(self.root.project, agent)
         return outside is not None and outside.signal_holder()
 
+    def resume_supervisor(self, agent: str) -> None:
+        """Continue the agent's supervisor if it is suspended (Ctrl-Z, SIGSTOP)."""
+        outside = outer_lock(self.root.project, agent)
+        if outside is not None:
+            outside.resume_holder()
+
+    def kill_supervisor(self, agent: str) -> bool:
+        """Kill the agent's supervisor; False if none could be identified."""
+        outside = outer_lock(self.root.project, agent)
+        return outside is not None and outside.kill_holder()
+
     def note_stop(self, agent: str, command: DesiredSaid) -> None:
         """Keep a stop outside the agent's folder, which could not take it."""
         outside = outer_lock(self.root.project, agent)

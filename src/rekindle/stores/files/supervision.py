@@ -13,6 +13,7 @@ The slots have a fixed size and are written in place: the file system needs no n
 also if it is full.
 """
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -26,7 +27,7 @@ from rekindle.documents.identity import agent_name
 from rekindle.errors import FolderLostError, RekindleError, UnsafePathError
 from rekindle.stores.files import log
 from rekindle.stores.files.layout import AgentFolder
-from rekindle.system import disk, host, user_folder
+from rekindle.system import disk, host, signals, user_folder
 
 _LOCKS = "locks"
 _SLOT_BYTES = 256
@@ -55,12 +56,25 @@ class OuterLock(msgspec.Struct, frozen=True):
 
     def signal_holder(self) -> bool:
         """Tell the process that holds the lock to stop; False if it cannot be identified."""
-        from rekindle.system import holder  # noqa: PLC0415 - needed if a stop cannot be written
+        is_sent = self._send(signals.STOP)
+        self.resume_holder()
+        return is_sent
+
+    def resume_holder(self) -> bool:
+        """Continue the process that holds the lock: one that is suspended reads no command."""
+        return self._send(signal.SIGCONT)
+
+    def kill_holder(self) -> bool:
+        """Kill the process that holds the lock; False if it cannot be identified."""
+        return self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> bool:
+        from rekindle.system import holder  # noqa: PLC0415 - only `stop` and `down` need it
 
         if not self.is_held():
             return False
         process = self._read(_HOLDER).decode("ascii", "replace")
-        return holder.signal_stop(process, self.path)
+        return holder.send(process, self.path, number)
 
     def note_stop(self, command: DesiredSaid) -> None:
         """Keep the operator's stop here, durably; readers lay it over the log."""
