@@ -261,7 +261,7 @@ def standing(folder, capfd):
     (agent,) = json.loads(capfd.readouterr().out)["agents"]
     kept = folder / ".rekindle" / "agents" / "trades"
     files = {path.name: path.read_bytes() for path in kept.glob("*.md")}
-    return {key: agent[key] for key in agent if key != "events"}, files
+    return {key: agent[key] for key in agent if key != "at"}, files
 
 
 def test_through_the_command_it_changes_nothing_but_what_it_prints(tmp_path, monkeypatch, capfd):

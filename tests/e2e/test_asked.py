@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(180)
 MANIFEST = """\
 version: 1
 agents:
-  trades: {{harness: {harness}, prompt: PROMPT.md, cycles: 1}}
+  trades: {{harness: {harness}, prompt: PROMPT.md, cycles: 1, until: ["true"]}}
 """
 SCHEMA = json.dumps(
     {

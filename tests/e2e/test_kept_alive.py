@@ -239,7 +239,7 @@ def test_a_limit_is_waited_out_also_by_another_supervisor(kept):
     waits = kept.until("wait.started")
     resets_at = kept.log("launch.ended")[0]["resets_at"]
     assert datetime.fromisoformat(waits["until"]).timestamp() == resets_at
-    replaced(kept, "waits for its usage limit")
+    replaced(kept, ": a usage limit")
     assert time.time() < resets_at, "too slow to have been killed during the wait"
     kept.asked(done)
     kept.is_alone()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(120)
 MANIFEST = """\
 version: 1
 agents:
-  trades: {{harness: {harness}, prompt: PROMPT.md, cycles: 1}}
+  trades: {{harness: {harness}, prompt: PROMPT.md, cycles: 1, until: ["true"]}}
 personas:
   default: {{permissions: {{allowed_tools: [Bash]}}}}
 runtime: {{relay: {{summarizer: mechanical}}}}
