@@ -30,6 +30,8 @@ Cli = Callable[..., tuple[int, str, str]]
 _PATIENCE_SECONDS = 20
 pytestmark = pytest.mark.timeout(60)
 
+OUT_OF_CYCLES = 24
+
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -99,7 +101,7 @@ def say_all(place: Place, rekindle: Cli) -> None:
 def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     """With its numbers, its loops and its relay, and what was said to it meanwhile."""
     name = place.agent
-    assert rekindle("run", name)[0] == 0
+    assert rekindle("run", name)[0] == OUT_OF_CYCLES
     assert rekindle("loops", "add", "first", "Look at the list")[0] == 0
     place.push()
     place.say(host)
@@ -146,7 +148,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     assert (row["cycle"], row["open_loops"], row["state"]) == (5, 1, "stopped")
     assert row["next_action"] == "Do step 6 of the list"
     code, out, _ = rekindle("run", name, "--cycles", "1")
-    assert code == 0
+    assert code == OUT_OF_CYCLES
     assert f"{name}: cycle 6, a fresh session" in out
 
 
@@ -204,7 +206,7 @@ def test_a_host_that_lost_its_disk_has_the_work_from_the_remote(place, host, roo
     until(lambda: told(rekindle, name)["fleet"]["state"] == "over")
     shutil.rmtree(root / f"default~{name}")
     assert rekindle("run", name, "--cycles", "1")[0] == 0
-    until(lambda: (found := told(rekindle, name)["run"])["over"] and found["cycle"] == 2)
+    until(lambda: (found := told(rekindle, name))["run"]["over"] and found["cycle"] == 2)
     assert (place.pushed("step-1"), place.pushed("step-2")) == ("x", "x")
     assert rekindle("fleet", "remove", name)[0] == 0
 
