@@ -194,7 +194,7 @@ def test_a_process_is_told_from_another_with_its_number(inside, kernel):
         + """
 pid, child = spawn("sh", "-c", HERE)
 os.environ["CLAUDE_PID"] = str(pid)
-name, named_by_hook = orphans.identify(pid), hook.identify()
+name, named_by_hook = orphans.identify(pid), hook.identify("claude-code")
 number, started, boot, room = name.split(".")
 facts = {
     "by its name": orphans.is_alive(name),
