@@ -62,7 +62,7 @@ class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
 
 
 class AgentReceived(Event, frozen=True, kw_only=True, tag="agent.received"):
-    summary = "What was known of the agent elsewhere: this log goes on behind it."
+    summary = "What was known of the agent elsewhere: this log continues from there."
     known: dict[str, Any]
     """All that the events up to this one came to."""
 
@@ -103,7 +103,7 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
     """Which process works on it, told from every other: pid, start and boot."""
     transcript: str = ""
     context_tokens: int = 0
-    """Of one that goes on: how much its model has to read again."""
+    """Of a resumed session: how much its model has to read again."""
     cache_expired: bool = False
     """The CLI says that its model's cache has forgotten it: all of that is paid for once more."""
     visitor: bool = False
@@ -123,7 +123,7 @@ class SessionEnded(Event, frozen=True, kw_only=True, tag="session.ended"):
 
 
 class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
-    summary = "Somebody asked the session for something."
+    summary = "A prompt was submitted to the session."
     session: str
     text: str
     call: str = ""
@@ -161,7 +161,7 @@ class CycleStarted(Event, frozen=True, kw_only=True, tag="cycle.started"):
     relay: str = ""
     """Where the archive keeps the relay that it began with; empty: there was none."""
     head: str = ""
-    """The commit that the agent's folder stood at; empty: nobody knows."""
+    """The commit that the agent's folder stood at; empty: unknown."""
 
 
 class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
@@ -170,7 +170,7 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     words: str = ""
     """Why the two relays were judged so."""
     how: str = ""
-    """Where its relay is from: draft, edit, summary, carried; empty: nobody wrote one."""
+    """Where its relay is from: draft, edit, summary, carried; empty: there is none."""
     relay: str = ""
     """Where the archive keeps the relay that it ended with."""
     verdict: str = ""
@@ -237,7 +237,7 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     ended: tuple[str, ...] = ()
     """The command lines of the first of them."""
     seconds: float = 0.0
-    """How long it ran, by a clock that nobody sets."""
+    """How long it ran, by a monotonic clock."""
     usd: float | None = None
     """What the CLI says that it cost."""
     tokens: int | None = None
@@ -248,7 +248,7 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     run_tokens: int = 0
     """What the whole run has spent by then."""
     unpriced: int = 0
-    """Launches of the run whose cost nobody knows."""
+    """Launches of the run whose cost is unknown."""
     billed: bool | None = None
     """Whether the CLI shows that the account is billed per token; None: it shows nothing."""
     signs: WorkSigns | None = None
@@ -320,7 +320,7 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"
     budget: dict[str, float] = {}
     """The caps that the answer sets for this run, by `usd`, `tokens` or `hours`."""
     by: str = ""
-    """The user who answered; empty: nobody did."""
+    """The user who answered; empty: the deadline did."""
     host: str = ""
     origin: str = ""
     """How the answer came: terminal, command or deadline."""
@@ -335,7 +335,7 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.ended"):
-    summary = "A run is over: nobody starts the agent again unless the operator says so."
+    summary = "A run is over: the agent is not started again unless the operator says so."
     outcome: str
     """done; budget; or what was not to be waited for."""
     words: str = ""
@@ -379,7 +379,7 @@ class WindowMeasured(Event, frozen=True, kw_only=True, tag="window.measured"):
 
 
 class HandoffAsked(Event, frozen=True, kw_only=True, tag="handoff.asked"):
-    summary = "Somebody asked that a fresh session goes on with a checkpoint."
+    summary = "The operator asked for a handoff to a fresh session."
 
 
 class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"):
@@ -388,7 +388,7 @@ class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"
     cycle: int
     session: str
     by: str
-    """threshold: its window is so full; person: somebody has asked for it."""
+    """threshold: its window is so full; person: the operator asked for it."""
     tokens: int | None = None
     window: int | None = None
     known: str = "unknown"
@@ -398,7 +398,7 @@ class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"
     first: int | None = None
     """What the session's first turn had used already."""
     work: str = ""
-    """A fingerprint of what git and the loops know of the work; empty: nobody knows."""
+    """A fingerprint of what git and the loops know of the work; empty: unknown."""
 
 
 class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
@@ -412,7 +412,7 @@ class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
 
 
 class HandoffFailed(Event, frozen=True, kw_only=True, tag="handoff.failed"):
-    summary = "A handoff could not be made, or no model be asked for it, and everything goes on."
+    summary = "A handoff failed, or no model could be asked for it; the work continues."
     launch: str
     words: str
 
@@ -439,7 +439,7 @@ class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     """What it took, with what was gathered for it, where an agent waited for it."""
     run_usd: float | None = None
     run_tokens: int | None = None
-    """What the run has spent with it; nothing, where somebody has asked for it by hand."""
+    """What the run has spent with it; nothing if a person asked for it by hand."""
     unpriced: int = 0
     """Launches of the run whose cost is not known."""
 
@@ -482,7 +482,7 @@ class Correction(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
-    summary = "Somebody edited state.json; what they added is taken over, nothing is dropped."
+    summary = "state.json was edited by hand; what was added is taken over, nothing is dropped."
     open_loops: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
     corrections: tuple[Correction, ...] = ()
@@ -532,7 +532,7 @@ class CheckpointCommitted(Committed, frozen=True, kw_only=True, tag="checkpoint.
     summary = "A checkpoint became the current one."
     document = "checkpoint"
     session: str = ""
-    """A person's own session, which goes on with it itself; empty: whoever comes next does."""
+    """A person's own session, which continues with it; empty: the next session does."""
 
 
 class BriefCommitted(Committed, frozen=True, kw_only=True, tag="brief.committed"):
@@ -578,7 +578,7 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
 
 
 class DocumentRejected(Event, frozen=True, kw_only=True, tag="document.rejected"):
-    summary = "Somebody edited a document into something unusable; it was set aside."
+    summary = "A document was edited into something unusable; it was set aside."
     document: str
     path: str
     reason: str

@@ -291,7 +291,7 @@ def closed(known: Projection, question: QuestionAsked, now: datetime) -> str:
             what = answer.choice or one_line(answer.text, 80)
             return f"it was answered{by} at {answer.ts:%Y-%m-%d %H:%M} UTC: {what}"
         case "unanswered":
-            return f"its deadline has passed; the default was applied: {question.default}"
+            return f"its deadline has passed, and its default applies: {question.default}"
         case "withdrawn":
             return "another command has settled it"
         case _:
