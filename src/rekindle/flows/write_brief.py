@@ -47,6 +47,7 @@ from rekindle.policy import day as asking
 from rekindle.policy import loops, mornings
 from rekindle.policy.adoption import Closing
 from rekindle.policy.attribution import Heard
+from rekindle.policy.backoff import double
 from rekindle.policy.claims import Work
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.mornings import Due
@@ -121,7 +122,7 @@ class Tries(msgspec.Struct, frozen=True):
     def is_resting(self, now: datetime) -> bool:
         if self.at is None:
             return False
-        pause = min(BRIEF_RETRY_SECONDS * 2.0 ** min(self.tries, 20), BRIEF_RETRY_MOST_SECONDS)
+        pause = double(BRIEF_RETRY_SECONDS, self.tries, BRIEF_RETRY_MOST_SECONDS)
         return abs((now - self.at).total_seconds()) < pause
 
 

@@ -8,13 +8,14 @@ _MOST_DOUBLINGS = 60
 
 def backoff(limits: Restart, doublings: int) -> float:
     """Return the seconds to pause after a failure: the cooldown, doubled so often."""
-    return _doubled(limits.cooldown, doublings, limits.max_cooldown)
+    return double(limits.cooldown, doublings, limits.max_cooldown)
 
 
 def probe_pause(doublings: int) -> float:
     """Return the seconds before the next probe of something whose end is unknown."""
-    return _doubled(LIMIT_PROBE_SECONDS, doublings, MAX_LIMIT_PROBE_SECONDS)
+    return double(LIMIT_PROBE_SECONDS, doublings, MAX_LIMIT_PROBE_SECONDS)
 
 
-def _doubled(first: float, doublings: int, most: float) -> float:
+def double(first: float, doublings: int, most: float) -> float:
+    """Return a pause, doubled so often, but at most so long."""
     return min(first * 2.0 ** min(max(doublings, 0), _MOST_DOUBLINGS), most)
