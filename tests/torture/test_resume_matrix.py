@@ -25,6 +25,7 @@ import pytest
 
 from e2e.sandbox import BANNER, TASK, WORK
 from loopback.script import Forever, Hang, Text
+from rekindle.stores.private import of_project
 from torture.clis import NAMES, Cli
 
 pytestmark = pytest.mark.torture
@@ -84,7 +85,10 @@ class Sessions:
         # Codex names it, and the file after it.
         self.asked = launched.get("session") or self.path.stem[-36:]
         self._kept = cli.folder.with_name("kept")
-        for folder in (cli.folder, self._store):
+        # The seal of the log is kept outside the project: without it a restored log looks forged.
+        private = of_project(cli.sandbox.project).path
+        self._folders = (cli.folder, self._store, private)
+        for folder in self._folders:
             shutil.copytree(folder, self._kept / folder.name, symlinks=True)
         cli.model.play(Forever(Text("all done")))
 
@@ -102,7 +106,7 @@ class Sessions:
 
     def restore(self) -> None:
         """Have everything as it was before the trial."""
-        for folder in (self.cli.folder, self._store):
+        for folder in self._folders:
             shutil.rmtree(folder)
             shutil.copytree(self._kept / folder.name, folder, symlinks=True)
 
@@ -144,7 +148,8 @@ class Sessions:
         """
         lines = whole.split(b"\n")
         holds = self.cli.kind.harness.holds
-        self.rekindle.start("doctor", "--fix").wait()  # what hooks told is not in the log yet
+        fixed = self.rekindle.start("doctor", "--fix")  # hooks' reports may not be in the log yet
+        assert fixed.wait() == 0, fixed.out + fixed.err
         told = self._events("prompt.submitted")
         (prompt,) = [one["call"] for one in told][-1:] or [""]
         if holds([], prompt):
