@@ -44,7 +44,7 @@ from rekindle.policy import endings, idle
 from rekindle.policy.endings import ENDINGS, OUTCOMES
 from rekindle.stores.files import FileStore
 from rekindle.thresholds.screens import REPORT_CHARACTERS
-from rekindle.wiring import guarded_path, protected, summarize
+from rekindle.wiring import guarded_path, protected, summarize, withheld
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import require_trust
@@ -145,6 +145,8 @@ def _print_exposed(project: Project, name: str) -> None:
         echo(f"Note: {words} (→ {protected.EXPOSED_HINT})", err=True)
     if words := guarded_path.explain_path(project, name):
         echo(f"Note: {words} (→ {guarded_path.PATH_HINT})", err=True)
+    if missed := withheld.find(project, name):
+        echo(f"Note: {withheld.explain(name, missed)}", err=True)
 
 
 def _bounds(project: Project, name: str, *, lifted: bool) -> str:

@@ -5,7 +5,7 @@ What a project needs beyond these stands in the manifest, under `env:`.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 _NAMES = frozenset(
     """
@@ -19,6 +19,14 @@ _NAMES = frozenset(
 _PREFIXES = ("LC_", "XDG_")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE|PROXY", re.IGNORECASE)
 """Names of what is not written down; proxies often have a password in their address."""
+_CREDENTIAL = re.compile(
+    r"(^|_)(API_?KEY|(ACCESS|SECRET)_KEY|KEY|TOKEN|SECRET|PASS(WORD|WD|PHRASE)?|PAT|PGPASS\w*"
+    r"|AUTH|CREDENTIALS?|COOKIE|DSN)($|_)",
+    re.IGNORECASE,
+)
+_OF_THE_SHELL = frozenset(
+    ("PWD", "OLDPWD", "SHLVL", "_", "HOSTNAME", "PS1", "MAIL", "LS_COLORS", "LINES", "COLUMNS")
+)
 
 
 def allowed(
@@ -41,3 +49,22 @@ def without_secrets(found: Mapping[str, str]) -> dict[str, str]:
         for name, value in found.items()
         if name == "SSH_AUTH_SOCK" or not _SECRET.search(name)
     }
+
+
+def names_withheld(ours: Iterable[str], passed: Collection[str]) -> list[str]:
+    """Return the variables that an agent does not get, without the shell's and our own."""
+    own = ("REKINDLE_", *_PREFIXES)
+    kept = _NAMES | _OF_THE_SHELL
+    return [
+        name
+        for name in ours
+        if name not in passed and name not in kept and not name.startswith(own)
+    ]
+
+
+def missed(withheld: Iterable[str], mentioned: Collection[str]) -> list[str]:
+    """Return the withheld variables that an agent may need: the project's first, then keys."""
+    return sorted(
+        (name for name in withheld if name in mentioned or _CREDENTIAL.search(name)),
+        key=lambda name: (name not in mentioned, name),
+    )

@@ -70,3 +70,21 @@ WATCH_LAST_LINES = declare(
 WATCH_LAST_BYTES = declare(
     64 * 1024, "watch.last_bytes", "bytes", "End of that output that is read."
 )
+WITHHELD_NAMES = declare(
+    8, "run.withheld_names", "count", "Most variables that `run` names as not passed on."
+)
+WITHHELD_FILES = declare(
+    300,
+    "run.withheld_files",
+    "count",
+    "Most files of the project that `run` searches for the names of variables.",
+)
+WITHHELD_FILE_BYTES = declare(
+    128 * 1024,
+    "run.withheld_file_bytes",
+    "bytes",
+    "Largest file that `run` searches for the names of variables.",
+)
+WITHHELD_DEPTH = declare(
+    3, "run.withheld_depth", "count", "How deep below the agent's folder `run` searches."
+)

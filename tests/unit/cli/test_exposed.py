@@ -47,6 +47,7 @@ def test_doctor_and_run_say_so(project: config.Project) -> None:
         "HOME": str(project.path.parent),
         "REKINDLE_TRUST": "1",
         "LC_ALL": "C.UTF-8",
+        "GH_TOKEN": "not printed",
     }
     told = [
         subprocess.run(
@@ -63,5 +64,7 @@ def test_doctor_and_run_say_so(project: config.Project) -> None:
     ran, doctor = told
     words = f"trades finds programs in {project.path}/bin last"
     assert words in ran.stderr
+    assert "trades does not get GH_TOKEN from your environment" in ran.stderr
+    assert "not printed" not in ran.stderr
     assert words in doctor.stdout
     assert "`env: {PATH: $PATH}`" in doctor.stdout
