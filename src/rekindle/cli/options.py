@@ -167,8 +167,8 @@ def accept_log(store: "FileStore | Store", name: str) -> None:
     """
     if isinstance(store, FileStore) and (words := store.accept_log(name)):
         _note(
-            f"{name}: {words}. The log is accepted, without commands and answers that Rekindle did"
-            f" not record itself; see `rekindle events -a {name}`"
+            f"{name}: {words}. The log is accepted, without lines that Rekindle cannot confirm;"
+            f" see `rekindle events -a {name}`"
         )
 
 

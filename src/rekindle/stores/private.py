@@ -42,6 +42,11 @@ class PrivateAgent(msgspec.Struct, frozen=True):
         return self.path / "seal"
 
     @property
+    def spent(self) -> Path:
+        """What the run has spent, whatever the log says later."""
+        return self.path / "spent.json"
+
+    @property
     def settings(self) -> Path:
         """The settings that the operator accepted with the last `run`, `up` or `restart`."""
         return self.path / "settings.json"

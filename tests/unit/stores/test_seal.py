@@ -129,21 +129,47 @@ def test_the_operator_accepts_it(stopped, open_store, clock, damage):
         assert store.read("trades").projection.run.desired == "stopped"
 
 
-def test_a_seal_that_is_older_than_the_log_costs_no_history(stopped, open_store, clock):
-    """As after the user's folder was restored, or a project was moved, used and moved back."""
+def numbered(store, *lines):
+    """Return events as lines behind the log."""
+    first = store.read("trades").committed.seq + 1
+    return b"".join(
+        events.render(msgspec.structs.replace(event, seq=first + place, gen=1)) + b"\n"
+        for place, event in enumerate(lines)
+    )
+
+
+def test_a_project_that_was_moved_and_moved_back_keeps_its_history(stopped, open_store, clock):
+    """The seal that the other path has, in the user's own folder, confirms the later lines."""
     folder = stopped.folder("trades")
     older = folder.private.seal.read_bytes()
     for number in range(5):
         add(stopped, f"later-{number}", clock)
-    whole = folder.log.read_bytes()
+    moved = PrivateProject(folder.path / "moved").make_agent("trades")
+    moved.seal.write_bytes(folder.private.seal.read_bytes())
     folder.private.seal.write_bytes(older)
-    folder.snapshot.unlink(missing_ok=True)
+    whole = folder.log.read_bytes()
+    append(folder, numbered(stopped, events.CycleEnded(ts=clock(), cycle=7)))
     store = open_store()
     assert store.log_condition("trades") == "appended"
     assert store.accept_log("trades")
+    after = store.read("trades").committed
     assert folder.log.read_bytes().startswith(whole)
-    assert not list(folder.path.glob("*.rejected"))
-    assert "later-4" in store.read("trades").committed.loops
+    assert ("later-4" in after.loops, after.cycle_ended) == (True, 0)
+
+
+def test_a_seal_that_is_older_than_the_log_sets_the_later_lines_aside(stopped, open_store, clock):
+    """As after the user's folder was restored: only a file that the agent can write has them."""
+    folder = stopped.folder("trades")
+    older, known = folder.private.seal.read_bytes(), folder.log.read_bytes()
+    add(stopped, "later", clock)
+    later = folder.log.read_bytes().removeprefix(known)
+    folder.private.seal.write_bytes(older)
+    store = open_store()
+    assert store.accept_log("trades")
+    assert (folder.path / "ops.jsonl.rejected").read_bytes() == later
+    assert (folder.path / "state.json.rejected").exists()
+    assert store.read("trades").committed.loops.keys() == {"first", "second"}
+    assert add(store, "after", clock)
 
 
 def claim_newer_state(folder):
@@ -195,14 +221,14 @@ def decisions(clock):
 def test_acceptance_takes_no_decision_that_was_not_sealed(
     stopped, open_store, clock, hide, has_snapshot
 ):
-    """Whatever the workspace says of the log's age: forged commands never count, loops may."""
+    """Whatever the workspace says of the log's age: forged commands never count."""
     with stopped.writer("trades") as writer:
         writer.append(events.RunStarted(ts=clock()))
         writer.append(events.SpendNoted(ts=clock(), launch="a", tokens=900, usd=9.0))
         if has_snapshot:
             writer.snapshot()
     folder, before = stopped.folder("trades"), stopped.read("trades").committed
-    lines = [*decisions(clock), events.LoopAdded(ts=clock(), id="late", text="late")]
+    lines = [*decisions(clock), events.CycleEnded(ts=clock(), cycle=7)]
     for place, event in enumerate(lines, before.seq + 1):
         numbered = msgspec.structs.replace(event, seq=place, gen=1, at=f"operator/1-a.seg:{place}")
         append(folder, events.render(numbered) + b"\n")
@@ -218,12 +244,112 @@ def test_acceptance_takes_no_decision_that_was_not_sealed(
     assert "operator/1-a.seg" not in after.cursors
     assert {"first", "second"} <= after.loops.keys()
     assert after.loss is None
+    assert after.run.spent_of_run().usd == 9.0
     if hide is claim_newer_state or has_snapshot:
-        assert after.run.spent_of_run().usd == 9.0
-    (aside,) = folder.path.glob("*.rejected")
+        assert (after.run.desired, after.cycle_ended) == ("stopped", 0)
+    (aside,) = folder.path.glob("ops.jsonl*.rejected")
     assert b"yes, deploy it" in aside.read_bytes()
     assert b"yes, deploy it" not in folder.log.read_bytes()
     assert add(store, "after", clock)
+
+
+@pytest.mark.parametrize("kind", ["cycle.ended", "relay.committed"])
+@pytest.mark.parametrize("hide", [None, claim_newer_state])
+def test_an_appended_line_of_no_kind_counts(stopped, open_store, clock, kind, hide):
+    """Also if state.json, which the agent can write, says that it was made from that line."""
+    folder = stopped.folder("trades")
+    forged = {
+        "cycle.ended": events.CycleEnded(ts=clock(), cycle=7),
+        "relay.committed": events.RelayCommitted(
+            ts=clock(), path="memories/archive/x.md", sha256="0", by="agent", headline="deploy"
+        ),
+    }
+    append(folder, numbered(stopped, forged[kind]))
+    if hide:
+        hide(folder)
+    before = stopped.read("trades").committed
+    store = open_store()
+    assert store.accept_log("trades")
+    after = store.read("trades").committed
+    assert (after.cycle_ended, after.documents) == (0, before.documents)
+    with store.writer("trades") as writer:
+        writer.append(events.CycleEnded(ts=clock(), cycle=1))
+    assert store.read("trades").committed.cycle_ended == 1
+
+
+def test_what_the_snapshot_knows_outlives_a_rewritten_log(stopped, open_store, clock):
+    """Genuine answers count as before, though the lines that say them cannot be told apart."""
+    clock.forward(seconds=1)
+    stopped.submit("trades", events.Answered(ts=clock(), text="use the second account"))
+    with stopped.writer("trades") as writer:
+        writer.append(*[events.Heartbeat(ts=clock())] * 20)
+        writer.snapshot()
+    folder, before = stopped.folder("trades"), stopped.read("trades").committed
+    append(folder, numbered(stopped, events.CycleEnded(ts=clock(), cycle=7)))
+    change_a_byte(folder)
+    folder.log.write_bytes(folder.log.read_bytes().replace(b'"stopped"', b'"running"'))
+    store = open_store()
+    assert store.log_condition("trades") == "rewritten"
+    assert store.accept_log("trades")
+    for reader in (store, open_store()):
+        after = reader.read("trades").committed
+        assert after.answers_since == before.answers_since != []
+        assert (after.run.desired, after.cycle_ended) == ("stopped", 0)
+        assert after.loops.keys() == {"first", "second"}
+    assert add(store, "after", clock)
+
+
+def test_lines_before_the_change_are_confirmed_by_older_records(stopped, open_store, clock):
+    """Without a snapshot, the seal's own records tell how far the log is genuine."""
+    clock.forward(seconds=1)
+    stopped.submit("trades", events.Answered(ts=clock(), text="use the second account"))
+    say(stopped, "stopped", clock)
+    folder, before = stopped.folder("trades"), stopped.read("trades").committed
+    *lines, _ = folder.log.read_bytes().splitlines(keepends=True)
+    forged = events.DesiredSaid(ts=clock(), desired="running", seq=before.seq, gen=1)
+    folder.log.write_bytes(b"".join([*lines, events.render(forged), b"\n"]))
+    folder.state.unlink()
+    store = open_store()
+    assert store.accept_log("trades")
+    after = store.read("trades").committed
+    assert after.answers_since == before.answers_since != []
+    assert after.run.desired == "stopped"
+
+
+def test_a_log_that_is_taken_over_without_a_seal_decides_nothing(stopped, open_store, clock):
+    """The same rule as for a log that the operator accepts."""
+    clock.forward(seconds=1)
+    folder = stopped.folder("trades")
+    append(folder, numbered(stopped, *decisions(clock)))
+    lose_seal(folder)
+    folder.state.unlink()
+    store = open_store("elsewhere")
+    with store.writer("trades", take_over=True):
+        pass
+    after = store.read("trades").committed
+    assert (after.answers_since, after.questions, after.run.desired) == ([], {}, "")
+    assert after.loops.keys() == {"first", "second"}
+    (noted,) = [
+        one
+        for one in store.events_since("trades", 0).events
+        if isinstance(one, events.DocumentRejected)
+    ]
+    assert b"yes, deploy it" in (folder.path / noted.path).read_bytes()
+
+
+def test_spending_outlives_a_log_that_is_rewritten_whole(stopped, open_store, clock):
+    """Also if there is no snapshot of it; only what the last run has spent counts."""
+    with stopped.writer("trades") as writer:
+        for usd in (30.0, 9.0):
+            writer.append(events.RunStarted(ts=clock()))
+            writer.append(events.SpendNoted(ts=clock(), launch="a", tokens=900, usd=usd))
+    folder = stopped.folder("trades")
+    assert not folder.snapshot.exists()
+    data = folder.log.read_bytes().replace(b'"usd":9.0', b'"usd":0.1')
+    folder.log.write_bytes(data.replace(b"{", b"{ ", 1))
+    store = open_store()
+    assert store.accept_log("trades")
+    assert store.read("trades").committed.run.spent_of_run().usd == 9.0
 
 
 @pytest.mark.parametrize("forged", [events.RunStarted, events.LaunchEnded])

@@ -1,21 +1,25 @@
 """Acceptance: the operator takes a log that is not as sealed for the agent's log.
 
-The agent can write to its log and to state.json, and can make the two agree. Only what is outside
-the workspace, the seal and the snapshot, tells which lines Rekindle wrote. Of all other lines none
-counts that decides something in the operator's place, or that begins a budget again.
+The agent can write to its log and to every other file of its workspace, and can make them agree.
+Only the user's own folder tells which lines Rekindle wrote: the records of the seal, and the
+snapshot. Lines that they confirm stay; every other line is set aside. If they confirm none, as in a
+project from another host, the lines stay, without those that decide in the operator's place.
 """
 
 import os
 from collections.abc import Iterator
 from datetime import datetime
 
+import msgspec
+
 from rekindle.documents import event as events
 from rekindle.errors import DocumentError, NewerSchemaError
 from rekindle.policy.budget import Spent
 from rekindle.policy.fold import Projection
-from rekindle.stores.files import log, seal, snapshot
+from rekindle.stores.files import log, seal, snapshot, spending
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.seal import Place, Seal
+from rekindle.stores.files.snapshot import Snapshot
 from rekindle.stores.files.view import View, made_at
 from rekindle.system import disk
 
@@ -25,40 +29,37 @@ _DECISIONS = (
     events.AgentReceived,  # it holds all of these
     events.Unrecognised,  # a later Rekindle may know it as one of these
 )
-_SPENDING = (events.RunStarted, events.SpendNoted)
 _OPERATORS = "operator/"
 """What the names of the operator's segments begin with: a forged place hides a real command."""
 
 
-def accept(folder: AgentFolder, seen: View) -> str:
-    """Seal the log as it is now; return the file, below the agent's folder, that was set aside.
+def accept(folder: AgentFolder, seen: View, now: datetime) -> str:
+    """Seal the log without lines that must not count; return the file that they were moved to.
 
-    Lines behind what the seal covers are moved to a file of their own, unless state.json was made
-    from them: then the seal may be older than the log, as after a project was moved and moved back,
-    or after the user's folder was restored. Such a log, and one that is different from its
-    beginning on, is sealed without the decisions in lines that nothing outside the workspace
-    confirms. The caller holds the agent's lock.
+    The file's name is relative to the agent's folder; it is the log's own if no line was moved. No
+    other file of the workspace has a say in it. The caller holds the agent's lock.
     """
     if folder.private is None:
         return ""
-    if seen.condition == "appended" and made_at(folder) <= seen.committed.seq:
-        aside = _free_name(folder)
-        disk.write_from(folder.path / aside, 0, log.pieces(folder.log, seen.end))
-        disk.cut(folder.log, seen.end)
-        seal.write(folder.private.seal, Seal(Place(seen.end, seen.chain)))
-        return aside
-    confirmed = seen.end if seen.condition == "appended" else _confirmed_by_snapshot(folder)
-    aside = _set_decisions_aside(folder, confirmed)
-    # The snapshot is of the log that was there before.
-    folder.snapshot.unlink(missing_ok=True)
+    known = snapshot.load_any(folder)
+    confirmed = _find_confirmed(folder, seen, known)
+    if seen.condition == "missing":
+        aside = ""
+    elif confirmed.end or known.offset:
+        aside = _cut_off(folder, confirmed)
+        if known.offset > confirmed.end:
+            _continue_from(folder, known, now)
+    else:
+        aside = _set_decisions_aside(folder)
     reseal(folder)
+    # It is of the log that was there before. Until here a second attempt would need it.
+    folder.snapshot.unlink(missing_ok=True)
     return aside or folder.log.name
 
 
-def known_spending(folder: AgentFolder, seen: View) -> Spent:
-    """Return what the run had spent, as far as the seal or the snapshot confirms it."""
-    known = seen.committed if seen.condition == "appended" else snapshot.load_any(folder).projection
-    return known.run.spent_of_run()
+def known_spending(folder: AgentFolder) -> Spent:
+    """Return what the run has spent, as far as the user's own folder knows."""
+    return spending.load(folder) or snapshot.load_any(folder).projection.run.spent_of_run()
 
 
 def lost_spending(known: Spent, accepted: Projection, now: datetime) -> events.SpendNoted | None:
@@ -75,36 +76,67 @@ def lost_spending(known: Spent, accepted: Projection, now: datetime) -> events.S
     )
 
 
-def _confirmed_by_snapshot(folder: AgentFolder) -> int:
-    """Return the end of the lines that are those which the snapshot was made from; 0: none are."""
-    kept = snapshot.load(folder)
-    is_same = log.place(folder.log, kept.offset) == Place(kept.offset, kept.chain)
-    return kept.offset if is_same else 0
+def _find_confirmed(folder: AgentFolder, seen: View, known: Snapshot) -> Place:
+    """Return the last place of the log that the user's own folder confirms; 0: there is none."""
+    private = folder.private
+    if private is None:
+        return Place()
+    confirmed = {Place(known.offset, known.chain), *seal.places(private.seal)}
+    if seen.condition == "appended":
+        # The project may have been moved, used there, and moved back: such a log continues this.
+        elsewhere = private.path.parents[2].glob(f"*/agents/{folder.name}/seal")
+        confirmed.update(place for path in elsewhere for place in seal.places(path))
+    return max(
+        (place for place in log.places(folder.log) if place in confirmed),
+        key=lambda place: place.end,
+        default=Place(),
+    )
 
 
-def _set_decisions_aside(folder: AgentFolder, confirmed: int) -> str:
-    """Move the decisions behind `confirmed` to a file, and return its name; empty: there are none.
+def _cut_off(folder: AgentFolder, confirmed: Place) -> str:
+    """Move all that is behind a place to a file, and return its name; empty: there is nothing."""
+    if log.size(folder.log) == confirmed.end:
+        return ""
+    aside = _free_name(folder, folder.log.name)
+    disk.write_from(folder.path / aside, 0, log.pieces(folder.log, confirmed.end))
+    disk.cut(folder.log, confirmed.end)
+    last = next(log.backwards(folder.log), None)
+    if made_at(folder) > (last.event.seq if last else 0):
+        # Made from lines that do not count any more. The writer makes another.
+        disk.set_aside(folder.state, folder.path / _free_name(folder, folder.state.name))
+    return aside
+
+
+def _continue_from(folder: AgentFolder, known: Snapshot, now: datetime) -> None:
+    """Have the log continue from the snapshot, which knows more than the lines that are left."""
+    plain = msgspec.to_builtins(known.projection, str_keys=True)
+    seq, gen = known.projection.seq, known.projection.gen
+    received = events.AgentReceived(ts=now, seq=seq, gen=gen, known=plain)
+    log.append(folder.log, [events.render(received)])
+
+
+def _set_decisions_aside(folder: AgentFolder) -> str:
+    """Move the decisions to a file, and return its name; empty: there are none.
 
     A line without effect takes the place of each: the numbers of the others continue.
     """
-    unconfirmed = (line for _, line in log.lines(folder.log, confirmed))
-    decisions = [line for line in unconfirmed if _rejected(line, confirmed)]
+    decisions = [line for _, line in log.lines(folder.log, 0) if _rejected(line)]
     if not decisions:
         return ""
-    aside = _free_name(folder)
+    aside = _free_name(folder, folder.log.name)
     disk.write_from(folder.path / aside, 0, decisions)
     cleaned = folder.path / f"{disk.TEMPORARY_PREFIX}{os.urandom(8).hex()}-{folder.log.name}"
-    disk.write_from(cleaned, 0, _without_decisions(folder, confirmed))
+    disk.write_from(cleaned, 0, _without_decisions(folder))
     disk.set_aside(cleaned, folder.log)
     return aside
 
 
-def _without_decisions(folder: AgentFolder, confirmed: int) -> Iterator[bytes]:
-    for offset, line in log.lines(folder.log, 0):
-        yield line if offset < confirmed else _rejected(line, confirmed) or line
+def _without_decisions(folder: AgentFolder) -> Iterator[bytes]:
+    for _, line in log.lines(folder.log, 0):
+        yield _rejected(line) or line
 
 
-def _rejected(line: bytes, confirmed: int) -> bytes:
+def _rejected(line: bytes) -> bytes:
     """Return what takes the place of a line that must not count; empty: the line may stay."""
     try:
         event = events.parse(line)
@@ -112,9 +144,7 @@ def _rejected(line: bytes, confirmed: int) -> bytes:
         raise
     except DocumentError:
         return b""  # it counts for nothing as it is
-    # Without any line that is confirmed, nothing else tells what the run has spent.
-    kinds = (*_DECISIONS, *_SPENDING) if confirmed else _DECISIONS
-    if not isinstance(event, kinds) and not event.at.startswith(_OPERATORS):
+    if not isinstance(event, _DECISIONS) and not event.at.startswith(_OPERATORS):
         return b""
     reason = f"{event.kind}: this line of the log was not sealed"
     instead = events.InboxRejected(
@@ -133,9 +163,9 @@ def reseal(folder: AgentFolder) -> None:
     seal.write(folder.private.seal, Seal(whole))
 
 
-def _free_name(folder: AgentFolder) -> str:
-    number, name = 1, f"{folder.log.name}.rejected"
+def _free_name(folder: AgentFolder, of: str) -> str:
+    number, name = 1, f"{of}.rejected"
     while disk.exists(folder.path / name):
         number += 1
-        name = f"{folder.log.name}.{number}.rejected"
+        name = f"{of}.{number}.rejected"
     return name

@@ -117,14 +117,22 @@ def read_batches(  # noqa: C901, PLR0917 - one for each thing that is known at `
     yield Tail(found, bad, end, gen, losses, chain or "")
 
 
+def places(path: Path) -> Iterator[Place]:
+    """Yield the end of each complete line, and the chain up to there."""
+    chain = ""
+    for offset, line in lines(path, 0):
+        chain = seal.extend(chain, (line,))
+        yield Place(offset + len(line), chain)
+
+
 def place(path: Path, until: int | None = None) -> Place:
     """Return where the complete lines end, at most those before `until`, and their chain."""
-    end, chain = 0, ""
-    for offset, line in lines(path, 0):
-        if until is not None and offset >= until:
+    last = Place()
+    for place in places(path):
+        if until is not None and last.end >= until:
             break
-        end, chain = offset + len(line), seal.extend(chain, (line,))
-    return Place(end, chain)
+        last = place
+    return last
 
 
 def append(path: Path, lines: Sequence[bytes]) -> tuple[int, int]:

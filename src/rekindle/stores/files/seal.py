@@ -76,6 +76,12 @@ def load(path: Path) -> Seal | None:
             os.close(fd)
 
 
+def places(path: Path) -> set[Place]:
+    """Return every place that a record which is still in the file has."""
+    lines = (disk.read(path) or b"").split(b"\n")
+    return {place for line in lines if (seal := _parse(line)) for place in seal.places}
+
+
 def promise(path: Path, base: Place, then: Place) -> None:
     """Record durably that the log is about to grow from one place to another."""
     before = load(path)

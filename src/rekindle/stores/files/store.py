@@ -121,8 +121,8 @@ class FileStore:
     def accept_log(self, agent: str, *, take_over: bool = False) -> str:
         """Seal the log as it is now, and return what was wrong with it; empty if nothing was.
 
-        Only by the operator's own command. Lines that were added behind what the seal covers are
-        set aside instead. No command, answer or budget in a line that was not sealed counts.
+        Only by the operator's own command. Lines that nothing outside the workspace confirms are
+        set aside; if nothing there knows any line, those that decide in the operator's place are.
         """
         from rekindle.stores.files import acceptance  # noqa: PLC0415 - few commands need it
 
@@ -138,8 +138,8 @@ class FileStore:
             seen = self._look(folder)
             if not seen.is_tampered:
                 return ""
-            spent = acceptance.known_spending(folder, seen)
-            kept = acceptance.accept(folder, seen)
+            spent = acceptance.known_spending(folder)
+            kept = acceptance.accept(folder, seen, self._clock())
             self._seen.pop(agent, None)
         with self.writer(agent, take_over=take_over) as writer:
             words = TamperedLogError(agent, seen.condition).reason
@@ -149,6 +149,7 @@ class FileStore:
             )
             if lost := acceptance.lost_spending(spent, writer.projection, self._clock()):
                 writer.append(lost)
+            writer.snapshot()
         return words
 
     def exists(self, agent: str) -> bool:
@@ -212,11 +213,12 @@ class FileStore:
                 raise BusyError(agent, wait)
             seen = self._look(folder)
             ownership.refuse(agent, ownership.read(folder), self._host, take_over=take_over)
+            aside = ""
             if seen.condition == "unsealed" and take_over:
                 # The operator has just said that this host has it from now on, with its log.
                 from rekindle.stores.files import acceptance  # noqa: PLC0415 - see above
 
-                acceptance.reseal(folder)
+                aside = acceptance.accept(folder, seen, self._clock())
                 seen = self._look(folder)
             if seen.is_tampered:
                 raise TamperedLogError(agent, seen.condition)
@@ -244,6 +246,13 @@ class FileStore:
             if previous is not None:
                 writer.append(
                     events.OwnerChanged(ts=self._clock(), host=owner.host, previous=previous.host)
+                )
+            if aside:
+                reason = f"{TamperedLogError(agent, 'unsealed').reason}; it was taken over"
+                writer.append(
+                    events.DocumentRejected(
+                        ts=self._clock(), document="log", path=aside, reason=reason
+                    )
                 )
             recovery.recover(writer, is_first=agent not in self._recovered)
             self._recovered.add(agent)

@@ -41,7 +41,7 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
 from rekindle.policy.tokens import estimate
 from rekindle.ports import Register
-from rekindle.stores.files import inbox, log, ownership, resolutions, seal, snapshot
+from rekindle.stores.files import inbox, log, ownership, resolutions, seal, snapshot, spending
 from rekindle.stores.files.layout import AgentFolder
 from rekindle.stores.files.ownership import Owner
 from rekindle.stores.files.seal import Place
@@ -130,8 +130,11 @@ class Writer:
         ownership.require(self.folder, self._owner)
         self._is_alone = self._is_alone and start == self._end
         self._end = end
+        spent = self.projection.run.spent_of_run()
         self.projection = fold(self.projection, stamped)
         self._since += stamped
+        if (now_spent := self.projection.run.spent_of_run()) != spent:
+            spending.save(self.folder, now_spent)
 
     def _refuse_second_end(self, cycle: int) -> None:
         """Refuse to end a cycle that has ended.
