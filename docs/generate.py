@@ -31,6 +31,10 @@ PERSONAS = {
     "allowed_tools: [Bash(git log:*)]": Persona(
         permissions=Permissions(allowed_tools=["Bash(git log:*)"])
     ),
+    "allowed_tools: [Write]": Persona(permissions=Permissions(allowed_tools=["Write"])),
+    "allowed_tools: [Write(//srv/out/**)]": Persona(
+        permissions=Permissions(allowed_tools=["Write(//srv/out/**)"])
+    ),
     "deny: [Write, Edit]": Persona(permissions=Permissions(deny=["Write", "Edit"])),
     "deny: [Bash]": Persona(permissions=Permissions(deny=["Bash"])),
     "deny: [Bash(rm:*)]": Persona(permissions=Permissions(deny=["Bash(rm:*)"])),

@@ -11,6 +11,9 @@ from typing import Final
 from rekindle.system import hook_program, user_folder
 
 AGENT: Final = "trades"
+OUTSIDE: Final = "files outside"
+LINK: Final = "shortcut"
+"""A link in the workspace to a folder of the user's settings."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,23 @@ def path_shims(at: Ground) -> Files:
     }
 
 
+def files_outside(at: Ground) -> Files:
+    """Write where a login, a service manager or ssh finds programs and keys of the user.
+
+    One path leads there through a link in the workspace, one names a file that exists.
+    """
+    script = at.script(OUTSIDE)
+    unit = f"[Service]\nExecStart=/bin/sh -c {shlex.quote(at.touch(OUTSIDE))}\n"
+    return {
+        at.home / ".local/bin/ls": script,
+        at.home / ".ssh/authorized_keys": f'command="{at.touch(OUTSIDE)}" ssh-ed25519 AAAA\n',
+        at.home / ".config/systemd/user/backup.service": unit,
+        at.home / ".profile": script,
+        at.project / LINK / "autostart/backup.desktop": f"[Desktop Entry]\nExec={script}\n",
+        at.project / "../beside.sh": script,
+    }
+
+
 ATTACKS: Final[dict[str, Attack]] = {
     "hook program": hook_program_file,
     "settings file": settings_file,
@@ -175,6 +195,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "git hooks": git_hooks,
     "project settings": project_settings,
     "PATH shims": path_shims,
+    OUTSIDE: files_outside,
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.escapes import ATTACKS, BAIT, Ground
+from e2e.escapes import ATTACKS, BAIT, LINK, OUTSIDE, Ground
 from e2e.sandbox import RELAY, TASK, Rekindle
 from loopback.anthropic import Anthropic
 from loopback.cli import ClaudeSandbox
@@ -77,6 +77,7 @@ class ClaudeAgent:
 
     def __init__(self, program, model, network, place, root):
         self.cli = ClaudeSandbox(program, model=model, network=network, root=root)
+        self.tools = f'[Read, Write, Edit, "Write(/{self.cli.home}/shared/**)"]'
 
     def write(self, files):
         """It refuses to write a file that is there and that it has not read."""
@@ -135,6 +136,10 @@ class Escape:
         (project / ".venv/bin").mkdir(parents=True)
         for hook in (project / ".git/hooks").iterdir():
             hook.unlink()
+        for folder in ("shared", ".local/bin", ".ssh", ".config/systemd/user", ".config/autostart"):
+            (self.at.home / folder).mkdir(parents=True, exist_ok=True)
+        (self.at.home / ".profile").write_text("umask 022\n")
+        (project / LINK).symlink_to(self.at.home / ".config")
         planted = [*ATTACKS["PATH shims"](self.at), *ATTACKS["git hooks"](self.at)]
         for program in planted:
             if program.parent in {project / "bin", project / ".git/hooks"}:
@@ -159,6 +164,7 @@ class Escape:
     def attack(self):
         """Write the files of most attacks; a second launch starts among them."""
         note = self.agent.write({self.at.project / "note.txt": b"a note"})
+        note += self.agent.write({self.at.home / "shared/note.txt": b"a note"})
         names = [name for name in ATTACKS if name not in LATER]
         draft = self.agent.write({self.at.draft: RELAY.encode()})
         self.model.play(*note, *self.calls(names), *draft, Text("done."), *note, Text("done."))
@@ -245,6 +251,24 @@ def test_nothing_outside_the_sandbox_changes(escape, attack):
     assert (escape.at.project / "note.txt").read_text() == "a note"
     assert not escape.at.canary(attack).exists()
     assert f"| {attack} | {escape.name} | {escape.results[attack]} |" in PAGE.read_text()
+
+
+def test_no_file_outside_the_workspace_is_written(escape):
+    """Neither at its path, nor through a link in the workspace or `..`."""
+    written = [
+        path
+        for path, data in escape.wanted[OUTSIDE].items()
+        if path.is_file() and path.read_bytes() == data
+    ]
+    assert written == []
+    assert escape.results[OUTSIDE] == REFUSED
+
+
+def test_a_rule_with_a_path_permits_a_folder_outside(escape):
+    """Only the persona of Claude Code has one; without a rule nothing can be written there."""
+    has_rule = "shared" in escape.agent.tools
+    assert has_rule == (escape.name == "Claude Code")
+    assert (escape.at.home / "shared/note.txt").exists() == has_rule
 
 
 def test_no_operator_s_command_was_forged(escape):

@@ -293,15 +293,19 @@ def _outcome(answer: QuestionAnswered) -> str:
 
 def _print_permission(meant: Meant) -> None:
     """Show what permits the call: permissions are settings, which only the manifest changes."""
-    request = meant.question.request if meant.question else {}
     manifest = meant.project.manifest
     name = manifest.agents[meant.agent].persona or AgentDefaults().persona
     persona = manifest.personas.get(name) or Persona()
     tools = list((persona.permissions and persona.permissions.allowed_tools) or ())
-    tool = request.get("permission") or request.get("tool", "")
+    rule = policy.permission_rule(meant.question, tools) if meant.question else ""
     echo(f"Permit it in rekindle.yaml, then `rekindle restart {meant.agent}`:")
     echo(f"  personas:\n    {name}:\n      permissions:")
-    echo(f"        allowed_tools: [{', '.join(dict.fromkeys([*tools, tool]))}]")
+    echo(f"        allowed_tools: [{', '.join(map(_quoted, dict.fromkeys([*tools, rule])))}]")
+
+
+def _quoted(rule: str) -> str:
+    """Return a rule as an item of a YAML list."""
+    return rule if rule.isidentifier() else msgspec.json.encode(rule).decode()
 
 
 def _print_next(meant: Meant) -> None:

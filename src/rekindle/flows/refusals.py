@@ -1,5 +1,7 @@
 """The tool calls of a launch that its CLI refused, and that a person may want to permit."""
 
+import os
+
 from rekindle.documents.launch import RefusedCall
 from rekindle.flows import transcripts
 from rekindle.flows.launch import Launch
@@ -26,4 +28,9 @@ def _is_forbidden(agent: Agent, call: RefusedCall) -> bool:
     if any(rule.partition("(")[0] == call.tool for rule in rules):
         return True
     given = [value for value in call.arguments.values() if isinstance(value, str)]
-    return any(value.startswith(path) for value in given for path in agent.protected)
+    paths = [os.path.normpath(os.path.join(agent.folder, value)) for value in given]  # noqa: PTH118 - text, not a file
+    return any(_is_in(path, protected) for path in paths for protected in agent.protected)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")

@@ -12,7 +12,6 @@ Seen with 2.1.325, and held to it by the recordings in tests/recordings. What it
   what it then says is no answer.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -37,12 +36,12 @@ from rekindle.documents.launch import (
     Usage,
     Used,
 )
-from rekindle.documents.manifest import Permissions
 from rekindle.documents.question import Answer, Question
 from rekindle.documents.transcript import Asides
-from rekindle.errors import ManifestError, UnenforceableError, UsageError
+from rekindle.errors import ManifestError, UsageError
 from rekindle.harnesses import hookwords, questions
 from rekindle.harnesses.claude_code_exit import classify
+from rekindle.harnesses.claude_code_permissions import permit
 from rekindle.harnesses.claude_code_transcript import read_denials, read_transcript, said, usage_of
 from rekindle.harnesses.foreign import (
     argument,
@@ -124,7 +123,6 @@ _WAIT = {
     " the work, and passes on what you have just asked.",
 }
 _USAGE = {"type": "control_request", "request_id": "1", "request": {"subtype": "get_context_usage"}}
-_WRITING = ("Write", "Edit")
 _SPENT = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
 
@@ -151,7 +149,7 @@ def command(start: Start) -> Command:
         settings = {"hooks": hooks(start.hook, supervised=True)}
         files[HOOKS_FILE] = jsontext.encode_pretty(settings, HOOKS_FILE).decode()
         argv.append(f"--settings={start.scratch}/{HOOKS_FILE}")
-    argv += _permitted(start)
+    argv += permit(start)
     if start.persona.system_prompt_file and not start.resumes:
         argv.append(f"--append-system-prompt-file={start.persona.system_prompt_file}")
     if start.usd_left is not None:
@@ -205,57 +203,6 @@ def answer(output: Iterable[bytes]) -> Answer | None:
 def _cap(usd: float) -> str:
     # It says what it has cost only when it is done: until then it must hold itself to it.
     return f"--max-budget-usd={max(usd, 0.01):.4f}"
-
-
-def _permitted(start: Start) -> Iterator[str]:
-    """What a persona may do; the draft of the next relay it may write whatever it may not else."""
-    permissions = start.persona.permissions or Permissions()
-    allowed, denied = permissions.allowed_tools, permissions.deny or ()
-    _refuse_unprintable((*(allowed or ()), *denied))
-    if allowed is not None:
-        # Else what the person's own settings allow would stay allowed.
-        drafting = _WRITING if start.draft else ()
-        names = dict.fromkeys((*(rule.partition("(")[0] for rule in allowed), *drafting))
-        yield f"--tools={','.join(name for name in names if name)}"
-        # Nor does it take away the tools of servers that the person has set up.
-        if not any(name.startswith("mcp__") for name in names):
-            yield "--strict-mcp-config"
-    yield from (f"--allowedTools={rule}" for rule in allowed or () if rule)
-    if start.draft:
-        # An absolute path begins with two slashes; one would be below the settings' own folder.
-        yield from (f"--allowedTools={tool}(/{start.draft})" for tool in _WRITING)
-    yield from (f"--disallowedTools={rule}" for rule in denied if rule)
-    for pattern in _unwritable(start):
-        yield from (f"--disallowedTools={tool}(/{pattern})" for tool in _WRITING)
-
-
-def _unwritable(start: Start) -> Iterator[str]:
-    """Return the patterns of what no file tool may write, in the form of a gitignore file.
-
-    A denial beats every permission and has no exceptions: a folder that has the draft is denied by
-    the names of its other parts, which do not begin as the draft's own folder does.
-    """
-    for path in start.protected:
-        place = _escaped(path)
-        inner = start.draft.removeprefix(f"{path}/")
-        if inner == start.draft:
-            yield from (place, f"{place}/**")
-        else:
-            yield from (f"{place}/{_other(inner[0])}*", f"{place}/{inner[0]}{_other(inner[1])}*")
-
-
-def _other(letter: str) -> str:
-    """Return the pattern of every character of a name but one letter.
-
-    The CLI takes `[!x]` for `!` or `x`, and does not tell capitals from small letters.
-    """
-    before, after = chr(ord(letter) - 1), chr(ord(letter) + 1)
-    return f"[#-{before.upper()}{after.upper()}-Z_a-{before}{after}-z]"
-
-
-def _escaped(path: str) -> str:
-    """Return a path as a pattern that matches nothing else."""
-    return re.sub(r"([\\*?\[\]!#()])", r"\\\1", path)
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
@@ -361,15 +308,6 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:
                 tokens = found.tokens if compacted is None else compacted
                 return msgspec.structs.replace(found, tokens=tokens).within(windows)
     return None
-
-
-def _refuse_unprintable(rules: Iterable[str]) -> None:
-    """What cannot stand on a command line as it is, or that nobody could see there."""
-    for rule in rules:
-        if not rule.isprintable():
-            raise UnenforceableError(
-                "Claude Code", rule, hint="write it on one line, without control characters"
-            )
 
 
 def brake(*, interactive: bool) -> Brake | None:

@@ -134,11 +134,13 @@ def ask_about_calls(
 
 
 def _shown(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as they are, or their beginning if they are too long to be shown."""
+    """Return arguments as they are; if they are too long, their beginning and the file's path."""
     encoded = msgspec.json.encode(arguments).decode()
     if len(encoded) <= QUESTION_CHARACTERS:
         return dict(arguments)
-    return {"cut": f"{encoded[:QUESTION_CHARACTERS]}…"}
+    path = arguments.get("file_path")
+    named = {"file_path": path} if isinstance(path, str) and len(path) < QUESTION_CHARACTERS else {}
+    return {**named, "cut": f"{encoded[:QUESTION_CHARACTERS]}…"}
 
 
 def _needs_person(event: events.AnyEvent) -> tuple[str, str]:
@@ -304,3 +306,17 @@ def command_line(question: QuestionAsked) -> str:
         name = question.question
         return f"rekindle approve {name} · rekindle deny {name}"
     return f"rekindle answer {question.question} {'|'.join(question.choices)}"
+
+
+def permission_rule(question: QuestionAsked, allowed: Sequence[str]) -> str:
+    """Return the rule of `allowed_tools` that permits a refused call.
+
+    If the persona has the tool already, the CLI refused the call's path: a file tool is held to the
+    agent's folder, unless a rule names a path.
+    """
+    request = question.request
+    tool = str(request.get("permission") or request.get("tool", ""))
+    path = request.get("arguments", {}).get("file_path")
+    if tool in allowed and isinstance(path, str) and path.startswith("/"):
+        return f"{tool}(/{path})"
+    return tool

@@ -619,16 +619,40 @@ def test_paths_that_no_file_tool_may_write():
     )
     argv = claude_code.command(start).argv
     denied = [word.partition("=")[2] for word in argv if word.startswith("--disallowedTools=")]
-    assert [rule for rule in denied if rule.startswith("Write")] == [
-        "Write(//p/rekindle.yaml)",
-        "Write(//p/rekindle.yaml/**)",
-        "Write(//p/.rekindle/[#-CE-Z_a-ce-z]*)",
-        "Write(//p/.rekindle/d[#-QS-Z_a-qs-z]*)",
-        r"Write(//p \[x\]/.git)",
-        r"Write(//p \[x\]/.git/**)",
+    assert denied == [
+        "Edit(//p/rekindle.yaml)",
+        "Edit(//p/rekindle.yaml/**)",
+        "Edit(//p/.rekindle/[#-CE-Z_a-ce-z]*)",
+        "Edit(//p/.rekindle/d[#-QS-Z_a-qs-z]*)",
+        r"Edit(//p \[x\]/.git)",
+        r"Edit(//p \[x\]/.git/**)",
     ]
-    assert [rule.replace("Edit", "Write", 1) for rule in denied if rule.startswith("Edit")] == [
-        rule for rule in denied if rule.startswith("Write")
+
+
+@pytest.mark.parametrize(
+    ("rule", "allowed", "denied"),
+    [
+        ("Write", "Edit(**)", "Write"),
+        ("Edit", "Edit(**)", "Edit"),
+        ("Write(*)", "Edit(**)", "Write"),
+        ("MultiEdit(**)", "Edit(**)", "MultiEdit"),
+        ("NotebookEdit", "Edit(**/*.ipynb)", "NotebookEdit"),
+        ("Write(//srv/out/**)", "Edit(//srv/out/**)", "Edit(//srv/out/**)"),
+        ("Edit(src/*.py)", "Edit(src/*.py)", "Edit(src/*.py)"),
+        ("Write(~/(old)/**)", "Edit(~/(old)/**)", "Edit(~/(old)/**)"),
+        ("Read", "Read", "Read"),
+        ("Bash(echo Write)", "Bash(echo Write)", "Bash(echo Write)"),
+        ("WriteAll", "WriteAll", "WriteAll"),
+    ],
+)
+def test_a_file_tool_is_held_to_the_folder_unless_its_rule_names_a_path(rule, allowed, denied):
+    """The CLI reads the paths of `Edit` alone, for every tool that writes."""
+    permissions = Permissions(allowed_tools=[rule], deny=[rule])
+    start = Start(session=SESSION, persona=Persona(permissions=permissions))
+    argv = claude_code.command(start).argv
+    assert [word for word in argv if "llowedTools=" in word] == [
+        f"--allowedTools={allowed}",
+        f"--disallowedTools={denied}",
     ]
 
 

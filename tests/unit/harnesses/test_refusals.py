@@ -92,8 +92,33 @@ def test_what_the_operator_forbids_is_not_asked_about():
         harness=claude_code,
         persona=Persona(permissions=Permissions(deny=["Bash(rm:*)"])),
         protected=("/p/.rekindle",),
+        folder="/p",
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
     assert [call.about for call in find_refused(agent, launch)] == ["y"]
     agent.stays = True
     assert find_refused(agent, launch) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "is_asked"),
+    [
+        ("/p/.git", False),
+        ("/p/.git/config", False),
+        ("/p/src/../.git/config", False),
+        (".git/config", False),
+        ("/p/.gitignore", True),
+        ("/p/.github/workflows/ci.yml", True),
+        (".gitignore", True),
+        ("/p/src/.git/config", True),
+    ],
+)
+def test_only_protected_paths_are_not_asked_about(path, is_asked):
+    """A name that begins as a protected one is another file."""
+    watched = Watched()
+    watched.take(RefusedCall("Write", "x", {"file_path": path}), 0.0)
+    agent = SimpleNamespace(
+        stays=False, harness=claude_code, persona=Persona(), protected=("/p/.git",), folder="/p"
+    )
+    launch = SimpleNamespace(watched=watched, transcript=str)
+    assert bool(find_refused(agent, launch)) == is_asked

@@ -303,3 +303,23 @@ def test_a_fleet_judges_an_answer_as_the_writer_of_a_folder_does():
     after = register.say(kept, lines)
     assert after.projection.answers["trades-1"].choice == "stop"
     assert after.projection.run.desired == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("call", "rule"),
+    [
+        (RefusedCall("Bash", "ls", {"command": "ls"}), "Bash"),
+        (RefusedCall("exec_command", "ls", {"cmd": "ls"}, permission="Write"), "Write"),
+        (RefusedCall("Edit", "a", {"file_path": "/srv/a"}), "Edit"),
+        (RefusedCall("Write", "a", {"file_path": "/srv/a"}), "Write(//srv/a)"),
+        (RefusedCall("Write", "a", {"file_path": "a"}), "Write"),
+        (
+            RefusedCall("Write", "a", {"file_path": "/srv/a", "content": "x" * 9999}),
+            "Write(//srv/a)",
+        ),
+    ],
+)
+def test_what_permits_a_refused_call(call, rule):
+    """A file tool that the persona has already was refused because of its path."""
+    [asked] = questions.ask_about_calls(Log().known, [call], "launch", Asking(NOON, 60.0))
+    assert questions.permission_rule(asked, ["Read", "Write"]) == rule
