@@ -44,7 +44,7 @@ from rekindle.policy import endings, idle
 from rekindle.policy.endings import ENDINGS, OUTCOMES
 from rekindle.stores.files import FileStore
 from rekindle.thresholds.screens import REPORT_CHARACTERS
-from rekindle.wiring import guarded_path, protected, summarize, withheld
+from rekindle.wiring import guarded_path, protected, withheld
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import require_trust
@@ -153,9 +153,7 @@ def _bounds(project: Project, name: str, *, lifted: bool) -> str:
     """Return the bounds of the run, on one line."""
     cap = project.manifest.agents[name].budget
     ends = budgets.in_words(cap) if cap else ""
-    has_git = summarize.tree(project, name).is_known
-    limits = project.settings.runtime.progress
-    bounds = idle.bounds_in_words(limits, lifted=lifted, has_git=has_git)
+    bounds = idle.bounds_in_words(project.settings.runtime.progress, lifted=lifted)
     return "; ".join(filter(None, (ends, bounds)))
 
 

@@ -50,8 +50,8 @@ class JudgeCycle:
             asks_else = _asks_else(before, after, found)
             signs = msgspec.structs.replace(signs, asks_else=asks_else)
         if found is not None and not tree.is_known:
-            # What was done cannot be seen: the same words alone are no more than alike.
-            unseen = (*found.reasons, "there is no git here that could show work")
+            # Not all of it can be seen, such as removed files: the same words are only alike.
+            unseen = (*found.reasons, "there is no git here that could show all work")
             reasons = unseen if found.is_stuck else found.reasons
             found = msgspec.structs.replace(found, is_equal=False, reasons=reasons)
         topic = convergence.topic(after) if after else ""

@@ -1,4 +1,4 @@
-"""Signs of work in an agent's folder, as git shows them since a moment."""
+"""Signs of work in an agent's folder since a moment, as git or else the file system shows them."""
 
 from pathlib import Path
 
@@ -8,14 +8,13 @@ from rekindle.documents.event import WorkSigns
 from rekindle.policy.artefacts import is_artefact
 from rekindle.policy.fold import Projection
 from rekindle.policy.progress import artefact_names
+from rekindle.system.changed_files import list_changed
 from rekindle.system.worktree import WorkTree
 
 
-def read_signs(folder: str, head: str, since: float) -> WorkSigns | None:
-    """Return what was done after the commit `head` and the moment `since`; None: no git here."""
+def read_signs(folder: str, head: str, since: float) -> WorkSigns:
+    """Return what was done after the commit `head` and the moment `since`."""
     tree = WorkTree(folder)
-    if not tree.is_known:
-        return None
     files, committed = changed_files(tree, folder, head, since)
     return WorkSigns(commits=count_commits(tree, head, committed), artefacts=artefact_names(files))
 
@@ -24,6 +23,8 @@ def changed_files(
     tree: WorkTree, folder: str, head: str, since: float
 ) -> tuple[list[str], tuple[str, ...]]:
     """Return the files that were changed, and those of them that were committed."""
+    if not tree.is_known:
+        return list(list_changed(folder, since)), ()
     changed = tree.changed()
     if changed:
         root = Path(tree.root() or folder)

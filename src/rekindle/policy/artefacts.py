@@ -10,6 +10,14 @@ _LOG_FOLDERS = {"log", "logs"}
 _OF_LOGS = ("", ".txt", ".md", ".json", ".jsonl", ".out", ".csv", ".gz")
 
 
+_DEPENDENCIES = {"node_modules", "__pycache__"}
+
+
+def is_searched(name: str) -> bool:
+    """Return whether results may be in a file or folder of this name that git does not track."""
+    return not name.startswith(".") and name not in _DEPENDENCIES
+
+
 def is_artefact(path: str) -> bool:
     """Return whether a changed file is a result, rather than a relay, a log or Rekindle's own."""
     *folders, name = path.replace("\\", "/").casefold().rstrip("/").split("/")

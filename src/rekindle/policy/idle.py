@@ -142,11 +142,10 @@ def notice(idle: Idle, now: datetime, wait: Wait | None = None) -> str:
     return f"{many}, the last one: {idle.last.words or idle.last.exit}; {retried}"
 
 
-def bounds_in_words(bounds: Progress, *, lifted: bool = False, has_git: bool = True) -> str:
+def bounds_in_words(bounds: Progress, *, lifted: bool = False) -> str:
     """Return the bounds on work without progress, on one line.
 
     `lifted`: the operator has lifted those that pause a run; launches are spaced out even so.
-    `has_git`: the agent's folder is in a git repository, which shows changed files.
     """
     first = bounds.paced_after + 1
     ending = (
@@ -158,12 +157,9 @@ def bounds_in_words(bounds: Progress, *, lifted: bool = False, has_git: bool = T
         else f"pauses after {bounds.max_launches} launches or {bounds.max_hours:g} hours of work,"
         f" or ${bounds.max_usd:g} if the account is billed per token"
     )
-    unseen = (
-        "" if has_git else "; without git, changed files are not seen and do not count as progress"
-    )
     return (
         "without progress, waits 15 to 60 minutes between launches from the"
-        f" {first}{ending} on, and {then}{unseen}"
+        f" {first}{ending} on, and {then}"
     )
 
 

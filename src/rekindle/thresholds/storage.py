@@ -97,6 +97,12 @@ WORKTREE_CALL_SECONDS = declare(
 WORKTREE_NAMES = declare(
     1_000, "worktree.names", "count", "Changed files, or commits, that are read from git."
 )
+UNVERSIONED_FILES = declare(
+    20_000,
+    "worktree.unversioned_files",
+    "count",
+    "Files and folders that are looked at for changes in a folder without git.",
+)
 WORKSPACE_CALL_SECONDS = declare(
     120.0,
     "workspace.call_seconds",

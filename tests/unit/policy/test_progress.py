@@ -211,9 +211,6 @@ def test_the_bounds_name_pacing_and_pauses():
         "without progress, waits 15 to 60 minutes between launches from the 2nd on, and continues,"
         " as `--budget none` says"
     )
-    assert idle.bounds_in_words(Progress(), has_git=False).endswith(
-        "; without git, changed files are not seen and do not count as progress"
-    )
 
 
 def test_what_still_runs_is_not_counted():
