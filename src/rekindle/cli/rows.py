@@ -9,13 +9,14 @@ import msgspec
 from rekindle.config import Project
 from rekindle.documents.row import Row
 from rekindle.errors import RekindleError
-from rekindle.flows.read_rows import ReadRows
+from rekindle.flows.read_rows import Reading, ReadRows
 from rekindle.policy import handoff, loop, sessions
 from rekindle.policy.fold import Projection
-from rekindle.policy.row import Around, broken_row, listed_row, make_row, new_row
+from rekindle.policy.row import Around, listed_row, make_row, new_row
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import FLEET_STATUS_AGENTS
-from rekindle.stores.files import FileStore, inspection, ownership
+from rekindle.stores.files import FileStore, inspection
+from rekindle.stores.files.view import View
 from rekindle.system import clock
 from rekindle.wiring import trust
 from rekindle.wiring.store import open_store
@@ -92,7 +93,7 @@ def of_files(project: Project, store: FileStore, names: Sequence[str]) -> list[S
     """Return the agents of a project, each with its details where its files can be read."""
     runtime = project.settings.runtime
     rows = ReadRows(store, project.manifest.agents, runtime, clock.now, is_alive=_is_alive)
-    return [_of_files(project, store, rows.row(name)) for name in names]
+    return [_of_files(project, store, rows.read(name)) for name in names]
 
 
 def _is_alive(process: str) -> bool:
@@ -101,21 +102,20 @@ def _is_alive(process: str) -> bool:
     return is_alive(process)
 
 
-def _of_files(project: Project, store: FileStore, row: Row) -> Shown:
-    if not store.exists(row.agent):
-        return Shown(row)
+def _of_files(project: Project, store: FileStore, reading: Reading) -> Shown:
+    if reading.view is None:
+        return Shown(reading.row)
     try:
-        return Shown(row, _facts(project, store, row.agent))
+        return Shown(reading.row, _facts(project, store, reading, reading.view))
     except RekindleError as error:
-        return Shown(broken_row(row.agent, row.harness, str(error), error.hint))
+        # The row has been made: only what is shown beside it could not be read.
+        return Shown(reading.row, {"error": str(error), "hint": error.hint})
 
 
-def _facts(project: Project, store: FileStore, name: str) -> dict[str, Any]:
-    seen = store.read(name)
-    owner = ownership.read(store.folder(name))
+def _facts(project: Project, store: FileStore, reading: Reading, seen: View) -> dict[str, Any]:
+    name, owner, supervised = reading.row.agent, reading.owner, reading.is_supervised
     standing = seen.committed.documents.get("relay")
     file = inspection.condition_of(store.folder(name), "relay", standing)
-    supervised = store.is_supervised(name)
     found, committed = seen.projection, seen.committed
     return {
         **_known(project, name, found, committed, clock.now(), supervised=supervised, file=file),

@@ -4,7 +4,9 @@ msgspec says what is wrong but not where in a file; walking the type beside the 
 the path, and the path gives the line.
 """
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -68,10 +70,17 @@ def conform(marked: Marked, kind: type[T], path: Path = ()) -> T:
     return msgspec.convert(checked, kind, dec_hook=of_our_kind)
 
 
-def fields_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The names as they stand in a file, each with its annotation."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(kind)}
+def fields_of(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """Return the names of the fields as they are written in a file, each with its annotation."""
+    return _fields(kind)[0]
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[Mapping[str, Any], frozenset[str]]:
+    """Return the annotations of the fields by name, and the names that must be there."""
+    hints, fields = get_type_hints(kind, include_extras=True), msgspec.structs.fields(kind)
+    required = frozenset(field.encode_name for field in fields if field.required)
+    return {field.encode_name: hints[field.name] for field in fields}, required
 
 
 def struct_in(annotation: Any) -> type[msgspec.Struct] | None:
@@ -126,8 +135,7 @@ def _fitting(annotation: Any, data: Any) -> Any:
 def _checked_struct(
     marked: Marked, data: dict[str, Any], kind: type[msgspec.Struct], path: Path
 ) -> dict[str, Any]:
-    known = fields_of(kind)
-    required = {f.encode_name for f in msgspec.structs.fields(kind) if f.required}
+    known, required = _fields(kind)
     checked = {}
     for key, value in data.items():
         if key not in known:

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from rekindle.documents import manifest
 from rekindle.errors import RekindleError
 from rekindle.policy import loops
 from rekindle.system import clock as real_clock
+from rekindle.system import disk
 from throwaway import Repository, isolate
 
 
@@ -298,6 +300,28 @@ def test_status_says_what_comes_next_and_what_is_wrong(rekindle, project):
     rows = {row["agent"]: row for row in shown(rekindle("status", "--json"))["agents"]}
     assert rows["broken"]["state"] == "broken"
     assert rows["trades"]["relay"]["file"] == "edited"
+
+
+def test_status_reads_each_agent_once(rekindle, project, monkeypatch):
+    """Row and details are of one reading: they are of one moment, and cost half."""
+    rekindle("init", "--yes", "--agent", "other")
+    opened = Counter()
+    read = disk.read
+    monkeypatch.setattr(disk, "read", lambda path: (opened.update([path]), read(path))[1])
+    code, out, _ = rekindle("status", "--json")
+    assert (code, len(msgspec.json.decode(out)["agents"])) == (0, 2)
+    twice = {path for path, times in opened.items() if times > 1}
+    assert {path for path in opened if path.name == "owner.json"}
+    assert twice == set()
+
+
+def test_a_damaged_owner_record_is_broken_on_every_screen(rekindle, project):
+    (folder(project) / "owner.json").write_text("{")
+    _, out, _ = rekindle("status", "--json")
+    (row,) = msgspec.json.decode(out)["agents"]
+    assert row["state"] == "broken"
+    _, page, _ = rekindle("brief", "--all")
+    assert f"trades: broken ({row['reason']})" in page
 
 
 def test_status_of_an_unknown_agent_names_those_there_are(rekindle, project):

@@ -100,11 +100,15 @@ class FileStore:
         self._recovered: set[str] = set()
         self._seen: dict[str, View] = {}
         """As each agent was when we looked last: whoever stays looks many times a minute."""
+        self._folders: dict[str, AgentFolder] = {}
         self._held: dict[str, Supervision] = {}
         """The agents that this process supervises."""
 
     def folder(self, agent: str) -> AgentFolder:
-        return self.root.agent(agent)
+        found = self._folders.get(agent)
+        if found is None:
+            found = self._folders[agent] = self.root.agent(agent)
+        return found
 
     def create(self, agent: str) -> None:
         """Make an agent's folder; one that is there already is left as it is.
