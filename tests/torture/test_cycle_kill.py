@@ -21,6 +21,7 @@ from rekindle.documents.manifest import Persona
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.keep_running import KeepRunning
 from rekindle.flows.summarize import Summarize
+from rekindle.flows.until import UntilResult
 from rekindle.flows.world import Agent
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
@@ -105,7 +106,7 @@ def supervise(project, cycles=CYCLES, tell=lambda report: None):
         summarizer=lambda: Summarize(None, cap=1000),
         checkpointer=lambda: Summarize(None, cap=1000),
         known=lambda since: Known(),
-        until=str,
+        until=UntilResult,
     )
     return KeepRunning(agent, world, ending=ending).run()
 

@@ -24,6 +24,7 @@ from rekindle.documents.question import Answer
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.keep_running import KeepRunning
 from rekindle.flows.summarize import Summarize
+from rekindle.flows.until import UntilResult
 from rekindle.flows.world import Agent
 from rekindle.harnesses import claude_code
 from rekindle.stores.files import inbox
@@ -137,7 +138,7 @@ def supervise(project):
         summarizer=lambda: Summarize(None, cap=100_000),
         checkpointer=lambda: Summarize(answered, cap=100_000),
         known=lambda since: Known(),
-        until=str,
+        until=UntilResult,
     )
     return KeepRunning(agent, world, ending=ending).run()
 

@@ -301,7 +301,7 @@ def _handed(name: str, report: Handed) -> None:
         "summary": "the agent wrote no relay: a summary of what it did is handed on",
         "carried": "the agent wrote no relay: what is known of its work is handed on",
     }.get(report.how, "no relay was written")
-    verdict = f"; {report.verdict}: {report.words}" if report.verdict else ""
+    verdict = f"; {': '.join(filter(None, (report.verdict, report.words)))}" if report.words else ""
     echo(f"{name}: cycle {report.cycle} is over, {how}{verdict}")
 
 

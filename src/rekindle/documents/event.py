@@ -190,6 +190,10 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     """What was decided before and is put up for choice again."""
     until: str = ""
     """`passed` or `failed`: the command that says whether all is done; empty: there is none."""
+    until_words: str = ""
+    """How that command failed, with the end of its output."""
+    claimed: bool = False
+    """The agent reports in its relay that the work is done."""
     seconds: float = 0.0
     signs: WorkSigns | None = None
     """Work that could be seen since the cycle began."""

@@ -5,6 +5,7 @@ also knows the shape of `runtime:` and `fleet:`.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -75,6 +76,8 @@ class Agent(msgspec.Struct, frozen=True):
     persona: str | None = None
     cycles: Annotated[int, msgspec.Meta(ge=0)] | None = None
     until: list[str] | None = None
+    until_claimed: bool | None = None
+    """Whether `until:` counts only after the agent has reported that it is done."""
     budget: Budget | None = None
     convergence: bool | None = None
     handover: Handover | None = None
@@ -213,17 +216,20 @@ def parse(text: str, file: str = FILE) -> Manifest:
     return read(text, file)[0]
 
 
-def compose(agent: str, harness: str, prompt: str) -> str:
-    """The manifest that `init` writes: five lines, the rest has defaults."""
-    return f"version: {SCHEMA}\nagents:\n{_entry(agent, harness, prompt)}"
+def compose(agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> str:
+    """Return a manifest with one agent; `more` are further lines of its entry."""
+    return f"version: {SCHEMA}\nagents:\n{_entry(agent, harness, prompt, more)}"
 
 
-def with_agent(text: str, agent: str, harness: str, prompt: str) -> str:
-    """The manifest's text with one more agent at the head of `agents:`; all else stays as it is."""
+def with_agent(text: str, agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> str:
+    """Return the manifest's text with one more agent at the head of `agents:`.
+
+    `more` are further lines of its entry. All other text stays as it is.
+    """
     found, marked = read(text)
     if agent in found.agents:
         raise ManifestError(f"agent {agent!r} stands there already")
-    entry = _entry(agent, harness, prompt)
+    entry = _entry(agent, harness, prompt, more)
     line = marked.lines.get(("agents",))
     lines = text.splitlines(keepends=True)
     if line is None:
@@ -257,6 +263,7 @@ def _loads(text: str, agent: str) -> bool:
         return False
 
 
-def _entry(agent: str, harness: str, prompt: str) -> str:
+def _entry(agent: str, harness: str, prompt: str, more: Sequence[str]) -> str:
     words = [yamltext.quoted(word) for word in (agent, harness, prompt)]
-    return "  {}:\n    harness: {}\n    prompt: {}\n".format(*words)
+    entry = "  {}:\n    harness: {}\n    prompt: {}\n".format(*words)
+    return entry + "".join(f"    {line}\n" for line in more)

@@ -102,8 +102,10 @@ When the work of this cycle is done, write the relay for the next one to this fi
 {path}
 It is markdown, under {cap:,} tokens, with these sections:
 {sections}
-Next Action is one directive that can be begun at once. Decisions have their reason and date. What
-failed is said, so that nobody tries it again. Write what the next cycle needs, not a log.
+Next Action is one directive that can be begun at once. If the whole task is done and nothing is
+left to do, write only the word {relays.DONE} there: the run then ends. Decisions have their reason
+and date. What failed is said, so that nobody tries it again. Write what the next cycle needs, not a
+log.
 """
 
 

@@ -18,6 +18,8 @@ from rekindle.documents import outline, schema
 from rekindle.documents.outline import Outline
 
 SCHEMA = 1
+DONE = "DONE"
+"""The Next Action that reports that all of the work is done."""
 
 
 class Field(StrEnum):
@@ -96,14 +98,22 @@ class Relay(msgspec.Struct, frozen=True):
     @property
     def next_action(self) -> str | None:
         """The directive, or None where there is none to follow: missing, blank or a placeholder."""
+        said = [part.strip() for part in self._directive() if not is_placeholder(part)]
+        return "\n".join(said) or None
+
+    @property
+    def raw_next_action(self) -> str:
+        """The directive's text, also if it is only a placeholder such as "None"."""
+        return "\n".join(part for part in self._directive() if part.strip())
+
+    def _directive(self) -> tuple[str, ...]:
+        """Return what the heading of the governing Next Action holds, and what is below it."""
         places = self.places(Field.NEXT_ACTION)
         if not places:
-            return None
+            return ()
         title, content = self.outline.sections[places[0]].title, self.outline.content(places[0])
         beside = _BESIDE.search(title) or (None if content.strip() else _AFTER_DASH.search(title))
-        parts = [beside[1] if beside else "", content]
-        said = [part.strip() for part in parts if not is_placeholder(part)]
-        return "\n".join(said) or None
+        return (beside[1] if beside else "", content)
 
     @property
     def owners(self) -> list[Field | None]:

@@ -53,6 +53,7 @@ def compose_primer(
         _moved(known),
         _ended(known, checkpoint),
         loop.notice(known.ended, known.run.heeded, stall),
+        loop.failed_until(known.ended),
         loop.tried(known.ended),
         last.redebated if last else "",
         _owed(known, relay) if converges else "",

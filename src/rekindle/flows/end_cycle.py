@@ -25,8 +25,10 @@ from rekindle.errors import (
 from rekindle.flows.judge_cycle import JudgeCycle
 from rekindle.flows.session_turns import session_turns
 from rekindle.flows.summarize import Made, Summarize, document, noted
+from rekindle.flows.until import UntilResult
 from rekindle.flows.world import Agent, Trouble, World
 from rekindle.policy import sessions
+from rekindle.policy.claimed_end import claims_end
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import RELAY_BYTES, STOP_SECONDS
 from rekindle.stores.files.writer import Writer
@@ -46,8 +48,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """The same for a checkpoint, which another persona may be named for."""
     known: Callable[[str], Known]
     """What is known of the work since a commit, without reading a transcript."""
-    until: Callable[[], str]
-    """`passed` or `failed`: whether all is done; empty: nobody has said what that is."""
+    until: Callable[[], UntilResult]
+    """Whether all is done, as the command of `until:` says."""
 
 
 class EndCycle:
@@ -66,7 +68,11 @@ class EndCycle:
             how = self._committed(writer) or self._by_the_agent(writer)
         how = how or self._by_us(number, before)
         now = self._store.read(self._agent.name).committed
-        return self._judge.ended(number, now, how=how, until=self._ending.until())
+        relay = self._judge.current_relay(now)
+        claimed = relay is not None and claims_end(relay)
+        is_asked = claimed or not self._agent.until_claimed
+        until = self._ending.until() if is_asked else UntilResult()
+        return self._judge.ended(number, now, how=how, until=until, claimed=claimed)
 
     def _committed(self, writer: Writer) -> str:
         """How this cycle's relay came about, if a supervisor that is gone has committed it."""
@@ -144,6 +150,9 @@ class EndCycle:
         standing = before.documents.get("relay")
         old = self._judge.relay(standing.path) if standing else None
         kept = old or relays.compose({Field.NEXT_ACTION: _GO_ON})
+        if claims_end(kept):
+            # That report is of an earlier cycle: this one has reported nothing.
+            kept = kept.with_content(Field.NEXT_ACTION, f"{_GO_ON}\n\n")
         items = summarize("relay", turns, known).sections[Field.WHAT_WE_DID]
         kept = kept.with_content(Field.WHAT_WE_DID, f"{summary.bullets(items)}\n\n")
         if answers := before.answers_since:

@@ -6,6 +6,7 @@ from rekindle.documents import relay as relays
 from rekindle.documents.event import CycleEnded, WorkSigns
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
+from rekindle.flows.until import UntilResult
 from rekindle.flows.work_signs import changed_files, count_commits, count_resolved
 from rekindle.flows.world import Agent, World
 from rekindle.policy import convergence, decisions
@@ -25,16 +26,23 @@ from rekindle.system.worktree import WorkTree
 from rekindle.thresholds.texts import DID_CHARACTERS
 
 _NONE = relays.parse("")
+_CLAIMED = "the agent reports that the work is done"
 
 
 class JudgeCycle:
     def __init__(self, agent: Agent, world: World) -> None:
         self._agent, self._world = agent, world
 
-    def ended(self, number: int, now: Projection, *, how: str, until: str) -> CycleEnded:
-        """The event that ends a cycle: `how` its relay came about, and what `until:` says."""
+    def ended(
+        self, number: int, now: Projection, *, how: str, until: UntilResult, claimed: bool
+    ) -> CycleEnded:
+        """Return the event that ends a cycle.
+
+        `how` is where its relay is from, `until` the result of the operator's command. `claimed`:
+        the relay reports that the work is done.
+        """
         standing = now.documents.get("relay")
-        before, after = self.relay(now.began.relay), self.relay(standing.path if standing else "")
+        before, after = self.relay(now.began.relay), self.current_relay(now)
         tree = WorkTree(self._agent.folder)
         changed = decisions.compare(before or _NONE, after or _NONE)
         files, signs = self._work(now, tree, len(changed.added))
@@ -54,6 +62,8 @@ class JudgeCycle:
             unseen = (*found.reasons, "there is no git here that could show all work")
             reasons = unseen if found.is_stuck else found.reasons
             found = msgspec.structs.replace(found, is_equal=False, reasons=reasons)
+        if claimed:
+            found = None  # finished work is not a stall
         topic = convergence.topic(after) if after else ""
         return CycleEnded(
             ts=self._world.clock(),
@@ -61,7 +71,7 @@ class JudgeCycle:
             how=how,
             relay=standing.path if standing else "",
             verdict=found.verdict if found else "",
-            words=found.why if found else "",
+            words=_CLAIMED if claimed else found.why if found else "",
             about=found.about if found else "",
             is_equal=found.is_equal if found else False,
             did=one_line((after and after.content(Field.WHAT_WE_DID)) or "", DID_CHARACTERS).lstrip(
@@ -71,10 +81,16 @@ class JudgeCycle:
             topic=topic,
             owed=self._owed(now, topic, before, after, files, constant=constant),
             redebated="\n".join(one.words for one in changed.redebated),
-            until=until,
+            until=until.verdict,
+            until_words=until.words,
+            claimed=claimed,
             seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
             signs=name_series(signs, earlier),
         )
+
+    def current_relay(self, now: Projection) -> Relay | None:
+        standing = now.documents.get("relay")
+        return self.relay(standing.path) if standing else None
 
     def relay(self, path: str) -> Relay | None:
         """A relay as the archive keeps it; None: it has none there."""

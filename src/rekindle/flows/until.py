@@ -1,15 +1,29 @@
-"""Whether all is done: a command that the operator has named says so, and nothing else does."""
+"""Whether all is done: the command of `until:`, run between two cycles."""
 
+import shlex
+from collections import deque
+from collections.abc import Iterable
 from contextlib import closing
 
+import msgspec
+
+from rekindle.documents.identity import one_line, visible
 from rekindle.errors import RekindleError
 from rekindle.flows.stopping import Stopping
 from rekindle.flows.world import Agent, Trouble, World
 from rekindle.policy.settings import UNTIL_SECONDS
 from rekindle.thresholds.running import TICK_SECONDS
+from rekindle.thresholds.texts import MARGIN_CHARACTERS, UNTIL_CHARACTERS, UNTIL_LINES
 
 STOPPED = "stopped"
-"""Somebody wants us to stop: the cycle stays open, and it is asked again."""
+"""The supervisor is told to stop: the cycle stays open, and the command runs again later."""
+
+
+class UntilResult(msgspec.Struct, frozen=True):
+    verdict: str = ""
+    """`passed`, `failed` or `stopped`; empty: there is no such command."""
+    words: str = ""
+    """How it failed, with the end of its output."""
 
 
 class Until:
@@ -18,10 +32,10 @@ class Until:
     def __init__(self, command: tuple[str, ...], agent: Agent, world: World) -> None:
         self._command, self._agent, self._world = command, agent, world
 
-    def ask(self) -> str:
-        """`passed`, `failed` or `stopped`; empty: there is no such command."""
+    def ask(self) -> UntilResult:
+        """Run the command, and return whether it passed."""
         if not self._command:
-            return ""
+            return UntilResult()
         try:
             child = self._world.processes.start(
                 self._command,
@@ -31,16 +45,33 @@ class Until:
             )
         except RekindleError as error:
             self._world.tell(Trouble(f"`until:` could not be asked: {error}"))
-            return "failed"
+            return self._failed(f"could not be started: {error}")
         began = self._world.elapsed()
         world = self._world
         stops = Stopping(world.store, self._agent.name, world.interrupted, world.elapsed)
+        output: deque[bytes] = deque(maxlen=UNTIL_LINES)
         with closing(child.follow(TICK_SECONDS)) as lines:
-            for _ in lines:
-                # Closed, it is ended with all that it started.
+            for line in lines:
+                if line is not None:
+                    output.append(line)
+                # Closing it ends the command with everything that it started.
                 if stops():
-                    return STOPPED
+                    return UntilResult(STOPPED)
                 if self._world.elapsed() - began > UNTIL_SECONDS:
-                    self._world.tell(Trouble(f"`until:` took longer than {UNTIL_SECONDS:g} s"))
-                    return "failed"
-        return "passed" if child.code == 0 else "failed"
+                    took = f"took longer than {UNTIL_SECONDS:g} s"
+                    self._world.tell(Trouble(f"`until:` {took}"))
+                    return self._failed(took, output)
+        if child.code == 0:
+            return UntilResult("passed")
+        errors = child.errors.encode("utf-8", "replace").splitlines()
+        return self._failed(f"exited with {child.code}", [*output, *errors])
+
+    def _failed(self, how: str, output: Iterable[bytes] = ()) -> UntilResult:
+        command = one_line(shlex.join(self._command), UNTIL_CHARACTERS)
+        text = b"\n".join(line.rstrip() for line in output).decode("utf-8", "replace").strip()
+        # Secrets are redacted before the cut: half a secret is not recognized.
+        text = self._world.store.redaction.text(text[-UNTIL_CHARACTERS - MARGIN_CHARACTERS :])
+        tail = text[-UNTIL_CHARACTERS:].splitlines()[-UNTIL_LINES:]
+        shown = "\n".join(f"    {visible(line)}" for line in tail)
+        end = f" Its output ends with:\n{shown}" if shown else " It printed nothing."
+        return UntilResult("failed", f"`{command}` {how}.{end}")

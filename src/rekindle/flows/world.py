@@ -43,6 +43,8 @@ class Agent(msgspec.Struct, frozen=True):
     """A person sits before it: the terminal is the agent's."""
     cycles: int = 1
     """How many of them a run has; 0: any number."""
+    until_claimed: bool = False
+    """The command of `until:` runs only after the agent has reported that it is done."""
     converges: bool = False
     """It is held to options, a choice and work, one after the other."""
     threshold: int | None = None

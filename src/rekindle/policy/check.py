@@ -68,6 +68,13 @@ def headline(relay: Relay) -> str:
     return ""
 
 
+def _claims_end(relay: Relay) -> bool:
+    # Compiling its patterns takes longer than a command takes to start.
+    from rekindle.policy.claimed_end import claims_end  # noqa: PLC0415
+
+    return claims_end(relay)
+
+
 def _findings(relay: Relay, text: str, tokens: int, cap: int) -> list[Finding]:
     if not text.strip():
         return [Finding(Kind.EMPTY, "the relay is empty")]
@@ -79,7 +86,7 @@ def _findings(relay: Relay, text: str, tokens: int, cap: int) -> list[Finding]:
         pass
     elif not directive.strip():
         found.append(Finding(Kind.BLANK, "Next Action is blank: say what comes next"))
-    elif relays.is_placeholder(directive):
+    elif relays.is_placeholder(directive) and not _claims_end(relay):
         words = one_line(directive, 40)
         found.append(Finding(Kind.PLACEHOLDER, f"Next Action only says {words!r}"))
     places = relay.places(Field.NEXT_ACTION)

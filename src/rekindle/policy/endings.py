@@ -39,6 +39,7 @@ StopReason = Literal[
     "lost",
     "done",
     "claimed",
+    "disputed",
     "cycles",
     "stalled",
     "no-progress",
@@ -231,6 +232,13 @@ ENDINGS: dict[Reason, EndingRow] = {
         outcome="done-unverified",
         fix=_RELAY,
         between=True,
+    ),
+    "disputed": EndingRow(
+        text="it reports that it is done, and `until:` fails",
+        fix="compare `until:` with its work (`rekindle events -a {name}`), and change one of them",
+        command="restart",
+        between=True,
+        choices=("TEXT", "retry", "stop"),
     ),
     "cycles": EndingRow(
         text="nothing verifies that the work is done",

@@ -1,5 +1,8 @@
 """Between two cycles: whether the loop goes on, is told that it repeats itself, or is paused.
 
+A cycle whose relay reports that the work is done ends the run, unless `until:` fails: then the
+next cycle is told how it failed. It is never told that it stalls.
+
 The ladder. A cycle that took no step is a rung; one that did leads back to the ground.
 
 | rung | what is done |
@@ -74,16 +77,15 @@ def after(
     done: int,
     cap: int,
     settings: Stall,
-    claimed: bool = False,
 ) -> Next | Safe | Stop:
     """Return what comes after a cycle: another one, a pause, or the end of the run.
 
-    `done` of the `cap` cycles that the run may have are over, 0: any number. `claimed`: the agent
-    reports that its work is done; if there is a command of `until:`, only that command decides.
+    `done` of the `cap` cycles that the run may have are over, 0: any number. If the agent reports
+    that its work is done and there is a command of `until:`, only that command decides.
     """
     if last.until == "passed":
         return Stop("done", "the command of `until:` passes")
-    if claimed and not last.until:
+    if last.claimed and not last.until:
         return Stop("claimed")
     is_last = bool(cap) and done >= cap
     pause = _pause(known, last, since) if settings.pause else None
@@ -101,14 +103,23 @@ def _pause(known: Mapping[int, CycleEnded], last: CycleEnded, since: int) -> Saf
     off = OFF_SWITCH.format(key="pause")
     if last.verdict == Kind.WAITING and not last.evidence:
         return Safe("waiting", f"it waits for somebody: {last.about or last.words}; {off}")
-    if rung([*_since(known, since), last]) >= PAUSED_RUNG:
+    is_paused = rung([*_since(known, since), last]) >= PAUSED_RUNG
+    if is_paused and last.claimed:
+        return Safe("disputed", f"it reports that it is done, and `until:` fails; {off}")
+    if is_paused:
         why = "; ".join(filter(None, (last.about, last.owed or last.words, off)))
         return Safe("stalled", f"cycle after cycle without a step: {why}")
     return None
 
 
 def is_stuck(ended: CycleEnded) -> bool:
-    """Whether a cycle took no step: by its relay, or because it only talked where work was owed."""
+    """Return whether a cycle took no step.
+
+    By its relay, or because it only talked where work was owed. A cycle that reports an end while
+    `until:` fails took a step only if there is work to see.
+    """
+    if ended.claimed:
+        return not ended.evidence
     talks = bool(ended.owed) and not ended.evidence
     return ended.verdict in {*STUCK, Kind.UNUSABLE} or talks
 
@@ -119,7 +130,7 @@ def rung(cycles: Sequence[CycleEnded]) -> int:
     for one in cycles:
         if not is_stuck(one):
             found = 0
-        elif one.is_equal and not one.evidence:
+        elif one.is_equal and not one.evidence and not one.claimed:
             found = max(found + 1, TOLD_RUNG)
         else:
             found += 1
@@ -132,11 +143,20 @@ def notice(known: Mapping[int, CycleEnded], since: int, settings: Stall) -> str:
     if not settings.tell or not cycles or rung(cycles) != TOLD_RUNG:
         return ""
     last = cycles[-1]
-    if last.verdict == Kind.PROGRESS:
-        return ""  # what it owes its topic is said elsewhere
+    if last.verdict == Kind.PROGRESS or last.claimed:
+        return ""  # what it owes its topic, or `until:`, is said elsewhere
     parts = [_SIGNAL, f"Repeated: {last.about}" if last.about else "", f"Why: {last.words}"]
     parts.append(OFF_SWITCH.format(key="tell"))
     return "\n".join(part for part in parts if part)
+
+
+def failed_until(known: Mapping[int, CycleEnded]) -> str:
+    """Return what the next cycle is told of a command of `until:` that failed, or nothing."""
+    last = known[max(known)] if known else None
+    if last is None or last.until != "failed" or not last.until_words:
+        return ""
+    claim = "You reported that the work is done. " if last.claimed else ""
+    return f"{claim}The work is done when the command of `until:` passes.\n{last.until_words}"
 
 
 def tried(known: Mapping[int, CycleEnded]) -> str:

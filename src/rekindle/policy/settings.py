@@ -202,6 +202,9 @@ class AgentDefaults(msgspec.Struct, frozen=True):
     ] = "loop"
     persona: Annotated[str, _doc("Name under `personas` that sets up the harness.")] = "default"
     cycles: Annotated[int, _doc("Cycles per run; 0: no end.", "count", ge=0)] = 10
+    until_claimed: Annotated[
+        bool, _doc("true: `until:` counts only after the agent has reported that it is done.")
+    ] = False
     convergence: Annotated[
         bool, _doc("on: require evidence that the agent brainstorms, decides and ships.")
     ] = False

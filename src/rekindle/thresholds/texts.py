@@ -18,6 +18,15 @@ CONSENT_VALUE_CHARACTERS = declare(
     "characters",
     "Part of a changed setting that is shown when it needs consent.",
 )
+UNTIL_LINES = declare(
+    30, "loop.until_lines", "count", "Last lines of a failed `until:` that the next cycle is told."
+)
+UNTIL_CHARACTERS = declare(
+    2_000,
+    "loop.until_characters",
+    "characters",
+    "Part of the output of a failed `until:` that the next cycle is told: its end.",
+)
 TEXT_CHARACTERS = declare(
     8_000, "transcript.text_characters", "characters", "Part of a message that a turn keeps."
 )

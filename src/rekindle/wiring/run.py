@@ -276,6 +276,7 @@ def _agent(
         cycles=cycles_of(entry) if cycles is None else cycles,
         drafts=True,
         threshold=handoff.threshold(entry.handover, project.settings.runtime.relay),
+        until_claimed=bool(entry.until_claimed),
         converges=bool(entry.convergence),
         keep=tuple(entry.keep or ()),
         may_control=bool(entry.may_control),

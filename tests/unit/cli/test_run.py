@@ -348,3 +348,62 @@ def test_a_variable_that_notify_names_is_wanted_of_a_person_and_not_of_a_watchdo
     kept = project.start("run", "trades", "--kept")
     assert kept.wait() == 0, kept.err
     assert "$ALERTS, which is empty or not set" in kept.out + kept.err
+
+
+RELAYS = """
+import pathlib
+number = len(list(pathlib.Path.cwd().glob("cycle-*")))
+pathlib.Path(f"cycle-{{number}}").write_text(sys.stdin.read())
+draft = pathlib.Path(".rekindle/drafts/trades/relay.md")
+draft.write_text("## Current Phase\\nBuild\\n\\n## Next Action\\n" + {directives}[number] + "\\n")
+done()
+"""
+
+
+def prompts(project):
+    return [path.read_text() for path in sorted(project.path.glob("cycle-*"))]
+
+
+def test_an_agent_that_reports_done_ends_the_run_unverified(project):
+    """Two cycles of ten, an exit code of its own, and no word of a stall anywhere."""
+    (project.path / "rekindle.yaml").write_text(UNVERIFIED.replace("cycles: 1", "cycles: 10"))
+    project.claude(RELAYS.format(directives=["Write the lexer", "None. The task is complete."]))
+    ended = project("run", code=20)
+    assert "cycle 2 is over, the agent has written the relay; the agent reports that" in ended.out
+    assert "✓ trades: done as the agent says after cycle 2: no `until:` verifies it" in ended.out
+    assert "STALL" not in "".join([ended.out, ended.err, *prompts(project)])
+    [row] = json.loads(project("status", "--json").out)["agents"]
+    assert (row["state"], row["outcome"]) == ("done", "done-unverified")
+    lines = project("events", "--json", "--last", "0").out.splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [one.get("claimed", False) for one in found if one["kind"] == "cycle.ended"] == [
+        False,
+        True,
+    ]
+    assert [one["outcome"] for one in found if one["kind"] == "run.ended"] == ["claimed"]
+    assert "done as the agent says" in project("status").out
+
+
+def test_a_claim_counts_when_until_passes_and_the_agent_is_told_what_failed(project):
+    """The command runs only for claims; its output is redacted, and told to the next cycle."""
+    key = "sk-ant-" + "api03-" + "Zx9" * 30
+    (project.path / "verify.sh").write_text(
+        "#!/bin/sh\necho verified >> verified\n"
+        f"echo '3 tests failed'; echo {key} >&2\ntest -e cycle-2\n"
+    )
+    (project.path / "verify.sh").chmod(stat.S_IRWXU)
+    (project.path / "rekindle.yaml").write_text(
+        UNVERIFIED.replace("cycles: 1", "cycles: 10")
+        + '    until: ["./verify.sh"]\n    until_claimed: true\n'
+    )
+    project.claude(RELAYS.format(directives=["Write the lexer", "DONE", "DONE"]))
+    assert "✓ trades: done and verified after cycle 3" in project("run").out
+    assert (project.path / "verified").read_text() == "verified\n" * 2
+    first, second, third = prompts(project)
+    assert "until:" not in first + second
+    assert "You reported that the work is done." in third
+    assert "`./verify.sh` exited with 1." in third
+    assert "    3 tests failed\n" in third
+    assert "[redacted:" in third
+    assert key not in third
+    assert "STALL" not in third

@@ -11,6 +11,7 @@ from rekindle.flows.end_cycle import Ending
 from rekindle.flows.hand_off import HandOff
 from rekindle.flows.session_turns import without_primer
 from rekindle.flows.summarize import Summarize
+from rekindle.flows.until import UntilResult
 from rekindle.summarizers.mechanical import Known
 from unit.flows.test_run_cycle import Scene
 
@@ -21,7 +22,7 @@ def plain():
 
 def ending(**more):
     asked = {"summarizer": plain, "checkpointer": plain}
-    return Ending(**asked | more, known=lambda _: Known(), until=lambda: "")
+    return Ending(**asked | more, known=lambda _: Known(), until=UntilResult)
 
 
 def raising(error):

@@ -26,14 +26,18 @@ def same(number, **more):
     return cycle(number, "stalled", is_equal=True, **more)
 
 
+def claim(number, **more):
+    return cycle(number, "", claimed=True, **more)
+
+
 def alike(number, **more):
     return cycle(number, "stalled", **more)
 
 
-def after(*cycles, since=0, done=1, cap=0, claimed=False, **settings):
+def after(*cycles, since=0, done=1, cap=0, **settings):
     known = {one.cycle: one for one in cycles[:-1]}
     stall, run = Stall(**settings), {"since": since, "done": done, "cap": cap}
-    return loop.after(known, cycles[-1], **run, settings=stall, claimed=claimed)
+    return loop.after(known, cycles[-1], **run, settings=stall)
 
 
 def notice(*cycles, since=0, **settings):
@@ -143,10 +147,34 @@ def test_after_its_cycles_a_run_is_over_and_never_called_done():
 
 
 def test_a_claim_ends_the_run_only_if_no_command_of_until_decides():
-    assert after(cycle(1), done=1, cap=9, claimed=True) == Stop("claimed")
-    assert after(cycle(1, "waiting"), done=1, cap=9, claimed=True) == Stop("claimed")
-    assert after(cycle(1, until="passed"), done=1, cap=9, claimed=True).why == "done"
-    assert after(cycle(1, until="failed"), done=1, cap=9, claimed=True) == Next()
+    assert after(claim(1), done=1, cap=9) == Stop("claimed")
+    assert after(claim(1), done=9, cap=9) == Stop("claimed")
+    assert after(claim(1, until="passed"), done=1, cap=9).why == "done"
+    assert after(claim(1, until="failed"), done=1, cap=9) == Next()
+
+
+def test_a_claim_that_until_refutes_is_told_and_never_called_a_stall():
+    output = "`just test` exited with 1. Its output ends with:\n    1 failed"
+    refuted = [claim(n, until="failed", until_words=output) for n in (1, 2, 3)]
+    assert notice(*refuted[:2]) == ""
+    told = loop.failed_until({one.cycle: one for one in refuted[:2]})
+    assert told.startswith("You reported that the work is done.")
+    assert output in told
+    assert after(*refuted[:2], cap=9) == Next()
+    paused = after(*refuted, done=3, cap=9)
+    assert (type(paused), paused.why) == (Safe, "disputed")
+    assert after(*refuted, done=3, cap=3).why == "disputed"
+    worked = claim(3, until="failed", evidence="1 commit")
+    assert after(*refuted[:2], worked, cap=9) == Next()
+
+
+def test_until_is_told_of_only_after_the_cycle_in_which_it_failed():
+    failed = cycle(1, until="failed", until_words="`make` exited with 2. It printed nothing.")
+    told = loop.failed_until({1: failed})
+    assert "`make` exited with 2" in told
+    assert "You reported" not in told
+    assert loop.failed_until({1: failed, 2: cycle(2)}) == ""
+    assert loop.failed_until({}) == ""
 
 
 def test_at_the_last_cycle_a_pause_is_the_end_and_is_said():

@@ -1,0 +1,233 @@
+"""Claimed end: whether a relay reports that the work is done.
+
+The documented form is `DONE` as the Next Action. Agents also report it in their own words, in
+English and Chinese: "None. The task is complete". `claims_end` reads both. It splits the Next
+Action into clauses and compares each with the tables below:
+
+| table | a clause that matches |
+|---|---|
+| `_ENDS` | reports that all of the work is done, or that nothing is left to do |
+| `_NOTHING` | is only a word like "None": counts with a clause that reports something as finished |
+| `_FINISHED` | reports something, not necessarily all of the work, as finished |
+| `_ASIDE` | is optional, conditional or waits for the operator's next task: asks for nothing |
+| `_OPEN`, `_VERBS` | asks for work, or waits for something |
+
+A relay claims an end if its Next Action begins with a clause of `_ENDS` (or of `_NOTHING`, with one
+of `_FINISHED` in it or in Current Phase), and no clause asks for work. In doubt it does not: a
+finished agent then costs one more cycle, while unfinished work that ends costs the work.
+"""
+
+import re
+from collections.abc import Iterator
+
+from rekindle.documents.relay import DONE, Field, Relay
+
+
+def _either(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns))
+
+
+_WHOLE = (
+    r"(?:(?:the|this|our|my|entire|whole|overall)(?: (?!first|second|third|previous|prior|last"
+    r"|earlier|current|phase|half)\S+){0,3}? )?(?:(?:original|assigned|requested|primary|main) )*"
+    r"(?:tasks?|work|project|job|goals?|objectives?|mission|assignment|request|backlog|todo list"
+    r"|plan|scope|loop|run|implementation|feature|fix|migration|refactoring|procedure)"
+)
+_PARTS = (
+    r"(?:tasks?|items?|work|steps?|requirements?|features?|phases?|milestones?|stories|goals?"
+    r"|objectives?|criteria|todos?|to-dos?|issues?|deliverables?|functionality|checks?|boxes"
+    r"|checkboxes|projects?|jobs?|tickets?|plan)"
+)
+_OVER = (
+    r"(?:done|completed?|finished|achieved|accomplished|fulfilled|implemented|delivered|satisfied"
+    r"|met|reached|closed|over|concluded|wrapped up|checked off|feature[- ]complete|shipped"
+    r"|ticked(?: off)?)"
+)
+_IS = (
+    r"(?:(?:is|are|was|were|has been|have been|'s|now|fully|all|already|successfully|100%|both|thus"
+    r"|officially|functionally) ?)*"
+)
+_STOP = (
+    r"(?=$| (?:and|with|as|for|in|on|at|from|of|because|since|so|per|within|here|now|successfully"
+    r"|today|after|to)\b|[!?.])"
+)
+_MORE = (
+    r"(?: (?:further|more|remaining|additional|outstanding|next|other|pending|open|immediate"
+    r"|unfinished|follow-?up)){1,3}(?: \S+){0,2}?"
+)
+_STEPS = (
+    r"(?:actions?|updates?|steps?|work|tasks?|items?|todos?|changes?|cycles?|iterations?|sessions?"
+    r"|development|repairs?|implementation|issues?)"
+)
+_LEFT = (
+    r"(?:needed|required|necessary|pending|remaining|remains?|outstanding|left|identified|planned"
+    r"|expected|to do|to be done)"
+)
+_ZH_DONE = r"(?:部|圆满|顺利|成功|完全)*(?:完成|结束|完毕|实现|达成|交付|做完|收尾|修复)"
+_ZH_STEP = r"(?:任务|工作|事项|行动|操作|步骤|动作|计划|内容|事情|事|了)"
+
+_ENDS = _either(
+    rf"{DONE.lower()}{_STOP}",
+    r"(?:it'?s |we'?re |we are |i'?m |i am )?(?:all |now |finally )*(?:done|finished)$",
+    rf"(?:all|everything)(?: planned| requested)? ?{_IS}{_OVER}{_STOP}",
+    r"(?:completed?|finished|mission accomplished|that'?s (?:all|it)|the end)$",
+    rf"{_WHOLE} ?{_IS}{_OVER}{_STOP}",
+    rf"(?:all|every|each)(?: of)?(?: \S+){{0,5}}? {_PARTS}(?: \S+){{0,6}}? ?{_IS}{_OVER}{_STOP}",
+    rf"(?:there (?:is|are) |there'?s )?nothing(?: (?:is|more|else|further))*(?: {_LEFT})+",
+    r"nothing (?:more|else|further)$",
+    rf"(?:there (?:is|are) )?no{_MORE} {_STEPS}"
+    rf"(?: (?:is|are|was|were|{_LEFT}|at this time|items?))*{_STOP}",
+    rf"no (?:\S+ ){{0,2}}?{_STEPS}(?: (?:is|are|have been|was|were))? {_LEFT}",
+    r"(?:the |this )?(?:loop|run|agent|project|work) (?:can|may|should) (?:now |safely )*"
+    r"(?:stop|end|exit|be (?:closed|stopped|ended|archived))",
+    r"(?:stop|exit|end|terminate)(?: (?:the|this) (?:loop|run|work|cycle|session))?"
+    r"(?: here| now)?$",
+    r"(?:(?:目前|现在|至此|当前) ?)?(?:所有|全部|整个|本|该|此|各项|一切|原定|既定|计划内?)(?:的)?"
+    rf"[^，。；]{{0,40}}?(?:已经|已|均|都|全部|全)+{_ZH_DONE}",
+    r"(?:项目|任务|工作|目标|循环|开发工作|项目开发|整体工作|需求)[^，。；]{0,4}?"
+    r"(?:已经|已|均|都|全部|圆满|顺利|成功|宣告)*(?:完成|结束|达成|完毕|做完|收尾|终止)了?$",
+    r"(?:已经|已|均已|都已|全部|全都)+(?:全部|圆满|顺利|成功|都)*(?:完成|结束|完毕|做完|搞定)了?$",
+    r"(?:完成|完毕|结束|收工|大功告成)了?$",
+    r"(?:目前|现在|当前)?(?:已|并|再)?(?:无|没有|没|暂无|别无)(?:任何|更多)?(?:后续|进一步|剩余"
+    r"|更多|其他|其它|待办|待处理|待执行|未完成|下一步|新的?|需要(?:做|处理|继续|执行|完成))+"
+    rf"(?:的)?{_ZH_STEP}?",
+    r"(?:目前|现在|当前)?(?:已|并)?(?:无需|无须|不需要|不用|不必|不再需要)(?:再|进一步|后续|更多"
+    rf"|任何|额外|继续|采取|进行|其他)*(?:的)?(?:{_ZH_STEP}|处理|开发|执行|修改|继续|做什么|跟进)",
+    r"(?:循环|任务|项目|代理)?(?:现在|已)?(?:可以|可|应)(?:停止|结束|终止|关闭)(?:了|循环|运行)*$",
+    r"(?:停止|结束|终止)(?:循环|运行|任务|本项目|项目)?$",
+)
+_NOTHING = _either(
+    rf"(?:none|nothing|n/?a|not applicable|nil)(?: (?:is|are|{_LEFT}|scheduled|queued|due|blocking"
+    r"|in flight|at this time|for now|right now))*"
+    r"(?: (?:for|on|in|from|to close|within) (?:this|the|that) [^,.]{1,40})?$",
+    r"(?:当前|目前|暂)?(?:无|没有)(?:了|活动任务|活跃任务|活跃计划|进行中任务|待办)?$",
+)
+_FINISHED = _either(
+    rf"\b(?:{_OVER}|deployed|verified|validated|resolved|merged|passing|passed|pass|clean|released"
+    r"|fixed|successful|discharged|archived?|terminal)\b",
+    r"完成|结束|完毕|达成|交付|收口|通过|关闭|上线",
+)
+_ASIDE = _either(
+    r"(?:if|should|when|whenever|in case|optional|optionally|possible|potential|future|suggested"
+    r"|nice[- ]to[- ]have|for reference|ideas?|only if|feel free|unless"
+    r"|(?:candidate|natural|any) follow-?ups?)\b",
+    r"(?:please )?(?:await|awaiting|wait for|waiting for|stand by for|standing by for|ready for)"
+    r"(?: (?:the|any|a|further|new|next|more|additional|user|operator|human|your|user's))*"
+    r" (?:instructions?|tasks?|requests?|assignments?|requirements?|directives?|input)\b",
+    r"(?:后续|今后|以后)?(?:如果|如需|如有|若)|可选|未来|潜在|后续可",
+    r"(?:等待|等候|静候)[^，。；]{0,6}(?:指示|指令|新任务|需求|任务|安排)",
+)
+_OPEN = _either(
+    r"\b(?:next|then|but|however|except|remaining|still|pending|until|once|blocked|blocker|yet|todo"
+    r"|tbd|await|awaiting|waiting|wait|continue|start|begin|proceed|move on|resume|let'?s|needs?"
+    r"|should|must|will|in progress|almost|partially|mostly|not|now we|now (?:it|that)|other than"
+    r"|apart from|before|left|unverified|untested|fails?|failing|failed|verify|monitor|soon|ask"
+    r"|approve|approval|review|decide"
+    r"|(?:phase|milestone|stage|step|sprint|cycle|part|batch)s? #?[a-z]?\d+)\b",
+    r"继续|接下来|然后|开始|下一|剩余|但|不过|除了|尚|还需|还要|还有|还没|未|等待|需要|进入|推进|准备"
+    r"|启动|计划|监控|阻塞|待|优先|失败|审批|批准|确认|决定|探索|持续|部分|可以|即可",
+)
+_DOUBT = _either(
+    r"\b(?:except|but|not|nearly|almost|apart|besides|unless|half|most|partly)\b", r"未|尚|除|部分"
+)
+_NONE_LEFT = _either(
+    r"(?:there (?:is|are) )?no(?:thing)?\b", r"(?:目前|现在|当前)?[已并再]?[无没暂别不]"
+)
+_LEAD = re.compile(r"(?:now|and|also|please|so|first|finally|just)\s+")
+_VERBS = re.compile(
+    r"(?:add|address|adjust|analyse|analyze|apply|assess|audit|backfill|build|bump|call"
+    r"|capture|change|check|choose|clean|close|collect|commit|compare|configure|confirm"
+    r"|connect|consider|convert|cover|create|cut|debug|define|delete|deliver|deploy|design"
+    r"|do|document|draft|drop|enable|ensure|evaluate|execute|expand|explore|extend|extract"
+    r"|fetch|fill|finalise|finalize|find|finish|fix|focus|follow|generate|get|give|handle"
+    r"|identify|implement|improve|increase|inspect|install|integrate|introduce|investigate"
+    r"|keep|land|launch|look|maintain|make|measure|merge|migrate|move|open|optimise"
+    r"|optimize|package|pick|plan|polish|port|post|prepare|promote|publish|pull|push|raise"
+    r"|re-run|read|rebase|record|reduce|refactor|refine|release|remove|rename|repair"
+    r"|replace|report|rerun|research|resolve|restore|revert|rewrite|roll|run|schedule"
+    r"|scaffold|select|send|set|setup|shift|ship|show|simplify|split|stabilise|stabilize"
+    r"|submit|switch|sync|tag|take|test|tidy|track|translate|triage|try|tune|turn|update"
+    r"|upgrade|use|validate|wire|work|write)(?![\w/-])"
+)
+_VERBS_ZH = re.compile(
+    r"新增|添加|增加|修复|实现|编写|优化|部署|测试|验证|检查|重构|更新|发布|提交|推送|合并|创建|设计"
+    r"|执行|运行|完善|补充|处理|集成|迁移|制定|调研|收集|扩展|选择"
+)
+_NOUN_FIRST = re.compile(
+    r"\S+ (?:is|are|was|were|has|have|passes|passed|pass|succeed\w*|results?|completed?"
+    r"|[0-9a-f]{7,40})\b"
+)
+_FACT = re.compile(
+    rf"\b(?:is|are|was|were|has|have|pass(?:es|ed)?|verified|green|merged|{_OVER})\b|已|通过"
+)
+_STATEMENT = _either(
+    r"\b(?:now|it) (?:has|have|features?|includes?|supports?|provides?|covers?|contains?|reflects?"
+    r"|is|are)$",
+    r"\b(?:confidence|validating|confirming|verified|verifying|showing|confirm(?:s|ed)?) that$",
+    r"\b(?:summary|includes?|included|completed|delivered|implemented|shipped|resolved|achieved)$",
+    r"(?:已完成|包括|成果|能够)$",
+)
+_READY = re.compile(
+    r"\bready (?:for|to) (?:(?:and|or|user|human|final|production|release|merge|merging|review"
+    r"|demonstration|deployment|deploy|handover|handoff|be|used?|shipping|ship|approval)\b[ /,]*)+"
+)
+_FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
+_BULLET = r"\s*(?:[-+*•]|\d{1,3}[.)、])"
+_ITEM = re.compile(rf"{_BULLET}\s+|\s*\|")
+_TICKED = re.compile(rf"(?:{_BULLET})\s*(?:\[[xX]\]|✅|☑|✔|~~)")
+_UNTICKED = re.compile(r"^\s*(?:[-+*•]|\d{1,3}[.)、])\s*\[ \]", re.MULTILINE)
+_BRACKETED = re.compile(r"\s*[(（]([^()（）]*)[)）](?=\s*(?:[.。!！,，;；:：—–-]|$))")
+_MARKS = re.compile(r"[*_`#>~\[\]()|\"“”「」]|[^\w\s,.;:!?'/%+&，。；：！？、—–-]")
+_CLAUSES = re.compile(r"(?<=[.!?])\s+|[.!?]$|[;,:](?=\s|$)|\s[—–-]+\s|[—–]{1,2}|[。；！？，：]")
+_EDGES = " .,;:!?-—–、/+&"
+
+
+def claims_end(relay: Relay) -> bool:
+    """Return whether a relay reports that all of its work is done."""
+    directive = relay.raw_next_action
+    clauses = list(_clauses(directive))
+    if not clauses or _UNTICKED.search(directive):
+        return False
+    if any(_is_open(clause, is_item=is_item) for clause, is_item in clauses):
+        return False
+    first, _ = clauses[0]
+    if _ENDS.match(first):
+        return True
+    phase = list(_clauses(relay.content(Field.CURRENT_PHASE) or ""))[:1]
+    is_finished = any(_FINISHED.search(clause) for clause, _ in (*clauses, *phase))
+    return bool(_NOTHING.match(first)) and is_finished
+
+
+def _clauses(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the clauses of a text without markdown, and whether each is an item of a list.
+
+    Ticked items are left out, and so are items below a line that calls them optional, or that
+    states what there is.
+    """
+    is_aside = False
+    for line in _FENCE.sub("", text).splitlines():
+        is_item = bool(_ITEM.match(line))
+        if _TICKED.match(line) or (is_item and is_aside):
+            continue
+        bare = _BRACKETED.sub(r", \1", _ITEM.sub("", line, count=1) if is_item else line)
+        bare = " ".join(_MARKS.sub(" ", bare).casefold().split())
+        clauses = [part for part in (part.strip(_EDGES) for part in _CLAUSES.split(bare)) if part]
+        if not clauses:
+            continue
+        is_aside = not is_item and bool(_STATEMENT.search(clauses[-1]))
+        for clause in clauses:
+            if _ASIDE.match(clause):
+                is_aside = True
+                break  # the rest of the line belongs to the condition
+            yield _READY.sub("ready ", clause).strip(), is_item
+
+
+def _is_open(clause: str, *, is_item: bool) -> bool:
+    """Return whether a clause asks for work."""
+    if end := _ENDS.match(clause) or _NOTHING.match(clause):
+        doubts = _DOUBT.search(end[0]) and not _NONE_LEFT.match(clause)
+        return bool(doubts) or bool(_OPEN.search(clause, end.end()))
+    is_fact = bool(_FACT.search(clause))
+    is_verb = bool(_VERBS.match(_LEAD.sub("", clause))) and not _NOUN_FIRST.match(clause)
+    is_verb = is_verb or (bool(_VERBS_ZH.match(clause)) and not is_fact)
+    return is_verb or bool(_OPEN.search(clause)) or (is_item and not is_fact)
