@@ -1,5 +1,6 @@
 """`rekindle init`."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -12,7 +13,8 @@ from rekindle.documents import manifest
 from rekindle.documents.identity import agent_name, one_line, slug
 from rekindle.errors import UsageError, storing
 from rekindle.plugins import ALIASES, BUILT_IN, find_program
-from rekindle.policy.settings import AgentDefaults
+from rekindle.policy.propose_until import NAMES, manifest_lines, propose_until
+from rekindle.policy.settings import RELAY_BYTES, AgentDefaults
 from rekindle.stores.files.layout import Root
 from rekindle.system import disk, programs
 from rekindle.wiring.store import HARNESSES, open_store
@@ -28,8 +30,9 @@ from rekindle.wiring.store import HARNESSES, open_store
 def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> None:
     """Set an agent up in this folder.
 
-    Writes rekindle.yaml (five lines; every other key has a default), the agent's folder below
-    .rekindle, and PROMPT.md where there is none. Run it again with --agent to add another agent.
+    Writes rekindle.yaml (a few lines; every other key has a default), the agent's folder below
+    .rekindle, and PROMPT.md where there is none. `until:` is the command that tests the project, if
+    its files name one. Run it again with --agent to add another agent.
     """
     folder = config.find(here()) or here()
     trusted = trust_if_new(folder)
@@ -89,19 +92,30 @@ def _harness(name: str) -> str:
 
 
 def _manifest(folder: Path, name: str, harness: str) -> str:
-    prompt = AgentDefaults().prompt
+    prompt, more = AgentDefaults().prompt, _propose_until(folder)
 
     def changed(text: str) -> str:
         if not text.strip():
-            return manifest.compose(name, harness, prompt)
+            return manifest.compose(name, harness, prompt, more)
         if name in manifest.parse(text).agents:
             return text
-        return manifest.with_agent(text, name, harness, prompt)
+        return manifest.with_agent(text, name, harness, prompt, more)
 
     before, after = config.rewrite(folder, changed)
     if before == after:
         return f"agent {name} stands in {manifest.FILE} already"
     return f"added {name} to {manifest.FILE}" if before.strip() else f"wrote {manifest.FILE}"
+
+
+def _propose_until(folder: Path) -> tuple[str, ...]:
+    """Return the lines of the manifest that verify the end of the work."""
+    files = {}
+    for name in NAMES:
+        with suppress(OSError):
+            path = folder / name
+            if path.is_file() and path.stat().st_size <= RELAY_BYTES:
+                files[name] = path.read_text(encoding="utf-8", errors="replace")
+    return manifest_lines(propose_until(files))
 
 
 def write_prompt(folder: Path) -> list[str]:

@@ -17,6 +17,7 @@ from rekindle.cli import main
 from rekindle.documents import manifest
 from rekindle.errors import RekindleError
 from rekindle.policy import loops
+from rekindle.policy.propose_until import manifest_lines
 from rekindle.system import clock as real_clock
 from rekindle.system import disk
 from throwaway import Repository, isolate
@@ -80,16 +81,27 @@ def test_every_command_has_help_that_agrees_with_the_list(rekindle, name):
     assert out.startswith(f"Usage: rekindle {name}")
 
 
-def test_init_writes_five_lines(rekindle, here):
-    """With --yes it never asks, and the manifest has five lines that load."""
+def test_init_writes_a_few_lines(rekindle, here):
+    """With --yes it never asks; with nothing to verify the work by, `until:` is a comment."""
     code, out, _ = rekindle("init", "--yes", "--agent", "trades", "--harness", "claude")
     assert code == 0
     text = (here / "rekindle.yaml").read_text()
-    assert len(text.splitlines()) == 5
-    assert manifest.parse(text).agents["trades"].harness == "claude-code"
+    assert len([line for line in text.splitlines() if not line.strip().startswith("#")]) == 5
+    assert "# until: [" in text
+    assert manifest.parse(text).agents["trades"] == manifest.Agent(
+        harness="claude-code", prompt="PROMPT.md"
+    )
     assert "wrote rekindle.yaml" in out
     assert (here / "PROMPT.md").exists()
     assert (here / ".rekindle/.gitignore").read_text() == "*\n"
+
+
+def test_init_proposes_the_tests_of_the_project(rekindle, here):
+    (here / "justfile").write_text("test:\n    true\n")
+    (here / "package.json").mkdir()
+    assert rekindle("init", "--yes", "--agent", "trades", "--harness", "claude")[0] == 0
+    agent = manifest.parse((here / "rekindle.yaml").read_text()).agents["trades"]
+    assert (agent.until, agent.until_claimed) == (["just", "test"], True)
 
 
 def test_init_takes_the_folder_s_name(tmp_path, monkeypatch, capfd):
@@ -109,7 +121,8 @@ def test_init_adds_a_second_agent_and_keeps_every_other_byte(rekindle, project):
     assert rekindle("init", "--yes", "--agent", "second", "--harness", "codex")[0] == 0
     after = path.read_text()
     entry = "  second:\n    harness: codex\n    prompt: PROMPT.md\n"
-    assert after.replace(entry, "") == before
+    more = "".join(f"    {line}\n" for line in manifest_lines([]))
+    assert after.replace(entry + more, "") == before
     assert set(manifest.parse(after).agents) == {"trades", "second"}
 
 
