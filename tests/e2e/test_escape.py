@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.escapes import ATTACKS, BAIT, LINK, OUTSIDE, Ground
+from e2e.escapes import ATTACKS, BAIT, FORGED_ANSWER, LINK, OUTSIDE, Ground
 from e2e.sandbox import RELAY, TASK, Rekindle
 from loopback.anthropic import Anthropic
 from loopback.cli import ClaudeSandbox
@@ -209,6 +209,16 @@ class Escape:
             running.signal(signal.SIGKILL)
         self.code = running.wait()
         hang.release.set()
+        if self.results["log"] != REFUSED:
+            self.accept_log()
+
+    def accept_log(self):
+        """Have the operator accept the log that the agent wrote, after a watchdog has seen it."""
+        before = len(self.model.log.main)
+        self.watched = self.rekindle("watch", "--once")
+        self.asked_meanwhile = len(self.model.log.main) - before
+        self.model.play(Text("done."))
+        self.rekindle("run", code=24)
 
     def look(self, names):
         """Note which attacks could write any of their files; a text tool changes other bytes."""
@@ -283,10 +293,20 @@ def test_a_log_that_an_agent_wrote_starts_nothing(escape):
         assert escape.code != FolderLostError.exit_code
         return
     assert escape.code == FolderLostError.exit_code
-    before = len(escape.model.log.main)
-    told = escape.rekindle("watch", "--once")
-    assert "started" not in told
-    assert len(escape.model.log.main) == before
+    assert "started" not in escape.watched
+    assert escape.asked_meanwhile == 0
+
+
+def test_forged_lines_of_a_log_that_the_operator_accepts_do_not_count(escape):
+    """They are set aside, and no later session is told the forged answer."""
+    told = [prompt for request in escape.model.log.main for prompt in request.prompts]
+    assert told
+    assert not any(FORGED_ANSWER in prompt for prompt in told)
+    if escape.results["log"] == REFUSED:
+        return
+    assert escape.events("cycle.ended")[-1]["seq"] > escape.events("launch.started")[-1]["seq"]
+    assert FORGED_ANSWER not in (escape.at.agent / "ops.jsonl").read_text()
+    assert FORGED_ANSWER in (escape.at.agent / "ops.jsonl.rejected").read_text()
 
 
 def test_the_draft_can_be_written(escape):

@@ -47,19 +47,19 @@ def select_controlled(
 ) -> Controlled:
     """Return the controlled settings of one agent.
 
-    `outside` holds the agent's keys that lead to a file or a folder outside the project, with the
-    path: these are controlled whatever the key.
+    `outside` holds the keys that lead to a file or a folder outside the project, with the path:
+    these are controlled whatever the key.
     """
     whole = msgspec.to_builtins(manifest)
     entry = whole["agents"].get(agent, {})
     found = {f"agents.{agent}.{key}": value for key, value in entry.items() if key not in FREE}
-    found |= {f"agents.{agent}.{key}": path for key, path in outside.items()}
     for section in _SHARED:
         value = whole[section]
         if isinstance(value, dict):
             found |= {f"{section}.{key}": inner for key, inner in value.items()}
         else:
             found[section] = value
+    found |= outside
     return {key: value for key, value in found.items() if value not in (None, {}, [])}
 
 

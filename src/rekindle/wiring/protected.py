@@ -17,6 +17,8 @@ from rekindle.stores.files import layout
 from rekindle.system import programs, user_folder
 
 _BESIDE_WORK = (".git", ".claude", ".codex", ".gemini", ".agents", ".mcp.json", ".env")
+"""Gemini CLI passes the variables of a `.env` on to every program that it starts, as `BASH_ENV`. It
+is denied for Claude Code too: two CLIs may work in one folder."""
 
 
 def paths(project: Path, folder: Path) -> tuple[str, ...]:

@@ -118,14 +118,16 @@ def _redacted(project: Project, text: str) -> str:
 
 
 def _paths_outside(project: Project, name: str) -> dict[str, str]:
-    """Return the keys of an agent that lead outside the project, links followed."""
+    """Return the keys of an agent and of personas that lead outside the project, links followed."""
     entry, defaults = project.manifest.agents[name], AgentDefaults()
     root = project.path.resolve()
     named = {
-        "dir": entry.dir or defaults.dir,
-        "prompt": entry.prompt or defaults.prompt,
-        "rules": entry.rules,
+        f"agents.{name}.dir": entry.dir or defaults.dir,
+        f"agents.{name}.prompt": entry.prompt or defaults.prompt,
+        f"agents.{name}.rules": entry.rules,
     }
+    for persona, settings in project.manifest.personas.items():
+        named[f"personas.{persona}.system_prompt_file"] = settings.system_prompt_file
     found = {key: (root / path).resolve() for key, path in named.items() if path}
     return {
         key: private.render_path(path)

@@ -323,8 +323,10 @@ def test_a_prompt_or_a_folder_outside_needs_the_same_consent(clone, tmp_path):
     assert not any("prompt" in key for key in trust.controlled(project, "trades"))
     (clone.path / "PROMPT.md").unlink()
     (clone.path / "PROMPT.md").symlink_to(tmp_path / "secret")
-    clone.write("    dir: ..\n")
+    (clone.path / "keeper.md").symlink_to(tmp_path / "secret")
+    clone.write("    dir: ..\n", "personas: {default: {system_prompt_file: keeper.md}}\n")
     found = trust.controlled(config.load(clone.path), "trades")
+    assert found["personas.default.system_prompt_file"] == str(tmp_path / "secret")
     assert found["agents.trades.prompt"] == str(tmp_path / "secret")
     assert found["agents.trades.dir"] == str(tmp_path)
 

@@ -75,7 +75,7 @@ def test_the_task_and_other_agents_are_free(old):
 def test_a_path_that_leads_outside_is_controlled():
     """A free key is controlled once it leads outside the project."""
     text = manifest.parse(BASE)
-    after = select_controlled(text, "trades", {"prompt": "/etc/passwd"})
+    after = select_controlled(text, "trades", {"agents.trades.prompt": "/etc/passwd"})
     [change] = compare(controlled(), after)
     assert change.render() == 'agents.trades.prompt: added "/etc/passwd"'
 
