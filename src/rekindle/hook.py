@@ -33,9 +33,6 @@ WEIGHED_SECONDS = 1.5
 SPOOL_BYTES = 4 * 1024 * 1024
 """The most that is kept for an inbox that cannot be written."""
 
-SPOOL = f"/tmp/rekindle-{os.getuid()}"  # noqa: S108 - used only where it is ours alone
-"""Where records go while the inbox's disk is full, read-only or gone."""
-
 TOLD_AT = frozenset(
     ("SessionStart:startup", "SessionStart:clear", "SessionStart:compact", "BeforeAgent")
 )
@@ -148,23 +145,27 @@ def outer_lock(folder: str) -> str:
 
     The same as `stores.files.supervision.outer_lock`, without its imports.
     """
-    import pwd  # noqa: PLC0415 - only a session that no launch started needs it
-
-    user = os.getuid()
     agents, _, name = folder.rpartition("/")
     try:
         project = os.stat(agents.rpartition("/")[0].rpartition("/")[0] or ".")  # noqa: PTH116 - pathlib costs a start
     except OSError:
         return ""
-    root = f"/var/tmp/rekindle-{user}"  # noqa: S108 - as user_folder.path() has it
+    return f"{user_folder()}/locks/{identify_host()}-{project.st_dev:x}-{project.st_ino:x}-{name}"
+
+
+def user_folder() -> str:
+    """Return the user's own folder; the same as `system.user_folder.path`, without its imports."""
+    import pwd  # noqa: PLC0415 - most calls do not need it
+
+    user = os.getuid()
     try:
         home = pwd.getpwuid(user).pw_dir
         found = os.stat(f"{home}/.")  # noqa: PTH116 - pathlib costs a start
         if home.startswith("/") and found.st_uid == user:
-            root = f"{home.rstrip('/')}/.local/state/rekindle"
+            return f"{home.rstrip('/')}/.local/state/rekindle"
     except (KeyError, OSError):
         pass
-    return f"{root}/locks/{identify_host()}-{project.st_dev:x}-{project.st_ino:x}-{name}"
+    return f"/var/tmp/rekindle-{user}"  # noqa: S108 - as user_folder.path() has it
 
 
 def identify_host() -> str:
@@ -364,21 +365,31 @@ def append_at(at: int, record: bytes, prefix: str, limit: int) -> bool:
 
 def spool(folder: str, record: bytes) -> None:
     """Keep a record elsewhere while the inbox cannot be written; the fold looks there too."""
-    try:  # noqa: SIM105 - contextlib costs a start
-        os.mkdir(SPOOL, 0o700)  # noqa: PTH102 - pathlib costs a start
-    except OSError:
-        pass  # there already, or not to be had: looked at below
-    if spool_is_ours():
-        append(SPOOL, record, spool_prefix(folder), SPOOL_BYTES)
+    for place in spool_folders():
+        try:  # noqa: SIM105 - contextlib costs a start
+            os.mkdir(place, 0o700)  # noqa: PTH102 - pathlib costs a start
+        except OSError:
+            pass  # it exists, or cannot be made: verified next
+        if is_ours_alone(place) and append(place, record, spool_prefix(folder), SPOOL_BYTES):
+            return
 
 
-def spool_is_ours() -> bool:
-    """Anybody may make a folder of that name: only one that is ours alone is written or read."""
+def spool_folders() -> tuple[str, ...]:
+    """Return where records go while the inbox's disk is full, read-only or gone.
+
+    First the user's folder in memory, if the host has one: the disk of the home may be full too.
+    Never /tmp, where the sandbox of a CLI lets an agent write.
+    """
+    return (f"/run/user/{os.getuid()}/rekindle", f"{user_folder()}/spool")
+
+
+def is_ours_alone(path: str) -> bool:
+    """Return whether a folder belongs to the user, is not a link, and is closed to others."""
     try:
-        found = os.lstat(SPOOL)
+        found = os.lstat(path)
     except OSError:
         return False
-    return found.st_uid == os.getuid() and found.st_mode & 0o170777 == 0o040700  # noqa: PLR2004 - a folder, not a link
+    return found.st_uid == os.getuid() and found.st_mode & 0o170777 == 0o040700  # noqa: PLR2004 - a folder
 
 
 def spool_prefix(folder: str) -> str:

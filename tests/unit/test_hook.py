@@ -22,7 +22,7 @@ from rekindle.harnesses import claude_code, codex, gemini
 from rekindle.policy.handoff import Rule
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore, inbox, supervision
-from rekindle.system import clock, disk, host
+from rekindle.system import clock, disk, host, user_folder
 from rekindle.wiring import trust
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
@@ -394,16 +394,40 @@ def test_a_spool_that_is_not_ours_alone_is_not_used(tmp_path, monkeypatch):
     ):
         place = tmp_path / name
         make(place)
-        monkeypatch.setattr(hook, "SPOOL", str(place))
+        monkeypatch.setattr(hook, "spool_folders", lambda place=place: (str(place),))
         hook.spool("/some/agent", b"\n1 hook\n")
         assert list(place.glob("*.seg")) == []
+
+
+def test_the_spool_is_where_no_sandboxed_agent_writes(agent, tmp_path, monkeypatch):
+    """A record in /tmp counts for nothing; without a folder in memory the user's own is used."""
+    in_memory, own = hook.spool_folders()
+    assert in_memory == f"/run/user/{os.getuid()}/rekindle"
+    assert own == f"{user_folder.path()}/spool"
+    monkeypatch.setattr(hook, "spool_folders", lambda: (str(tmp_path / "absent/rekindle"), own))
+    folder = agent.folder("trades").path
+    record = hook.compose("claude-code", "PostToolUse", "", json.dumps(payload()).encode(), 9)
+    user_folder.make()
+    hook.spool(str(folder), record)
+    (kept,) = inbox.spooled(folder)
+    assert kept.path.parent == Path(own)
+    kept.path.unlink()
+    before = Path(f"/tmp/rekindle-{os.getuid()}")  # noqa: S108 - where the spool was once
+    is_new = not before.exists()
+    before.mkdir(mode=0o700, exist_ok=True)
+    planted = before / f"{hook.spool_prefix(str(folder))}1.seg"
+    planted.write_bytes(record)
+    assert agent.read("trades").pending == ()
+    planted.unlink()
+    if is_new:
+        before.rmdir()
 
 
 def test_a_spool_that_somebody_else_could_write_is_not_read(agent, tmp_path, monkeypatch):
     """Records planted in a folder that is not ours alone are nobody's acknowledgement."""
     place = tmp_path / "spool"
     place.mkdir(mode=0o700)
-    monkeypatch.setattr(hook, "SPOOL", str(place))
+    monkeypatch.setattr(hook, "spool_folders", lambda: (str(place),))
     folder = agent.folder("trades").path
     planted = hook.compose("claude-code", "PostToolUse", "", json.dumps(payload()).encode(), 9)
     (place / f"{hook.spool_prefix(str(folder))}1.seg").write_bytes(planted)
@@ -470,7 +494,7 @@ def test_an_inbox_that_hangs_costs_no_record(program, agent):
 def test_a_spool_is_of_one_agent_alone(tmp_path, monkeypatch):
     """An agent whose name begins like another's does not take its records."""
     place = tmp_path / "spool"
-    monkeypatch.setattr(hook, "SPOOL", str(place))
+    monkeypatch.setattr(hook, "spool_folders", lambda: (str(place),))
     hook.spool("/p/.rekindle/agents/trades-eu", b"\nrecord\n")
     assert inbox.spooled(Path("/p/.rekindle/agents/trades")) == []
     assert len(inbox.spooled(Path("/p/.rekindle/agents/trades-eu"))) == 1

@@ -32,7 +32,7 @@ def spool(tmp_path, monkeypatch):
     """A spool of the test's own."""
     path = tmp_path / "spool"
     path.mkdir(mode=0o700)
-    monkeypatch.setattr(hook, "SPOOL", str(path))
+    monkeypatch.setattr(hook, "spool_folders", lambda: (str(path),))
     return path
 
 
@@ -77,7 +77,7 @@ def test_the_workspace_cannot_carry_an_operator_s_command(store, clock, spool, n
     ids=["relay", "loop", "resolution", "unknown", "later event", "later hook"],
 )
 def test_the_spool_carries_only_what_hooks_report(store, clock, spool, planted):
-    """An agent of another project may write to /tmp: its relay or loops count for nothing."""
+    """It has the records of every project: a relay or a loop in it counts for nothing."""
     store.submit("trades", events.LoopAdded(ts=clock(), id="first", text="open"))
     folder = store.folder("trades")
     before = store.read("trades").projection

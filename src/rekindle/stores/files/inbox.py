@@ -5,8 +5,8 @@ newline: a torn tail then spoils itself and never the record after it.
 
 There are two: one in the workspace, which counts as written by the agent, and the operator's, in
 the user's own folder. The operator's commands count only if they come from the second. From
-the hooks' spool in /tmp, where an agent of another project may be able to write, only what a hook
-reports of its session counts.
+the hooks' spool, which has the records of every project, only what a hook reports of its session
+counts.
 
 Segments have names that are never used twice. A writer appends under a shared lock and
 looks, once it has the lock, whether the segment is still there; the fold removes one only
@@ -151,9 +151,9 @@ def operators(folder: AgentFolder) -> list[Segment]:
 
 def spooled(agent: Path) -> list[Segment]:
     """What hooks kept elsewhere while the inbox could not be written."""
-    if not hook.spool_is_ours():
-        return []  # another user's: what stands there is nobody's acknowledgement
-    found = segments(Path(hook.SPOOL), hook.spool_prefix(str(agent)))
+    prefix = hook.spool_prefix(str(agent))
+    places = [place for place in hook.spool_folders() if hook.is_ours_alone(place)]
+    found = [segment for place in places for segment in segments(Path(place), prefix)]
     return [Segment(segment.path, is_spooled=True) for segment in found]
 
 
