@@ -178,8 +178,6 @@ class Oracle:
     def _paced(self):
         """How long the next launch waits, for want of progress."""
         late = self._idle - self._bounds.paced_after
-        if self._last == "handoff":
-            return 0.0
         return min(FIRST_PROBE * 2.0 ** min(late, 10), LAST_PROBE) if late >= 0 else 0.0
 
     def remember(self, what):
@@ -271,9 +269,7 @@ class Oracle:
         host, bounds = self._host, self._bounds
         self.require(self._idle < bounds.max_launches, "a launch after too many without progress")
         self._idle_starts = [when for when in self._idle_starts if host.true - when < 3600]
-        if self._last != "handoff":
-            # A launch after a handoff is not paced: `policy.handoff` bounds those by itself.
-            self._idle_starts.append(host.true)
+        self._idle_starts.append(host.true)
         is_sure = host.true - self._clock_set_at > 3600
         if is_sure:
             most = bounds.paced_after + 3
@@ -499,8 +495,7 @@ class Oracle:
         """Failures alone, in whatever words, pause a run only after all of its waits.
 
         As shipped, these are a night and a day. Two things make it earlier: a clock that was set,
-        by which a wait may seem to be over, and handoffs, which `policy.handoff` bounds and which
-        do not wait.
+        by which a wait may seem to be over, and handoffs, which `policy.handoff` bounds as well.
         """
         bounds = self._bounds
         waits = range(bounds.max_launches - bounds.paced_after)

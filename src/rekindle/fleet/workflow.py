@@ -7,7 +7,7 @@ activities, all that it decides is `policy`, and the clock is the engine's.
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -40,7 +40,7 @@ with workflow.unsafe.imports_passed_through():
     from rekindle.policy.backoff import backoff
     from rekindle.policy.endings import explain
     from rekindle.policy.register import Commit, Committed, Definition, Kept, Opened, Opening
-    from rekindle.policy.restart import Safe, Stop, Wait
+    from rekindle.policy.restart import HANDED_OFF, Safe, Stop, Wait
     from rekindle.policy.settings import (
         FLEET_BRIEF_SECONDS,
         FLEET_HOST_SECONDS,
@@ -60,6 +60,8 @@ POOL = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE = SearchAttributeKey.for_int("RekindleCycle")
 _QUESTIONS = "questions"
 """The patch since which a workflow asks a person; older histories have no questions in them."""
+_PACED_HANDOFFS = "paced-handoffs"
+"""The patch since which launches after handoffs wait; in older histories they do not."""
 _ONCE = RetryPolicy(maximum_attempts=1)
 _MOMENT = timedelta(seconds=FLEET_QUEUED_SECONDS)
 _WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
@@ -119,7 +121,7 @@ class AgentWorkflow:
             # Its host is gone: how that launch ended, the next one says, before anything else.
             await self._work()
             return
-        match decide(self._kept.projection, self._kept.definition.limits, now):
+        match self._decide(now):
             case Stop() as move:
                 over = events.RunEnded(ts=now, outcome=move.why, words=move.words)
                 self._append(*self._with_question(over))
@@ -130,6 +132,15 @@ class AgentWorkflow:
                 await self._wait(move)
             case _:
                 await self._work()
+
+    def _decide(self, now: datetime) -> runs.Move:
+        known, limits = self._kept.projection, self._kept.definition.limits
+        move = decide(known, limits, now)
+        is_paced = isinstance(move, Wait) and move.why == idle.PACED
+        if is_paced and tried(known)[-1:] and tried(known)[-1].exit == HANDED_OFF:
+            # The patch is looked at only if it matters: it adds to each history that it is in.
+            return decide(known, limits, now, paces_handoffs=workflow.patched(_PACED_HANDOFFS))
+        return move
 
     async def _stay_safe(self, move: Safe) -> None:
         known, now = self._kept.projection, workflow.now()

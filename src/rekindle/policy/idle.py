@@ -10,7 +10,7 @@ from rekindle.documents.event import CycleEnded, WorkSigns
 from rekindle.policy.backoff import probe_pause
 from rekindle.policy.endings import REACTIONS, reaction
 from rekindle.policy.progress import progress
-from rekindle.policy.restart import HANDED_OFF, Safe, Wait
+from rekindle.policy.restart import Safe, Wait
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import RETRY_NOTICE_SECONDS, SECONDS_AN_HOUR, Progress
 
@@ -115,11 +115,10 @@ def pause(idle: Idle, bounds: Progress) -> Safe | None:
 def pace(idle: Idle, bounds: Progress, now: datetime) -> Wait | None:
     """Return the wait before the next launch without progress, or None.
 
-    It holds whatever the exits were, and also if the operator has lifted the bounds; but for a
-    handoff, which has filled a window and has rules of its own.
+    It holds whatever the exits were, and also if the operator has lifted the bounds.
     """
     late = idle.launches - bounds.paced_after
-    if idle.last is None or idle.last.exit == HANDED_OFF or late < 0:
+    if idle.last is None or late < 0:
         return None
     # From now at the latest: a clock that was set back must not make it longer.
     until = min(idle.last.ended or now, now) + timedelta(seconds=probe_pause(late))

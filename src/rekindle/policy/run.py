@@ -150,11 +150,13 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
     threshold: int | None = None,
     checkpoint: int = 0,
     fruitless: Idle = Idle(),  # noqa: B008 - frozen
+    paces_handoffs: bool = True,
 ) -> Move:
     """What to do now: the operator's word, safe mode, what is done, money, and how things went.
 
     `checkpoint` is where in the log the last one was committed, `threshold` how full a window may
-    be. `fruitless` is the work since the last progress.
+    be. `fruitless` is the work since the last progress. `paces_handoffs`: a launch after a handoff
+    waits as any other does if there was no progress.
     """
     if run.desired == "stopped":
         return Stop("stopped", "as the operator said")
@@ -172,9 +174,14 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
         return verdict
     if not run.bounds.lifted and (pause := idle.pause(fruitless, runtime.progress)):
         return pause
-    if wait := _later(verdict, idle.pace(fruitless, runtime.progress, now)):
+    last = tried[-1] if tried else None
+    is_due = last is not None and endings.checkpoints(last.exit) and checkpoint < last.ended_seq
+    paced = idle.pace(fruitless, runtime.progress, now)
+    if last is not None and last.exit == restart.HANDED_OFF and (is_due or not paces_handoffs):
+        paced = None  # the checkpoint is not kept waiting
+    if wait := _later(verdict, paced):
         return wait
-    if tried and endings.checkpoints(tried[-1].exit) and checkpoint < tried[-1].ended_seq:
+    if is_due:
         return (handoff.verdict(recent, threshold, stays=stays) if recent else None) or HandOn()
     return cycle.next_step(tried)
 

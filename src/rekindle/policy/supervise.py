@@ -23,8 +23,10 @@ class Limits(msgspec.Struct, frozen=True):
     """Somebody writes one where a session hands its work on."""
 
 
-def decide(known: Projection, limits: Limits, now: datetime) -> run.Move:
-    """What to do now."""
+def decide(
+    known: Projection, limits: Limits, now: datetime, *, paces_handoffs: bool = True
+) -> run.Move:
+    """Return what to do now."""
     return run.next_move(
         known.run,
         tried(known),
@@ -35,6 +37,7 @@ def decide(known: Projection, limits: Limits, now: datetime) -> run.Move:
         threshold=limits.threshold,
         checkpoint=_checkpointed(known) if limits.checkpoints else sessions.NOT_YET,
         fruitless=measure_idle(known),
+        paces_handoffs=paces_handoffs,
     )
 
 

@@ -11,7 +11,9 @@ from rekindle.documents import relay as relays
 from rekindle.documents.event import CycleEnded, WorkSigns
 from rekindle.policy import idle
 from rekindle.policy.convergence import Stage, held
+from rekindle.policy.cycle import Fresh
 from rekindle.policy.progress import ROWS, artefact_names, describe_work, name_series, progress
+from rekindle.policy.run import HandOn, Run, next_move
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import (
     CYCLES_KEPT,
@@ -19,6 +21,7 @@ from rekindle.policy.settings import (
     PROGRESS_NUMBERED,
     SESSIONS_KEPT,
     Progress,
+    Runtime,
 )
 from rekindle.policy.stall.compare import compare
 from rekindle.policy.stall.verdict import Kind
@@ -260,6 +263,29 @@ def test_later_launches_are_spaced_out():
     assert [wait(times) for times in (0, 9, 10, 11, 12, 39)] == [0, 0, 900, 1800, 3600, 3600]
     assert wait(10, NOW + timedelta(seconds=900)) == 0
     assert wait(10, NOW - timedelta(days=1)) == 900  # a clock that was set back
+
+
+def test_a_launch_after_a_handoff_is_spaced_out_once_its_checkpoint_is_written():
+    handed = launch(8, "handoff", ended=NOW)
+    found = idle.Idle(launches=10, last=handed)
+
+    def move(*, launches=10, checkpoint, **how):
+        fruitless = msgspec.structs.replace(found, launches=launches)
+        return next_move(
+            Run(began=1),
+            [handed],
+            now=NOW,
+            runtime=Runtime(),
+            checkpoint=checkpoint,
+            fruitless=fruitless,
+            **how,
+        )
+
+    assert isinstance(move(checkpoint=0), HandOn)
+    wait = move(checkpoint=10)
+    assert (wait.why, wait.until) == ("idle", NOW + timedelta(minutes=15))
+    assert isinstance(move(checkpoint=10, launches=9), Fresh)
+    assert isinstance(move(checkpoint=10, paces_handoffs=False), Fresh)
 
 
 def test_failures_are_announced_before_they_last_an_hour():
