@@ -524,7 +524,8 @@ def test_config_explains_a_key(rekindle, project):
     append(project / "rekindle.yaml", "runtime:\n  relay:\n    max_relay_tokens: 900\n")
     (found,) = shown(rekindle("config", "explain", "max_relay_tokens", "--json"))
     assert (found["value"], found["default"]) == (900, 2000)
-    assert found["origin"] == "rekindle.yaml:8"
+    lines = (project / "rekindle.yaml").read_text().splitlines()
+    assert found["origin"] == f"rekindle.yaml:{len(lines)}"
 
 
 def test_config_without_a_key_explains_everything(rekindle, here):
