@@ -94,7 +94,8 @@ def _ends() -> Iterator[str]:
     for kind in endings.EXITS:
         reaction = endings.reaction(kind)
         is_crash = endings.REACTIONS[reaction].counts
-        yield _cells(f"`{kind}`", reaction, "yes" if is_crash else "-")
+        counts = "if it was fresh" if reaction == "replace" else "yes" if is_crash else "-"
+        yield _cells(f"`{kind}`", reaction, counts)
 
 
 def _silences() -> Iterator[str]:

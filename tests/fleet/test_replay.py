@@ -120,7 +120,7 @@ def test_a_change_that_the_past_does_not_bear_is_seen(changed):
 def test_a_changed_policy_is_seen_too(monkeypatch):
     """It is called again with the past as it was."""
     later = restart.Wait(until=datetime(2999, 1, 1, tzinfo=UTC), why="new", after=0)
-    monkeypatch.setattr(module, "decide", lambda *_: later)
+    monkeypatch.setattr(module, "decide", lambda *_, **__: later)
     path = next(path for path in RECORDED if path.stem == "cycles")
     with pytest.raises(NondeterminismError):
         replayed(path, AgentWorkflow, workflow_runner=UnsandboxedWorkflowRunner())

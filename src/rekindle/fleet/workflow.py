@@ -52,7 +52,7 @@ with workflow.unsafe.imports_passed_through():
         FLEET_WORD_SECONDS,
         PROBED_CRASHES,
     )
-    from rekindle.policy.supervise import decide, measure_idle, tried
+    from rekindle.policy.supervise import decide, has_failed_resume, measure_idle, tried
 
 STATE = SearchAttributeKey.for_keyword("RekindleState")
 HOST = SearchAttributeKey.for_keyword("RekindleHost")
@@ -62,6 +62,8 @@ _QUESTIONS = "questions"
 """The patch since which a workflow asks a person; older histories have no questions in them."""
 _PACED_HANDOFFS = "paced-handoffs"
 """The patch since which launches after handoffs wait; in older histories they do not."""
+_RESUMES = "failed-resumes"
+"""The patch since which resumes that a CLI refused do not count as crashes."""
 _ONCE = RetryPolicy(maximum_attempts=1)
 _MOMENT = timedelta(seconds=FLEET_QUEUED_SECONDS)
 _WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
@@ -135,11 +137,13 @@ class AgentWorkflow:
 
     def _decide(self, now: datetime) -> runs.Move:
         known, limits = self._kept.projection, self._kept.definition.limits
-        move = decide(known, limits, now)
+        # A patch is looked at only if it matters: it adds to each history that it is in.
+        counts = has_failed_resume(known) and not workflow.patched(_RESUMES)
+        move = decide(known, limits, now, resumes_count=counts)
         is_paced = isinstance(move, Wait) and move.why == idle.PACED
         if is_paced and tried(known)[-1:] and tried(known)[-1].exit == HANDED_OFF:
-            # The patch is looked at only if it matters: it adds to each history that it is in.
-            return decide(known, limits, now, paces_handoffs=workflow.patched(_PACED_HANDOFFS))
+            paces = workflow.patched(_PACED_HANDOFFS)
+            return decide(known, limits, now, paces_handoffs=paces, resumes_count=counts)
         return move
 
     async def _stay_safe(self, move: Safe) -> None:

@@ -1,8 +1,8 @@
 """Which session a cycle goes on with, from what was tried in it.
 
-A session that can go on goes on; only when resuming itself has failed twice, or its window is full,
-a fresh one takes over, primed with what is known. Whether anything is to be started at all, and
-when, is not decided here but by `restart`.
+A session that can be resumed is resumed. If the CLI refuses to, if it crashed twice without opening
+the session, or if its window is full, a fresh one takes over, primed with what is known. Whether
+anything is to be started at all, and when, is not decided here but by `restart`.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,9 @@ def _failed_resumes(tried: Sequence[Attempt]) -> int:
             continue  # a program that is not there says nothing of the session
         if one.opened and one.exit != "resume-failed":
             break  # it was brought back, and then something else happened
-        count += REACTIONS[reaction(one.exit)].counts
+        # A CLI that has no such session, or cannot read it, will not have it a moment later.
+        is_final = reaction(one.exit) == "replace"
+        count += RESUME_TRIES if is_final else REACTIONS[reaction(one.exit)].counts
     return count
 
 

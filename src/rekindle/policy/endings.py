@@ -90,7 +90,9 @@ REACTIONS: dict[Reaction, ReactionRow] = {
         pauses=True,
     ),
     "replace": ReactionRow(
-        meaning="again at once, the second time in a fresh session; counts as a crash", counts=True
+        meaning="a fresh session at once, told where the work stands; counts as nothing, or as a"
+        " crash if the session was a fresh one",
+        counts=True,
     ),
     "again": ReactionRow(
         meaning="again: the first time at once, then after pauses that double; counts as nothing",

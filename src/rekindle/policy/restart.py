@@ -55,13 +55,18 @@ def verdict(
     runtime: Runtime,
     stays: bool = False,
     stopped: int = 0,
+    resumes_count: bool = False,
 ) -> Wait | Safe | Stop | None:
     """Return what prevents another start, or None.
 
     `stopped` is the place in the log of the operator's last stop. Pauses count launches after it.
+    `resumes_count`: resumes that the CLI refused count as crashes, as in earlier versions.
     """
-    if not tried:
-        return None
+    is_refused = bool(tried) and _is_refused_resume(tried[-1]) and not resumes_count
+    if not resumes_count:
+        tried = [one for one in tried if not _is_refused_resume(one)]
+    if not tried or is_refused:
+        return None  # after a refused resume a fresh session starts at once
     last = tried[-1]
     exit_kind, reaction = endings.known(last.exit), endings.reaction(last.exit)
     if reaction == "done":
@@ -83,6 +88,10 @@ def verdict(
         pause = timedelta(seconds=probe_pause(failures - PROBED_CRASHES))
         until = max(until, min(last.ended or now, now) + pause)
     return Wait(until, exit_kind, last.seq, probe=is_probed) if until > now else None
+
+
+def _is_refused_resume(one: Attempt) -> bool:
+    return one.resumes and endings.reaction(one.exit) == "replace"
 
 
 def crashes(tried: Sequence[Attempt], now: datetime, limits: Restart) -> int:

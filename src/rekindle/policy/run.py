@@ -151,12 +151,14 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
     checkpoint: int = 0,
     fruitless: Idle = Idle(),  # noqa: B008 - frozen
     paces_handoffs: bool = True,
+    resumes_count: bool = False,
 ) -> Move:
     """What to do now: the operator's word, safe mode, what is done, money, and how things went.
 
     `checkpoint` is where in the log the last one was committed, `threshold` how full a window may
     be. `fruitless` is the work since the last progress. `paces_handoffs`: a launch after a handoff
-    waits as any other does if there was no progress.
+    waits as any other does if there was no progress. `resumes_count`: see
+    `restart.verdict`.
     """
     if run.desired == "stopped":
         return Stop("stopped", "as the operator said")
@@ -169,7 +171,14 @@ def next_move(  # noqa: PLR0911 - one for each thing that may decide
     if words := budget.exhausted(run.spent_of_run(), cap, began=run.began_at, now=now):
         return Stop("budget", words)
     recent = [one for one in tried if one.seq > run.since]
-    verdict = restart.verdict(recent, now=now, runtime=runtime, stays=stays, stopped=run.stopped)
+    verdict = restart.verdict(
+        recent,
+        now=now,
+        runtime=runtime,
+        stays=stays,
+        stopped=run.stopped,
+        resumes_count=resumes_count,
+    )
     if isinstance(verdict, Safe | Stop):
         return verdict
     if not run.bounds.lifted and (pause := idle.pause(fruitless, runtime.progress)):

@@ -24,9 +24,14 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def decide(
-    known: Projection, limits: Limits, now: datetime, *, paces_handoffs: bool = True
+    known: Projection,
+    limits: Limits,
+    now: datetime,
+    *,
+    paces_handoffs: bool = True,
+    resumes_count: bool = False,
 ) -> run.Move:
-    """Return what to do now."""
+    """Return what to do now; `resumes_count`: see `restart.verdict`."""
     return run.next_move(
         known.run,
         tried(known),
@@ -38,7 +43,13 @@ def decide(
         checkpoint=_checkpointed(known) if limits.checkpoints else sessions.NOT_YET,
         fruitless=measure_idle(known),
         paces_handoffs=paces_handoffs,
+        resumes_count=resumes_count,
     )
+
+
+def has_failed_resume(known: Projection) -> bool:
+    """Return whether a session could not be resumed in the cycle that is under way."""
+    return any(one.resumes and one.exit == "resume-failed" for one in tried(known))
 
 
 def measure_idle(known: Projection) -> idle.Idle:

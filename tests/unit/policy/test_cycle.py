@@ -52,7 +52,7 @@ def after(*tried, now=NOW, **limits):
     return next_move(Run(began=BEFORE_RUN), in_order(tried), now=now, runtime=runtime)
 
 
-def expected(kind, *, resumes, opened, earlier):
+def expected(kind, *, resumes, opened, earlier):  # noqa: PLR0911 - one for each row
     """The table, said once more in other words."""
     if kind == "clean":
         return End()
@@ -65,6 +65,8 @@ def expected(kind, *, resumes, opened, earlier):
         return Fresh(recovery=False, why="")
     if kind in {"context-full", "costly"}:
         return Fresh(recovery=True, why="")
+    if kind == "resume-failed" and resumes:
+        return Fresh(recovery=True, why="resuming it failed")
     # After one attempt there is a session to go on with if it opened.
     return Resume("one") if opened else Fresh(recovery=resumes)
 
@@ -84,8 +86,8 @@ def test_a_cycle_opens_with_a_fresh_session_and_no_notice():
     assert after() == Fresh(recovery=False)
 
 
-@pytest.mark.parametrize("kind", CRASHES)
-def test_resuming_is_tried_exactly_twice(kind):
+@pytest.mark.parametrize("kind", ["crash", "hang"])
+def test_resuming_a_session_that_does_not_open_is_tried_exactly_twice(kind):
     """After one that failed it is tried again, after two a fresh session takes over."""
     first = attempt("crash", opened=True)
     failed = attempt(kind, resumes=True)
@@ -94,12 +96,47 @@ def test_resuming_is_tried_exactly_twice(kind):
     assert after(first, failed, failed) == Fresh(recovery=True, why="resuming it failed")
 
 
-def test_two_failed_resumes_count_over_runs():
-    """A run that goes on does not begin to count anew: the session is as lost as before."""
+@pytest.mark.parametrize("max_crashes", [2, 3, None])
+def test_a_session_that_the_cli_refuses_to_resume_is_replaced_at_once(max_crashes):
+    """The session is gone for good, and that is not a crash."""
+    first = attempt("crash", opened=True)
+    failed = attempt("resume-failed", resumes=True)
+    fresh = Fresh(recovery=True, why="resuming it failed")
+    assert after(first, failed, max_crashes=max_crashes, cooldown=duration("60s")) == fresh
+    crash = attempt("crash", session="two", opened=True)
+    assert after(first, failed, crash, max_crashes=2) == Safe("crash")
+    assert after(first, failed, crash, max_crashes=3) == Resume("two")
+
+
+def test_a_fresh_session_that_cannot_be_resumed_counts_as_a_crash():
+    """A CLI that answers so to a new session is broken, and must not be started for ever."""
+    odd = attempt("resume-failed")
+    assert after(odd, odd, max_crashes=2) == Safe("crash")
+
+
+def test_pauses_after_crashes_are_not_cut_short_by_failed_resumes():
+    """Crash, failed resume, fresh session, and again: the pauses double as without the resumes."""
+    one, two = (attempt("crash", session=name, opened=True) for name in ("one", "two"))
+    failed = attempt("resume-failed", resumes=True)
+    limits = {"cooldown": duration("60s"), "now": SINCE + timedelta(minutes=1)}
+    found, plain = after(one, failed, two, **limits), after(one, two, **limits)
+    assert isinstance(found, Wait)
+    assert found.until == plain.until
+
+
+def test_a_failed_resume_counts_over_runs():
+    """A run that continues does not begin to count again: the session is as lost as before."""
     first = attempt("crash", opened=True, earlier=True)
     failed = attempt("resume-failed", resumes=True, earlier=True)
-    assert after(first, failed) == Resume("one")
-    assert after(first, failed, failed) == Fresh(recovery=True, why="resuming it failed")
+    assert after(first, failed) == Fresh(recovery=True, why="resuming it failed")
+
+
+def test_an_older_workflow_still_counts_failed_resumes():
+    tried = [attempt("crash", opened=True), *[attempt("resume-failed", resumes=True)] * 2]
+    runtime = Runtime(restart=Restart(max_crashes=3))
+    run, how = Run(began=BEFORE_RUN), {"now": NOW, "runtime": runtime}
+    assert next_move(run, in_order(tried), **how, resumes_count=True) == Safe("crash")
+    assert isinstance(next_move(run, in_order(tried), **how), Fresh)
 
 
 def test_a_resumed_session_that_opened_and_crashed_is_resumed_again():
@@ -108,9 +145,9 @@ def test_a_resumed_session_that_opened_and_crashed_is_resumed_again():
     again = attempt("crash", resumes=True, opened=True)
     for times in range(1, 4):
         assert after(first, *[again] * times, max_crashes=99) == Resume("one")
-    failed = attempt("resume-failed", resumes=True)
-    assert after(first, failed, again, failed, max_crashes=99) == Resume("one")
-    assert after(first, failed, again, failed, failed, max_crashes=99) == Fresh(
+    unopened = attempt("crash", resumes=True)
+    assert after(first, unopened, again, unopened, max_crashes=99) == Resume("one")
+    assert after(first, unopened, again, unopened, unopened, max_crashes=99) == Fresh(
         recovery=True, why="resuming it failed"
     )
 
@@ -120,7 +157,6 @@ def test_a_fresh_session_that_took_over_is_resumed_by_its_own_id():
     tried = (
         attempt("crash", opened=True),
         attempt("resume-failed", resumes=True),
-        attempt("resume-failed", resumes=True),
         attempt("crash", session="two", opened=True),
     )
     assert after(*tried) == Resume("two")
@@ -129,7 +165,7 @@ def test_a_fresh_session_that_took_over_is_resumed_by_its_own_id():
 def test_a_lost_resume_neither_counts_nor_clears_the_count():
     """Of a launch whose supervisor was gone nobody knows how far it came."""
     first = attempt("crash", opened=True)
-    failed = attempt("resume-failed", resumes=True)
+    failed = attempt("crash", resumes=True)
     lost = attempt(LOST, resumes=True)
     assert after(first, failed, lost) == Resume("one")
     assert after(first, failed, lost, failed) == Fresh(recovery=True, why="resuming it failed")
@@ -158,8 +194,6 @@ def test_crashes_are_counted_up_to_the_limit():
     assert after(*[crash] * 2, max_crashes=3) == Resume("one")
     assert after(*[crash] * 3, max_crashes=3) == Safe("crash")
     assert after(crash, max_crashes=1) == Safe("crash")
-    failed = attempt("resume-failed", resumes=True)
-    assert after(crash, failed, failed, max_crashes=3) == Safe("crash")
 
 
 def test_crashes_before_the_window_or_of_an_earlier_run_are_forgiven():
