@@ -54,7 +54,7 @@ check: lint types (docs "--check")
     # A busy neighbour can push a timing over its bar: what failed is measured once more, alone. A
     # bar that is really broken fails twice; what is not a timing is not tried again.
     {{python}} -m pytest -m bench -s || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m bench -s --last-failed --last-failed-no-failures all
-    {{python}} -m pytest -n 2 -m "not bench"
+    REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 2 -m "not bench"
 
 # Pin the dependencies anew; the files name no index.
 lock:

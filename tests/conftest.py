@@ -16,7 +16,7 @@ from rekindle.stores.files import FileStore
 pytest_plugins = ["loopback.fixtures", "fleet.engine"]
 """The real agent CLIs, and the models behind them; the real engine of a fleet."""
 
-hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
+hypothesis_settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)
 if not os.environ.get("REKINDLE_TORTURE"):
     # A check is green or red by what was changed; `just torture` looks for what is new.
     hypothesis_settings.load_profile("steady")

@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import tempfile
+from pathlib import Path
 from typing import Final
 
 from rekindle.system import user_folder
@@ -17,8 +19,19 @@ def isolate_user_folder() -> None:
     folder = user_folder.make()
     _require(kernel.unshare(_NEW_MOUNTS), "unshare")
     _require(kernel.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None), "make / private")
-    target = os.fsencode(folder)
-    _require(kernel.mount(b"tmpfs", target, b"tmpfs", 0, b"mode=0700,size=256m"), "mount")
+    _mount_memory(kernel, folder, "256m")
+    if os.environ.get("REKINDLE_TESTS_IN_MEMORY") and "PYTEST_XDIST_WORKER" not in os.environ:
+        # A disk confirms each write in milliseconds, a busy one in many: tests that do not cut the
+        # power, which have disks of their own, wait for nothing else for minutes.
+        folder = Path(tempfile.gettempdir(), "rekindle-tests")
+        folder.mkdir(exist_ok=True)
+        _mount_memory(kernel, folder, "6g")
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
+
+
+def _mount_memory(kernel: ctypes.CDLL, folder: Path, size: str) -> None:
+    options = f"mode=0700,size={size}".encode()
+    _require(kernel.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, options), "mount")
 
 
 def _require(result: int, call: str) -> None:

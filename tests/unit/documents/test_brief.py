@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rekindle.documents import brief
 from rekindle.documents.brief import Brief, Label
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
+from sampling import examples
 
 BRIEF = """\
 trades — 2026-02-16
@@ -202,7 +203,7 @@ def test_the_first_of_two_equal_labels_counts():
 
 
 @given(PIECES | st.text(max_size=100).map(TITLE.__add__))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_brief_is_its_own_text(text):
     """Rendering what was parsed gives the text, and parsing that gives the brief."""
     try:

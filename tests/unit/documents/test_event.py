@@ -28,6 +28,7 @@ from rekindle.documents.event import (
 )
 from rekindle.documents.state import OpenLoop, Resolution
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
+from sampling import examples
 
 NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -101,7 +102,7 @@ def line(**fields: object) -> bytes:
 
 
 @given(EVENTS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_every_kind_reads_back_as_it_was_written(written):
     """Nothing is lost, and the whole event is one line."""
     data = event.render(written)
@@ -251,7 +252,7 @@ def test_hostile_bytes_are_an_event_or_refused(data):
         lambda data: st.integers(0, len(data)).map(lambda cut: data[:cut])
     )
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_bytes_are_an_event_or_refused(data):
     """A torn line is refused with our own error."""
     try:

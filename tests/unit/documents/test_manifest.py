@@ -15,6 +15,7 @@ from rekindle.documents import manifest, shape, yamltext
 from rekindle.documents.manifest import Agent, Budget, Compaction, Manifest
 from rekindle.documents.shape import Duration, duration
 from rekindle.errors import ManifestError, NewerSchemaError, RekindleError
+from sampling import examples
 
 REFERENCE = Path(__file__).parents[3] / ".." / "shared" / "design" / "manifest.yaml"
 
@@ -325,7 +326,7 @@ def test_a_hostile_file_is_refused_quickly(text):
 @example("version: 1\nagents: {a: {harness: x, budget: {usd: .inf, tokens: 1e9}}}")
 @example("version: 1\nfleet: {a: 9999-12-31T23:59:59+23:59}")
 @example("version: 1\nfleet: {a: 2001-01-01 00:00:00 +99:99}")
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_text_is_a_manifest_or_refused(text):
     """Nothing but our own errors comes out."""
     try:
@@ -358,7 +359,7 @@ def test_a_new_manifest_has_five_lines():
 @example("on", "null", "yes")
 @example("1", "0x1f", "a: b #c")
 @example("a", "1e5", "'\"\\\n\x85\u2028 ")
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_composed_manifest_reads_back(agent, harness, prompt):
     """Whatever YAML could make of the words."""
     found = manifest.parse(manifest.compose(agent, harness, prompt))

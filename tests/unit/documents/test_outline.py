@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from rekindle.documents import outline
 from rekindle.documents.outline import Outline
+from sampling import examples
 
 RELAYS = Path(__file__).parents[3] / ".." / "shared" / "relay-corpus" / "relays"
 
@@ -140,7 +141,7 @@ def corpus() -> list[str]:
 @given(ANY_TEXT | MARKDOWN)
 @example("\r\r\n\n\r")
 @example("a\x0b# b\u2028# c\x85# d\x1c\ud800")
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_text_is_the_sum_of_its_parts(text):
     """Lines, blocks and sections join to exactly the text they came from."""
     assert "".join(outline.lines(text)) == text
@@ -375,7 +376,7 @@ def test_prose_is_told_from_the_inside_of_a_fence():
 
 
 @given(BLOCKS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_generated_markdown_has_the_headings_that_a_general_parser_finds(text):
     """The two agree on line and level of every heading at the top level."""
     assert by_outline(text) == by_general_parser(text)

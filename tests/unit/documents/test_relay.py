@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rekindle.documents import relay
 from rekindle.documents.relay import Field, Relay
 from rekindle.errors import NewerSchemaError, RekindleError
+from sampling import examples
 
 RELAY = """\
 <!-- rekindle: relay 1 -->
@@ -76,7 +77,7 @@ def directive(text: str) -> str | None:
 
 
 @given(PIECES | st.text(max_size=200))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_relay_is_its_own_text(text):
     """Rendering what was parsed gives the text, and parsing that gives the relay."""
     parsed = relay.parse(text)

@@ -12,6 +12,7 @@ from rekindle.documents import identity, state
 from rekindle.documents.state import OpenLoop, Resolution, State
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
 from rekindle.thresholds.texts import LINE_LIMIT
+from sampling import examples
 
 PHOENIX = {
     "agent": "trades",
@@ -99,7 +100,7 @@ def test_a_phoenix_tool_reads_what_we_write():
 
 
 @given(STATES)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_state_reads_back_as_it_was_written(value):
     """Nothing is lost, unknown fields of the file, its loops and its resolutions included."""
     written = state.render(value)
@@ -264,7 +265,7 @@ HOSTILE = [
 
 
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_bytes_are_a_state_or_refused(data):
     """Nothing but our own errors comes out, and what was read can be written."""
     try:

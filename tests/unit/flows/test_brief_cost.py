@@ -9,9 +9,11 @@ import pytest
 from days import Shop
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
+from sampling import WHOLE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux")
 
+YOUNG, OLD, STEPS = (15, 35, 30) if WHOLE else (13, 28, 10)
 SESSIONS, WORDS = 4, "many words about one more step of a long piece of work " * 20
 
 
@@ -30,7 +32,7 @@ def after(days, folder, clock):
         clock.forward(days=1)
         for _ in range(SESSIONS):
             session = shop.session()
-            for step in range(30):
+            for step in range(STEPS):
                 session.says(f"{step}: {WORDS}")
             session.ends()
         with store.writer("trades") as writer:
@@ -47,11 +49,11 @@ def after(days, folder, clock):
 
 def test_the_next_day_reads_the_day_whatever_was_before(tmp_path, clock):
     """Beside the day: the log since its snapshot, and the notes of the last fifty sessions."""
-    cost, archive, sources = after(15, tmp_path / "young", clock)
-    cost_later, archive_later, sources_later = after(35, tmp_path / "old", clock)
+    cost, archive, sources = after(YOUNG, tmp_path / "young", clock)
+    cost_later, archive_later, sources_later = after(OLD, tmp_path / "old", clock)
     print(
-        f"\nafter 15 days: {cost:,} bytes read, of {sources:,}; "
-        f"after 35: {cost_later:,}, of {sources_later:,}"
+        f"\nafter {YOUNG} days: {cost:,} bytes read, of {sources:,}; "
+        f"after {OLD}: {cost_later:,}, of {sources_later:,}"
     )
     assert sources_later > 2 * sources
     assert archive_later == pytest.approx(archive, rel=0.1)

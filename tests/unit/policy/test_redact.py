@@ -14,6 +14,7 @@ from rekindle.policy.redact import tokens
 from rekindle.policy.redact.finding import RULES, find, label, redact
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.system import clock
+from sampling import examples
 
 RNG = random.Random(4)
 
@@ -206,7 +207,7 @@ def test_the_manifest_allows_by_text_by_pattern_and_by_label():
     assert secret not in redact(f"use {secret}", ["something else"])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(texts)
 def test_redacting_again_changes_nothing(text):
     """What was redacted is left alone, whatever stands around it."""
@@ -214,7 +215,7 @@ def test_redacting_again_changes_nothing(text):
     assert redact(once) == once
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(texts)
 def test_findings_are_in_order_inside_a_line_and_apart(text):
     """Offsets lie inside the text, no finding holds a line break, none overlap."""
@@ -246,7 +247,7 @@ def shape(value):
     return [shape(one) for one in value] if isinstance(value, list) else type(value)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(values, st.booleans(), st.sampled_from([None, 2]))
 def test_json_stays_json(value, ascii_only, indent):
     """Redacted, it parses, and everything but texts is as it was."""
@@ -267,7 +268,7 @@ PRETTY = [
 ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.sampled_from(PRETTY), min_size=1, max_size=4),
     st.sampled_from([", ", ",\n  "]),
