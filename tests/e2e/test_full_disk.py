@@ -141,8 +141,8 @@ def test_stop_works_on_a_full_disk(make, tmp_path):
     assert project.supervisors() == []
 
 
-def test_stop_works_with_every_disk_full(make, tmp_path):
-    """A signal delivers it; it is noted in a slot that needs no new block; the exit code tells."""
+def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
+    """In a slot that needs no new block: nothing starts the agent again; the exit code tells."""
     project = make(both=True)
     running = project.start("run")
     project.until_up()
@@ -166,6 +166,37 @@ def test_stop_works_with_every_disk_full(make, tmp_path):
     assert desired(project) == "running"
     project("stop")
     assert project.events("desired.said")[-1]["desired"] == "stopped"
+
+
+@contextmanager
+def unwritable_locks() -> Iterator[None]:
+    """Have the kernel refuse every write to the locks outside the folder, also by root."""
+    locks = [str(path) for path in (user_folder.path() / "locks").iterdir()]
+    assert locks
+    subprocess.run(["chattr", "+i", *locks], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", *locks], check=True)
+
+
+def test_a_signal_alone_delivers_a_stop_with_every_disk_full(make, tmp_path):
+    """The supervisor can read the stop nowhere: neither in its folder nor beside its lock."""
+    project = make(both=True)
+    running = project.start("run")
+    project.until_up()
+    fill_last_block(project)
+    fill(tmp_path / "disk")
+    fill(user_folder.path())
+    before = project.log.read_bytes()
+    with unwritable_locks():
+        stopping = project("stop", code=UNRECORDED)
+        assert "stopped by a signal; its folder could not record the stop" in stopping.err
+        assert "a watchdog may start the agent again" in " ".join(stopping.err.split())
+        assert running.wait(20) == 130, running.err
+        project.until_gone()
+    assert project.log.read_bytes() == before
+    assert desired(project) == "running"
 
 
 @pytest.mark.parametrize("both", [False, True], ids=["project", "every disk"])
