@@ -34,6 +34,10 @@ COMES_UP = 2.0
 """Seconds that a supervisor which is started may take."""
 
 
+def _is_refused(process, cause):
+    return process is not None and process.resumes and cause == "resume-failed"
+
+
 class Violation(AssertionError):  # noqa: N818 - it is one of a promise, not an error of ours
     """Something happened that must never happen."""
 
@@ -535,7 +539,12 @@ class Oracle:
         self._stopped.discard(event.launch)
         self._count_progress(event, cause, process, is_stopped=is_stopped)
         seconds = self._seconds(event, process, cause)
-        self._count(cause, seconds, event.resets_at, is_stopped=is_stopped)
+        if _is_refused(process, cause):
+            # The session is gone: a fresh one starts at once, and it counts as nothing.
+            self._last, self._ended_at = cause, self._host.true
+            self._pause, self._reset = (0.0, 0.0), None
+        else:
+            self._count(cause, seconds, event.resets_at, is_stopped=is_stopped)
         self._expect()
 
     def _count_progress(self, event, cause, process, *, is_stopped):
@@ -612,7 +621,7 @@ class Oracle:
             if not failed:
                 self._failed_resumes = 0
             elif cause in CRASHES:
-                self._failed_resumes += 1
+                self._failed_resumes += 2 if _is_refused(process, cause) else 1
         else:
             self._failed_resumes = 0
         if process.opened:

@@ -144,8 +144,8 @@ def with_flag(change, member, flag):
 MIXED = {"crash": 2, "crashes": 1, "broken session": 1, "full window": 1, "overload": 1}
 MIXED |= {"costly": 1, "handed off": 1}
 MIXED |= {"somebody interrupts": 1, "kills": 1, "unknown limit": 1, "past limit": 1}
-NEVER_FOLLOWED = {"done", "person"}
-"""Nothing is started after these, so that nothing could be counted or paused."""
+NEVER_FOLLOWED = {"done", "person", "replace"}
+"""Nothing is started after these, or a refused resume is left out: nothing is counted or paused."""
 
 
 def of_reaction(member, **more):
