@@ -18,6 +18,8 @@ rekindle deny [ID|AGENT]
 ```
 
 With an agent's name the question that this agent waits for is meant; without any the only open one.
+The command that is shown can be pasted as it is; the other choices are beside it. `answer` without
+a choice asks for it at the terminal.
 
 - Each question is answered once. The first answer counts, also if several people answer at the same
   time or no supervisor runs. Later ones are refused (exit code 7) and recorded as refused.
@@ -52,7 +54,7 @@ def page() -> str:
     rows += [
         f"| `{why}`: {one.text} | {_listed(one.choices)} |"
         for why, one in endings.ENDINGS.items()
-        if endings.asks_person(why) and why not in {"tampered", "host"}
+        if endings.asks_person(why) and why != "tampered"
     ]
     rows.append(
         f"| `{questions.PERMISSION}`: a call was refused |"

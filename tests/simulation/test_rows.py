@@ -1,23 +1,22 @@
 """Every screen shows the same state and reason, for every state that the simulation reaches."""
 
-from datetime import UTC
-from types import SimpleNamespace
-
 import msgspec
 import pytest
 from host import YEAR, Host
 from oracle import NAME
 from scenarios import drawn
 
+from rekindle import config
 from rekindle.cli import status
-from rekindle.cli.rows import Shown
+from rekindle.cli.rows import of_files
 from rekindle.documents import event as events
 from rekindle.documents import morning
-from rekindle.flows.gather_morning import GatherMorning
 from rekindle.policy import endings
 from rekindle.policy.fold import fold
 from rekindle.policy.row import Around, make_row
-from rekindle.policy.settings import Runtime
+from rekindle.system import clock
+from rekindle.wiring import brief
+from rekindle.wiring.store import open_store
 
 SEEDS = range(10)
 YEARS_EACH = 0.05
@@ -57,25 +56,6 @@ class Watched(Host):
             self.states.setdefault(kind, (known, now))
 
 
-class OneAgent:
-    """The store of one agent, as far as the page looks into it."""
-
-    def __init__(self, known):
-        self._known = known
-
-    def exists(self, agent):
-        return True
-
-    def read(self, agent):
-        return SimpleNamespace(projection=self._known)
-
-    def document(self, agent, name):
-        return None
-
-    def newest_events(self, agent):
-        return iter(())
-
-
 @pytest.fixture(scope="module")
 def hosts():
     lived = []
@@ -86,29 +66,79 @@ def hosts():
     return lived
 
 
-def test_every_screen_shows_the_same_state_and_reason(hosts, capsys, monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
+class Screens:
+    """A project with one agent whose files are read as the simulation, or a test, left them."""
+
+    def __init__(self, folder, monkeypatch):
+        (folder / "rekindle.yaml").write_text(
+            f"version: 1\nagents:\n  {NAME}:\n    harness: claude-code\n"
+            "runtime: {brief: {zone: Asia/Tokyo}}\n"
+        )
+        self.project = config.load(folder)
+        self.store = open_store(self.project)
+        self.store.create(NAME)
+        self.patch = monkeypatch
+
+    def have(self, known, now, *, is_supervised):
+        view = msgspec.structs.replace(self.store.read(NAME), projection=known, committed=known)
+        self.patch.setattr(clock, "now", lambda: now)
+        self.patch.setattr(self.store, "read", lambda _agent: view)
+        self.patch.setattr(self.store, "is_supervised", lambda _agent: is_supervised)
+
+    def compare(self, capsys):
+        """Return the state that every screen shows, with the same reason on each."""
+        (shown,) = of_files(self.project, self.store, [NAME])
+        row, found = shown.row, shown.as_json()
+        assert (found["state"], found["reason"]) == (row.state, row.reason)
+        status._print(shown, clock.now())
+        reason = f": {row.reason}" if row.reason else ""
+        out = capsys.readouterr().out
+        assert f"  state:  {row.label}{reason}\n" in out
+        assert not row.command or f"→ {row.next_step}\n" in out
+        page = brief.morning(self.project, self.store).page("p", [NAME])
+        (entry,) = page.entries
+        assert (entry.state, entry.label or entry.state, entry.why) == (
+            row.state,
+            row.label,
+            row.reason,
+        )
+        why = f" ({row.reason})" if row.reason else ""
+        assert f"{NAME}: {row.label}{why}\n" in morning.render(page)
+        return row.state
+
+
+@pytest.fixture
+def screens(tmp_path, monkeypatch):
+    return Screens(tmp_path, monkeypatch)
+
+
+def test_every_screen_shows_the_same_state_and_reason(hosts, screens, capsys):
+    """Through what `status` and `brief` really call; in the zone of the morning page."""
     states = {kind: found for host in hosts for kind, found in host.states.items()}
     known, now = hosts[0].known(), hosts[0].clock()
     done = events.RunEnded(ts=now, seq=known.seq + 1, outcome="done")
     states["done", "done", "", "done", "clean", False] = fold(known, [done]), now
+    reached = set()
     for kind, (known, now) in states.items():
-        row = make_row(known, Around(now=now, zone=UTC, is_supervised=kind[-1]))
-        shown = Shown(row).as_json()
-        assert (shown["state"], shown["reason"]) == (kind[0], row.reason)
-        status._print(Shown(row), now)
-        reason = f": {row.reason}" if row.reason else ""
-        assert f"  state:  {row.label}{reason}\n" in capsys.readouterr().out
-        rows = SimpleNamespace(row=lambda _agent, row=row: row)
-        page = GatherMorning(OneAgent(known), now, UTC, Runtime(), rows).page("p", [NAME])
-        (entry,) = page.entries
-        assert (entry.state, entry.label, entry.why) == (row.state, row.label, row.reason)
-        why = f" ({row.reason})" if row.reason else ""
-        assert f"{NAME}: {row.label}{why}\n" in morning.render(page)
-    reached = {kind[0] for kind in states}
+        screens.have(known, now, is_supervised=kind[-1])
+        assert screens.compare(capsys) == kind[0]
+        reached.add(kind[0])
     print(f"\n{len(states)} kinds of states: {sorted(reached)}")
     assert {"running", "waiting", "needs you", "stopped", "done"} <= reached
     assert len(states) > 20
+
+
+@pytest.mark.parametrize("damage", ["unreadable", "rewritten", "owner"])
+def test_a_broken_agent_is_broken_on_every_screen(screens, capsys, damage):
+    folder = screens.store.folder(NAME)
+    if damage == "owner":
+        folder.owner.write_text("{")
+    elif damage == "rewritten":
+        folder.log.write_bytes(folder.log.read_bytes().replace(b"agent.created", b"agent.Created"))
+    else:
+        folder.log.unlink()
+        folder.log.mkdir()
+    assert screens.compare(capsys) == "broken"
 
 
 def test_notifications_name_the_state_that_status_shows(hosts):
@@ -124,9 +154,8 @@ def test_notifications_name_the_state_that_status_shows(hosts):
                 assert (title, words.split(": ")[-1]) == ("waiting", endings.explain("limit"))
             else:
                 row = make_row(known, Around(now=now))
-                assert (title, words.splitlines()[0]) == (row.label, row.reason), what
-                if row.command and "→" in words:
-                    assert words.splitlines()[-1] == f"→ {row.command}"
+                shown = f"{row.reason}\n→ {row.next_step}" if row.choices else row.reason
+                assert (title, words) == (row.label, shown), what
             compared.add(what)
     print(f"\nnotified of: {sorted(compared)}")
     assert len(compared) >= 4

@@ -7,7 +7,7 @@ from rekindle.cli.output import echo, print_json_line, styled
 from rekindle.documents.event_output import render_output, round_numbers
 from rekindle.documents.identity import one_line
 from rekindle.stores.files.log import Entry
-from rekindle.thresholds.screens import EVENTS_HASH_CHARACTERS
+from rekindle.thresholds.screens import EVENTS_HASH_CHARACTERS, EVENTS_VALUE_CHARACTERS
 
 _FRAME = {"v", "seq", "gen", "ts", "kind", "at", "more", "boot", "uptime"}
 _HASHES = {"sha256", "previous", "session", "launch"}
@@ -39,7 +39,7 @@ class EventLines:
         event = entry.event
         fields = round_numbers(msgspec.to_builtins(event))
         facts = "  ".join(
-            f"{key}={one_line(str(value), 80)[: _most(key)]}"
+            f"{key}={one_line(str(value), EVENTS_VALUE_CHARACTERS)[: _most(key)]}"
             for key, value in fields.items()
             if key not in _FRAME
         )

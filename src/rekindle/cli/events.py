@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 import click
+from click.core import ParameterSource
 
 from rekindle.cli.event_lines import EventLines
 from rekindle.cli.options import Store, as_json, how_many, open_agents
@@ -36,7 +37,10 @@ def events(
     With --json each line is an event of the log with the name of its agent; the reference page
     "Events" has every kind with its fields.
     """
-    project, store, names = open_agents(agents or options)
+    # The variable names the agent only if no argument does.
+    source = click.get_current_context().get_parameter_source("options")
+    chosen = (*agents, *options) if source is ParameterSource.COMMANDLINE else agents or options
+    project, store, names = open_agents(chosen)
     names = [name for name in names if store.exists(name)]
     if not names:
         echo("Nothing has happened yet.", err=True)

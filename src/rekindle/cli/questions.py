@@ -18,6 +18,7 @@ from rekindle.config import Project
 from rekindle.documents.event import Answered, QuestionAnswered, QuestionAsked
 from rekindle.documents.identity import one_line, visible
 from rekindle.documents.manifest import Persona
+from rekindle.documents.row import with_choices
 from rekindle.errors import (
     AnswerError,
     ClosedQuestionError,
@@ -30,7 +31,7 @@ from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, AgentDefaults
 from rekindle.system import clock, host
-from rekindle.thresholds.screens import ANSWER_CHARACTERS, STOP_POLL_SECONDS
+from rekindle.thresholds.screens import ANSWER_CHARACTERS, QUESTIONS_NAMED, STOP_POLL_SECONDS
 from rekindle.wiring.trust import accept_settings
 
 SCHEMA = 1
@@ -95,6 +96,7 @@ def _row(
         "deadline": question.deadline,
         "state": state,
         "command": policy.command_line(question) if state == "open" else None,
+        "others": policy.other_answers(question) if state == "open" else (),
         "answer": _answer_row(answer) if answer else None,
         "is_shown": state == "open" or (state == "unanswered" and is_last),
     }
@@ -113,7 +115,7 @@ def _print(row: dict[str, Any], now: datetime) -> None:
     if row["state"] == "open":
         until = f"{row['deadline'].astimezone():%Y-%m-%d %H:%M}" if row["deadline"] else ""
         after = f"; {row['default']} after {until}" if until else ""
-        echo(f"  → {row['command']}{after}")
+        echo(f"  → {with_choices(row['command'], row['others'])}{after}")
     elif row["state"] == "unanswered":
         secho(f"  unanswered: the default applies: {row['default']}", fg="yellow")
     elif answer := row["answer"]:
@@ -130,15 +132,24 @@ def _print(row: dict[str, Any], now: datetime) -> None:
 def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Answer a question with one of its choices, or with TEXT, which the next cycle is told.
 
-    With AGENT the question that this agent waits for is meant; without both the only open one. Each
-    question is answered once. An agent without a question is told TEXT in its next cycle.
+    With AGENT the question that this agent waits for is meant; without both the only open one.
+    Without an answer, a terminal is asked for it. Each question is answered once. An agent without
+    a question is told TEXT in its next cycle.
     """
     meant, said = _find(words)
-    if not said:
-        choices = ", ".join(meant.question.choices) if meant.question else "any text"
-        raise UsageError("answer with what?", hint=f"choices: {choices}")
-    text = visible(" ".join(said)).strip()
+    text = visible(" ".join(said)).strip() if said else _prompt(meant)
     _give(meant, text, trust=trust, as_json=as_json)
+
+
+def _prompt(meant: Meant) -> str:
+    """Ask the person at the terminal for the answer."""
+    choices = ", ".join(meant.question.choices) if meant.question else "any text"
+    if _origin() != "terminal":
+        raise UsageError("answer with what?", hint=f"choices: {choices}")
+    if meant.question:
+        echo(one_line(meant.question.text))
+    words: str = click.prompt(f"Answer ({choices})", prompt_suffix=": ")
+    return visible(words).strip()
 
 
 @click.command()
@@ -196,7 +207,7 @@ def _find(words: Sequence[str]) -> tuple[Meant, Sequence[str]]:
     if not found:
         raise UnknownQuestionError
     if len(found) > 1:
-        which = ", ".join(one.question.question for one in found[:20] if one.question)
+        which = ", ".join(one.question.question for one in found[:QUESTIONS_NAMED] if one.question)
         raise UsageError("which question?", hint=f"name it by its id: {which}")
     offered = found[0].question.choices if found[0].question else ()
     if len(words) > 1 and " ".join(words[1:]) in offered:
@@ -226,13 +237,20 @@ def _give(meant: Meant, words: str, *, trust: bool, as_json: bool) -> None:
     )
     if found.choice == "accept":
         ensure_trust(meant.project, trust=trust)
-        print_changes(meant.agent, accept_settings(meant.project, meant.agent))
-    if found.effect in {"restart", "continue"}:
-        meant.store.clear_the_way(meant.agent)
     meant.store.submit(meant.agent, found)
     recorded = _wait_until_recorded(meant, found)
+    # Only now: an answer that is refused must change nothing.
+    if recorded.seq and found.choice == "accept":
+        print_changes(meant.agent, accept_settings(meant.project, meant.agent))
+    if recorded.seq and found.effect in {"restart", "continue"}:
+        meant.store.clear_the_way(meant.agent)
     if as_json:
-        print_json({"agent": meant.agent, "question": found.question, **_answer_row(recorded)})
+        row = {"agent": meant.agent, "question": found.question, **_answer_row(recorded)}
+        print_json(row | {"is_recorded": bool(recorded.seq)})
+        return
+    if not recorded.seq:
+        echo(f"{meant.agent}: the answer is kept, but its supervisor has not recorded it yet.")
+        echo(f"Next: `rekindle questions {meant.agent} --all` shows whether it counts.")
         return
     echo(f"✓ {meant.agent}: {_outcome(found)}")
     if found.choice == "allow":
@@ -242,22 +260,29 @@ def _give(meant: Meant, words: str, *, trust: bool, as_json: bool) -> None:
 
 
 def _wait_until_recorded(meant: Meant, given: QuestionAnswered) -> QuestionAnswered:
-    """Return the answer as it was recorded; refuse one that another answer came before."""
+    """Return the answer as it was recorded; without a number: it was not recorded in time.
+
+    Raises:
+        ClosedQuestionError: Another answer, another command or the deadline came before it.
+    """
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while True:
         known = meant.store.read(meant.agent).projection
         counts = known.answers.get(given.question)
-        if counts is not None and (counts.seq or time.monotonic() > deadline):
-            break
-        if counts is None and time.monotonic() > deadline:
+        # The text is not compared: what is recorded of it holds no secrets.
+        is_ours = counts is not None and (counts.by, counts.choice, counts.ts) == (
+            given.by,
+            given.choice,
+            given.ts,
+        )
+        if counts is not None and is_ours and counts.seq:
+            return counts
+        asked = None if is_ours else known.questions.get(given.question)
+        if asked and (reason := policy.closed(known, asked, clock.now())):
+            raise ClosedQuestionError(given.question, reason)
+        if time.monotonic() > deadline:
             return given
         time.sleep(STOP_POLL_SECONDS)
-    # The text is not compared: what is recorded of it holds no secrets.
-    if (counts.by, counts.choice, counts.ts) != (given.by, given.choice, given.ts):
-        now = clock.now()
-        reason = policy.closed(known, known.questions[given.question], now)
-        raise ClosedQuestionError(given.question, reason)
-    return counts
 
 
 def _tell(meant: Meant, words: str, *, as_json: bool) -> None:
@@ -268,10 +293,10 @@ def _tell(meant: Meant, words: str, *, as_json: bool) -> None:
             hint="say it shorter, and put the rest into a file that the agent can read",
         )
     meant.store.create(meant.agent)
-    meant.store.clear_the_way(meant.agent)
     now = clock.now()
     wanted = runs.say(meant.known.run, "running", now)
     meant.store.submit(meant.agent, Answered(ts=now, text=words), wanted)
+    meant.store.clear_the_way(meant.agent)
     if as_json:
         print_json({"agent": meant.agent, "question": None, "text": words})
         return

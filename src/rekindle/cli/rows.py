@@ -92,7 +92,10 @@ def _on_fleet(
 def of_files(project: Project, store: FileStore, names: Sequence[str]) -> list[Shown]:
     """Return the agents of a project, each with its details where its files can be read."""
     runtime = project.settings.runtime
-    rows = ReadRows(store, project.manifest.agents, runtime, clock.now, is_alive=_is_alive)
+    zone = clock.zone(runtime.brief.zone) if runtime.brief.zone else None
+    rows = ReadRows(
+        store, project.manifest.agents, runtime, clock.now, zone=zone, is_alive=_is_alive
+    )
     return [_of_files(project, store, rows.read(name)) for name in names]
 
 
@@ -177,14 +180,19 @@ def _known(
     }
 
 
-def _questions(found: Projection, now: datetime) -> list[dict[str, str]]:
+def _questions(found: Projection, now: datetime) -> list[dict[str, Any]]:
     """Return the questions that a person can answer now."""
     if not found.questions:
         return []
     from rekindle.policy import questions  # noqa: PLC0415 - few agents have any
 
     return [
-        {"id": one.question, "text": one.text, "command": questions.command_line(one)}
+        {
+            "id": one.question,
+            "text": one.text,
+            "command": questions.command_line(one),
+            "choices": questions.other_answers(one),
+        }
         for one in questions.open_questions(found, now)
     ]
 

@@ -42,7 +42,9 @@ from rekindle.flows.world import (
 from rekindle.policy import budget as budgets
 from rekindle.policy import endings, idle
 from rekindle.policy.endings import ENDINGS, OUTCOMES
+from rekindle.policy.row import next_command
 from rekindle.stores.files import FileStore
+from rekindle.system import clock
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 from rekindle.wiring import guarded_path, protected, withheld
 from rekindle.wiring.run import keep_running
@@ -137,7 +139,7 @@ def run(  # noqa: PLR0917 - one for each option
             _print_new(lines)
     if project.settings.runtime.brief.on_session_end:
         start_briefs(project, store)
-    return _ended(name, result, silent=as_json)
+    return _ended(store, name, result, silent=as_json)
 
 
 def _print_exposed(project: Project, name: str) -> None:
@@ -157,14 +159,14 @@ def _bounds(project: Project, name: str, *, lifted: bool) -> str:
     return "; ".join(filter(None, (ends, bounds)))
 
 
-def _ended(name: str, result: RunResult, *, silent: bool) -> int:
+def _ended(store: FileStore, name: str, result: RunResult, *, silent: bool) -> int:
     """Print how the run stopped, and return the exit code of its outcome."""
     if result.outcome is None:
         if not silent:
             echo(f"{name}: is not to run")
         return 0
     row, why = OUTCOMES[result.outcome], result.why
-    hint = endings.hint(why, name, is_safe=bool(result.safe))
+    hint = endings.hint(why, name, is_safe=bool(result.safe), answer=_answer(store, name, why))
     if result.outcome == "stopped":
         where = f", in safe mode ({result.safe})" if result.safe else ""
         line = f"{name}: {row.words} in cycle {result.cycle}{where}; {hint}"
@@ -185,6 +187,15 @@ def _ended(name: str, result: RunResult, *, silent: bool) -> int:
     if row.severity:
         echo(f"  → {hint}")
     return row.exit_code
+
+
+def _answer(store: FileStore, name: str, why: str) -> str:
+    """Return the command that answers the agent's question, as `status` shows it; empty: none."""
+    with suppress(RekindleError):
+        known = store.read(name).projection
+        if why != "stopped" and known.questions:
+            return next_command(known, clock.now(), why)[0]
+    return ""
 
 
 def _while_read(tell: Callable[[Report], None]) -> Callable[[Report], None]:

@@ -10,7 +10,7 @@ from rekindle.cli import rows
 from rekindle.cli.options import ago, as_json, here, open_fleet, print_note
 from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.documents.identity import one_line
-from rekindle.documents.row import Row, Spend, Window
+from rekindle.documents.row import Row, Spend, Window, with_choices
 from rekindle.policy import handoff
 from rekindle.policy.settings import SECONDS_AN_HOUR
 from rekindle.stores.files import ownership
@@ -49,7 +49,7 @@ def _print(one: rows.Shown, now: datetime) -> None:
     reason = f": {row.reason}" if row.reason else ""
     secho(f"  state:  {row.label}{reason}", fg=_COLOURS.get(row.state))
     if row.command:
-        echo(f"          → {row.command}")
+        echo(f"          → {row.next_step}")
     if details.get("fleet"):
         echo(f"  fleet:  {_on_fleet(details)}")
     if "error" in details:
@@ -80,7 +80,8 @@ def _print_known(one: rows.Shown, now: datetime) -> None:
     for asked in details["questions"]:
         if asked["command"] == row.command:
             continue  # it stands beside the state
-        secho(f"  ? {one_line(asked['text'], QUESTION_WIDTH)}: {asked['command']}", fg="yellow")
+        step = with_choices(asked["command"], asked["choices"])
+        secho(f"  ? {one_line(asked['text'], QUESTION_WIDTH)}: {step}", fg="yellow")
     for line in _warnings(one):
         secho(f"  ! {line}", fg="yellow")
 
@@ -125,7 +126,11 @@ def _spent(spend: Spend, run: dict[str, Any], budget: dict[str, Any] | None, now
     of_tokens = f" of {spend.tokens_cap:,}" if spend.tokens_cap else ""
     has_money = bool(spend.usd.value or of_usd)  # a program without prices has none to show
     about = "~" if spend.usd.source == "estimated" else ""
-    parts = [f"{about}${spend.usd.value or 0:.2f}{of_usd}"] if has_money else []
+    parts = []
+    if spend.usd.value is not None:
+        parts.append(f"{about}${spend.usd.value:.2f}{of_usd}")
+    elif has_money:
+        parts.append(f"unknown cost{of_usd}")
     parts.append(f"{int(spend.tokens.value or 0):,}{of_tokens} tokens")
     if cap.get("hours"):
         parts.append(f"{hours:.1f} of {cap['hours']:g} hours")

@@ -10,7 +10,7 @@ from html import escape
 
 import msgspec
 
-from rekindle.documents.row import State
+from rekindle.documents.row import State, with_choices
 
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -20,6 +20,8 @@ class Asks(msgspec.Struct, frozen=True):
 
     text: str
     command: str = ""
+    choices: tuple[str, ...] = ()
+    """Other answers than the one in `command`."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +90,8 @@ def _listed(label: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _asked(ask: Asks) -> str:
-    return f"{ask.text} → {ask.command}" if ask.command else ask.text
+    step = with_choices(ask.command, ask.choices)
+    return f"{ask.text} → {step}" if step else ask.text
 
 
 def render_html(page: Page) -> str:
@@ -147,7 +150,8 @@ def _section(title: str, items: Iterable[str], name: str) -> str:
 
 def _ask(ask: Asks) -> str:
     command = f"<br><code>{escape(ask.command)}</code>" if ask.command else ""
-    return f"{_words(ask.text)}{command}"
+    others = f" (or: {escape(', '.join(ask.choices))})" if ask.choices else ""
+    return f"{_words(ask.text)}{command}{others}"
 
 
 def _words(text: str) -> str:

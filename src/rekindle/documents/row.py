@@ -1,5 +1,6 @@
 """One row per agent: all that `status`, `--json`, the morning page and notifications say of it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -46,7 +47,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run that is over, paused or waiting."""
     reason: str = ""
     command: str = ""
-    """What the operator types next; empty: nothing is needed."""
+    """What the operator types next, as a shell takes it; empty: nothing is needed."""
+    choices: tuple[str, ...] = ()
+    """Other answers to the agent's question than the one in `command`."""
     next_action: str = ""
     cycle: int = 0
     cycles_done: int = 0
@@ -64,3 +67,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     def label(self) -> str:
         """What people are shown as its state."""
         return self.words or self.state
+
+    @property
+    def next_step(self) -> str:
+        """The command, with the other answers beside it."""
+        return with_choices(self.command, self.choices)
+
+
+def with_choices(command: str, choices: Sequence[str]) -> str:
+    """Return a command as people are shown it, with the other answers beside it."""
+    return f"{command}  (or: {', '.join(choices)})" if choices else command

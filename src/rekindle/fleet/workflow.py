@@ -38,9 +38,9 @@ with workflow.unsafe.imports_passed_through():
     from rekindle.policy import handoff, idle, questions, register
     from rekindle.policy import run as runs
     from rekindle.policy.backoff import backoff
-    from rekindle.policy.endings import explain
     from rekindle.policy.register import Commit, Committed, Definition, Kept, Opened, Opening
     from rekindle.policy.restart import HANDED_OFF, Safe, Stop, Wait
+    from rekindle.policy.row import Around, make_row
     from rekindle.policy.settings import (
         FLEET_BRIEF_SECONDS,
         FLEET_HOST_SECONDS,
@@ -127,7 +127,7 @@ class AgentWorkflow:
             case Stop() as move:
                 over = events.RunEnded(ts=now, outcome=move.why, words=move.words)
                 self._append(*self._with_question(over))
-                self._notify(move.why, move.words)
+                self._notify_state(move.why)
             case Safe() as move:
                 await self._stay_safe(move)
             case Wait() as move:
@@ -154,9 +154,7 @@ class AgentWorkflow:
             self._append(
                 *([halted] if move.why == handoff.WHY else []), *self._with_question(entered)
             )
-            asked = questions.blocking(self._kept.projection, now)
-            command = f"\n→ {questions.command_line(asked)}" if asked else ""
-            self._notify(move.why, explain(move.why, move.words) + command)
+            self._notify_state(move.why)
         elif workflow.patched(_QUESTIONS):
             if late := questions.apply_defaults(known, now):
                 self._append(*late)
@@ -184,7 +182,7 @@ class AgentWorkflow:
             self._append(events.WaitStarted(ts=now, why=move.why, until=move.until))
             words = idle.notice(measure_idle(self._kept.projection), now, move)
             if move.why == "limit":
-                self._notify("limit", f"waits until {move.until:%Y-%m-%d %H:%M} UTC")
+                self._notify_state("limit", is_supervised=True)
             elif words:
                 self._notify("no progress", words)
         await self._until_news("waiting", move.until - workflow.now())
@@ -395,6 +393,13 @@ class AgentWorkflow:
             return
         pause = backoff(restart, self._failures - 1)
         await self._until_news("waiting", timedelta(seconds=pause))
+
+    def _notify_state(self, what: str, *, is_supervised: bool = False) -> None:
+        """Notify the operator of how the agent is now, in the words of its row."""
+        known, now = self._kept.projection, workflow.now()
+        row = make_row(known, Around(now=now, is_supervised=is_supervised))
+        is_asked = questions.blocking(known, now) is not None
+        self._notify(what, f"{row.reason}\n→ {row.next_step}" if is_asked else row.reason)
 
     def _notify(self, what: str, words: str) -> None:
         """Tell a person who is not there; a host of the pool does, where the manifest has whom.

@@ -6,10 +6,12 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.launch import RefusedCall
+from rekindle.documents.row import with_choices
 from rekindle.flows.world import Agent, CallRefused, World
 from rekindle.policy import questions
-from rekindle.policy.fold import Projection
+from rekindle.policy.fold import Projection, fold
 from rekindle.policy.questions import RETRY
+from rekindle.policy.row import Around, make_row
 from rekindle.policy.settings import STOP_SECONDS
 from rekindle.system import host
 
@@ -32,7 +34,7 @@ class AskPerson:
         lines = []
         for one in asked:
             call = self._world.store.redaction.text(one.text.removeprefix(questions.REFUSED))
-            command = questions.command_line(one)
+            command = with_choices(questions.command_line(one), questions.other_answers(one))
             self._world.tell(CallRefused(call, command))
             lines.append(f"{call}\n→ {command}")
         if lines:
@@ -73,10 +75,20 @@ class AskPerson:
             by, here = host.identify_user(), host.identify()
             writer.append(msgspec.structs.replace(answer, by=by, host=here, origin="terminal"))
 
-    def notify(self, what: str, words: str) -> None:
-        """Notify the operator, with the command that answers the agent's question."""
-        command = self.command()
-        self._world.notify(what, f"{words}\n→ {command}" if command else words)
+    def notify(self, what: str) -> None:
+        """Notify the operator of how the agent is now, in the words of its row."""
+        known, now = self._known(), self._world.clock()
+        # The supervisor that notifies still runs: what it has recorded is what counts.
+        row = make_row(known, Around(now=now, budget=self._agent.budget))
+        is_asked = questions.blocking(known, now) is not None
+        self._world.notify(what, f"{row.reason}\n→ {row.next_step}" if is_asked else row.reason)
+
+    def notify_wait(self, wait: events.WaitStarted) -> None:
+        """Notify the operator of a wait that is about to be recorded."""
+        known = self._known()
+        known = fold(known, [msgspec.structs.replace(wait, seq=known.seq + 1)])
+        row = make_row(known, Around(now=self._world.clock(), is_supervised=True))
+        self._world.notify(wait.why, row.reason)
 
     def command(self) -> str:
         """Return the command that answers the question the agent waits for; empty: none."""

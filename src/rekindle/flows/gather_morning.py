@@ -108,11 +108,11 @@ class GatherMorning:
         agent = row.agent
         is_over = known.run.is_over and row.state != "done"
         if row.command and (row.state in {"needs you", "broken"} or is_over):
-            yield Asks(row.reason, row.command)
+            yield Asks(row.reason, row.command, row.choices)
         for asked in questions.open_questions(known, self._now):
             command = questions.command_line(asked)
             if command != row.command:
-                yield Asks(asked.text, command)
+                yield Asks(asked.text, command, questions.other_answers(asked))
         for question in self._questions(agent):
             yield Asks(question)
         for one in loops.open_now(known.loops, self._now, self._runtime.loops):

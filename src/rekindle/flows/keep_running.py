@@ -257,7 +257,7 @@ class KeepRunning:
         self._cycle.end_kept()
         self._mark_clean_exit(seq, move.why)
         if endings.outcome(move.why).severity:
-            self._cycle.person.notify(move.why, endings.explain(move.why, move.words))
+            self._cycle.person.notify(move.why)
         return self._result(number, move.why, move.words, self._safe())
 
     def _result(self, number: int, why: Reason, words: str = "", safe: str = "") -> RunResult:
@@ -311,11 +311,12 @@ class KeepRunning:
         now, began = self._world.clock(), self._world.processes.uptime()
         planned = (move.until - now).total_seconds()
         if run.waiting is None or run.waiting.until != move.until:
+            wait = events.WaitStarted(ts=now, why=move.why, until=move.until)
             # First, so that a supervisor that is killed in between does not leave it untold.
             if move.why == "limit" and not self._told_limit:
                 self._told_limit = True  # once for all the limits of a row
-                self._world.notify("limit", endings.explain_wait("limit", move.until))
-            self._cycle.append(events.WaitStarted(ts=now, why=move.why, until=move.until))
+                self._cycle.person.notify_wait(wait)
+            self._cycle.append(wait)
         self._has_come_up()
         self._world.tell(Waits(move.why, move.until))
         while self._is_still_said(run):
@@ -334,7 +335,7 @@ class KeepRunning:
                 run = self._cycle.append(
                     events.SafeModeEntered(ts=self._world.clock(), why=move.why, words=move.words)
                 ).run
-                self._cycle.person.notify(move.why, endings.explain(move.why, move.words))
+                self._cycle.person.notify(move.why)
         else:
             self._cycle.person.about_safe_mode()
         self._has_come_up()

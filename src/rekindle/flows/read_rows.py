@@ -23,6 +23,8 @@ class Reading(msgspec.Struct, frozen=True):
     """None if the agent was never started, or if its files cannot be read."""
     owner: Owner | None = None
     is_supervised: bool = False
+    deadline: datetime | None = None
+    """When a question of the agent closes, which is written nowhere."""
 
 
 class ReadRows:
@@ -57,12 +59,11 @@ class ReadRows:
             # Loops grow stale with the day, and a session that a person began may be killed; all
             # else is written when it changes.
             key = (self._store.stamp(agent), is_supervised, now.date())
-            before = self._made.get(agent)
-            is_by_hand = (
-                before is not None and before[1].row.state == "running" and not is_supervised
-            )
-            if before is not None and before[0] == key and not is_by_hand:
-                return before[1]
+            made_for, before = self._made.get(agent, (None, None))
+            is_by_hand = before and before.row.state == "running" and not is_supervised
+            is_late = before and before.deadline and now >= before.deadline
+            if before and made_for == key and not is_by_hand and not is_late:
+                return before
             made = self._make(agent, harness, now, is_supervised=is_supervised)
         except RekindleError as error:
             return Reading(broken_row(agent, harness, str(error), error.hint))
@@ -81,4 +82,9 @@ class ReadRows:
         )
         view = self._store.read(agent)
         owner = ownership.read(self._store.folder(agent))
-        return Reading(make_row(view.projection, around, harness), view, owner, is_supervised)
+        row, deadline = make_row(view.projection, around, harness), None
+        if view.projection.questions:
+            from rekindle.policy import questions  # noqa: PLC0415 - few agents have any
+
+            deadline = questions.next_deadline(view.projection, now)
+        return Reading(row, view, owner, is_supervised, deadline)

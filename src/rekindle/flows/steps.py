@@ -108,5 +108,5 @@ class Steps:
             self.cycle.tell_progress()
             self._world.tell(Handed(number, ended.how, ended.verdict, ended.words))
         if isinstance(then, Safe):
-            self.cycle.person.notify(then.why, then.words)
+            self.cycle.person.notify(then.why)
         return (then if isinstance(then, Stop | Safe) else None), known.seq

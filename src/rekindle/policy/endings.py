@@ -340,7 +340,7 @@ def command(why: str, name: str, *, is_safe: bool = False) -> str:
     """Return the command that continues an agent; `is_safe`: it is in safe mode."""
     verb = ENDINGS[known(why)].command
     if verb == "answer":
-        return f"rekindle answer {name} TEXT"
+        return f"rekindle answer {name}"  # it asks for the text
     return f"rekindle {'restart' if is_safe else verb} {name}"
 
 

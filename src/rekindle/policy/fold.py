@@ -21,7 +21,7 @@ from rekindle.policy.loops import Loop, Mark
 from rekindle.policy.mornings import Briefed
 from rekindle.policy.run import Run
 from rekindle.policy.sessions import Attempt, Life
-from rekindle.thresholds.running import QUESTIONS_KEPT
+from rekindle.thresholds.running import QUESTIONS_KEPT, REPORTS_KEPT
 
 FromSession = (
     events.SessionStarted
@@ -196,7 +196,7 @@ def key_of(event: AnyEvent | Unrecognised) -> str:
             return ""
 
 
-def lately(seen: dict[str, datetime], most: int = 500) -> dict[str, datetime]:
+def lately(seen: dict[str, datetime], most: int = REPORTS_KEPT) -> dict[str, datetime]:
     """The newest reports: a second hook reports within moments of the first."""
     newest = sorted(seen.items(), key=lambda item: (item[1], item[0]))[-most:]
     return dict(newest)

@@ -6,6 +6,7 @@ follows from the recorded event alone, so that nothing is lost or done twice if 
 killed before, between or after.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -196,6 +197,11 @@ def open_questions(known: Projection, now: datetime) -> list[QuestionAsked]:
     return [one for one in asked if state_of(known, one, now) == "open"]
 
 
+def next_deadline(known: Projection, now: datetime) -> datetime | None:
+    """Return when the first of the open questions closes; None: none of them does."""
+    return min((one.deadline for one in open_questions(known, now) if one.deadline), default=None)
+
+
 def state_of(known: Projection, question: QuestionAsked, now: datetime) -> State:
     """Return whether a question is open, and why not."""
     answer = known.answers.get(question.question)
@@ -265,7 +271,7 @@ def answer_with(
 
 
 def _amount(question: QuestionAsked, words: str) -> float:
-    least = max(question.request.get("cap", 0.0), question.request.get("spent", 0.0))
+    least = _least_cap(question)
     try:
         amount = float(words.strip().removeprefix("$").replace(",", "").replace("_", ""))
     except ValueError:
@@ -275,6 +281,11 @@ def _amount(question: QuestionAsked, words: str) -> float:
         reason = f"needs a cap above {least:,g}"
         raise AnswerError(question.question, reason, question.choices)
     return amount
+
+
+def _least_cap(question: QuestionAsked) -> float:
+    """Return the cap that a new one must be above."""
+    return max(float(question.request.get(name, 0.0)) for name in ("cap", "spent"))
 
 
 def judge(known: Projection, answer: QuestionAnswered, now: datetime) -> QuestionAnswered:
@@ -301,11 +312,27 @@ def closed(known: Projection, question: QuestionAsked, now: datetime) -> str:
 
 
 def command_line(question: QuestionAsked) -> str:
-    """Return the command that answers a question, with its choices."""
+    """Return a command that a shell takes as it is; without an answer in it, it asks for one."""
     if question.about == PERMISSION:
-        name = question.question
-        return f"rekindle approve {name} · rekindle deny {name}"
-    return f"rekindle answer {question.question} {'|'.join(question.choices)}"
+        return f"rekindle approve {question.question}"
+    return f"rekindle answer {question.question} {_first_answer(question)}".rstrip()
+
+
+def other_answers(question: QuestionAsked) -> tuple[str, ...]:
+    """Return the answers that are shown beside the command of `command_line`."""
+    if question.about == PERMISSION:
+        return (f"rekindle deny {question.question}",)
+    return tuple(one for one in question.choices if one != _first_answer(question))
+
+
+def _first_answer(question: QuestionAsked) -> str:
+    """Return the first choice that is complete in itself and not the default; empty: none is."""
+    for choice in question.choices[:-1]:
+        if choice == RAISE:
+            return f"raise {max(1, math.ceil(2 * _least_cap(question)))}"
+        if choice != TEXT:
+            return choice
+    return ""
 
 
 def permission_rule(question: QuestionAsked, allowed: Sequence[str]) -> str:

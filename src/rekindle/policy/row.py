@@ -42,6 +42,7 @@ class _Standing(msgspec.Struct, frozen=True):
     reason: str = ""
     command: str = ""
     outcome: Outcome | None = None
+    choices: tuple[str, ...] = ()
 
 
 def make_row(known: Projection, around: Around, harness: str = "") -> Row:
@@ -58,6 +59,7 @@ def make_row(known: Projection, around: Around, harness: str = "") -> Row:
         words=OUTCOMES[standing.outcome].words if standing.outcome else "",
         reason=standing.reason,
         command=standing.command,
+        choices=standing.choices,
         next_action=relay.headline if relay else "",
         cycle=known.cycle,
         cycles_done=max(0, known.cycle_ended - known.run.first),
@@ -119,7 +121,7 @@ def _standing(known: Projection, around: Around) -> _Standing:
         return _Standing("broken", lost, "rekindle doctor")
     if around.is_supervised:
         return _supervised(known, tried, around.zone)
-    if tried is None:
+    if tried is None and not known.run.is_over:
         return _by_hand(known, around)
     return _left(known, tried, around)
 
@@ -134,7 +136,8 @@ def _safe(known: Projection, around: Around) -> _Standing:
         command = endings.command(run.safe.why, known.agent, is_safe=True)
         return _Standing("stopped", f"by you, in safe mode: {reason}", command, "stopped")
     outcome = ENDINGS[endings.known(run.safe.why)].outcome
-    return _Standing("needs you", reason, _command(known, around, run.safe.why), outcome)
+    command, choices = next_command(known, around.now, run.safe.why)
+    return _Standing("needs you", reason, command, outcome, choices)
 
 
 def _by_hand(known: Projection, around: Around) -> _Standing:
@@ -158,7 +161,7 @@ def _supervised(known: Projection, tried: Attempt | None, zone: tzinfo | None) -
     return _Standing("waiting", words, outcome="waiting")
 
 
-def _left(known: Projection, tried: Attempt, around: Around) -> _Standing:
+def _left(known: Projection, tried: Attempt | None, around: Around) -> _Standing:
     """Return how an agent is that has no supervisor."""
     run, name = known.run, known.agent
     if run.is_over:
@@ -167,24 +170,27 @@ def _left(known: Projection, tried: Attempt, around: Around) -> _Standing:
         state = OUTCOMES[outcome].state
         # A stop that came after it, as an answer, settles what it needed; what is done stays done.
         if state == "done" or run.desired != "stopped":
-            command = "" if state == "done" else _command(known, around, why)
-            return _Standing(state, reason, command, outcome)
+            command, choices = ("", ()) if state == "done" else next_command(known, around.now, why)
+            return _Standing(state, reason, command, outcome, choices)
     if run.desired == "stopped":
         return _Standing("stopped", "by you", f"rekindle run {name}", "stopped")
     if not known.is_cycle_open:
         return _Standing("stopped", f"after cycle {known.cycle}", f"rekindle run {name}")
-    reason = endings.explain(tried.exit or "lost", tried.words)
+    reason = endings.explain(tried.exit or "lost", tried.words) if tried else ""
     return _Standing("stopped", f"in cycle {known.cycle}: {reason}", f"rekindle run {name}")
 
 
-def _command(known: Projection, around: Around, why: str) -> str:
-    """Return the command that answers the open question, else the one that continues."""
+def next_command(known: Projection, now: datetime, why: str) -> tuple[str, tuple[str, ...]]:
+    """Return the command that answers the open question, else the one that continues.
+
+    Beside it the other answers that the question takes.
+    """
     if known.questions:
         from rekindle.policy import questions  # noqa: PLC0415 - few agents have any, and it starts later
 
-        if asked := questions.blocking(known, around.now):
-            return questions.command_line(asked)
-    return endings.command(why, known.agent, is_safe=known.run.is_safe)
+        if asked := questions.blocking(known, now):
+            return questions.command_line(asked), questions.other_answers(asked)
+    return endings.command(why, known.agent, is_safe=known.run.is_safe), ()
 
 
 def _window(known: Projection) -> Window:

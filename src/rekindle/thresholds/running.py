@@ -286,6 +286,9 @@ SHORT_CYCLE_SECONDS = declare(
     "seconds",
     "Average cycle length below which handover costs more than the work.",
 )
+REPORTS_KEPT = declare(
+    500, "hooks.reports_kept", "count", "Reports of hooks that a second report is compared with."
+)
 QUESTIONS_KEPT = declare(
     20, "questions.kept", "count", "Questions that a snapshot keeps; the log has all of them."
 )

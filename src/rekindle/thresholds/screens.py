@@ -11,6 +11,9 @@ EVENTS_POLL_SECONDS = declare(
 EVENTS_HASH_CHARACTERS = declare(
     12, "events.hash_characters", "characters", "Part of a hash that `events` shows."
 )
+EVENTS_VALUE_CHARACTERS = declare(
+    80, "events.value_characters", "characters", "Part of a field that `events` shows."
+)
 RELAY_ID_CHARACTERS = declare(
     10, "relay.id_characters", "characters", "Part of a commit's id that `relay log` shows."
 )
@@ -46,6 +49,9 @@ STOP_KILLED_SECONDS = declare(
 )
 QUESTION_WIDTH = declare(
     100, "status.question_characters", "characters", "Part of a question that `status` shows."
+)
+QUESTIONS_NAMED = declare(
+    20, "answer.questions_named", "count", "Open questions that `answer` names to choose from."
 )
 ANSWER_CHARACTERS = declare(8_000, "answer.characters", "characters", "Longest answer to an agent.")
 UP_SECONDS = declare(

@@ -398,6 +398,7 @@ def test_events_of_several_agents_are_in_the_order_of_time(rekindle, project, mo
     assert found()[3:] == found("-n", "0")[3:] == found("-n", "4") == everything
     assert found("trades", "second", "-n", "3") == [everything[0], everything[1], everything[3]]
     assert found("-a", "third", "-a", "trades", "-n", "2") == everything[1:3]
+    assert found("third", "-a", "trades", "-n", "2") == everything[1:3]
     assert rekindle("events", "third", "fourth")[0] == 7
     lines = rekindle("events", "-n", "2")[1].splitlines()
     assert ["third " in lines[0], "second " in lines[1]] == [True, True]

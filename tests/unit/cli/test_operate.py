@@ -346,9 +346,13 @@ def test_up_takes_the_environment_of_now(project):
 def test_a_run_that_goes_on_with_a_raised_budget_is_kept_alive(project):
     """It was over; the operator said otherwise, and its supervisor is looked after again."""
     project.write(trades="    budget: {tokens: 1}\n")
-    assert "budget of 1 tokens is spent" in project("run", "trades", code=25).err
+    spent = project("run", "trades", code=25)
+    assert "budget of 1 tokens is spent" in spent.err
     assert "· trades: its run is over\n" in project("watch", "--once").out
-    assert "out of budget: its budget of 1 tokens is spent" in project("status", "trades").out
+    shown = project("status", "trades").out
+    assert "out of budget: its budget of 1 tokens is spent" in shown
+    [command] = [line.split("→ ")[1] for line in shown.splitlines() if "→ rekindle" in line]
+    assert f"`{command.partition('  (or: ')[0]}`" in spent.err, spent.err
     project.write(trades="    budget: {tokens: 1000000}\n")
     launches = len(list(project.path.glob("trades-*")))
     project("up", "trades")

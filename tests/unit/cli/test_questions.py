@@ -80,8 +80,9 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     assert running.wait() == -signal.SIGKILL
     [row] = json.loads(project("questions", "--json"))["questions"]
     assert (row["id"], row["text"], row["state"]) == ("trades-1", WAITS, "open")
-    assert row["command"] == "rekindle answer trades-1 TEXT|stop"
-    assert "rekindle answer trades-1 TEXT|stop" in project("status")
+    assert (row["command"], row["others"]) == ("rekindle answer trades-1", ["TEXT", "stop"])
+    assert "→ rekindle answer trades-1  (or: TEXT, stop)\n" in project("status")
+    assert "answer with what?" in project("answer", "trades-1", code=2)  # without a terminal
     assert "not one of its choices" in project("answer", "trades-1", "", code=2)
     assert "use `rekindle answer`" in project("approve", "trades-1", code=2)
     for mistyped in ("trdes-1", "trdes"):
@@ -115,10 +116,13 @@ def test_of_two_acknowledged_answers_one_counts_though_every_supervisor_is_kille
     asked = known.questions["trades-1"]
     given = [questions.answer_with(known, asked, words, now) for words in ("Take two", "stop")]
     inbox.append(of_project(project.path).agent("trades").inbox, given, durable=True)
+    # The agent of the supervisor that folds does nothing: it may be launched before the kill.
+    (project.path / "agent.py").write_text("import signal\nsignal.pause()\n")
     running = project.start("run", "trades")
     project.place.wait_for(lambda: len(project.log("question.answered")) == 2)
     running.signal(signal.SIGKILL)
     running.wait()
+    (project.path / "agent.py").write_text(AGENT)
     counted, refused = project.log("question.answered")
     assert ("refused" in counted, "it was answered" in refused["refused"]) == (False, True)
     running = project.start("run", "trades")
@@ -127,7 +131,7 @@ def test_of_two_acknowledged_answers_one_counts_though_every_supervisor_is_kille
     running.wait()
     assert len(project.log("question.answered")) == 2
     told = [path.read_text().count("answered: Take two") for path in project.path.glob("prompt-*")]
-    assert sum(told) >= 1
+    assert sum(told) == 1
     assert len(project.log("cycle.ended")) == 2
 
 

@@ -140,7 +140,7 @@ def test_a_supervisor_that_is_gone(status):
     [
         ("done", "done", "done", "done and verified", ""),
         ("claimed", "done", "done-unverified", "done as the agent says", ""),
-        ("waiting", "needs you", "needs-person", "needs you", "rekindle answer trades TEXT"),
+        ("waiting", "needs you", "needs-person", "needs you", "rekindle answer trades"),
         ("stalled", "needs you", "stalled", "stalled", "rekindle restart trades"),
         ("cycles", "stopped", "out-of-cycles", "out of cycles", "rekindle run trades"),
         ("budget", "stopped", "out-of-budget", "out of budget", "rekindle restart trades"),
@@ -181,6 +181,12 @@ def test_money_that_the_cli_reported_is_not_marked_as_estimated(status):
     lines, row = status(caps=CAPS, usd=1.5, run_usd=1.5, run_tokens=10)
     assert lines["spent"].startswith("  spent:  $1.50 of $5, ")
     assert row["spend"]["usd"] == {"value": 1.5, "source": "reported"}
+
+
+def test_money_that_is_unknown_is_not_shown_as_zero(status):
+    lines, row = status(caps=CAPS, run_tokens=10, unpriced=1)
+    assert lines["spent"].startswith("  spent:  unknown cost of $5, 10 of ")
+    assert row["spend"]["usd"] == {"value": None, "source": "unknown"}
 
 
 def test_how_full_the_window_is_and_how_that_is_known(status):

@@ -4,7 +4,7 @@ import pytest
 
 from rekindle.documents import event as events
 from rekindle.flows.read_rows import ReadRows
-from rekindle.policy import loops
+from rekindle.policy import loops, questions
 from rekindle.policy.settings import Runtime
 
 
@@ -72,3 +72,15 @@ def test_an_agent_that_cannot_be_read_is_broken_and_hides_no_other(rows, store):
     assert rows.row("trades").state == "broken"
     assert rows.row("other").state == "stopped"
     assert rows.row("never").reason == "not started yet"
+
+
+def test_a_question_whose_deadline_passes_changes_the_row(rows, store, clock):
+    """Nothing is written at that moment if no supervisor lives."""
+    with store.writer("trades") as writer:
+        writer.append(events.RunStarted(ts=clock()), events.CycleStarted(ts=clock(), cycle=1))
+        entered = events.SafeModeEntered(ts=clock(), why="auth", words="log in")
+        asking = questions.Asking(clock(), 60.0)
+        writer.append(*questions.with_questions(writer.projection, [entered], asking))
+    assert rows.row("trades").command == "rekindle answer trades-1 retry"
+    clock.forward(seconds=61)
+    assert rows.row("trades").command == "rekindle restart trades"

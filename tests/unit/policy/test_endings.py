@@ -79,8 +79,8 @@ def test_a_reason_of_a_newer_version_counts_as_a_crash():
 @pytest.mark.parametrize(
     ("why", "is_safe", "command"),
     [
-        ("waiting", True, "rekindle answer trades TEXT"),
-        ("waiting", False, "rekindle answer trades TEXT"),
+        ("waiting", True, "rekindle answer trades"),
+        ("waiting", False, "rekindle answer trades"),
         ("auth", True, "rekindle restart trades"),
         ("auth", False, "rekindle run trades"),
         ("stalled", False, "rekindle restart trades"),

@@ -1,5 +1,6 @@
 """Questions: asked with what they are about, answered once, and settled by their deadline."""
 
+import shlex
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 
@@ -323,3 +324,37 @@ def test_what_permits_a_refused_call(call, rule):
     """A file tool that the persona has already was refused because of its path."""
     [asked] = questions.ask_about_calls(Log().known, [call], "launch", Asking(NOON, 60.0))
     assert questions.permission_rule(asked, ["Read", "Write"]) == rule
+
+
+@pytest.mark.parametrize(
+    ("about", "choices", "request_", "command", "others"),
+    [
+        ("auth", ("retry", "stop"), {}, "rekindle answer a-1 retry", ("stop",)),
+        ("stalled", ("TEXT", "retry", "stop"), {}, "rekindle answer a-1 retry", ("TEXT", "stop")),
+        ("waiting", ("TEXT", "stop"), {}, "rekindle answer a-1", ("TEXT", "stop")),
+        (
+            "budget",
+            ("raise AMOUNT", "stop"),
+            {"unit": "tokens", "cap": 2_000_000, "spent": 2_000_000.5},
+            "rekindle answer a-1 raise 4000001",
+            ("raise AMOUNT", "stop"),
+        ),
+        ("permission", ("allow", "deny"), {}, "rekindle approve a-1", ("rekindle deny a-1",)),
+    ],
+)
+def test_the_command_of_a_question_can_be_pasted_as_it_is(
+    about, choices, request_, command, others
+):
+    asked = events.QuestionAsked(
+        ts=NOON,
+        question="a-1",
+        number=1,
+        about=about,
+        text="",
+        choices=choices,
+        default=choices[-1],
+        request=request_,
+    )
+    assert questions.command_line(asked) == command
+    assert questions.other_answers(asked) == others
+    assert shlex.join(shlex.split(command)) == command  # nothing that a shell would interpret
