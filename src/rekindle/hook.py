@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> None:
     if not folder:
         return
     if event in GATES:
-        brake(folder, event, launch, payload)
+        brake(event, launch, payload)
         return
     if not is_name(launch):
         launch = "visitor" if is_supervised(folder) else ""
@@ -87,7 +87,7 @@ def main(arguments: list[str]) -> None:
     after(patience, end)
     if not is_kept:
         spool(folder, record)
-    brake(folder, event, launch, payload)
+    brake(event, launch, payload)
     after(PATIENCE_SECONDS, end)
     be_weighed(folder, event, launch)
     if must_prime(event, launch):
@@ -398,18 +398,20 @@ def spool_prefix(folder: str) -> str:
     return "".join(c if c in _NAME else "%" for c in folder)[-150:] + "+"
 
 
-def brake(folder: str, event: str, launch: str, payload: bytes) -> None:
+def brake(event: str, launch: str, payload: bytes) -> None:
     """At a boundary, stop a session whose window is so full that a fresh one is to go on.
 
     What is to be stopped, where and how its supervisor has written down; whether the window is so
     full by now is looked up here: nothing else can happen meanwhile. A sub-agent's boundary is
-    none: the main thread waits for it, with a call under way.
+    none: the main thread waits for it, with a call under way. The rule is in a folder where the
+    agent cannot write: the CLI does what its answer says.
     """
-    if not is_name(launch):
+    place = os.environ.get("REKINDLE_RULES", "")
+    if not place or not is_name(launch):
         return
     rule: dict[bytes, list[bytes]] = {}
     try:
-        for line in read_file(f"{folder}/run/brake-{launch}", RULE_BYTES).split(b"\n"):
+        for line in read_file(f"{place}/brake-{launch}", RULE_BYTES).split(b"\n"):
             word, _, value = line.partition(b" ")
             rule.setdefault(word, []).append(value)
     except OSError:
@@ -420,17 +422,15 @@ def brake(folder: str, event: str, launch: str, payload: bytes) -> None:
     found = measure(rule, payload)
     if found is None:
         return
-    mark = f"{folder}/run/braked-{launch}"
-    # An agent could put a link there, and have us write what it has said anywhere.
-    at = open_folder(f"{folder}/run", INBOX_DEPTH - 1)
+    mark = f"{place}/braked-{launch}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(f"braked-{launch}", flags, 0o600, dir_fd=at)
+    fd = os.open(mark, flags, 0o600)
     os.write(fd, b"%d %d\n" % found + payload)
     os.close(fd)
     if answer := one(rule, b"answer"):
         os.write(1, answer)
     else:
-        hold(mark, f"{folder}/run/taken-{launch}")
+        hold(mark, f"{place}/taken-{launch}")
 
 
 def hold(mark: str, taken: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 from e2e.handing import KINDS
 from loopback.log import MAIN
 from loopback.script import Forever, Text
+from rekindle.stores.private import of_project
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
@@ -97,7 +98,7 @@ def test_a_handoff_takes_little_more_than_the_cli_s_start(request, place, kind):
             Forever(Text("all done", found.filled(11))),
         )
         found.rekindle("restart", "trades")
-        with Brakes(found.project / ".rekindle/agents/trades/run") as brakes:
+        with Brakes(of_project(found.project).agent("trades").launch) as brakes:
             found.run("--once")
         (stopped,) = brakes.seen.values()
         made = found.rekindle.events("summary.made")

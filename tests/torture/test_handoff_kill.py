@@ -105,7 +105,7 @@ class Processes(Quiet):
         if crossed < HANDOFFS:
             with path.open("a") as file:
                 file.write(said("assistant", "so full", 3, usage=85))
-            self._store.folder("trades").braked(environment[MARK]).write_bytes(b"85 100")
+            self._store.folder("trades").brakes("").braked(environment[MARK]).write_bytes(b"85 100")
         return Done()
 
 

@@ -22,6 +22,7 @@ from rekindle.harnesses import claude_code, codex, gemini
 from rekindle.policy.handoff import Rule
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore, inbox, supervision
+from rekindle.stores.files.brakes import Brakes
 from rekindle.system import clock, disk, host, user_folder
 from rekindle.wiring import trust
 
@@ -50,7 +51,15 @@ def agent(tmp_path) -> FileStore:
 
 
 @pytest.fixture
-def run(program, agent):
+def brakes(tmp_path) -> Brakes:
+    """The folder of a launch, outside the workspace."""
+    place = tmp_path / "launch"
+    place.mkdir()
+    return Brakes(place)
+
+
+@pytest.fixture
+def run(program, agent, brakes):
     """Run the hook as the CLI does; gives what it printed."""
 
     def started(
@@ -70,7 +79,7 @@ def run(program, agent):
             ],
             input=data,
             cwd=cwd,
-            env={"PATH": "/usr/bin:/bin"} | environment,
+            env={"PATH": "/usr/bin:/bin", "REKINDLE_RULES": str(brakes.folder)} | environment,
             capture_output=True,
             check=False,
         )
@@ -208,25 +217,25 @@ NOISE = '{"type":"user","toolUseResult":{"usage":{"input_tokens":999999}},"text"
 
 
 @pytest.fixture
-def session(agent, tmp_path):
+def session(brakes, tmp_path):
     """A transcript, and the rule by which its launch is stopped."""
-    folder, path = agent.folder("trades"), tmp_path / "session.jsonl"
+    path = tmp_path / "session.jsonl"
 
     def begun(*lines, limit="100", own="", brake=None):
         path.write_text("".join(f"{line}\n" for line in lines))
         brake = brake or claude_code.brake(interactive=False)
         brake = msgspec.structs.replace(brake, answer=ANSWER.decode())
-        folder.brake("launch-1").write_bytes(Rule(brake, limit, own).render())
-        folder.taken("launch-1").unlink(missing_ok=True)
-        folder.braked("launch-1").unlink(missing_ok=True)
+        brakes.rule("launch-1").write_bytes(Rule(brake, limit, own).render())
+        brakes.taken("launch-1").unlink(missing_ok=True)
+        brakes.braked("launch-1").unlink(missing_ok=True)
         return json.dumps({"session_id": "s", "transcript_path": str(path)}).encode()
 
     return begun
 
 
-def test_a_launch_is_stopped_where_its_window_is_so_full(agent, run, session):
+def test_a_launch_is_stopped_where_its_window_is_so_full(brakes, run, session):
     """At a boundary of that launch, by what its last turn has used, and nowhere else."""
-    mark = agent.folder("trades").braked("launch-1")
+    mark = brakes.braked("launch-1")
     for used, stops in ((76, False), (77, True)):
         told = session(SAID % 5, SAID % used, NOISE % "x")
         answer = run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1")
@@ -242,7 +251,18 @@ def test_a_launch_is_stopped_where_its_window_is_so_full(agent, run, session):
     assert not mark.exists()
 
 
-def test_a_transcript_that_is_behind_is_waited_for(agent, program, session, tmp_path):
+def test_a_rule_that_an_agent_wrote_stops_nothing_and_answers_nothing(agent, brakes, run, session):
+    """Hooks read rules outside the workspace alone."""
+    told = session(SAID % 500)
+    planted = agent.folder("trades").run / "brake-launch-1"
+    brakes.rule("launch-1").rename(planted)
+    assert run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1") == b""
+    assert run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1", REKINDLE_RULES="") == b""
+    planted.rename(brakes.rule("launch-1"))
+    assert run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1") == ANSWER
+
+
+def test_a_transcript_that_is_behind_is_waited_for(agent, program, session, brakes, tmp_path):
     """The CLI writes a turn a moment after its calls are over: what stands there is older."""
     told = json.loads(session(SAID % 5))
     told["tool_calls"] = [{"tool_use_id": "toolu_7", "tool_response": "x"}]
@@ -253,7 +273,7 @@ def test_a_transcript_that_is_behind_is_waited_for(agent, program, session, tmp_
         argv,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={"REKINDLE_LAUNCH": "launch-1"},
+        env={"REKINDLE_LAUNCH": "launch-1", "REKINDLE_RULES": str(brakes.folder)},
     ) as hooked:
         hooked.stdin.write(json.dumps(told, separators=(",", ":")).encode())
         hooked.stdin.close()
@@ -294,13 +314,13 @@ COUNT = (
 )
 
 
-def test_a_line_may_tell_the_window_too(agent, run, session):
+def test_a_line_may_tell_the_window_too(agent, brakes, run, session):
     """The limit is then a part of it."""
     brake = codex.brake(interactive=False)
     for used, stops in ((799, b""), (800, ANSWER)):
         told = session(COUNT % 5, COUNT % used, limit="80%", brake=brake)
         assert run(told, "PreToolUse", REKINDLE_LAUNCH="launch-1") == stops
-    assert agent.folder("trades").braked("launch-1").read_bytes().startswith(b"800 1000\n")
+    assert brakes.braked("launch-1").read_bytes().startswith(b"800 1000\n")
     assert list((agent.folder("trades").run / "inbox").glob("*")) == [], "it is no record of ours"
 
 
@@ -773,11 +793,11 @@ def test_a_fifo_in_our_folder_keeps_no_hook_waiting(tmp_path):
     subprocess.run([sys.executable, "-c", script, tmp_path], check=True, timeout=10)
 
 
-def test_a_link_in_the_place_of_a_mark_is_not_followed(agent, run, session, tmp_path):
+def test_a_link_in_the_place_of_a_mark_is_not_followed(brakes, run, session, tmp_path):
     """The agent knows its launch: it must not have us write what it has said elsewhere."""
     outside = tmp_path / "outside"
     told = session(SAID % 500)
-    agent.folder("trades").braked("launch-1").symlink_to(outside)
+    brakes.braked("launch-1").symlink_to(outside)
     run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1")
     assert not outside.exists()
 

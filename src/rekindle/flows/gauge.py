@@ -24,9 +24,9 @@ class Gauge:
         """`windows` is what is known of models, the one that was learnt last at the end."""
         self._agent, self._world, self.windows = agent, world, dict(windows)
         self._brake = agent.harness.brake(interactive=agent.stays)
-        folder = world.store.folder(agent.name)
-        self._rule_file, self._mark = folder.brake(launch), folder.braked(launch)
-        self._taken = folder.taken(launch)
+        brakes = world.store.folder(agent.name).brakes(agent.scratch)
+        self._rule_file, self._mark = brakes.rule(launch), brakes.braked(launch)
+        self._taken = brakes.taken(launch)
         self._measuring: Thread | None = None
         self._written: Rule | None = None
         # Until it has said which model it has: the one that was asked last, most likely again.

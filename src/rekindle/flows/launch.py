@@ -92,7 +92,7 @@ class Launch:
         mark = self._folder.weigh(self.mark)
         if primer_tokens is not None:
             disk.replace(mark, b"")
-        self._folder.forget_brakes()
+        self._folder.brakes(self._agent.scratch).forget()
         self.gauge.begin()
         try:
             return self._run(prompt, origin, primer_tokens, began, background)
@@ -182,6 +182,7 @@ class Launch:
         own = {
             MARK: self.mark,
             "REKINDLE_FOLDER": str(folder.path),
+            "REKINDLE_RULES": str(self._scratch),
             "REKINDLE_AGENT": self._agent.name,
         }
         environment = {**self._agent.environment, **command.environment, **own}

@@ -41,6 +41,18 @@ class Marker:
         self.text = None
 
 
+class MemoryBrakes:
+    """No hook looks for these."""
+
+    def rule(self, _launch: str) -> Marker:
+        return Marker()
+
+    braked = taken = rule
+
+    def forget(self) -> None:
+        pass
+
+
 class MemoryFolder:
     """An agent's folder, as far as whoever runs it looks into it."""
 
@@ -75,13 +87,8 @@ class MemoryFolder:
     def weigh(self, _launch: str) -> Marker:
         return Marker()
 
-    def brake(self, _launch: str) -> Marker:
-        return Marker()
-
-    braked = taken = brake
-
-    def forget_brakes(self) -> None:
-        pass
+    def brakes(self, _scratch: str) -> MemoryBrakes:
+        return MemoryBrakes()
 
     def ask_for_fresh(self) -> None:
         self.fresh.text = ""

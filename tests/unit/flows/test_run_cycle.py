@@ -273,6 +273,7 @@ def test_the_sweep_looks_for_the_mark_that_the_launch_was_given(scene):
         "FROM_HARNESS": "1",
         "REKINDLE_LAUNCH": started.launch,
         "REKINDLE_FOLDER": str(scene.store.folder("trades").path),
+        "REKINDLE_RULES": str(scene.store.folder("trades").run),
         "REKINDLE_AGENT": "trades",
     }
     assert scene.processes.swept == (started.launch, "b00t", 12.5)

@@ -7,6 +7,7 @@ import msgspec
 
 from rekindle.documents.identity import agent_name
 from rekindle.errors import storing
+from rekindle.stores.files.brakes import Brakes
 from rekindle.stores.private import PrivateAgent, PrivateProject
 from rekindle.system import disk
 
@@ -169,24 +170,9 @@ class AgentFolder(msgspec.Struct, frozen=True):
         """There while a session that goes on is to wait for the word whether it may."""
         return self.run / f"weigh-{launch}"
 
-    def brake(self, launch: str) -> Path:
-        """By what its hook stops a launch between two turns."""
-        return self.run / f"brake-{launch}"
-
-    def braked(self, launch: str) -> Path:
-        """There once its hook has done so."""
-        return self.run / f"braked-{launch}"
-
-    def taken(self, launch: str) -> Path:
-        """The same, once its supervisor has seen it."""
-        return self.run / f"taken-{launch}"
-
-    def forget_brakes(self) -> None:
-        """Those of launches whose supervisors were killed."""
-        with storing(self.run):
-            for kind in ("brake", "braked", "taken"):
-                for path in self.run.glob(f"{kind}-*"):
-                    path.unlink(missing_ok=True)
+    def brakes(self, scratch: str) -> Brakes:
+        """Return the files by which a launch is stopped; `scratch`: the launch's own folder."""
+        return Brakes(Path(scratch) if scratch else self.run)
 
     def ask_for_fresh(self) -> None:
         disk.replace(self.fresh, b"")
