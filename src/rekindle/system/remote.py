@@ -17,7 +17,7 @@ import msgspec
 from rekindle.documents.workspace import without_login
 from rekindle.errors import WorkspaceError, storing
 from rekindle.policy.settings import WORKSPACE_TRANSFER_SECONDS
-from rekindle.system import disk, gitprocess
+from rekindle.system import disk, gitprocess, user_folder
 from rekindle.system.gitprocess import Ended
 from rekindle.system.workcopy import WorkingCopy, start
 
@@ -133,8 +133,8 @@ class Remote:
     def _listed(self, option: str, *names: str) -> tuple[dict[str, str], dict[str, str]]:
         """Where refs stand, and what symbolic ones are names for."""
         asked = ("ls-remote", option, "--", self._url, *names)
-        with storing("workspace"), tempfile.TemporaryDirectory(prefix="rekindle-") as place:
-            said = self._call(asked, folder=Path(place)).out.decode(errors="replace")
+        with _empty_folder() as place:
+            said = self._call(asked, folder=place).out.decode(errors="replace")
         at, to = {}, {}
         for line in said.splitlines():
             value, _, ref = line.partition("\t")
@@ -147,8 +147,7 @@ class Remote:
     @contextmanager
     def _borrowing(self, copy: WorkingCopy) -> Iterator[Path]:
         """A repository with no configuration but the user's, which has another one's objects."""
-        with storing("workspace"), tempfile.TemporaryDirectory(prefix="rekindle-") as made:
-            place = Path(made)
+        with _empty_folder() as place:
             (place / "refs").mkdir()
             (place / "objects").mkdir()
             (place / "HEAD").write_text("ref: refs/heads/none\n")
@@ -192,3 +191,14 @@ class Remote:
         return WorkspaceError(
             "remote", f"git {command}: {said}", hint=f"try it on this host: git ls-remote {url}"
         )
+
+
+@contextmanager
+def _empty_folder() -> Iterator[Path]:
+    """Make a folder for one call of git, outside /tmp: a sandboxed agent may write there.
+
+    Git would run the programs that a configuration in it names.
+    """
+    above = user_folder.make("git")
+    with storing(above), tempfile.TemporaryDirectory(dir=above) as made:
+        yield Path(made)
