@@ -12,6 +12,7 @@ from e2e.sandbox import BANNER, RELAY, SERVER, TASK, WORK, Rekindle, killed_in_a
 from loopback.codex_cli import CONFIG, MODEL
 from loopback.openai import COMPACTION
 from loopback.script import Forever, Hang, Text, ToolCall, Usage
+from rekindle.documents import primer
 from rekindle.harnesses import codex as harness
 from rekindle.wiring.trust import accept_folder
 
@@ -232,7 +233,8 @@ def test_a_long_primer_reaches_the_model_once_and_whole(rekindle, openai_model):
     (request,) = openai_model.log.main
     (prompt,) = request.prompts
     assert len(prompt) > 30_000
-    assert prompt.startswith(f"{RELAY.strip()}\n\n{task.strip()}\n\nWhen the work of this cycle")
+    introduced = f"{primer.INTRODUCTION}{primer.TASK_OF_RELAY}\n\n{RELAY.strip()}"
+    assert prompt.startswith(f"{introduced}\n\n{task.strip()}\n\nWhen the work of this cycle")
     assert request.text.count(RELAY.strip()) == 1
 
 

@@ -10,6 +10,7 @@ import pytest
 from e2e.sandbox import BANNER, RELAY, TASK, WORK, Rekindle, killed_in_a_tool_call
 from loopback.gemini_cli import MODEL
 from loopback.script import Forever, Hang, Parallel, Text, ToolCall
+from rekindle.documents import primer
 from rekindle.wiring.trust import accept_folder
 
 pytestmark = pytest.mark.timeout(180)
@@ -181,7 +182,8 @@ def test_a_long_primer_reaches_the_model_once_and_whole(hooked, gemini_model):
     (request,) = gemini_model.log.main
     (prompt,) = request.prompts
     assert len(prompt) > 30_000
-    assert prompt.startswith(f"{RELAY.strip()}\n\n{task.strip()}\n\nWhen the work of this cycle")
+    introduced = f"{primer.INTRODUCTION}{primer.TASK_OF_RELAY}\n\n{RELAY.strip()}"
+    assert prompt.startswith(f"{introduced}\n\n{task.strip()}\n\nWhen the work of this cycle")
     assert request.text.count(RELAY.strip()) == 1
     assert request.text.count("469. étape") == 1
 

@@ -7,6 +7,7 @@ import pytest
 
 from e2e.sandbox import BANNER, RELAY, TASK, killed_in_a_tool_call, long_call
 from loopback.script import Hang, Text
+from rekindle.documents import primer
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -127,5 +128,6 @@ def test_a_long_primer_reaches_the_model_once_and_whole(rekindle, model):
     (request,) = model.log.main
     (prompt,) = request.prompts
     assert len(prompt) > 30_000
-    assert prompt.startswith(f"{rules.strip()}\n\n{RELAY.strip()}\n\n{task.strip()}\n\nWhen the")
+    introduced = f"{primer.INTRODUCTION}{primer.TASK_OF_RELAY}\n\n{RELAY.strip()}"
+    assert prompt.startswith(f"{rules.strip()}\n\n{introduced}\n\n{task.strip()}\n\nWhen the")
     assert request.text.count(RELAY.strip()) == 1

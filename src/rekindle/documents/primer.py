@@ -137,6 +137,9 @@ def asked_in(prompt: str) -> str:
     return prompt.rpartition(_JUST_NOW)[2].strip() if _JUST_NOW in prompt else ""
 
 
+INTRODUCTION = "This is the relay that the last cycle left for this one."
+TASK_OF_RELAY = " Its Next Action is the task now."
+"""Follows the introduction of a relay that has a directive."""
 GOES_ON = """\
 The work below was begun by a session whose window is full. You go on with it: the checkpoint says
 what is done and what is not.
@@ -153,7 +156,8 @@ what is there, then go on with the task from where you were.
 
 def is_one(text: str) -> bool:
     """Whether a session was asked this by us: what nobody else would begin with, or say."""
-    return text.lstrip().startswith(_BANNER) or SOURCE_OF_TRUTH in text or GOES_ON.strip() in text
+    begins = text.lstrip().startswith((_BANNER, INTRODUCTION))
+    return begins or SOURCE_OF_TRUTH in text or GOES_ON.strip() in text
 
 
 def is_resumption(text: str) -> bool:
@@ -181,7 +185,7 @@ def _join(primer: Primer) -> str:
         primer.stall,
         primer.answer,
         primer.rules,
-        relays.render(primer.relay) if primer.relay else "",
+        _introduced(primer.relay) if primer.relay else "",
         GOES_ON + primer.checkpoint if primer.checkpoint.strip() else "",
         primer.brief,
         f"Open loops:\n{primer.ledger}" if primer.ledger.strip() else "",
@@ -194,6 +198,14 @@ def _join(primer: Primer) -> str:
     if primer.closing.strip():
         present.append(primer.closing.strip())
     return "\n\n".join(present) + "\n" if present else ""
+
+
+def _introduced(relay: Relay) -> str:
+    """Return the relay below the line that explains it."""
+    text = relays.render(relay).strip()
+    if not text:
+        return ""
+    return f"{INTRODUCTION}{TASK_OF_RELAY if relay.next_action else ''}\n\n{text}"
 
 
 def _without_brief(primer: Primer) -> Primer:

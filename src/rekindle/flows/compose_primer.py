@@ -16,6 +16,11 @@ from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.view import View
 
+_CLAIMED = (
+    "The last cycle reported that the work is done, and it was started again: compare the work with"
+    " the task."
+)
+
 
 def compose_primer(
     store: FileStore,
@@ -54,6 +59,7 @@ def compose_primer(
         _ended(known, checkpoint),
         loop.notice(known.ended, known.run.heeded, stall),
         loop.failed_until(known.ended),
+        _CLAIMED if last and last.claimed and last.until != "failed" else "",
         loop.tried(known.ended),
         last.redebated if last else "",
         _owed(known, relay) if converges else "",

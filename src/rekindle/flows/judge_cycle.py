@@ -48,6 +48,9 @@ class JudgeCycle:
         files, signs = self._work(now, tree, len(changed.added))
         earlier = [one.signs for one in sorted(now.ended.values(), key=_place) if one.signs]
         work = describe_work(signs, earlier)
+        is_literal = self._world.settings.runtime.stall.identical and _is_identical(before, after)
+        if is_literal:
+            work = ""  # the operator wants the same directive to count, whatever else was done
         names = [artefact_name(path) for path in files if is_artefact(path)]
         constant = set() if signs.commits else constant_artefacts(names, earlier)
         if how == "carried":
@@ -57,7 +60,10 @@ class JudgeCycle:
             found = self._verdict(number, now, before, after, work)
             asks_else = _asks_else(before, after, found)
             signs = msgspec.structs.replace(signs, asks_else=asks_else)
-        if found is not None and not tree.is_known:
+        if is_literal and after is not None:
+            about = one_line(after.next_action or "", DID_CHARACTERS)
+            found = Verdict(Kind.STALLED, ("the same Next Action",), about, is_equal=True)
+        elif found is not None and not tree.is_known:
             # Not all of it can be seen, such as removed files: the same words are only alike.
             unseen = (*found.reasons, "there is no git here that could show all work")
             reasons = unseen if found.is_stuck else found.reasons
@@ -154,6 +160,12 @@ class JudgeCycle:
         stage = convergence.stage_after(now.ended, topic)
         held = convergence.held(stage, after, files, before, constant)
         return "" if held.ok else held.words
+
+
+def _is_identical(before: Relay | None, after: Relay | None) -> bool:
+    """Return whether two relays have the same directive, but for white space."""
+    pair = [" ".join((one.next_action or "").split()) if one else "" for one in (before, after)]
+    return bool(pair[0]) and pair[0] == pair[1]
 
 
 def _asks_else(before: Relay | None, after: Relay | None, found: Verdict | None) -> bool:

@@ -97,6 +97,9 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Stall(msgspec.Struct, frozen=True):
+    identical: Annotated[
+        bool, _doc("true: an identical Next Action is a stall, whatever else the cycle did.")
+    ] = False
     tell: Annotated[
         bool, _doc("Tell the next cycle, once, that two in a row asked for the same.")
     ] = True

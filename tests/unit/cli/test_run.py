@@ -407,3 +407,15 @@ def test_a_claim_counts_when_until_passes_and_the_agent_is_told_what_failed(proj
     assert "[redacted:" in third
     assert key not in third
     assert "STALL" not in third
+
+
+@pytest.mark.parametrize("identical", [False, True])
+def test_an_identical_directive_is_a_stall_if_the_operator_says_so(project, identical):
+    """Each cycle writes a new file: that is progress, unless only the directive counts."""
+    switch = f"runtime: {{stall: {{identical: {str(identical).lower()}}}}}\n"
+    text = UNVERIFIED.replace("cycles: 1", "cycles: 3") + switch
+    (project.path / "rekindle.yaml").write_text(text)
+    project.claude(RELAYS.format(directives=["Write the lexer"] * 3))
+    project("run", code=21 if identical else 24)
+    told = ["STALL DETECTED" in prompt for prompt in prompts(project)]
+    assert told == [False, False, identical]

@@ -73,6 +73,19 @@ def test_the_parts_stand_in_the_order_in_which_a_reader_needs_them():
     assert text.endswith(SOURCE_OF_TRUTH + "\n")
 
 
+def test_the_relay_is_introduced():
+    """A reader who sees only headings does not know that they are the task."""
+    text = primer.render(Primer(relay=relay.parse(RELAY)))
+    first, rest = text.split("\n\n", 1)
+    assert first == (
+        "This is the relay that the last cycle left for this one. Its Next Action is the task now."
+    )
+    assert rest.strip() == RELAY.strip()
+    assert primer.is_one(text)
+    bare = primer.render(Primer(relay=relay.parse("# Notes\nx\n")))
+    assert bare.startswith(f"{primer.INTRODUCTION}\n\n# Notes")
+
+
 def test_without_a_limit_everything_stays():
     """The relay stands there as it is."""
     text = primer.render(FULL, limit=None)
@@ -135,7 +148,8 @@ def test_a_relay_is_not_made_longer_by_shortening_it():
         relay=relay.parse(text), relay_path="a/long/path/to/the/relay.md", checkpoint="x" * 99
     )
     rest = f"{primer.GOES_ON}{'x' * 99}"
-    assert primer.render(value, limit=10) == f"{text.strip()}\n\n{rest}\n"
+    relays = f"{primer.INTRODUCTION}{primer.TASK_OF_RELAY}\n\n{text.strip()}"
+    assert primer.render(value, limit=10) == f"{relays}\n\n{rest}\n"
 
 
 TEXTS = st.sampled_from(["", "one line", "word " * 50])

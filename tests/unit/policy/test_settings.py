@@ -289,6 +289,7 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
         "progress.paced_after",
         "progress.max_launches",
         "progress.max_hours",
+        "stall.identical",
         "progress.max_usd",
     }
     ours = {f"runtime.{key}" for key in added}
