@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import signal
+import time
 
 import pytest
 
@@ -69,6 +71,10 @@ def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(a
     assert "rekindle answer trades-1 retry  (or: stop)" in rekindle("status")
     rekindle("answer", "trades-1", "retry")
 
+    # Progress, whatever is refused: otherwise the agent would be in safe mode.
+    report, later = rekindle.project / "report.md", time.time() + 3600
+    report.touch()
+    os.utime(report, (later, later))
     line = f"touch made # {SECRET}"
     model.play(shell(line), shell("touch other"), Text("done"))
     running = rekindle.start("run", "trades")
@@ -81,8 +87,8 @@ def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(a
     assert row["request"]["tool"] == TOOLS[name]
     assert "touch made" in shown
     assert SECRET not in shown
-    permission = "Bash" if name == "codex" else TOOLS[name]
-    assert f"allowed_tools: [{permission}]" in rekindle("approve", "trades-2")
+    permitted = "allowed_tools: [Read, Grep, Glob, Edit, Write, Bash]"
+    assert permitted in rekindle("approve", "trades-2")
     rekindle("deny")
     assert log("launch.ended")[-1]["refused"] == 2
     answers = [one["choice"] for one in log("question.answered")]

@@ -1047,6 +1047,7 @@ FAULTS = {
     "auth": _needs_a_person("auth"),
     "billing": _needs_a_person("billing"),
     "cli budget": _needs_a_person("budget"),
+    "no permission": _needs_a_person("no-permission"),
     "suspend": _suspended,
     "clock": _clock_jumps,
     "full disk": _disk_fills,

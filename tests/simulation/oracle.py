@@ -15,7 +15,7 @@ AT_ONCE = 5.0
 """Seconds within which whatever is done at once must have been done."""
 CRASHES = {"crash", "hang", "resume-failed"}
 OUTSIDE = {"overload", "network"}
-PERSON = {"auth", "billing", "budget"}
+PERSON = {"auth", "billing", "budget", "no-permission"}
 FIRST_PROBE, LAST_PROBE = 900.0, 3600.0
 """How long nobody asks, and must have asked again, after a limit whose end is not known."""
 UNKNOWN_FAILURES, INSTANT = 5, 180.0

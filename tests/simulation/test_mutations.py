@@ -55,6 +55,7 @@ CONCERNS = {
     "auth": {"auth": 1},
     "billing": {"billing": 1},
     "budget": {"cli budget": 1},
+    "no-permission": {"no permission": 1},
 }
 """The faults by which each row is put to the test."""
 SHORT = Watch(silence=Duration(120), idle_call=Duration(900))

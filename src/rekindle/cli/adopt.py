@@ -54,7 +54,7 @@ def adopt(
     name = _name(folder, agent, named)
     did = []
     if name not in config.agents_of(folder):
-        did = [add_agent(folder, name, harness, yes=True), *write_prompt(folder)]
+        did = [*add_agent(folder, name, harness, yes=True), *write_prompt(folder)]
     store = open_store(config.load(folder), say=print_note)
     adopted = flow.adopt(store, name, found, plan, cap=cap, take_over=take_over)
     secrets = sum(

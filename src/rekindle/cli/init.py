@@ -1,5 +1,6 @@
 """`rekindle init`."""
 
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +14,14 @@ from rekindle.documents import manifest
 from rekindle.documents.identity import agent_name, one_line, slug
 from rekindle.errors import UsageError, storing
 from rekindle.plugins import ALIASES, BUILT_IN, find_program
+from rekindle.policy.permissions import (
+    DEFAULT_LEVEL,
+    LEVELS,
+    Level,
+    explain_level,
+    permissions_of,
+    persona_of,
+)
 from rekindle.policy.propose_until import NAMES, manifest_lines, propose_until
 from rekindle.policy.settings import RELAY_BYTES, AgentDefaults
 from rekindle.stores.files.layout import Root
@@ -25,9 +34,17 @@ from rekindle.wiring.store import HARNESSES, open_store
 @click.option(
     "--harness", metavar="NAME", help=f"Its CLI: {', '.join(BUILT_IN)}, or a plugin's name."
 )
+@click.option(
+    "--tools",
+    type=click.Choice(list(LEVELS)),
+    help="What the agent may do: read only; edit this folder; edit and run commands. Without a"
+    f" terminal or with --yes: {DEFAULT_LEVEL}.",
+)
 @click.option("--yes", is_flag=True, help="Take the defaults; never ask.")
 @as_json
-def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> None:
+def init(
+    agent: str | None, harness: str | None, tools: Level | None, yes: bool, as_json: bool
+) -> None:
     """Set an agent up in this folder.
 
     Writes rekindle.yaml (a few lines; every other key has a default), the agent's folder below
@@ -42,7 +59,7 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
         did = [f"{manifest.FILE} is there already, with {', '.join(known)}"]
     else:
         name = agent_name(agent or _ask("Agent's name", default_name(folder), yes=yes))
-        did = [add_agent(folder, name, harness, yes=yes)]
+        did = add_agent(folder, name, harness, yes=yes, tools=tools)
     did += write_prompt(folder)
     write_summarizer(folder)
     project = config.load(folder)
@@ -64,9 +81,23 @@ def init(agent: str | None, harness: str | None, yes: bool, as_json: bool) -> No
     echo(f"Next: say in {AgentDefaults().prompt} what it is to do, then `rekindle run {name}`.")
 
 
-def add_agent(folder: Path, name: str, harness: str | None, *, yes: bool) -> str:
-    """Have the manifest name an agent, and say what was done."""
-    return _manifest(folder, name, _harness(harness or _ask_for_harness(yes=yes)))
+def add_agent(
+    folder: Path, name: str, harness: str | None, *, yes: bool, tools: Level | None = None
+) -> list[str]:
+    """Add an agent to the manifest, and return what was done."""
+    chosen = _harness(harness or _ask_for_harness(yes=yes))
+    return _manifest(folder, name, chosen, tools or _ask_for_tools(chosen, yes=yes))
+
+
+def _ask_for_tools(harness: str, *, yes: bool) -> Level:
+    """Return the level of permissions: as answered on a terminal, else the default."""
+    if yes or not sys.stdin.isatty() or permissions_of(DEFAULT_LEVEL, harness) is None:
+        return DEFAULT_LEVEL
+    levels = ", ".join(f"{name}: {row.words}" for name, row in LEVELS.items())
+    answer: Level = click.prompt(
+        f"What may it do ({levels})", default=DEFAULT_LEVEL, type=click.Choice(list(LEVELS))
+    )
+    return answer
 
 
 def _ask_for_harness(*, yes: bool) -> str:
@@ -91,20 +122,35 @@ def _harness(name: str) -> str:
     return chosen
 
 
-def _manifest(folder: Path, name: str, harness: str) -> str:
+def _manifest(folder: Path, name: str, harness: str, level: Level) -> list[str]:
     prompt, more = AgentDefaults().prompt, _propose_until(folder)
+    permissions = permissions_of(level, harness)
+    persona, words = persona_of(level, harness), explain_level(level, harness)
+    if permissions:
+        more = (f"persona: {persona}", *more)
 
     def changed(text: str) -> str:
-        if not text.strip():
-            return manifest.compose(name, harness, prompt, more)
-        if name in manifest.parse(text).agents:
+        if text.strip() and name in manifest.parse(text).agents:
             return text
-        return manifest.with_agent(text, name, harness, prompt, more)
+        added = (
+            manifest.with_agent(text, name, harness, prompt, more)
+            if text.strip()
+            else manifest.compose(name, harness, prompt, more)
+        )
+        comment = f"What the agent may do: {words}. Every other tool is refused."
+        return manifest.with_persona(added, persona, permissions, comment) if permissions else added
 
     before, after = config.rewrite(folder, changed)
     if before == after:
-        return f"agent {name} stands in {manifest.FILE} already"
-    return f"added {name} to {manifest.FILE}" if before.strip() else f"wrote {manifest.FILE}"
+        return [f"agent {name} stands in {manifest.FILE} already"]
+    did = [f"added {name} to {manifest.FILE}" if before.strip() else f"wrote {manifest.FILE}"]
+    if permissions:
+        did.append(f"it may {_may(words)}: change persona {persona} there, or use --tools")
+    return did
+
+
+def _may(words: str) -> str:
+    return "only read" if words == LEVELS["read"].words else words
 
 
 def _propose_until(folder: Path) -> tuple[str, ...]:

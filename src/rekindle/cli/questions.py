@@ -29,6 +29,7 @@ from rekindle.errors import (
 from rekindle.policy import questions as policy
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection
+from rekindle.policy.permissions import permit, render_tools
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, AgentDefaults
 from rekindle.system import clock, host
 from rekindle.thresholds.screens import ANSWER_CHARACTERS, QUESTIONS_NAMED, STOP_POLL_SECONDS
@@ -321,16 +322,12 @@ def _print_permission(meant: Meant) -> None:
     manifest = meant.project.manifest
     name = manifest.agents[meant.agent].persona or AgentDefaults().persona
     persona = manifest.personas.get(name) or Persona()
-    tools = list((persona.permissions and persona.permissions.allowed_tools) or ())
+    tools = (persona.permissions and persona.permissions.allowed_tools) or ()
     rule = policy.permission_rule(meant.question, tools) if meant.question else ""
+    permitted = permit(persona, [rule], manifest.agents[meant.agent].harness)
     echo(f"Permit it in rekindle.yaml, then `rekindle restart {meant.agent}`:")
     echo(f"  personas:\n    {name}:\n      permissions:")
-    echo(f"        allowed_tools: [{', '.join(map(_quoted, dict.fromkeys([*tools, rule])))}]")
-
-
-def _quoted(rule: str) -> str:
-    """Return a rule as an item of a YAML list."""
-    return rule if rule.isidentifier() else msgspec.json.encode(rule).decode()
+    echo(f"        allowed_tools: {render_tools(permitted)}")
 
 
 def _print_next(meant: Meant) -> None:

@@ -290,10 +290,11 @@ def _stands(
         case Noticed():
             secho(f"! {report.words}", fg="yellow")
         case CallRefused():
-            secho(
-                f"  ✗ {one_line(report.call, REPORT_CHARACTERS)}: refused, no permission", fg="red"
-            )
-            echo(f"    → {report.command}")
+            words = f"{one_line(report.call, REPORT_CHARACTERS)}: refused, no permission"
+            if not report.is_repeated:
+                secho(f"  ✗ {words}", fg="red")
+            if report.command:
+                echo(f"  {words if report.is_repeated else ''}  → {report.command}")
         case Waits():
             at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
             echo(f"{name}: waiting until {at}: {endings.explain(report.why)}")

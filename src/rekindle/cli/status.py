@@ -73,6 +73,9 @@ def _print_known(one: rows.Shown, now: datetime) -> None:
             echo(f"  window: {_fullness(row.window, run)}")
         if details["budget"] or row.spend.tokens.value:
             echo(f"  spent:  {_spent(row.spend, run, details['budget'], now)}")
+    if row.refused:
+        calls = f"{row.refused} tool call{'' if row.refused == 1 else 's'}"
+        echo(f"  refused: {calls} of this run: `rekindle events {row.agent}`")
     if details["relay"]:
         _print_relay(details["relay"], now)
     for kept in details.get("kept", ()):

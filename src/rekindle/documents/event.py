@@ -235,7 +235,7 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     resets_at: int | None = None
     code: int | None = None
     refused: int = 0
-    """Tool calls that its CLI refused because nothing permits them."""
+    """Tool calls that its CLI refused."""
     swept: int = 0
     """How many processes it had left behind."""
     ended: tuple[str, ...] = ()
@@ -259,6 +259,21 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     """Work that could be seen since the launch began, or since `fruitless` began; None: unknown."""
     fruitless: float | None = None
     """Seconds at its end that followed progress which was seen while it ran; None: none was."""
+
+
+class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
+    summary = "The CLI refused a tool call because nothing permits it."
+    launch: str
+    cycle: int
+    tool: str
+    about: str = ""
+    """What the tool was given, in a line."""
+    permission: str = ""
+    """The tool by which a persona permits it; empty: `tool` itself."""
+    denied: bool = False
+    """The persona's own `deny`, or the protection of Rekindle's files, refused it."""
+    of_run: int
+    """Refused calls of the whole run by then."""
 
 
 class DesiredSaid(Event, frozen=True, kw_only=True, tag="desired.said"):
@@ -627,6 +642,7 @@ AnyEvent = (
     | CycleEnded
     | LaunchStarted
     | LaunchEnded
+    | CallRefused
     | DesiredSaid
     | RestartAsked
     | Answered

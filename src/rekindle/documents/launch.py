@@ -31,6 +31,7 @@ ExitKind = Literal[
     "budget",
     "hang",
     "interrupted",
+    "no-permission",
 ]
 
 
@@ -200,6 +201,8 @@ class Returned(msgspec.Struct, frozen=True):
     """A tool call has ended, well or not."""
 
     call: str
+    refused: bool = False
+    """The CLI did not run it: nothing permits it."""
 
 
 class RefusedCall(msgspec.Struct, frozen=True):

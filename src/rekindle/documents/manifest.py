@@ -109,8 +109,9 @@ class Persona(msgspec.Struct, frozen=True):
         A tool that is offered is held by rules, and the person's own may be wider than these.
         """
         allowed = self.permissions.allowed_tools if self.permissions else None
+        denied = (self.permissions.deny if self.permissions else None) or ()
         if allowed is None:
-            return True
+            return not {"Edit", "Write"} <= set(denied)
         named = {rule.partition("(")[0] for rule in allowed} & {"Write", "Edit", "write_file"}
         return bool(named) or not {"Bash", "run_shell_command"}.isdisjoint(allowed)
 
@@ -226,28 +227,47 @@ def with_agent(text: str, agent: str, harness: str, prompt: str, more: Sequence[
 
     `more` are further lines of its entry. All other text stays as it is.
     """
-    found, marked = read(text)
-    if agent in found.agents:
+    if agent in parse(text).agents:
         raise ManifestError(f"agent {agent!r} stands there already")
-    entry = _entry(agent, harness, prompt, more)
-    line = marked.lines.get(("agents",))
+    return _with_entry(text, "agents", agent, _entry(agent, harness, prompt, more))
+
+
+def with_persona(text: str, name: str, permissions: Permissions, words: str) -> str:
+    """Return the manifest's text with one more persona, below a comment; one that exists stays."""
+    if name in parse(text).personas:
+        return text
+    given = (("allowed_tools", permissions.allowed_tools), ("deny", permissions.deny))
+    rules = [f"      {key}: [{', '.join(tools)}]\n" for key, tools in given if tools is not None]
+    entry = f"  # {words}\n  {yamltext.quoted(name)}:\n    permissions:\n{''.join(rules)}"
+    return _with_entry(text, "personas", name, entry)
+
+
+def _with_entry(text: str, section: str, name: str, entry: str) -> str:
+    """Return the text with an entry at the head of a section; all else stays as it is."""
+    found, marked = read(text)
+    line = marked.lines.get((section,))
     lines = text.splitlines(keepends=True)
-    if line is None:
-        lines = [_ended(text), "agents:\n"]
+    if line is None and section == "personas" and ("agents",) in marked.lines:
+        line = marked.lines["agents",]
+        lines.insert(line - 1, f"{section}:\n")
+    elif line is None:
+        lines = [_ended(text), f"{section}:\n"]
         line = len(lines)
-    first = next(iter(found.agents), None)
+    first = next(iter(getattr(found, section)), None)
     indent = "  "
     if first is not None:
-        beside = lines[marked.lines["agents", first] - 1]
+        beside = lines[marked.lines[section, first] - 1]
         indent = beside[: len(beside) - len(beside.lstrip(" "))]
     above = _ended("".join(lines[:line]))
     indented = "".join(indent + own[2:] for own in entry.splitlines(keepends=True))
     added = above + indented + "".join(lines[line:])
-    if not re.fullmatch(r"agents:\s*(#.*)?", lines[line - 1].rstrip()) or not _loads(added, agent):
+    is_block = re.fullmatch(rf"{section}:\s*(#.*)?", lines[line - 1].rstrip())
+    if not is_block or not _loads(added, section, name):
+        what = section.removesuffix("s")
         raise ManifestError(
-            "`agents:` is not written as a block",
+            f"`{section}:` is not written as a block",
             line=line,
-            hint=f"add the agent there by hand:\n{entry}",
+            hint=f"add the {what} there by hand:\n{entry}",
         )
     return added
 
@@ -256,9 +276,9 @@ def _ended(text: str) -> str:
     return text if text.endswith(("\n", "\r")) else text + "\n"
 
 
-def _loads(text: str, agent: str) -> bool:
+def _loads(text: str, section: str, name: str) -> bool:
     try:
-        return agent in parse(text).agents
+        return name in getattr(parse(text), section)
     except RekindleError:
         return False
 

@@ -36,6 +36,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     asks: tuple[Asks, ...] = ()
     loops: str = ""
     """How many are open."""
+    refused: str = ""
+    """How many of its tool calls were refused."""
     cost: str = ""
     brief: str = ""
     """Of when its brief is; empty: it has none."""
@@ -78,6 +80,8 @@ def _lines(one: Entry) -> Iterator[str]:
     yield from _listed("for you", (_asked(ask) for ask in one.asks))
     if one.loops:
         yield f"  loops:    {one.loops}"
+    if one.refused:
+        yield f"  refused:  {one.refused}"
     if one.cost:
         yield f"  cost:     {one.cost}"
     if one.brief:
@@ -161,7 +165,12 @@ def _words(text: str) -> str:
 
 
 def _facts(one: Entry) -> str:
-    known = (("Loops", one.loops), ("Cost", one.cost), ("Brief", one.brief))
+    known = (
+        ("Loops", one.loops),
+        ("Refused", one.refused),
+        ("Cost", one.cost),
+        ("Brief", one.brief),
+    )
     rows = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>\n" for name, text in known if text)
     return f"<dl>\n{rows}</dl>" if rows else ""
 

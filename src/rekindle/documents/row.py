@@ -59,6 +59,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     spend: Spend = Spend()
     open_loops: int = 0
     stale_loops: int = 0
+    refused: int = 0
+    """Tool calls of the run that the CLI refused."""
     last_active: datetime | None = None
     words: str = ""
     """The outcome in words, if it says more than the state."""

@@ -1,10 +1,11 @@
 """Questions of one agent to a person, as its supervisor asks them and applies their defaults."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from rekindle.documents import event as events
+from rekindle.documents.identity import one_line
 from rekindle.documents.launch import RefusedCall
 from rekindle.documents.row import with_choices
 from rekindle.flows.world import Agent, CallRefused, World
@@ -14,6 +15,7 @@ from rekindle.policy.questions import RETRY
 from rekindle.policy.row import Around, make_row
 from rekindle.policy.settings import STOP_SECONDS
 from rekindle.system import host
+from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 
 class AskPerson:
@@ -29,17 +31,31 @@ class AskPerson:
     def about_calls(
         self, known: Projection, refused: Sequence[RefusedCall], launch: str
     ) -> list[events.QuestionAsked]:
-        """Return the questions about calls that the CLI refused, and report each of them."""
+        """Return the questions about calls that the CLI refused, and notify the operator."""
         asked = questions.ask_about_calls(known, refused, launch, self._asking())
-        lines = []
-        for one in asked:
-            call = self._world.store.redaction.text(one.text.removeprefix(questions.REFUSED))
-            command = with_choices(questions.command_line(one), questions.other_answers(one))
-            self._world.tell(CallRefused(call, command))
-            lines.append(f"{call}\n→ {command}")
+        lines = [f"{self._call_of(one)}\n→ {_command_of(one)}" for one in asked]
         if lines:
             self._world.notify("permission", "\n".join(lines))
         return asked
+
+    def tell_refused(
+        self,
+        refused: Sequence[RefusedCall],
+        asked: Sequence[events.QuestionAsked],
+        told: Collection[str],
+    ) -> None:
+        """Report the refused calls that were not reported while they happened."""
+        redacted = self._world.store.redaction.text
+        commands = {self._call_of(one): _command_of(one) for one in asked}
+        for call in refused:
+            words = f"{call.tool} {one_line(redacted(call.about), ABOUT_CHARACTERS)}"
+            asked_as = redacted(f"{call.tool} {one_line(call.about, ABOUT_CHARACTERS)}")
+            command = commands.pop(asked_as, "")
+            if words not in told or command:
+                self._world.tell(CallRefused(words, command, is_repeated=words in told))
+
+    def _call_of(self, asked: events.QuestionAsked) -> str:
+        return self._world.store.redaction.text(asked.text.removeprefix(questions.REFUSED))
 
     def about_safe_mode(self) -> None:
         """Ask for a decision about the safe mode that the agent is in, if no question does."""
@@ -101,3 +117,7 @@ class AskPerson:
     def _asking(self) -> questions.Asking:
         seconds = self._world.settings.runtime.questions.deadline
         return questions.Asking(self._world.clock(), seconds, self._agent.budget)
+
+
+def _command_of(asked: events.QuestionAsked) -> str:
+    return with_choices(questions.command_line(asked), questions.other_answers(asked))

@@ -14,6 +14,7 @@ from rekindle.documents.launch import (
     Finished,
     Opened,
     RefusedCall,
+    Returned,
     Said,
     Seen,
     Usage,
@@ -33,7 +34,7 @@ from rekindle.flows.fruitless import Fruitless
 from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
 from rekindle.flows.watched import Watched
-from rekindle.flows.world import Agent, Noticed, Trouble, World
+from rekindle.flows.world import Agent, CallRefused, Noticed, Trouble, World
 from rekindle.policy import budget, hang
 from rekindle.policy.cycle import is_fresh_cheaper
 from rekindle.policy.fold import Projection
@@ -43,6 +44,7 @@ from rekindle.policy.sessions import Life
 from rekindle.policy.settings import BUSY_BYTES, BUSY_SHARE, STOP_SECONDS
 from rekindle.ports import Child
 from rekindle.thresholds.running import (
+    CALL_HELD_SECONDS,
     HELD_TICK_SECONDS,
     LEAVING_SECONDS,
     STREAM_LAG_SECONDS,
@@ -79,6 +81,10 @@ class Follow:
         """Why it was asked to end."""
         self.was_stopped = False
         """By its hook, between two turns: that it then ended well says nothing more."""
+        self._calls: dict[str, Called] = {}
+        """Calls that have begun and are not reported yet."""
+        self._called_at = 0.0
+        self._refused: set[str] = set()
         self._is_told_to_end = False
         self._asked_at = 0.0
         now = world.elapsed()
@@ -107,6 +113,7 @@ class Follow:
         tick = HELD_TICK_SECONDS if waits and not self._agent.stays else TICK_SECONDS
         with closing(self._child.follow(tick)) as lines:
             self._follow(lines)
+        self._tell_calls()
         # It may have ended before we looked.
         self._heed_brake()
         self._count_turns()
@@ -119,6 +126,8 @@ class Follow:
                 self._sign(now)
                 self._take(line, now)
             else:
+                if now - self._called_at > CALL_HELD_SECONDS:
+                    self._tell_calls()
                 if self._weighs or now - self._folded_at >= self._fold_every():
                     self._folded_at = now
                     self._fold(now)
@@ -160,11 +169,43 @@ class Follow:
                 self._gauge.opened(seen)
             if isinstance(seen, Called) and self.was_stopped:
                 self._work_on(now)
-            if not isinstance(seen, RefusedCall):  # reported when the launch has ended
-                self._world.tell(self._without_secrets(seen))
+            self._tell(self._without_secrets(seen))
         if not self._agent.harness.CAN.hooks:
             told = Usage(self._watched.read_and_said, None, "estimated")
             self._meter.take(Used(told, turn="all that it was given and said"))
+
+    def _tell(self, seen: Seen) -> None:
+        """Report what it shows; a call once it is known that it was not refused.
+
+        A call that takes longer is reported while it runs: a refusal comes at once.
+        """
+        match seen:
+            case Called():
+                self._calls[seen.call] = seen
+                self._called_at = self._world.elapsed()
+                return
+            case Returned():
+                if seen.refused:
+                    self._refused.add(seen.call)
+                elif call := self._calls.pop(seen.call, None):
+                    self._world.tell(call)
+            case RefusedCall():
+                if call := self._calls.pop(seen.call, None):
+                    words = f"{call.tool} {call.about}"
+                    self._watched.told_refused.append(words)
+                    self._world.tell(CallRefused(words))
+                return  # others are reported when the launch has ended
+            case Said() | Warned() | Finished():
+                self._tell_calls()  # in the order in which it happened
+            case _:
+                pass
+        self._world.tell(seen)
+
+    def _tell_calls(self) -> None:
+        for call in self._calls.values():
+            if call.call not in self._refused:
+                self._world.tell(call)
+        self._calls.clear()
 
     def _work_on(self, now: float) -> None:
         """It was told to stop, and began another turn: what it then does must not be cut either.
@@ -336,6 +377,7 @@ class Follow:
             life = lives.get(self._origin.session)
             self._transcript = life.transcript if life is not None else ""
             self._counted_to = transcripts.size(self._transcript) if self._transcript else 0
+            self._watched.transcript_began = self._counted_to
 
     def _count_turns(self) -> None:
         """Of a CLI whose stream tells no turns, from its transcript; every one of them counts."""
@@ -437,7 +479,8 @@ class Follow:
             case Said() | Warned():
                 return type(seen)(redacted(seen.text))
             case Called():
-                about = one_line(redacted(seen.about), ABOUT_CHARACTERS)
+                short = seen.about.removeprefix(f"{self._agent.folder}/")
+                about = one_line(redacted(short), ABOUT_CHARACTERS)
                 return msgspec.structs.replace(seen, about=about, arguments={})
             case Finished():
                 errors = tuple(map(redacted, seen.errors))

@@ -97,6 +97,7 @@ class GatherMorning:
             next=one_line(following, HEADLINE_CHARACTERS * 2),
             asks=tuple(self._asks(row, known)),
             loops=_loops(row),
+            refused=_refused(row),
             cost=self._cost(agent, known),
             brief=f"written {written.astimezone(self._zone):%Y-%m-%d %H:%M}"
             if brief and written
@@ -155,6 +156,11 @@ class GatherMorning:
             return ()
         said = carried(found or "")
         return tuple(one for one in said if one.strip(" .").casefold() not in {"none", "n/a", "-"})
+
+
+def _refused(row: Row) -> str:
+    calls = f"{row.refused} tool call{'' if row.refused == 1 else 's'}"
+    return f"{calls} of this run, no permission" if row.refused else ""
 
 
 def _loops(row: Row) -> str:

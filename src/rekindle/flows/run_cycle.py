@@ -19,7 +19,11 @@ from rekindle.flows.ask_person import AskPerson
 from rekindle.flows.background import BackgroundProcesses
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Launch
-from rekindle.flows.refusals import find_refused
+from rekindle.flows.refusals import (
+    Refusals,
+    find_refused,
+    without_permission,
+)
 from rekindle.flows.work_signs import with_resolved
 from rekindle.flows.world import Agent, Fell, Launching, Trouble, World
 from rekindle.policy import budget, handoff, limits, sessions, tokens
@@ -27,6 +31,7 @@ from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.endings import checkpoints
 from rekindle.policy.fold import Heard, Projection
 from rekindle.policy.progress import name_series
+from rekindle.policy.progress import progress as find_progress
 from rekindle.policy.restart import HANDED_OFF, LOST
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import STOP_SECONDS
@@ -232,8 +237,7 @@ class RunCycle:
             raise
         # What it left behind goes before anything else is started.
         swept = self._background.end(origin)
-        self.last = found
-        self._ended(number, launch, found, swept)
+        self.last = found = self._ended(number, launch, found, swept)
         self._world.tell(Fell(found, swept.processes))
         if found.kind != HANDED_OFF:  # else the next launch's end has both: nobody waits for it now
             self._archive()
@@ -370,7 +374,8 @@ class RunCycle:
 
     def _ended(
         self, number: int, launch: Launch, found: Exit, swept: Swept, *, started: bool = True
-    ) -> None:
+    ) -> Exit:
+        """Record how a launch ended, and return it: a clean exit may have been of no use."""
         watched, start = launch.watched, launch.start
         usage = launch.usage()
         found_windows = dict(watched.finished.windows) if watched.finished is not None else {}
@@ -393,39 +398,54 @@ class RunCycle:
         launch.gauge.end()
         self._learn(self.known(), launch.gauge.windows | found_windows)
         refused = find_refused(self._agent, launch)
-        asked = self.person.about_calls(self.known(), refused, launch.mark)
-        self.append(
-            *ended,
-            events.LaunchEnded(
-                ts=now,
-                launch=launch.mark,
-                cycle=number,
-                session=session,
-                exit=found.kind,
-                resumes=start.resumes,
-                started=started,
-                opened=opened or ran,
-                words=found.words,
-                hint=found.hint,
-                resets_at=_resets_at(found, now),
-                code=launch.code,
-                refused=len(refused),
-                swept=swept.processes,
-                ended=self._background.told(swept),
-                seconds=launch.seconds,
-                usd=watched.finished.usd if watched.finished else None,
-                tokens=usage.tokens if usage else None,
-                window=usage.window if usage else None,
-                known=usage.known if usage else "",
-                run_usd=spent.usd,
-                run_tokens=spent.tokens,
-                unpriced=spent.unpriced,
-                billed=watched.billed,
-                signs=self._signs(*launch.stretch) if started else None,
-                fruitless=launch.fruitless,
-            ),
-            *asked,
+        signs = self._signs(*launch.stretch) if started else None
+        is_useless = found.kind == "clean" and self._is_useless(launch, refused, signs)
+        if is_useless:
+            found = without_permission(self._agent, refused.missing)
+        told = frozenset(launch.watched.told_refused)
+        # In safe mode one question is enough.
+        calls = () if is_useless else refused.missing
+        asked = self.person.about_calls(self.known(), calls, launch.mark)
+        self.person.tell_refused([*refused.missing, *refused.denied], asked, told)
+        end = events.LaunchEnded(
+            ts=now,
+            launch=launch.mark,
+            cycle=number,
+            session=session,
+            exit=found.kind,
+            resumes=start.resumes,
+            started=started,
+            opened=opened or ran,
+            words=found.words,
+            hint=found.hint,
+            resets_at=_resets_at(found, now),
+            code=launch.code,
+            refused=len(refused.missing) + len(refused.denied),
+            swept=swept.processes,
+            ended=self._background.told(swept),
+            seconds=launch.seconds,
+            usd=watched.finished.usd if watched.finished else None,
+            tokens=usage.tokens if usage else None,
+            window=usage.window if usage else None,
+            known=usage.known if usage else "",
+            run_usd=spent.usd,
+            run_tokens=spent.tokens,
+            unpriced=spent.unpriced,
+            billed=watched.billed,
+            signs=signs,
+            fruitless=launch.fruitless,
         )
+        before = self.known().run.refused_of_run()
+        self.append(*ended, end, *refused.record(end, before), *asked)
+        return found
+
+    def _is_useless(
+        self, launch: Launch, refused: Refusals, signs: events.WorkSigns | None
+    ) -> bool:
+        """Return whether calls were refused for want of a permission, and nothing was done."""
+        if not refused.missing or launch.fruitless is not None:
+            return False
+        return not find_progress(signs, measure_idle(self.known()).signs)
 
 
 def _resets_at(found: Exit, now: datetime) -> int | None:

@@ -35,6 +35,10 @@ class Watched:
         """The tool calls that go on, and since when."""
         self.refused_calls: list[RefusedCall] = []
         """The tool calls that the CLI refused, the first of them."""
+        self.told_refused: list[str] = []
+        """Those that were reported while it ran, in words."""
+        self.transcript_began = 0
+        """Size of the transcript of a resumed session when the process began."""
         self._begun: dict[str, Called] = {}
         """The last calls, by their id."""
         self._turn = ""
@@ -80,7 +84,8 @@ class Watched:
         call = self._begun.get(refused.call)
         if not refused.tool and call is not None:
             refused = RefusedCall(call.tool, call.about, call.arguments, call.call)
-        if refused.tool and len(self.refused_calls) < REFUSED_KEPT:
+        is_known = refused.call and refused.call in {one.call for one in self.refused_calls}
+        if refused.tool and not is_known and len(self.refused_calls) < REFUSED_KEPT:
             self.refused_calls.append(refused)
 
     def _goes_on(self, turn: str) -> None:

@@ -55,6 +55,7 @@ class Agent(msgspec.Struct, frozen=True):
     """Commands that it calls may change which agents of its project run."""
     drafts: bool = False
     """It is asked for the relay of the next cycle."""
+    persona_name: str = "default"
 
 
 class Launching(msgspec.Struct, frozen=True):
@@ -72,8 +73,10 @@ class CallRefused(msgspec.Struct, frozen=True):
 
     call: str
     """The tool and what it was given, in a line."""
-    command: str
-    """The command that answers the question about it."""
+    command: str = ""
+    """The command that answers the question about it; empty: there is none."""
+    is_repeated: bool = False
+    """It was reported while it happened; now there is a question about it."""
 
 
 class Fell(msgspec.Struct, frozen=True):

@@ -231,7 +231,8 @@ class WriteBrief:
     def _require_something(self, looked: _Looked) -> None:
         """An agent of which nothing is known has no brief: every session would be told of it."""
         seen = looked.seen
-        if not (looked.turns or looked.news.told or seen.documents or seen.loops or seen.numbers):
+        known = seen.documents or seen.loops or seen.numbers or seen.run.refused_of_run()
+        if not (looked.turns or looked.news.told or known):
             raise NotFoundError(
                 f"nothing was said or done in a session of {self._agent} yet",
                 hint=f"`rekindle run {self._agent}` has them, and sessions of yours with hooks",
@@ -490,6 +491,9 @@ def _failures(known: Projection, looked: _Looked) -> list[str]:
 def _notes(known: Projection, looked: _Looked) -> list[str]:
     words = "; ".join(_failures(known, looked))
     notes = [f"no model has looked at all of this: {words}"] if words else []
+    if count := known.run.refused_of_run():
+        calls = f"{count} tool call{'' if count == 1 else 's'}"
+        notes.append(f"{calls} of this run: refused, no permission")
     if looked.news.unread:
         notes.append(f"{looked.news.unread:,} sessions, long before the first brief, are not told")
     if looked.left_out:

@@ -29,6 +29,7 @@ from rekindle.documents.launch import (
     Finished,
     Opened,
     Refused,
+    RefusedCall,
     Retried,
     Returned,
     Seen,
@@ -42,7 +43,13 @@ from rekindle.errors import ManifestError, UsageError
 from rekindle.harnesses import hookwords, questions
 from rekindle.harnesses.claude_code_exit import classify
 from rekindle.harnesses.claude_code_permissions import permit
-from rekindle.harnesses.claude_code_transcript import read_denials, read_transcript, said, usage_of
+from rekindle.harnesses.claude_code_transcript import (
+    is_denied,
+    read_denials,
+    read_transcript,
+    said,
+    usage_of,
+)
 from rekindle.harnesses.foreign import (
     argument,
     count,
@@ -374,7 +381,10 @@ def _returned(message: dict[str, Any]) -> Iterator[Seen]:
     content = message.get("content")
     for block in map(mapping, content if isinstance(content, list) else ()):
         if block.get("type") == "tool_result":
-            yield Returned(word(block.get("tool_use_id")))
+            call, refused = word(block.get("tool_use_id")), is_denied(block)
+            yield Returned(call, refused)
+            if refused:
+                yield RefusedCall(call=call)
 
 
 def _finished(record: dict[str, Any]) -> Finished:

@@ -23,6 +23,12 @@ _TELLING = re.compile(rb'"type" ?: ?"(?:user|assistant)"|"compact_boundary"')
 """What a line has that tells of a turn: most of the bytes are copies of requests, and attachments.
 """
 
+_DENIED = re.compile(
+    r"(?:<tool_use_error>)?(?:Claude requested permissions? |This command requires approval"
+    r"|Permission (?:to|for) .{1,400} has been denied)",
+    re.DOTALL,
+)
+"""How the result of a call begins that the CLI did not run."""
 _BY_THE_CLI = re.compile(
     r"<(?:bash-(?:input|stdout|stderr)|local-command-(?:stdout|stderr|caveat)|task-notification"
     r"|command-(?:name|message|args|contents)|system-reminder|user-prompt-submit-hook"
@@ -108,6 +114,11 @@ def _text_of(content: object) -> str:
         return text(content)
     blocks = [each for each in map(mapping, content) if each.get("type") == "text"]
     return "\n".join(text(each.get("text")) for each in blocks)
+
+
+def is_denied(result: dict[str, Any]) -> bool:
+    """Return whether the result of a call says that nothing permits it."""
+    return result.get("is_error") is True and bool(_DENIED.match(_text_of(result.get("content"))))
 
 
 def read_denials(record: dict[str, Any]) -> Iterator[RefusedCall]:

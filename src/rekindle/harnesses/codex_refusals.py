@@ -9,7 +9,7 @@ from rekindle.harnesses.foreign import mapping, parsed, text, word
 
 _REFUSED = re.compile(
     r"approval policy is Never; reject|rejected by user approval settings"
-    r"|Process exited with code [1-9](?s:.*)Read-only file system"
+    r"|Process exited with code [1-9](?s:.*)(?P<unwritable>Read-only file system)"
 )
 """How the output of a call shows that the sandbox, or the approval policy, refused it."""
 
@@ -27,7 +27,11 @@ def refused_calls(transcript: Iterable[bytes]) -> Iterator[RefusedCall]:
             continue
         if kind in CALLS:
             calls[name] = called(kind, payload)
-        elif kind in GIVEN and name in calls and _REFUSED.search(text(payload.get("output"))):
+        elif kind in GIVEN and name in calls:
+            refused = _REFUSED.search(text(payload.get("output")))
+            if refused is None:
+                continue
             call = calls[name]
-            permission = "Write" if call.tool == "apply_patch" else "Bash"
+            is_write = call.tool == "apply_patch" or refused["unwritable"]
+            permission = "Write" if is_write else "Bash"
             yield RefusedCall(call.tool, call.about, call.arguments, name, permission)

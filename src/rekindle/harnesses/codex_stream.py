@@ -32,7 +32,7 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
         case "item.started", str(kind) if kind in _ITEMS:
             seen = Called(kind, word(item.get("id")), _about(item.get(_ITEMS[kind])))
         case "item.completed", str(kind) if kind in _ITEMS:
-            seen = Returned(word(item.get("id")))
+            seen = Returned(word(item.get("id")), _is_refused(item))
         case "item.completed", "agent_message":
             seen = Said(text(item.get("text")))
         case "turn.completed", _:
@@ -41,6 +41,12 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:
             told = record.get("message") or mapping(record.get("error")).get("message")
             seen = _failure(text(told))
     return (seen,) if seen else ()
+
+
+def _is_refused(item: Mapping[str, Any]) -> bool:
+    """Return whether the sandbox kept a command from writing."""
+    output, code = text(item.get("aggregated_output")), item.get("exit_code")
+    return bool(code) and "Read-only file system" in output
 
 
 def _spent(counts: Mapping[str, Any]) -> int | None:

@@ -294,8 +294,9 @@ def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for eac
             return (Called(tool, call, foreign.about(given), given),)
         case "tool_result":
             call = foreign.word(record.get("tool_id"))
-            returned = Returned(call)
-            return (returned, RefusedCall(call=call)) if _is_refused(record) else (returned,)
+            if _is_refused(record):
+                return Returned(call, refused=True), RefusedCall(call=call)
+            return (Returned(call),)
         case "error":
             said = foreign.text(record.get("message"))
             return (Warned(said),) if said.strip() else ()

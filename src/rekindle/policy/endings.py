@@ -228,6 +228,13 @@ ENDINGS: dict[Reason, EndingRow] = {
         reaction="person",
         choices=("raise AMOUNT", "stop"),
     ),
+    "no-permission": EndingRow(
+        text="its tool calls were refused, and it made no progress",
+        fix="permit the calls in rekindle.yaml",
+        command="restart",
+        reaction="person",
+        choices=("accept", "stop"),
+    ),
     "done": EndingRow(text="the command of `until:` passes", outcome="done", between=True),
     "claimed": EndingRow(
         text="no `until:` verifies it",

@@ -22,6 +22,7 @@ from rekindle.errors import AnswerError
 from rekindle.policy import budget, endings, loops
 from rekindle.policy.endings import ENDINGS
 from rekindle.policy.fold import Projection
+from rekindle.policy.permissions import find_rule
 from rekindle.policy.run import Run
 from rekindle.thresholds.running import QUESTION_CHARACTERS, QUESTIONS_A_LAUNCH
 from rekindle.thresholds.screens import ANSWER_CHARACTERS
@@ -336,14 +337,7 @@ def _first_answer(question: QuestionAsked) -> str:
 
 
 def permission_rule(question: QuestionAsked, allowed: Sequence[str]) -> str:
-    """Return the rule of `allowed_tools` that permits a refused call.
-
-    If the persona has the tool already, the CLI refused the call's path: a file tool is held to the
-    agent's folder, unless a rule names a path.
-    """
+    """Return the rule of `allowed_tools` that permits a refused call."""
     request = question.request
     tool = str(request.get("permission") or request.get("tool", ""))
-    path = request.get("arguments", {}).get("file_path")
-    if tool in allowed and isinstance(path, str) and path.startswith("/"):
-        return f"{tool}(/{path})"
-    return tool
+    return find_rule(tool, request.get("arguments", {}), allowed)

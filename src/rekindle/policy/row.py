@@ -68,6 +68,7 @@ def make_row(known: Projection, around: Around, harness: str = "") -> Row:
         spend=_spend(known, around.budget),
         open_loops=len(opened),
         stale_loops=sum(one.stale for one in opened),
+        refused=known.run.refused_of_run(),
         last_active=known.last_active,
     )
 

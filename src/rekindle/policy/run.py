@@ -61,6 +61,13 @@ class Bounds(msgspec.Struct, frozen=True, order=True):
     lifted: bool = False
 
 
+class RefusedCalls(msgspec.Struct, frozen=True, order=True):
+    """How many tool calls of the run were refused, and where in the log."""
+
+    seq: int = 0
+    count: int = 0
+
+
 class Raised(msgspec.Struct, frozen=True, order=True):
     """A cap that the operator set for this run, and where in the log."""
 
@@ -91,6 +98,7 @@ class Run(msgspec.Struct, frozen=True):
     bounds: Bounds = Bounds()
     raised: tuple[Raised, ...] = ()
     """The caps that the operator set last, one for each unit."""
+    refused: RefusedCalls = RefusedCalls()
 
     @property
     def desired(self) -> str:
@@ -121,6 +129,10 @@ class Run(msgspec.Struct, frozen=True):
 
     def spent_of_run(self) -> Spent:
         return self.spent if self.spent.seq > self.began else Spent()
+
+    def refused_of_run(self) -> int:
+        """Return how many tool calls of this run were refused."""
+        return self.refused.count if self.refused.seq > self.began else 0
 
     def raised_of_run(self) -> dict[str, float]:
         """Return the caps that the operator has raised for this run, by their unit."""
@@ -268,7 +280,7 @@ def answered(run: Run, event: events.QuestionAnswered) -> Run:
     return change(run, raised=tuple(last.values()))
 
 
-def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each kind
+def happened(run: Run, event: object) -> Run:  # noqa: C901, PLR0911 - one for each kind
     """The run with one event more; by its place in the log, so that the order never decides."""
     change = msgspec.structs.replace
     match event:
@@ -283,6 +295,8 @@ def happened(run: Run, event: object) -> Run:  # noqa: PLR0911 - one for each ki
             return change(run, ended=max(run.ended, Mark(event.seq, event.outcome, event.words)))
         case events.SafeModeEntered():
             return change(run, safe=max(run.safe, Mark(event.seq, event.why, event.words)))
+        case events.CallRefused():
+            return change(run, refused=max(run.refused, RefusedCalls(event.seq, event.of_run)))
         case events.WaitStarted() if run.waiting is None or event.seq > run.waiting.seq:
             return change(run, waiting=Waiting(event.seq, event.why, event.until))
         case events.SpendNoted() if event.seq > run.spent.seq:

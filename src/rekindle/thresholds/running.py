@@ -298,6 +298,12 @@ QUESTIONS_A_LAUNCH = declare(
 REFUSED_KEPT = declare(
     50, "questions.refused_kept", "count", "Calls, and refused calls, of a launch that are kept."
 )
+CALL_HELD_SECONDS = declare(
+    2.0,
+    "run.call_held_seconds",
+    "seconds",
+    "Time after which `run` prints a tool call that has not ended; until then it may be refused.",
+)
 QUESTION_CHARACTERS = declare(
     2_000,
     "questions.characters",

@@ -263,6 +263,7 @@ def _agent(
         task=task,
         rules=text_of(project, entry.rules, "rules"),
         persona=persona,
+        persona_name=entry.persona or AgentDefaults().persona,
         instructions=instructions,
         environment={**passed_on, **own},
         hook=(sys.executable, "-I", "-S", str(hook_program.path())),

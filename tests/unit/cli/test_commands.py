@@ -86,11 +86,14 @@ def test_init_writes_a_few_lines(rekindle, here):
     code, out, _ = rekindle("init", "--yes", "--agent", "trades", "--harness", "claude")
     assert code == 0
     text = (here / "rekindle.yaml").read_text()
-    assert len([line for line in text.splitlines() if not line.strip().startswith("#")]) == 5
+    assert len([line for line in text.splitlines() if not line.strip().startswith("#")]) == 10
     assert "# until: [" in text
-    assert manifest.parse(text).agents["trades"] == manifest.Agent(
-        harness="claude-code", prompt="PROMPT.md"
+    found = manifest.parse(text)
+    assert found.agents["trades"] == manifest.Agent(
+        harness="claude-code", prompt="PROMPT.md", persona="edit-and-run"
     )
+    assert "Bash" in found.personas["edit-and-run"].permissions.allowed_tools
+    assert "it may edit and run commands" in out
     assert "wrote rekindle.yaml" in out
     assert (here / "PROMPT.md").exists()
     assert (here / ".rekindle/.gitignore").read_text() == "*\n"
@@ -120,9 +123,11 @@ def test_init_adds_a_second_agent_and_keeps_every_other_byte(rekindle, project):
     before = path.read_text()
     assert rekindle("init", "--yes", "--agent", "second", "--harness", "codex")[0] == 0
     after = path.read_text()
-    entry = "  second:\n    harness: codex\n    prompt: PROMPT.md\n"
+    entry = "  second:\n    harness: codex\n    prompt: PROMPT.md\n    persona: codex-run\n"
     more = "".join(f"    {line}\n" for line in manifest_lines([]))
-    assert after.replace(entry + more, "") == before
+    persona = after[after.index("  # What the agent may do: edit and run commands, in Codex") :]
+    persona = persona[: persona.index("  # What", 3)]
+    assert after.replace(entry + more, "").replace(persona, "") == before
     assert set(manifest.parse(after).agents) == {"trades", "second"}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from rekindle.documents.launch import Called, Finished, RefusedCall, Returned
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.flows.refusals import find_refused
+from rekindle.flows.refusals import Refusals, find_refused
 from rekindle.flows.watched import Watched
 from rekindle.harnesses import claude_code, codex, gemini
 from rekindle.thresholds.running import REFUSED_KEPT
@@ -28,6 +28,23 @@ def test_claude_code_lists_them_in_its_last_report():
 
 
 @pytest.mark.parametrize(
+    ("result", "is_refused"),
+    [
+        ("Claude requested permissions to write to /p/x, but you haven't granted it yet.", True),
+        ("This command requires approval", True),
+        ("Permission to use Bash with command touch x has been denied.", True),
+        ("Exit code 1\nThis command requires approval", False),
+    ],
+)
+def test_claude_code_reports_them_while_it_works(result, is_refused):
+    """So that they are not shown as calls that were made."""
+    block = {"type": "tool_result", "tool_use_id": "c", "is_error": True, "content": result}
+    seen = claude_code.read_stream(line(type="user", message={"content": [block]}))
+    refused = (Returned("c", refused=True), RefusedCall(call="c"))
+    assert seen == (refused if is_refused else (Returned("c"),))
+
+
+@pytest.mark.parametrize(
     ("kind", "message", "is_refused"),
     [
         ("tool_not_registered", 'Tool "run_shell_command" not found. Did you mean', True),
@@ -41,7 +58,8 @@ def test_gemini_reports_them_as_results_of_a_call(kind, message, is_refused):
     seen = gemini.read_stream(
         line(type="tool_result", tool_id="c", error={"type": kind, "message": message})
     )
-    assert seen == ((Returned("c"), RefusedCall(call="c")) if is_refused else (Returned("c"),))
+    refused = (Returned("c", refused=True), RefusedCall(call="c"))
+    assert seen == (refused if is_refused else (Returned("c"),))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +82,8 @@ def test_codex_has_them_in_its_rollout(output, is_refused):
         line(type="response_item", payload=given),
         line(type="response_item", payload=given | {"call_id": "of another part"}),
     ]
-    refused = RefusedCall("exec_command", "touch made", {"cmd": "touch made"}, "c", "Bash")
+    permission = "Write" if "Read-only" in output else "Bash"
+    refused = RefusedCall("exec_command", "touch made", {"cmd": "touch made"}, "c", permission)
     assert list(codex.refused_calls(lines)) == ([refused] if is_refused else [])
 
 
@@ -95,9 +114,11 @@ def test_what_the_operator_forbids_is_not_asked_about():
         folder="/p",
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
-    assert [call.about for call in find_refused(agent, launch)] == ["y"]
+    found = find_refused(agent, launch)
+    assert [call.about for call in found.missing] == ["y"]
+    assert [call.about for call in found.denied] == ["rm", "x"]
     agent.stays = True
-    assert find_refused(agent, launch) == []
+    assert find_refused(agent, launch) == Refusals()
 
 
 @pytest.mark.parametrize(
@@ -121,4 +142,4 @@ def test_only_protected_paths_are_not_asked_about(path, is_asked):
         stays=False, harness=claude_code, persona=Persona(), protected=("/p/.git",), folder="/p"
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
-    assert bool(find_refused(agent, launch)) == is_asked
+    assert bool(find_refused(agent, launch).missing) == is_asked

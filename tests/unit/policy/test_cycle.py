@@ -15,14 +15,14 @@ from rekindle.policy.endings import EXITS
 from rekindle.policy.restart import LOST, Safe, Stop, Wait
 from rekindle.policy.run import End, Run, next_move
 from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import LIMIT_PROBE_SECONDS, Restart, Runtime
+from rekindle.policy.settings import LIMIT_PROBE_SECONDS, MAX_LIMIT_PROBE_SECONDS, Restart, Runtime
 
 SINCE = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 NOW = SINCE + timedelta(minutes=5)
 BEFORE_RUN = 1_000
 """How long the log was when this run began."""
 CRASHES = ("crash", "hang", "resume-failed")
-PERSON = ("auth", "billing", "budget")
+PERSON = ("auth", "billing", "budget", "no-permission")
 OUTSIDE = ("overload", "network")
 KINDS = EXITS
 
@@ -260,7 +260,7 @@ def test_from_any_history_launches_that_only_fail_come_to_an_end(tried, ends, mo
         if isinstance(step, Stop | Safe):
             return
         if isinstance(step, Wait):
-            assert step.until - now <= timedelta(seconds=max(LIMIT_PROBE_SECONDS, 300))
+            assert step.until - now <= timedelta(seconds=MAX_LIMIT_PROBE_SECONDS)
             step = cycle.next_step(tried)
         kind, opened = next(futures)
         now += timedelta(seconds=seconds / 10)

@@ -91,6 +91,14 @@ facts = st.one_of(
         run_tokens=st.integers(0, 9),
         unpriced=st.integers(0, 2),
     ),
+    st.builds(
+        events.CallRefused,
+        ts=moments,
+        launch=identities,
+        cycle=st.integers(1, 3),
+        tool=words,
+        of_run=st.integers(1, 9),
+    ),
     st.builds(events.DesiredSaid, ts=moments, desired=st.sampled_from(["running", "stopped"])),
     st.builds(events.RestartAsked, ts=moments, fresh=st.booleans()),
     st.builds(

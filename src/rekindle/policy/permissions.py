@@ -1,0 +1,116 @@
+"""What an agent may do: the three levels that `init` offers, and how a refused call is permitted.
+
+The tools have the names of Claude Code. The other harnesses translate them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from rekindle.documents.manifest import Permissions, Persona
+
+Level = Literal["read", "edit", "run"]
+_READ = ("Read", "Grep", "Glob")
+_EDIT = (*_READ, "Edit", "Write")
+_RUN = (*_EDIT, "Bash")
+_OWN_NAMES = {
+    "write_file": "Write",
+    "replace": "Edit",
+    "run_shell_command": "Bash",
+    "read_file": "Read",
+    "glob": "Glob",
+    "grep_search": "Grep",
+}
+"""Gemini CLI's names of the tools that a level has."""
+
+
+class LevelRow(msgspec.Struct, frozen=True):
+    """One level of permissions."""
+
+    words: str
+    tools: tuple[str, ...]
+
+
+LEVELS: dict[Level, LevelRow] = {
+    "read": LevelRow("read only", _READ),
+    "edit": LevelRow("edit this folder", _EDIT),
+    "run": LevelRow("edit and run commands", _RUN),
+}
+DEFAULT_LEVEL: Level = "run"
+
+
+def permissions_of(level: Level, harness: str) -> Permissions | None:
+    """Return the permissions of a level; None: the harness has no tools that are known here."""
+    if harness not in {"claude-code", "codex", "gemini"}:
+        return None
+    if harness == "codex":
+        # Codex reads by its shell. Its sandbox decides what the shell may write.
+        return Permissions(deny=["Edit", "Write"]) if level == "read" else _allow(_RUN)
+    return _allow(LEVELS[level].tools)
+
+
+def persona_of(level: Level, harness: str) -> str:
+    """Return the name of the persona that `init` writes for a level."""
+    if harness == "codex":
+        return "codex-read" if level == "read" else "codex-run"
+    return {"read": "read-only", "edit": "edit", "run": "edit-and-run"}[level]
+
+
+def explain_level(level: Level, harness: str) -> str:
+    """Return what a level means for a harness, in a line."""
+    if harness == "codex" and level != "read":
+        return "edit and run commands, in Codex's sandbox: it writes this folder only"
+    return LEVELS[level].words
+
+
+def _allow(tools: Iterable[str]) -> Permissions:
+    return Permissions(allowed_tools=list(tools))
+
+
+def may_write(persona: Persona) -> bool:
+    """Return whether a persona permits anything that changes files."""
+    permissions = persona.permissions
+    return permissions is not None and permissions.allowed_tools is not None and persona.writes
+
+
+def permit(persona: Persona, calls: Iterable[str], harness: str) -> list[str]:
+    """Return the `allowed_tools` that also permit these tools.
+
+    Without a list of its own the persona gets the smallest level that has them: a list permits
+    nothing else, and an agent that may write but not read achieves nothing.
+    """
+    wanted = [_OWN_NAMES.get(tool, tool) for tool in calls]
+    allowed = persona.permissions.allowed_tools if persona.permissions else None
+    if allowed is None:
+        rows = [permissions_of(level, harness) for level in LEVELS]
+        lists = [one.allowed_tools for one in rows if one and one.allowed_tools]
+        fits = [one for one in lists if set(wanted) & set(_RUN) <= set(one)]
+        allowed = fits[0] if fits else list(_RUN)
+    return list(dict.fromkeys([*allowed, *wanted]))
+
+
+def permit_in_yaml(name: str, tools: Iterable[str]) -> str:
+    """Return the setting of rekindle.yaml that gives a persona these tools, on one line."""
+    return f"personas: {{{name}: {{permissions: {{allowed_tools: {render_tools(tools)}}}}}}}"
+
+
+def render_tools(rules: Iterable[str]) -> str:
+    """Return rules as a YAML list."""
+    return f"[{', '.join(map(_quote, rules))}]"
+
+
+def _quote(rule: str) -> str:
+    return rule if rule.isidentifier() else msgspec.json.encode(rule).decode()
+
+
+def find_rule(tool: str, arguments: Mapping[str, Any], allowed: Sequence[str]) -> str:
+    """Return the rule of `allowed_tools` that permits a refused call.
+
+    If the persona has the tool already, the CLI refused the call's path: a file tool is held to the
+    agent's folder, unless a rule names a path.
+    """
+    path = arguments.get("file_path")
+    if tool in allowed and isinstance(path, str) and path.startswith("/"):
+        return f"{tool}(/{path})"
+    return tool

@@ -1,0 +1,52 @@
+"""The levels of permissions, and what permits a refused call."""
+
+import pytest
+
+from rekindle.documents import manifest
+from rekindle.documents.manifest import Permissions, Persona
+from rekindle.policy.permissions import LEVELS, permissions_of, permit, permit_in_yaml
+
+READ = ["Read", "Grep", "Glob"]
+EDIT = [*READ, "Edit", "Write"]
+RUN = [*EDIT, "Bash"]
+
+
+@pytest.mark.parametrize(
+    ("level", "harness", "permissions", "writes"),
+    [
+        ("read", "claude-code", Permissions(allowed_tools=READ), False),
+        ("edit", "claude-code", Permissions(allowed_tools=EDIT), True),
+        ("run", "gemini", Permissions(allowed_tools=RUN), True),
+        ("read", "codex", Permissions(deny=["Edit", "Write"]), False),
+        ("edit", "codex", Permissions(allowed_tools=RUN), True),
+        ("run", "codex", Permissions(allowed_tools=RUN), True),
+    ],
+)
+def test_each_level_is_a_persona_of_its_harness(level, harness, permissions, writes):
+    found = permissions_of(level, harness)
+    assert found == permissions
+    assert Persona(permissions=found).writes is writes
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_program_without_tools_has_no_levels(level):
+    assert permissions_of(level, "command") is None
+
+
+@pytest.mark.parametrize(
+    ("allowed", "calls", "harness", "tools"),
+    [
+        (None, ["Write"], "claude-code", EDIT),
+        (None, ["Write", "Bash"], "claude-code", RUN),
+        (None, ["run_shell_command"], "gemini", RUN),
+        (None, ["Write"], "codex", RUN),
+        (None, ["WebFetch"], "claude-code", [*READ, "WebFetch"]),
+        (["Read"], ["Bash"], "claude-code", ["Read", "Bash"]),
+    ],
+)
+def test_a_refused_call_is_permitted_beside_all_that_is_needed(allowed, calls, harness, tools):
+    """A list of one tool would take all others away."""
+    persona = Persona(permissions=Permissions(allowed_tools=allowed))
+    assert permit(persona, calls, harness) == tools
+    text = f"version: 1\n{permit_in_yaml('mine', tools)}\n"
+    assert manifest.parse(text).personas["mine"].permissions.allowed_tools == tools
