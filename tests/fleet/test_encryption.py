@@ -98,6 +98,10 @@ def test_of_an_agent_on_the_fleet_no_relay_can_be_read_there(own_engine, tmp_pat
             await agent.until_over()
             kept = await agents.kept("keeper")
             assert "Step 2" in "".join(kept.documents.values())
+            listed = []
+            while not any(one.why for one in listed):  # the engine's list lags
+                listed = [one async for one in agents.listed(["keeper"])]
+            assert [one.why for one in listed] == [kept.projection.run.ended.why]
 
     asyncio.run(asyncio.wait_for(live(), 60))
     found = own_engine.bytes_on_disk()

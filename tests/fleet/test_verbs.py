@@ -182,12 +182,19 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     assert "cycle 1, a fresh session" in rekindle("run", name, "--cycles", "1")[1]
 
 
-def test_a_changed_manifest_counts_from_the_next_word_on(place, host, rekindle):
+def test_a_changed_manifest_counts_from_the_next_word_on(place, host, rekindle, monkeypatch):
     """It is sent with it."""
     name = place.agent
     place.say(host)
     assert rekindle("run", name, "--cycles", "1")[0] == 0
     until(lambda: (told(rekindle, name)["run"] or {}).get("over"))
+    asked = told(rekindle, name)
+    with monkeypatch.context() as patch:
+        patch.setattr("rekindle.cli.rows.FLEET_STATUS_AGENTS", 0)
+        until(lambda: told(rekindle, name)["outcome"])
+        listed = told(rekindle, name)
+    assert (listed["state"], listed["outcome"]) == (asked["state"], asked["outcome"])
+    assert listed["outcome"] == "out-of-cycles"
     place.say(f"{host}\nruntime: {{brief: {{at: '07:15', zone: Europe/Zurich}}}}")
     assert rekindle("restart", name)[0] == 0
     with opened(place) as (_, fleet_store):

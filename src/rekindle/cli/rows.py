@@ -67,7 +67,7 @@ def _on_fleet(
 ) -> Shown:
     """Return an agent of a fleet; without `now` only what the engine's own list has."""
     entry = project.manifest.agents[name]
-    row = listed_row(name, entry.harness, listed.state, listed.cycle)
+    row = listed_row(name, entry.harness, listed.state, listed.cycle, listed.why)
     fleet = {"fleet": msgspec.to_builtins(listed)}
     if now is None:
         return Shown(row, fleet)

@@ -1,7 +1,7 @@
 """The agents of a fleet, for whoever commands them: what is known, what is said, and to whom."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TypeVar
 
@@ -22,10 +22,10 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from rekindle.documents import event as events
 from rekindle.documents.event import AnyEvent, Event
-from rekindle.errors import EngineError, NotOnFleetError, OwnershipError
+from rekindle.errors import EngineError, NotOnFleetError, OwnershipError, RekindleError
 from rekindle.fleet.orders import QUEUE
 from rekindle.fleet.updates import is_overlooked
-from rekindle.fleet.workflow import CYCLE, HOST, POOL, STATE, AgentWorkflow
+from rekindle.fleet.workflow import CYCLE, HOST, POOL, REASON, STATE, AgentWorkflow
 from rekindle.policy import register
 from rekindle.policy.fold import Projection
 from rekindle.policy.register import Definition, Kept
@@ -52,6 +52,8 @@ class Listed(msgspec.Struct, frozen=True):
     host: str
     pool: str
     cycle: int
+    why: str = ""
+    """Reason of a run that is over or paused; empty: the list does not have it."""
 
 
 class Agents:
@@ -165,12 +167,17 @@ class Agents:
             wanted += f" AND WorkflowId IN ({ids})"
         async for one in self.client.list_workflows(wanted):
             found = one.typed_search_attributes
+            state: str = found.get(STATE, "new")
+            reason = ""
+            with suppress(RekindleError):  # the list must not need the key of every agent
+                reason = await one.memo_value(REASON, "", type_hint=str)
             yield Listed(
                 agent=one.id.removeprefix(f"{self.client.namespace}/"),
-                state=found.get(STATE, "new"),
+                state=state,
                 host=found.get(HOST, "-"),
                 pool=found.get(POOL, "-"),
                 cycle=found.get(CYCLE, 0),
+                why=reason.removeprefix(f"{state}:") if reason.startswith(f"{state}:") else "",
             )
 
     def workflow(self, agent: str) -> str:

@@ -64,6 +64,10 @@ _PACED_HANDOFFS = "paced-handoffs"
 """The patch since which launches after handoffs wait; in older histories they do not."""
 _RESUMES = "failed-resumes"
 """The patch since which resumes that a CLI refused do not count as crashes."""
+_REASONS = "listed-reasons"
+"""The patch since which the engine's list has the reason of a run that is over or paused."""
+REASON = "rekindle_reason"
+"""The memo of that reason, as STATE:WHY; it counts as long as RekindleState is the same."""
 _ONCE = RetryPolicy(maximum_attempts=1)
 _MOMENT = timedelta(seconds=FLEET_QUEUED_SECONDS)
 _WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
@@ -88,6 +92,7 @@ class AgentWorkflow:
         self._shunned: set[str] = set()
         """The hosts that have failed it since it last got on: others are asked first."""
         self._shown: tuple[str, str, str] = ("", "", "")
+        self._shown_reason = ""
         self._telling: set[asyncio.Task[None]] = set()
 
     @workflow.run
@@ -190,6 +195,7 @@ class AgentWorkflow:
     async def _until_news(self, state: str, most: timedelta | None = None) -> None:
         """Until somebody says something that was not known when we decided, or for so long."""
         self._show(state, self._kept.host)
+        self._show_reason(state)
         if most is not None and most <= timedelta(0):
             return
         with contextlib.suppress(TimeoutError):
@@ -440,6 +446,15 @@ class AgentWorkflow:
                 CYCLE.value_set(self._kept.projection.cycle),
             ]
         )
+
+    def _show_reason(self, state: str) -> None:
+        """Add why a run is over or paused to the engine's list, without words of the agent."""
+        run = self._kept.projection.run
+        why = {"over": run.ended.why, "safe": run.safe.why}.get(state, "")
+        reason = f"{state}:{why}"
+        if why and reason != self._shown_reason and workflow.patched(_REASONS):
+            self._shown_reason = reason
+            workflow.upsert_memo({REASON: reason})
 
     @workflow.update
     def take_up(self, asked: Opening) -> Opened:

@@ -104,13 +104,29 @@ _LISTED: dict[str, tuple[State, str]] = {
     "stopped": ("stopped", "by you"),
     "over": ("stopped", "its run is over"),
 }
-"""States of the engine's own list, which holds no reasons."""
+"""States of the engine's own list, if it holds no reason."""
 
 
-def listed_row(agent: str, harness: str, listed: str, cycle: int) -> Row:
-    """Return the row of an agent of which only the engine's list is known."""
+def listed_row(agent: str, harness: str, listed: str, cycle: int, why: str = "") -> Row:
+    """Return the row of an agent of which only the engine's list is known.
+
+    `why` is the reason of a run that is over or in safe mode, if the list has it.
+    """
     state, reason = _LISTED.get(listed, ("broken", f"the engine lists it as {listed}"))
-    return Row(agent=agent, harness=harness, state=state, reason=reason, cycle=cycle)
+    outcome: Outcome | None = None
+    if why:
+        outcome, reason = ENDINGS[endings.known(why)].outcome, endings.explain(why)
+        state = "needs you" if listed == "safe" else OUTCOMES[outcome].state
+    return Row(
+        agent=agent,
+        harness=harness,
+        state=state,
+        outcome=outcome,
+        words=OUTCOMES[outcome].words if outcome else "",
+        reason=reason,
+        cycle=cycle,
+        command=f"rekindle status {agent}" if listed in {"over", "safe"} else "",
+    )
 
 
 def _standing(known: Projection, around: Around) -> _Standing:
