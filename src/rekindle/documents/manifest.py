@@ -41,6 +41,9 @@ of the session, only the files and what you say.
 TRIGGER = re.compile(r"token_limit_([1-9]\d?|100)%", re.ASCII)
 """How full a window may be before a fresh session goes on, in percent."""
 Positive = Annotated[float, msgspec.Meta(gt=0)]
+CommandLine = Annotated[list[str], msgspec.Meta(description="A list of words, or one line.")]
+"""A program and its arguments. A line is split into words as a shell does it; no shell runs it."""
+_COMMAND_LINES = {"agents": ("until", "command"), "personas": ("command",)}
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -75,13 +78,13 @@ class Agent(msgspec.Struct, frozen=True):
     mode: Literal["loop", "stay"] | None = None
     persona: str | None = None
     cycles: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    until: list[str] | None = None
+    until: CommandLine | None = None
     until_claimed: bool | None = None
     """Whether `until:` counts only after the agent has reported that it is done."""
     budget: Budget | None = None
     convergence: bool | None = None
     handover: Handover | None = None
-    command: list[str] | None = None
+    command: CommandLine | None = None
     env: dict[str, str] | None = None
     keep: list[str] | None = None
     """Patterns of whole command lines; a background process that matches one outlives a launch."""
@@ -96,7 +99,7 @@ class Permissions(msgspec.Struct, frozen=True):
 
 class Persona(msgspec.Struct, frozen=True):
     adapter: str | None = None
-    command: list[str] | None = None
+    command: CommandLine | None = None
     """For `adapter: command`, the program; for another, what is started in the place of its own."""
     system_prompt_file: str | None = None
     temperature: float | None = None
@@ -164,6 +167,7 @@ def read(text: str, file: str = FILE) -> tuple[Manifest, Marked]:
     if isinstance(marked.data.get("version"), int):  # anything else is named with its line below
         refuse_newer(int(marked.data["version"]), file, SCHEMA)
     _refuse_unreadable_triggers(marked, file)
+    _split_command_lines(marked, file)
     found = shape.conform(marked, Manifest)
     for name in found.agents:
         if not AGENT_NAME.match(name):
@@ -207,6 +211,33 @@ def _refuse_unreadable_triggers(marked: Marked, file: str) -> None:
                 line=marked.line((*place, "trigger")),
                 hint='write "token_limit_80%", with 1 to 100; never: `compaction: off`',
             )
+
+
+def _split_command_lines(marked: Marked, file: str) -> None:
+    """Replace each command that is written as one line by its words."""
+    for section, keys in _COMMAND_LINES.items():
+        for name, entry in _mapping(marked.data.get(section)).items():
+            for key in keys:
+                line = _mapping(entry).get(key)
+                if isinstance(line, str):
+                    place = (section, name, key)
+                    entry[key] = _split_command(line, file, marked.line(place), key)
+
+
+def _split_command(line: str, file: str, number: int | None, key: str) -> list[str]:
+    import shlex  # noqa: PLC0415 - few manifests need it
+
+    hint = f'write the program and its arguments, as in `{key}: ["./check", "--all"]`'
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        reason = str(error).casefold()
+        raise ManifestError(
+            f"`{key}: {line}`: {reason}", file=file, line=number, hint=hint
+        ) from error
+    if not words:
+        raise ManifestError(f"`{key}:` is empty", file=file, line=number, hint=hint)
+    return words
 
 
 def _mapping(found: Any) -> dict[Any, Any]:

@@ -8,7 +8,7 @@ import msgspec
 
 from rekindle.documents import manifest, shape
 from rekindle.documents.identity import AGENT_NAME
-from rekindle.documents.manifest import Agent, Manifest
+from rekindle.documents.manifest import Agent, CommandLine, Manifest
 from rekindle.documents.shape import Duration
 from rekindle.policy.settings import AgentDefaults, Fleet, Runtime
 
@@ -22,6 +22,12 @@ _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
     NoneType: {"type": "null"},
     Duration: {"type": "string", "pattern": shape.DURATION},
+    CommandLine: {
+        "anyOf": [
+            {"type": "array", "items": {"type": "string"}},
+            {"type": "string", "pattern": r"\S"},
+        ]
+    },
     Any: {},
 }
 _END = r"\Z"

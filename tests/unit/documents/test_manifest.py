@@ -540,3 +540,32 @@ def test_plain_words_stay_plain():
     """Quotes stand only where YAML would read something else."""
     assert yamltext.quoted("a/PROMPT-2.md") == "a/PROMPT-2.md"
     assert yamltext.quoted("yes") == '"yes"'
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("just test", ["just", "test"]),
+        ("'sh -c \"a && b\"'", ["sh", "-c", "a && b"]),
+        ('"./my agent; rm x | cat $HOME"', ["./my", "agent;", "rm", "x", "|", "cat", "$HOME"]),
+        ('["just", "test"]', ["just", "test"]),
+    ],
+)
+def test_a_command_is_a_list_or_a_line(written, words):
+    """A line is split as a shell does it; nothing in it is expanded."""
+    text = (
+        f"version: 1\nagents:\n  a: {{harness: command, until: {written}, command: {written}}}\n"
+        f"personas:\n  p: {{adapter: command, command: {written}}}\n"
+    )
+    found = manifest.parse(text)
+    assert found.agents["a"].until == found.agents["a"].command == words
+    assert found.personas["p"].command == words
+
+
+@pytest.mark.parametrize("written", ["'  '", "'a \"b'"])
+def test_a_line_that_is_not_a_command_is_refused_with_its_line(written):
+    text = f"version: 1\nagents:\n  a:\n    harness: command\n    until: {written}\n"
+    with pytest.raises(ManifestError, match="until") as refused:
+        manifest.parse(text)
+    assert refused.value.line == 5
+    assert "--all" in refused.value.hint
