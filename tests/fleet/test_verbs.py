@@ -379,6 +379,7 @@ def test_an_agent_that_somebody_runs_is_not_imported(place, nobody, rekindle):
         (["daemon"], "needs its worker"),
         (["service", "install", "--print"], "`rekindle fleet worker`"),
         (["run", "--once"], "leave it out"),
+        (["run", "--json"], "`rekindle events NAME --follow --json`"),
         (["run", "--kept"], "end the daemon"),
         (["brief", "--due"], "runtime: brief: at:"),
         (["brief", "--all"], "`rekindle status`"),

@@ -16,7 +16,6 @@ def run_on_fleet(
     cycles: int | None,
     *,
     unbounded: bool,
-    as_json: bool,
 ) -> None:
     """Have the fleet run an agent; one that is new is begun, unless it has a life here."""
     there = open_fleet(project, fleet)
@@ -27,9 +26,6 @@ def run_on_fleet(
         )
     many = cycles_of(project.manifest.agents[name]) if cycles is None else cycles
     before = there.run(name, many, unbounded=unbounded)
-    if as_json:
-        print_json({"agent": name, "desired": "running", "begun": before is None})
-        return
     did = "the fleet has it now, and runs it" if before is None else "the fleet runs it"
     pool = f"a host of pool {fleet.pool}"
     where = f"on {pool}" if there.has_host() else f"as soon as {pool} is up, and has room"

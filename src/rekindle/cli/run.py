@@ -96,18 +96,12 @@ def run(  # noqa: PLR0917 - one for each option
     require_operator(project)
     name = agent_of(project, agent)
     if project.settings.fleet is not None:
-        for option, is_said in (("--once", once), ("--kept", kept or said)):
+        options = (("--once", once), ("--kept", kept or said), ("--json", as_json))
+        for option, is_said in options:
             if is_said:
                 refuse_fleet(project, option)
         ensure_trust(project, trust=trust)
-        run_on_fleet(
-            project,
-            project.settings.fleet,
-            name,
-            cycles,
-            unbounded=budget == "none",
-            as_json=as_json,
-        )
+        run_on_fleet(project, project.settings.fleet, name, cycles, unbounded=budget == "none")
         return 0
     if kept or said:
         require_trust(project.path)  # a watchdog, or `up`, started us: only a person accepts

@@ -62,13 +62,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     refused: int = 0
     """Tool calls of the run that the CLI refused."""
     last_active: datetime | None = None
-    words: str = ""
-    """The outcome in words, if it says more than the state."""
+    label: str = ""
+    """What people are shown as its state: the words of its outcome, if it has one."""
 
-    @property
-    def label(self) -> str:
-        """What people are shown as its state."""
-        return self.words or self.state
+    def __post_init__(self) -> None:
+        if not self.label:
+            msgspec.structs.force_setattr(self, "label", self.state)
 
     @property
     def next_step(self) -> str:

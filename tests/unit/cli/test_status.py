@@ -158,6 +158,8 @@ def test_a_run_that_is_over_shows_its_outcome_and_the_next_command(  # noqa: PLR
     lines, row = status(*over, ended="clean")
     assert lines["state"] == f"  state:  {words}: Ann has to say"
     assert (row["state"], row["outcome"], row["command"]) == (state, outcome, command)
+    assert row["label"] == words
+    assert "words" not in row
     assert (row["run"]["over"], row["run"]["over_words"]) == (why, "Ann has to say")
 
 
