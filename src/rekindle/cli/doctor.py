@@ -1,6 +1,7 @@
 """`rekindle doctor`."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import click
 
@@ -13,9 +14,11 @@ from rekindle.documents.manifest import Agent
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.plugins import find_program
 from rekindle.policy import connection
-from rekindle.policy.settings import Fleet
+from rekindle.policy.row import Around, make_row
+from rekindle.policy.settings import AgentDefaults, Fleet
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
+from rekindle.system import clock
 from rekindle.system.notify import Notifier
 from rekindle.system.programs import find
 from rekindle.wiring import guarded_path, protected, trust
@@ -96,6 +99,7 @@ def _examine() -> dict[str, list[Problem]]:
                 Problem(f"there is no harness named {agent.harness!r}", f"say one of: {there}")
             )
         problems += _examine_files(project, agent)
+        problems += _examine_start(project, store, name)
         found[name] = [*found.get(name, ()), *problems]
     for one in examine_all():
         if one.is_broken:  # no agent's name begins with a dot
@@ -113,6 +117,24 @@ def _examine_files(project: Project, agent: Agent) -> Iterator[Problem]:
             text_of(project, file, key)
         except RekindleError as error:
             yield Problem(str(error), error.hint)
+
+
+def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Problem]:
+    """Report why `run` would refuse the agent, or start nothing."""
+    agent, personas = project.manifest.agents[name], project.manifest.personas
+    if agent.harness == "command" and not agent.command:
+        hint = f"add `command: ./your-program` to {name} in rekindle.yaml"
+        yield Problem("there is no `command:` to start", hint)
+    if agent.persona and agent.persona not in {*personas, AgentDefaults().persona}:
+        there = ", ".join(personas) or "there is none yet"
+        yield Problem(f"there is no persona named {agent.persona!r}", f"use one of: {there}")
+    if project.settings.fleet is not None or not store.exists(name):
+        return
+    with suppress(RekindleError):  # damage is reported by the inspection
+        known = store.read(name).projection
+        if known.run.is_safe:
+            row = make_row(known, Around(clock.now()))
+            yield Problem(f"is in safe mode: {row.reason}", row.command)
 
 
 def _exposed(project: Project, name: str) -> list[Problem]:

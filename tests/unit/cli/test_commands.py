@@ -6,20 +6,23 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from conftest import RELAY
+from rekindle import config
 from rekindle.cli import main
+from rekindle.documents import event as events
 from rekindle.documents import manifest
 from rekindle.errors import RekindleError
 from rekindle.policy import loops
 from rekindle.policy.propose_until import manifest_lines
 from rekindle.system import clock as real_clock
 from rekindle.system import disk
+from rekindle.wiring.store import open_store
 from throwaway import Repository, isolate
 
 
@@ -453,6 +456,51 @@ def test_doctor_names_an_address_that_nobody_can_be_told_at(rekindle, project, m
     assert "hunter2" not in out + err
     manifest.write_text(before + "notify: ['json://127.0.0.1']\n")
     assert rekindle("doctor")[0] == 0
+
+
+def enter_safe_mode(here):
+    store = open_store(config.load(here))
+    now = datetime.now(UTC)
+    with store.writer("trades") as writer:
+        writer.append(
+            events.RunStarted(ts=now, cycle=0),
+            events.SafeModeEntered(ts=now, why="auth", words="not logged in"),
+        )
+
+
+def change_manifest(old, new):
+    def change(here):
+        path = here / "rekindle.yaml"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "problem", "hint"),
+    [
+        (
+            change_manifest("harness: claude-code", "harness: command"),
+            "no `command:` to start",
+            "add `command: ./your-program` to trades",
+        ),
+        (
+            change_manifest("persona: edit-and-run", "persona: nurse"),
+            "no persona named 'nurse'",
+            "use one of: edit-and-run",
+        ),
+        (enter_safe_mode, "is in safe mode: not logged in", "rekindle restart trades"),
+    ],
+    ids=["no command", "unknown persona", "safe mode"],
+)
+def test_doctor_fails_if_run_would_start_nothing(rekindle, project, change, problem, hint):
+    assert rekindle("doctor")[0] == 0
+    change(project)
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert problem in out
+    assert hint in out
 
 
 def test_doctor_without_a_project_says_how_to_begin(rekindle):
