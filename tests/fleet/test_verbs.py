@@ -131,7 +131,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     assert (row["run"]["desired"], row["run"]["supervised"]) == ("stopped", False)
     place.hold.unlink()
     assert "will be started again in a fresh session" in rekindle("restart", name, "--fresh")[1]
-    until(lambda: told(rekindle, name)["run"]["over"])
+    until(lambda: told(rekindle, name)["run"]["ended"])
     row = told(rekindle, name)
     assert row["cycle"] == 5
     assert row["next_action"] == "Do step 6 of the list"
@@ -187,7 +187,7 @@ def test_a_changed_manifest_counts_from_the_next_word_on(place, host, rekindle, 
     name = place.agent
     place.say(host)
     assert rekindle("run", name, "--cycles", "1")[0] == 0
-    until(lambda: (told(rekindle, name)["run"] or {}).get("over"))
+    until(lambda: (told(rekindle, name)["run"] or {}).get("ended"))
     asked = told(rekindle, name)
     with monkeypatch.context() as patch:
         patch.setattr("rekindle.cli.rows.FLEET_STATUS_AGENTS", 0)
@@ -213,7 +213,7 @@ def test_a_host_that_lost_its_disk_has_the_work_from_the_remote(place, host, roo
     until(lambda: told(rekindle, name)["fleet"]["state"] == "over")
     shutil.rmtree(root / f"default~{name}")
     assert rekindle("run", name, "--cycles", "1")[0] == 0
-    until(lambda: (found := told(rekindle, name))["run"]["over"] and found["cycle"] == 2)
+    until(lambda: (found := told(rekindle, name))["run"]["ended"] and found["cycle"] == 2)
     assert (place.pushed("step-1"), place.pushed("step-2")) == ("x", "x")
     assert rekindle("fleet", "remove", name)[0] == 0
 
@@ -223,7 +223,7 @@ def test_a_brief_is_written_by_a_host_and_shown(place, host, rekindle):
     name = place.agent
     place.say(host)
     assert rekindle("run", name, "--cycles", "1")[0] == 0
-    until(lambda: (told(rekindle, name)["run"] or {}).get("over"))
+    until(lambda: (told(rekindle, name)["run"] or {}).get("ended"))
     code, out, err = rekindle("brief", name)
     assert (code, err) == (0, "")
     assert "**Next:** Do step 2 of the list" in out

@@ -200,7 +200,7 @@ def _questions(found: Projection, now: datetime) -> list[dict[str, Any]]:
 def _unpushed(found: Projection) -> dict[str, Any] | None:
     """What of its work is on one host alone."""
     kept = found.unpushed
-    return {"since": kept.ts, "host": found.moved.host, "words": kept.words} if kept else None
+    return {"since": kept.ts, "host": found.moved.host, "reason": kept.words} if kept else None
 
 
 def _run(found: Projection, *, supervised: bool) -> dict[str, Any]:
@@ -210,10 +210,9 @@ def _run(found: Projection, *, supervised: bool) -> dict[str, Any]:
     return {
         "supervised": supervised,
         "desired": run.desired or None,
-        "over": run.ended.why if run.is_over else None,
-        "over_words": run.ended.words if run.is_over else None,
-        "safe_mode": {"why": run.safe.why, "words": run.safe.words} if run.is_safe else None,
-        "waits": {"why": waits.why, "until": waits.until} if waits else None,
+        "ended": {"kind": run.ended.why, "reason": run.ended.words} if run.is_over else None,
+        "safe_mode": {"kind": run.safe.why, "reason": run.safe.words} if run.is_safe else None,
+        "waits": {"kind": waits.why, "until": waits.until} if waits else None,
         "run_began": run.began_at,
         "cycle_done": not found.is_cycle_open,
         "last_cycle": _last_cycle(found),
@@ -228,4 +227,4 @@ def _last_cycle(found: Projection) -> dict[str, Any] | None:
     last = found.last_ended
     if last is None:
         return None
-    return {"cycle": last.cycle, "how": last.how, "verdict": last.verdict, "why": last.words}
+    return {"cycle": last.cycle, "how": last.how, "verdict": last.verdict, "reason": last.words}

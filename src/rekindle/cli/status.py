@@ -162,7 +162,7 @@ def _warnings(one: rows.Shown) -> list[str]:
     if "fleet" not in row and (row["host"] or "").startswith(ownership.FLEET):
         found.append("it lives on a fleet: this is how it left; say `fleet:` in rekindle.yaml")
     if unpushed := row["unpushed"]:
-        words = one_line(unpushed["words"])
+        words = one_line(unpushed["reason"])
         found.append(
             f"its work could not be pushed, and is on host {unpushed['host']} alone: {words}"
         )

@@ -286,7 +286,7 @@ def test_a_forged_line_in_the_log_ends_the_agent(project):
     project.place.wait_for(lambda: not project.pids("agent.py"))
     (row,) = json.loads(project("status", "trades", "--json").out)["agents"]
     assert row["log"] == "appended"
-    assert row["run"]["safe_mode"]["why"] == "tampered"
+    assert row["run"]["safe_mode"]["kind"] == "tampered"
     assert "lines were added to its log" in project("status", "trades").out
     assert "lines were added to its log" in project("doctor", code=8).out
     project.kill_supervisor("trades")

@@ -88,7 +88,7 @@ def test_a_wait_says_until_when_and_for_what(status):
     lines, row = status(wait, ended="limit", supervised=True)
     at = f"{until.astimezone():%Y-%m-%d %H:%M}"
     assert lines["state"] == f"  state:  waiting: until {at}: a usage limit"
-    assert row["run"]["waits"]["why"] == "limit"
+    assert row["run"]["waits"]["kind"] == "limit"
 
 
 def test_a_wait_for_nothing_in_particular_says_only_until_when(status):
@@ -107,7 +107,7 @@ def test_work_that_is_on_one_host_alone_is_said_to_be(status, capfd):
     assert lines[said] == f"  {said}: git push: no room"
     assert main.run(["status", "--json"]) == 0
     [row] = json.loads(capfd.readouterr().out)["agents"]
-    assert (row["unpushed"]["host"], row["unpushed"]["words"]) == ("a", "git push: no\nroom")
+    assert (row["unpushed"]["host"], row["unpushed"]["reason"]) == ("a", "git push: no\nroom")
     pushed = events.WorkspacePushed(ts=now, revision="1" * 40, head="", branch="main")
     assert said not in status(pushed)[0]
 
@@ -160,7 +160,7 @@ def test_a_run_that_is_over_shows_its_outcome_and_the_next_command(  # noqa: PLR
     assert (row["state"], row["outcome"], row["command"]) == (state, outcome, command)
     assert row["label"] == words
     assert "words" not in row
-    assert (row["run"]["over"], row["run"]["over_words"]) == (why, "Ann has to say")
+    assert row["run"]["ended"] == {"kind": why, "reason": "Ann has to say"}
 
 
 def test_what_was_spent_beside_what_may_be(status):

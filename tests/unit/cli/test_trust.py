@@ -74,7 +74,7 @@ class Clone:
         self.write("    budget: {tokens: 9000000}\n")
         [pid] = self.pids("agent.py")
         self.place.signal(pid, 9)
-        self.place.wait_for(lambda: self.safe_mode().get("why") == "settings")
+        self.place.wait_for(lambda: self.safe_mode().get("kind") == "settings")
 
     def safe_mode(self):
         [row] = json.loads(self("status", "--json").out)["agents"]
@@ -248,13 +248,13 @@ def test_settings_that_an_agent_changed_are_not_obeyed(clone, key, tmp_path):
     clone.write(more, shared)
     clone.kill_supervisor()
     clone("watch", "--once")
-    clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
+    clone.place.wait_for(lambda: clone.safe_mode().get("kind") == "settings")
     assert clone.launches() == 1
-    assert key in clone.safe_mode()["words"]
+    assert key in clone.safe_mode()["reason"]
     assert f"{key}: added" in clone("status").out
     assert key in clone("doctor", code=8).out
     clone("answer", "trades", "go", "on", code=2)
-    clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
+    clone.place.wait_for(lambda: clone.safe_mode().get("kind") == "settings")
     assert clone.launches() == 1
     assert not canary.exists()
     told = clone("restart")
@@ -274,7 +274,7 @@ def test_run_accepts_what_put_the_agent_into_safe_mode(clone):
     clone.write("    budget: {tokens: 9000000}\n")
     clone.kill_supervisor()
     clone("watch", "--once")
-    clone.place.wait_for(lambda: clone.safe_mode().get("why") == "settings")
+    clone.place.wait_for(lambda: clone.safe_mode().get("kind") == "settings")
     clone("stop")
     (clone.path / "go").touch()
     told = clone("run", code=OUT_OF_CYCLES)
