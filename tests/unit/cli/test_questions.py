@@ -23,8 +23,9 @@ AGENT = """\
 import os, pathlib, sys
 folder = pathlib.Path(os.environ["REKINDLE_FOLDER"])
 draft = folder.parents[1] / "drafts" / folder.name / "relay.md"
-number = len(list(pathlib.Path(".").glob("prompt-*")))
-pathlib.Path(f"prompt-{number}").write_text(sys.stdin.read())
+# Hidden files are no sign of work: a relay that waits without work is asked about at once.
+number = len(list(pathlib.Path(".").glob(".prompt-*")))
+pathlib.Path(f".prompt-{number}").write_text(sys.stdin.read())
 draft.write_text(f"## Next Action\\nWaiting for Ann to choose grammar {number}\\n")
 """
 WAITS = "Waiting for Ann to choose grammar 0"
@@ -64,7 +65,7 @@ class Project:
         return [one for one in map(json.loads, lines) if one["kind"] == kind]
 
     def prompts(self):
-        return len(list(self.path.glob("prompt-*")))
+        return len(list(self.path.glob(".prompt-*")))
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     running = project.start("run", "trades")
     project.place.wait_for(lambda: len(project.log("question.asked")) == 2)
     told = "A person has answered: Take the second one"
-    assert told in (project.path / "prompt-1").read_text()
+    assert told in (project.path / ".prompt-1").read_text()
     [answer] = project.log("question.answered")
     user = pwd.getpwuid(os.getuid()).pw_name
     assert (answer["by"], answer["origin"], bool(answer["host"])) == (user, "command", True)
@@ -130,7 +131,7 @@ def test_of_two_acknowledged_answers_one_counts_though_every_supervisor_is_kille
     project("stop", "trades")
     running.wait()
     assert len(project.log("question.answered")) == 2
-    told = [path.read_text().count("answered: Take two") for path in project.path.glob("prompt-*")]
+    told = [path.read_text().count("answered: Take two") for path in project.path.glob(".prompt-*")]
     assert sum(told) == 1
     assert len(project.log("cycle.ended")) == 2
 
