@@ -172,11 +172,11 @@ _READY = re.compile(
     r"|demonstration|deployment|deploy|handover|handoff|be|used?|shipping|ship|approval)\b[ /,]*)+"
 )
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
-_BULLET = r"\s*(?:[-+*•]|\d{1,3}[.)、])"
-_ITEM = re.compile(rf"{_BULLET}\s+|\s*\|")
+_BULLET = r"[ \t]*(?:[-+*•]|\d{1,3}[.)、])"
+_ITEM = re.compile(rf"{_BULLET}\s+|[ \t]*\|")
 _TICKED = re.compile(rf"(?:{_BULLET})\s*(?:\[[xX]\]|✅|☑|✔|~~)")
-_UNTICKED = re.compile(r"^\s*(?:[-+*•]|\d{1,3}[.)、])\s*\[ \]", re.MULTILINE)
-_BRACKETED = re.compile(r"\s*[(（]([^()（）]*)[)）](?=\s*(?:[.。!！,，;；:：—–-]|$))")
+_UNTICKED = re.compile(rf"{_BULLET}\s*\[ \]")
+_BRACKETED = re.compile(r"[(（]([^()（）]*)[)）](?=\s*(?:[.。!！,，;；:：—–-]|$))")
 _MARKS = re.compile(r"[*_`#>~\[\]()|\"“”「」]|[^\w\s,.;:!?'/%+&，。；：！？、—–-]")
 _CLAUSES = re.compile(r"(?<=[.!?])\s+|[.!?]$|[;,:](?=\s|$)|\s[—–-]+\s|[—–]{1,2}|[。；！？，：]")
 _EDGES = " .,;:!?-—–、/+&"
@@ -186,7 +186,7 @@ def claims_end(relay: Relay) -> bool:
     """Return whether a relay reports that all of its work is done."""
     directive = relay.raw_next_action
     clauses = list(_clauses(directive))
-    if not clauses or _UNTICKED.search(directive):
+    if not clauses or any(map(_UNTICKED.match, directive.splitlines())):
         return False
     if any(_is_open(clause, is_item=is_item) for clause, is_item in clauses):
         return False

@@ -1,5 +1,7 @@
 """Claimed ends: the documented word, natural forms in two languages, and unfinished work."""
 
+import time
+
 import pytest
 
 from rekindle.documents import primer
@@ -127,3 +129,19 @@ def test_the_word_is_found_wherever_the_directive_is():
 
 def test_the_primer_documents_the_word():
     assert f"only the word {relays.DONE} there" in primer.closing("relay.md", 2000)
+
+
+@pytest.mark.parametrize("part", [" ", "\n", "\t\n", "(", "```\n", "- [ ", "all is ", "no more ", "已"])
+def test_time_grows_with_the_size_of_the_relay_alone(part):
+    """An agent writes the relay: no text may hold its supervisor up."""
+    small, large = (
+        min(_seconds(relay(f"DONE {part * (size // len(part))}x")) for _ in range(3))
+        for size in (8_000, 32_000)
+    )
+    assert large < 10 * max(small, 0.002)  # four times the text; its square would be sixteen
+
+
+def _seconds(hostile):
+    began = time.process_time()
+    claims_end(hostile)
+    return time.process_time() - began
