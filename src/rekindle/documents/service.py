@@ -26,7 +26,9 @@ def systemd(service: Service) -> str:
         f"{_started(service)}"
         "Restart=always\n"
         "RestartSec=2\n"
-        "KillMode=process\n\n"
+        "KillMode=process\n"
+        # Each launch gets a control group of its own: what it leaves behind is found there.
+        "Delegate=yes\n\n"
         "[Install]\n"
         "WantedBy=default.target\n"
     )

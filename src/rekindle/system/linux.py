@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from rekindle.documents.launch import MARK, Vitals
+from rekindle.system import scope
 from rekindle.system.tree import Row
 from rekindle.thresholds.running import KILLED_SECONDS
 
@@ -86,8 +87,11 @@ def table() -> dict[int, Row]:
 
 
 def bears(pid: int, mark: str, uptime: float) -> bool:
-    """Whether a process of our user bears the mark and is not older than the launch."""
-    return _bears(pid, _wanted(mark), _earliest(uptime)) is not None
+    """Return whether a process of our user belongs to a launch by its mark or its control group.
+
+    One that is older than the launch never does.
+    """
+    return _bears(pid, mark, _earliest(uptime)) is not None
 
 
 def environment(pid: int) -> dict[str, str]:
@@ -212,20 +216,25 @@ def end_of(pid: int) -> int | None:
     return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
 
 
-def end_with_parent() -> Callable[[], None] | None:
-    """For the child, before it becomes the program: be told to end when the supervisor dies.
+def end_with_parent(mark: str = "") -> Callable[[], None] | None:
+    """Return what a child does before it becomes the program.
 
-    The signal belongs to the parent's thread, so a launch must come from the main one.
+    It asks the kernel for SIGTERM when the supervisor dies, and enters the control group of the
+    launch `mark`, if there can be one. The signal belongs to the parent's thread, so a launch must
+    come from the main one.
     """
     import ctypes  # noqa: PLC0415 - only who starts an agent needs it, not a hook
 
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
+    group = scope.make(mark) if mark else ""
 
     def ask() -> None:
         prctl(_PARENT_DEATH_SIGNAL, int(signal.SIGTERM))
         if os.getppid() != parent:
             os._exit(1)  # it died before we could ask
+        if group:
+            scope.enter(group)
 
     return ask
 
@@ -255,24 +264,26 @@ def _moved(pid: int) -> int:
 
 def _bearing(mark: str, uptime: float) -> Iterator[tuple[int, list[bytes]]]:
     """The processes with the mark, but for ourselves, and what the kernel says about each."""
-    wanted, earliest = _wanted(mark), _earliest(uptime)
+    earliest = _earliest(uptime)
     names = os.listdir(_PROC) if _PROC.is_dir() else ()  # noqa: PTH208 - in the way of a restart
     for name in names:
         if name.isdecimal() and int(name) != os.getpid():
-            stat = _bears(int(name), wanted, earliest)
+            stat = _bears(int(name), mark, earliest)
             if stat is not None:
                 yield int(name), stat
 
 
-def _bears(pid: int, wanted: bytes, earliest: float) -> list[bytes] | None:
-    """What the kernel says about a process, if it bears the mark, is ours, and is young enough."""
+def _bears(pid: int, mark: str, earliest: float) -> list[bytes] | None:
+    """Return the facts of a process that is ours, of the launch and not older; else None."""
     try:
         if os.stat(f"{_PROC}/{pid}").st_uid != os.geteuid():  # noqa: PTH116 - a thousand times in the way of a restart
             return None
         stat = _stat(pid)
         if stat is None or int(stat[_START_TIME]) < earliest:
             return None
-        return stat if wanted in _read(f"{_PROC}/{pid}/environ").split(b"\0") else None
+        if f"{MARK}={mark}".encode() in _read(f"{_PROC}/{pid}/environ").split(b"\0"):
+            return stat
+        return stat if scope.holds(_read(f"{_PROC}/{pid}/cgroup"), mark) else None
     except OSError:
         return None
 
@@ -283,10 +294,6 @@ def _is_ours(pid: int) -> bool:
         return os.geteuid() in {0, os.stat(f"{_PROC}/{pid}").st_uid}  # noqa: PTH116 - as above
     except OSError:
         return False
-
-
-def _wanted(mark: str) -> bytes:
-    return f"{MARK}={mark}".encode()
 
 
 def _earliest(uptime: float) -> float:

@@ -5,6 +5,7 @@ its group reaches them, and they would write beside whatever is started next. Th
 
 - below the supervisor, which adopts every orphan of its launches (Linux);
 - by the mark that they have inherited in their environment, whatever their parent is by now;
+- by the control group of the launch, if the host delegates one to the supervisor (Linux);
 - by the record of those that have cleared their environment, if the supervisor was killed;
 - below any of these.
 

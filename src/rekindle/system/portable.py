@@ -194,7 +194,7 @@ def end_of(pid: int) -> int | None:  # noqa: ARG001 - as Linux has it
     return None
 
 
-def end_with_parent() -> Callable[[], None] | None:
+def end_with_parent(mark: str = "") -> Callable[[], None] | None:  # noqa: ARG001 - as on Linux
     """Nothing tells a child that its parent died: the next launch ends what is left of this one."""
     return None
 

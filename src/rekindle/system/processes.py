@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from rekindle import ports
-from rekindle.documents.launch import Background, Swept, Vitals
+from rekindle.documents.launch import MARK, Background, Swept, Vitals
 from rekindle.errors import AgentError, ProgramMissingError
 from rekindle.system import detached, kernel, orphans, signals
 from rekindle.system.tree import Identity
@@ -78,7 +78,9 @@ class Child:
                     env=dict(environment),
                     cwd=folder,
                     process_group=0,
-                    preexec_fn=kernel.here.end_with_parent(),  # noqa: PLW1509 - we have no other threads
+                    preexec_fn=kernel.here.end_with_parent(  # noqa: PLW1509 - we have no other threads
+                        environment.get(MARK, "")
+                    ),
                 )
                 if not adopts:
                     orphans.BESIDE.add(self._popen.pid)

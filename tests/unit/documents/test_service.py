@@ -108,7 +108,7 @@ def test_agents_outlive_the_daemon():
     """Both kinds start it again when it ends, and end it alone when it is stopped."""
     found = Service("a", ("/bin/python",), "/project", {})
     keys = dict(unit(service.systemd(found)))
-    assert (keys["Restart"], keys["KillMode"]) == ("always", "process")
+    assert (keys["Restart"], keys["KillMode"], keys["Delegate"]) == ("always", "process", "yes")
     plist = plistlib.loads(service.launchd(found))
     assert (plist["KeepAlive"], plist["AbandonProcessGroup"], plist["RunAtLoad"]) == (True,) * 3
 

@@ -131,7 +131,9 @@ def test_the_primer_documents_the_word():
     assert f"only the word {relays.DONE} there" in primer.closing("relay.md", 2000)
 
 
-@pytest.mark.parametrize("part", [" ", "\n", "\t\n", "(", "```\n", "- [ ", "all is ", "no more ", "已"])
+@pytest.mark.parametrize(
+    "part", [" ", "\n", "\t\n", "(", "```\n", "- [ ", "all is ", "no more ", "已"]
+)
 def test_time_grows_with_the_size_of_the_relay_alone(part):
     """An agent writes the relay: no text may hold its supervisor up."""
     small, large = (
