@@ -8,6 +8,7 @@ from typing import Protocol
 
 import click
 
+from rekindle import config
 from rekindle.cli.options import Store, accept_log, as_json, here, open_agent
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
@@ -17,10 +18,12 @@ from rekindle.errors import (
     AgentError,
     ConfinedError,
     ManifestError,
+    NewerSchemaError,
     RekindleError,
     StoreError,
     SupervisedError,
     UnknownAgentError,
+    UsageError,
 )
 from rekindle.flows.background import end_everything
 from rekindle.flows.stop_agent import StopAgent, StopLock
@@ -58,7 +61,12 @@ def stop(agent: str | None, as_json: bool) -> None:
     """
     try:
         project, store, name = open_agent(agent, operator=True)
-    except (ManifestError, UnknownAgentError, StoreError) as error:
+    except UsageError as error:
+        if not running_unnamed(config.load(here())):
+            raise  # which of several is meant, only the operator can tell
+        stop_without_manifest((), error, every=True, as_json=as_json)
+        return
+    except (ManifestError, NewerSchemaError, UnknownAgentError, StoreError) as error:
         stop_without_manifest((agent,) if agent else (), error, as_json=as_json)
         return
     stopping = stopping_of(store, name)

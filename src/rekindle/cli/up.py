@@ -21,6 +21,7 @@ from rekindle.config import Project
 from rekindle.errors import (
     AgentError,
     ManifestError,
+    NewerSchemaError,
     RekindleError,
     StoreError,
     UnknownAgentError,
@@ -163,7 +164,7 @@ def down(agents: tuple[str, ...], as_json: bool) -> None:
     try:
         project, store = open_project()
         named = [project.require_agent(name) for name in agents]
-    except (ManifestError, UnknownAgentError, StoreError) as error:
+    except (ManifestError, NewerSchemaError, UnknownAgentError, StoreError) as error:
         stop_without_manifest(agents, error, every=True, as_json=as_json)
         return
     require_operator(project)

@@ -20,6 +20,8 @@ _HERE = {"Write": "**", "Edit": "**", "MultiEdit": "**", "NotebookEdit": "**/*.i
 
 Relative to the folder that the CLI starts in: an absolute pattern cannot name every folder."""
 _RULE = re.compile(r"(?P<tool>\w+)(?:\((?P<path>.*)\))?\Z", re.DOTALL)
+_WELL_FORMED = re.compile(r"[\w*-]+(?:\((?:(?!\)\s*,).)*\))?\Z")
+"""One tool, also a server's, with or without what it is for."""
 _EVERYWHERE = ("", "*", "**")
 
 
@@ -30,11 +32,11 @@ def permit(start: Start) -> Iterator[str]:
     written in any case, protected files in none.
 
     Raises:
-        UnenforceableError: A rule has control characters.
+        UnenforceableError: A rule is not that of one tool, or has control characters.
     """
     permissions = start.persona.permissions or Permissions()
     allowed, denied = permissions.allowed_tools, permissions.deny or ()
-    _refuse_unprintable((*(allowed or ()), *denied))
+    _refuse_malformed((*(allowed or ()), *denied))
     if allowed is not None:
         # Else the tools that the user's own settings permit would stay permitted.
         drafting = _WRITING if start.draft else ()
@@ -99,10 +101,15 @@ def _escaped(path: str) -> str:
     return re.sub(r"([\\*?\[\]!#()])", r"\\\1", path)
 
 
-def _refuse_unprintable(rules: Iterable[str]) -> None:
-    """Refuse rules that a command line cannot carry, or that a person could not see there."""
+def _refuse_malformed(rules: Iterable[str]) -> None:
+    """Refuse rules that the CLI would read in another way than a person does."""
     for rule in rules:
         if not rule.isprintable():
             raise UnenforceableError(
                 "Claude Code", rule, hint="write it on one line, without control characters"
+            )
+        # The CLI splits a list in one rule, and none of its tools would be held to the folder.
+        if rule and not _WELL_FORMED.match(rule):
+            raise UnenforceableError(
+                "Claude Code", rule, hint="write one tool for each item, as `Read` or `Bash(ls:*)`"
             )

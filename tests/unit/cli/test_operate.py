@@ -191,15 +191,22 @@ def test_one_that_ends_the_moment_it_is_told_to_was_running(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("command", ["down", "stop"])
-@pytest.mark.parametrize("text", ["renamed", "broken"])
+@pytest.mark.parametrize("text", ["renamed", "broken", "newer", "empty"])
 def test_an_agent_that_the_manifest_does_not_name_any_more_is_stopped(project, command, text):
-    """An agent could rename itself in rekindle.yaml, or break the file."""
+    """An agent could rename or remove itself in rekindle.yaml, or break the file."""
     project("up", "trades")
     project.wait_for_launch("trades")
     manifest = project.path / "rekindle.yaml"
     before = manifest.read_text()
     one = before.partition("  docs:")[0]
-    manifest.write_text(one.replace("trades:", "others:") if text == "renamed" else "agents: [")
+    changed = {
+        "renamed": one.replace("trades:", "others:"),
+        "broken": "agents: [",
+        "newer": one.replace("version: 1", "version: 99"),
+        "empty": "version: 1\nagents: {}\n",
+    }
+    assert changed[text] != one
+    manifest.write_text(changed[text])
     told = project(command)
     assert "✓ trades: stopped\n" in told.out
     assert project.pids("agent.py") == []

@@ -29,7 +29,7 @@ from rekindle.documents.launch import (
     Used,
 )
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.errors import UsageError
+from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import claude_code
 from rekindle.stores.files.layout import Root
 from rekindle.thresholds.storage import JSON_LINE_BYTES
@@ -653,6 +653,32 @@ def test_a_file_tool_is_held_to_the_folder_unless_its_rule_names_a_path(rule, al
     assert [word for word in argv if "llowedTools=" in word] == [
         f"--allowedTools={allowed}",
         f"--disallowedTools={denied}",
+    ]
+
+
+@pytest.mark.parametrize("key", ["allowed_tools", "deny"])
+@pytest.mark.parametrize(
+    "rule",
+    ["Read, Write, Edit", "Read Write", "Bash(ls:*), Edit", "Bash(a), Edit, Write(b)", "(a)"],
+)
+def test_a_list_in_one_rule_is_refused(rule, key):
+    """The CLI would split it, and its tools would not be held to the folder."""
+    permissions = Permissions(**{key: [rule]})
+    start = Start(session=SESSION, persona=Persona(permissions=permissions))
+    with pytest.raises(UnenforceableError) as raised:
+        claude_code.command(start)
+    assert "one tool for each item" in raised.value.hint
+
+
+def test_rules_of_one_tool_are_taken():
+    """Also of a server's tools, and with commas in what a tool is for."""
+    rules = ["Read", "mcp__my-server__*", "Bash(git log --format=%h,%s:*)", "Bash(f(x) y)"]
+    permissions = Permissions(allowed_tools=rules)
+    argv = claude_code.command(
+        Start(session=SESSION, persona=Persona(permissions=permissions))
+    ).argv
+    assert [f"--allowedTools={rule}" for rule in rules] == [
+        word for word in argv if word.startswith("--allowedTools=")
     ]
 
 
