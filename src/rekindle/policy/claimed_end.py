@@ -38,16 +38,19 @@ _PARTS = (
     r"|objectives?|criteria|todos?|to-dos?|issues?|deliverables?|functionality|checks?|boxes"
     r"|checkboxes|projects?|jobs?|tickets?|plan)"
 )
-_OVER = (
-    r"(?:done|completed?|finished|achieved|accomplished|fulfilled|implemented|delivered|satisfied"
-    r"|met|reached|closed|over|concluded|wrapped up|checked off|feature[- ]complete|shipped"
-    r"|ticked(?: off)?)"
+_DONE_WORDS = (
+    r"done|completed?|finished|achieved|accomplished|fulfilled|implemented|delivered|satisfied"
+    r"|met|reached|closed|concluded|wrapped up|checked off|feature[- ]complete|shipped"
+    r"|ticked(?: off)?"
 )
+_OVER = rf"(?:{_DONE_WORDS}|over)"
 _IS = (
     r"(?:(?:is|are|was|were|has been|have been|'s|now|fully|all|already|successfully|100%|both|thus"
     r"|officially|functionally) ?)*"
 )
-_STOP = (
+_STOP = r"(?=$| (?:and|as|because|since|so|per|here|now|successfully)\b|[!?.])"
+"""What may follow "done": "done for today" and "done with the lexer" report no end of the work."""
+_ANY_STOP = (
     r"(?=$| (?:and|with|as|for|in|on|at|from|of|because|since|so|per|within|here|now|successfully"
     r"|today|after|to)\b|[!?.])"
 )
@@ -76,7 +79,7 @@ _ENDS = _either(
     rf"(?:there (?:is|are) |there'?s )?nothing(?: (?:is|more|else|further))*(?: {_LEFT})+",
     r"nothing (?:more|else|further)$",
     rf"(?:there (?:is|are) )?no{_MORE} {_STEPS}"
-    rf"(?: (?:is|are|was|were|{_LEFT}|at this time|items?))*{_STOP}",
+    rf"(?: (?:is|are|was|were|{_LEFT}|at this time|items?))*{_ANY_STOP}",
     rf"no (?:\S+ ){{0,2}}?{_STEPS}(?: (?:is|are|have been|was|were))? {_LEFT}",
     r"(?:the |this )?(?:loop|run|agent|project|work) (?:can|may|should) (?:now |safely )*"
     r"(?:stop|end|exit|be (?:closed|stopped|ended|archived))",
@@ -84,7 +87,7 @@ _ENDS = _either(
     r"(?: here| now)?$",
     r"(?:(?:目前|现在|至此|当前) ?)?(?:所有|全部|整个|本|该|此|各项|一切|原定|既定|计划内?)(?:的)?"
     rf"[^，。；]{{0,40}}?(?:已经|已|均|都|全部|全)+{_ZH_DONE}",
-    r"(?:项目|任务|工作|目标|循环|开发工作|项目开发|整体工作|需求)[^，。；]{0,4}?"
+    r"(?:项目|任务|工作|目标|循环|开发工作|项目开发|整体工作|需求)[^，。；\d一二三四五六七八九十]{0,4}?"
     r"(?:已经|已|均|都|全部|圆满|顺利|成功|宣告)*(?:完成|结束|达成|完毕|做完|收尾|终止)了?$",
     r"(?:已经|已|均已|都已|全部|全都)+(?:全部|圆满|顺利|成功|都)*(?:完成|结束|完毕|做完|搞定)了?$",
     r"(?:完成|完毕|结束|收工|大功告成)了?$",
@@ -103,7 +106,7 @@ _NOTHING = _either(
     r"(?:当前|目前|暂)?(?:无|没有)(?:了|活动任务|活跃任务|活跃计划|进行中任务|待办)?$",
 )
 _FINISHED = _either(
-    rf"\b(?:{_OVER}|deployed|verified|validated|resolved|merged|passing|passed|pass|clean|released"
+    rf"\b(?:{_DONE_WORDS}|deployed|verified|validated|resolved|merged|passing|passed|pass|clean|released"
     r"|fixed|successful|discharged|archived?|terminal)\b",
     r"完成|结束|完毕|达成|交付|收口|通过|关闭|上线",
 )
@@ -122,6 +125,7 @@ _OPEN = _either(
     r"|tbd|await|awaiting|waiting|wait|continue|start|begin|proceed|move on|resume|let'?s|needs?"
     r"|should|must|will|in progress|almost|partially|mostly|not|now we|now (?:it|that)|other than"
     r"|apart from|before|left|unverified|untested|fails?|failing|failed|verify|monitor|soon|ask"
+    r"|broken|breaks?|red|missing|misses|missed|lacks?|incomplete|unfinished|wrong|tomorrow|later"
     r"|approve|approval|review|decide"
     r"|(?:phase|milestone|stage|step|sprint|cycle|part|batch)s? #?[a-z]?\d+)\b",
     r"继续|接下来|然后|开始|下一|剩余|但|不过|除了|尚|还需|还要|还有|还没|未|等待|需要|进入|推进|准备"
@@ -151,14 +155,19 @@ _VERBS = re.compile(
 )
 _VERBS_ZH = re.compile(
     r"新增|添加|增加|修复|实现|编写|优化|部署|测试|验证|检查|重构|更新|发布|提交|推送|合并|创建|设计"
-    r"|执行|运行|完善|补充|处理|集成|迁移|制定|调研|收集|扩展|选择"
+    r"|执行|运行|完善|补充|处理|集成|迁移|制定|调研|收集|扩展|选择|编码|开发|撰写|写"
 )
 _NOUN_FIRST = re.compile(
     r"\S+ (?:is|are|was|were|has|have|passes|passed|pass|succeed\w*|results?|completed?"
     r"|[0-9a-f]{7,40})\b"
 )
+_STATED = re.compile(
+    r"(?:the|an?|all|every|each|this|these|that|those|it|its|they|our|my|any|both|no|nothing|none"
+    r"|everything|see|future)\b|[^\x00-\x7f]"
+)
+"""How a statement begins. Other clauses are taken for instructions: their verb may be any word."""
 _FACT = re.compile(
-    rf"\b(?:is|are|was|were|has|have|pass(?:es|ed)?|verified|green|merged|{_OVER})\b|已|通过"
+    rf"\b(?:is|are|was|were|has|have|pass(?:es|ed)?|verified|green|merged|{_DONE_WORDS})\b|已|通过"
 )
 _STATEMENT = _either(
     r"\b(?:now|it) (?:has|have|features?|includes?|supports?|provides?|covers?|contains?|reflects?"
@@ -230,4 +239,5 @@ def _is_open(clause: str, *, is_item: bool) -> bool:
     is_fact = bool(_FACT.search(clause))
     is_verb = bool(_VERBS.match(_LEAD.sub("", clause))) and not _NOUN_FIRST.match(clause)
     is_verb = is_verb or (bool(_VERBS_ZH.match(clause)) and not is_fact)
-    return is_verb or bool(_OPEN.search(clause)) or (is_item and not is_fact)
+    is_stated = bool(_STATED.match(clause) or _FINISHED.search(clause)) and not is_item
+    return is_verb or bool(_OPEN.search(clause)) or not (is_fact or is_stated)

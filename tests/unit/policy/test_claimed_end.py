@@ -52,6 +52,19 @@ Stop the loop.
 目标已达成，循环可以结束。
 """.splitlines()
 UNFINISHED = """\
+The plan is complete. Code the parser.
+The feature is complete. Tackle the login page.
+The migration is done. Swap the callers over to the new API.
+Everything is implemented. Benchmark it against the old version.
+None: the lexer is finished. Parse expressions.
+Done for today; the parser comes tomorrow.
+Done with the lexer
+The work is done for today
+The implementation is complete. Two tests are broken.
+The implementation is complete, the docs are missing.
+The fix is complete. CI is red
+任务一已完成
+计划已完成。编码解析器。
 DONE with the lexer, next write the parser
 Done: lexer. Now write the parser.
 None yet
