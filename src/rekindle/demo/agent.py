@@ -17,6 +17,10 @@ Tell = Callable[[str, dict[str, str]], None]
 
 CHAPTERS = 6
 SECONDS_A_CALL = 0.7
+SECONDS_A_SLOW_CALL = 8.0
+"""Longer than `run` holds a call back that may be refused: the audience sees it before its end."""
+SLOW = ".slow-"
+"""A file of this name and a chapter's makes the first call for it slow."""
 WRITING = (
     "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(float(sys.argv[2]));"
     " pathlib.Path(sys.argv[3]).write_text('# ' + sys.argv[3] + '\\n')"
@@ -62,12 +66,16 @@ def call(name: str, session: str, tell: Tell) -> None:
     usage = {"input_tokens": 1000}
     message = {"role": "assistant", "model": "none", "content": [tool], "usage": usage}
     say(type="assistant", message=message, parent_tool_use_id=None, session_id=session)
-    begun = f".begun-{os.getpid()}-{name}"
+    begun, slow = f".begun-{os.getpid()}-{name}", Path(f"{SLOW}{name}")
+    seconds = SECONDS_A_SLOW_CALL if slow.exists() else SECONDS_A_CALL
+    slow.unlink(missing_ok=True)
     subprocess.run(  # noqa: S603 - our own words
-        [sys.executable, "-I", "-S", "-c", WRITING, begun, str(SECONDS_A_CALL), name],
+        [sys.executable, "-I", "-S", "-c", WRITING, begun, str(seconds), name],
         start_new_session=True,
         check=False,
     )
+    result = {"type": "tool_result", "tool_use_id": identity, "content": "written"}
+    say(type="user", message={"role": "user", "content": [result]}, session_id=session)
     tell("PostToolUse", {"tool_name": "Write", "tool_use_id": identity})
 
 

@@ -17,7 +17,7 @@ from rekindle.documents.launch import Called, Opened
 from rekindle.errors import AgentError
 from rekindle.flows.world import Fell, Launching, Report
 from rekindle.stores.files import FileStore
-from rekindle.system import clock
+from rekindle.system import clock, orphans
 from rekindle.wiring import trust
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
@@ -59,6 +59,8 @@ class Show:
         self._folder = folder
         self._say = say
         self._kills = [FIRST_KILL, SECOND_KILL]
+        for number in self._kills:
+            (folder / f"{stand_in.SLOW}chapter-{number}.md").touch()
         self._session = ""
         self._takes_over = False
 
@@ -97,7 +99,7 @@ class Show:
                 self._say(self._told(report.session))
             case Called():
                 self._say(f"   · {report.tool} {report.about}")
-                self._maybe_kill(report.about)
+                self._maybe_kill(report)
             case Fell() if report.exit.kind == "crash":
                 self._say(
                     f"   {report.exit.words}; its tool was still at work"
@@ -108,12 +110,14 @@ class Show:
             case _:
                 pass
 
-    def _maybe_kill(self, file: str) -> None:
-        if not self._kills or file != f"chapter-{self._kills[0]}.md":
+    def _maybe_kill(self, call: Called) -> None:
+        if not self._kills or call.about != f"chapter-{self._kills[0]}.md":
             return
+        pid = int(call.call.split("_")[1])
+        if not self._tool_works(pid, call.about):
+            return  # the audience has stopped it
         is_first = len(self._kills) == 2  # noqa: PLR2004 - the first of two
         self._kills.pop(0)
-        pid = self._wait_for_tool(file)
         if is_first:
             self._say(f"3. Now it is killed, in the middle of that tool call: kill -9 {pid}")
         else:
@@ -121,12 +125,14 @@ class Show:
             (self._folder / f".session-{self._session}").unlink()
         os.kill(pid, signal.SIGKILL)
 
-    def _wait_for_tool(self, file: str) -> int:
-        """The number of the stand-in's process, which is our own child, once its tool works."""
+    def _tool_works(self, pid: int, file: str) -> bool:
+        """Wait for the tool of the stand-in, our own child; return False if that has ended."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            for begun in self._folder.glob(f".begun-*-{file}"):
-                return int(begun.name.split("-")[1])
+            if orphans.identify(pid) is None:
+                return False
+            if (self._folder / f".begun-{pid}-{file}").exists():
+                return True
             time.sleep(0.01)
         raise AgentError("the demonstration's tool did not begin", hint="run it once more")
 
