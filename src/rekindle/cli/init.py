@@ -54,11 +54,16 @@ def init(
     folder = config.find(here()) or here()
     trusted = trust_if_new(folder)
     known = config.agents_of(folder)
-    if known and agent is None:
-        name = known[0]
+    is_there = bool(known) and agent is None
+    name = known[0] if is_there else _name(folder, agent, yes=yes)
+    if tools and name in known:
+        raise UsageError(
+            f"--tools is for a new agent, and {name} is in {manifest.FILE} already",
+            hint=f"change its persona in {manifest.FILE}",
+        )
+    if is_there:
         did = [f"{manifest.FILE} is there already, with {', '.join(known)}"]
     else:
-        name = agent_name(agent or _ask("Agent's name", default_name(folder), yes=yes))
         did = add_agent(folder, name, harness, yes=yes, tools=tools)
     did += write_prompt(folder)
     write_summarizer(folder)
@@ -81,11 +86,19 @@ def init(
     echo(f"Next: say in {AgentDefaults().prompt} what it is to do, then `rekindle run {name}`.")
 
 
+def _name(folder: Path, agent: str | None, *, yes: bool) -> str:
+    return agent_name(agent or _ask("Agent's name", default_name(folder), yes=yes))
+
+
 def add_agent(
     folder: Path, name: str, harness: str | None, *, yes: bool, tools: Level | None = None
 ) -> list[str]:
     """Add an agent to the manifest, and return what was done."""
     chosen = _harness(harness or _ask_for_harness(yes=yes))
+    if tools and permissions_of(tools, chosen) is None:
+        raise UsageError(
+            f"--tools has no effect with {chosen}", hint="leave it out: your program decides itself"
+        )
     return _manifest(folder, name, chosen, tools or _ask_for_tools(chosen, yes=yes))
 
 
@@ -142,10 +155,10 @@ def _manifest(folder: Path, name: str, harness: str, level: Level) -> list[str]:
 
     before, after = config.rewrite(folder, changed)
     if before == after:
-        return [f"agent {name} stands in {manifest.FILE} already"]
+        return [f"agent {name} is in {manifest.FILE} already"]
     did = [f"added {name} to {manifest.FILE}" if before.strip() else f"wrote {manifest.FILE}"]
     if permissions:
-        did.append(f"it may {_may(words)}: change persona {persona} there, or use --tools")
+        did.append(f"it may {_may(words)}: change persona {persona} there")
     return did
 
 

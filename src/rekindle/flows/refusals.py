@@ -12,6 +12,7 @@ from rekindle.flows import transcripts
 from rekindle.flows.launch import Launch
 from rekindle.flows.world import Agent
 from rekindle.policy.permissions import find_rule, permit, permit_in_yaml
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 
@@ -39,10 +40,11 @@ class Refusals(msgspec.Struct, frozen=True):
             )
 
 
-def find_refused(agent: Agent, launch: Launch) -> Refusals:
-    """Return the refused calls of a launch.
+def find_refused(agent: Agent, launch: Launch, redaction: Redaction) -> Refusals:
+    """Return the refused calls of a launch, without secrets.
 
-    In a terminal the CLI asks its person itself.
+    They are redacted before anything is cut off: half a secret is not recognized. In a terminal the
+    CLI asks its person itself.
     """
     if agent.stays:
         return Refusals()
@@ -53,8 +55,15 @@ def find_refused(agent: Agent, launch: Launch) -> Refusals:
         data = transcripts.tail(path)[-added:] if added else b""
         found += agent.harness.refused_calls(data.split(b"\n"))
     found = [_shorten(agent, call) for call in found]
-    denied = [call for call in found if _is_denied(agent, call)]
-    return Refusals(tuple(call for call in found if call not in denied), tuple(denied))
+    sorted_out: dict[bool, list[RefusedCall]] = {False: [], True: []}
+    for call in found:
+        sorted_out[_is_denied(agent, call)].append(_redact(call, redaction))
+    return Refusals(tuple(sorted_out[False]), tuple(sorted_out[True]))
+
+
+def _redact(call: RefusedCall, redaction: Redaction) -> RefusedCall:
+    arguments = msgspec.json.decode(redaction.json(msgspec.json.encode(call.arguments)))
+    return msgspec.structs.replace(call, about=redaction.text(call.about), arguments=arguments)
 
 
 def _shorten(agent: Agent, call: RefusedCall) -> RefusedCall:

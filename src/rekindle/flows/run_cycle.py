@@ -397,7 +397,7 @@ class RunCycle:
         self._asked_for = launch.gauge.asked_for() if self._agent.stays else ""
         launch.gauge.end()
         self._learn(self.known(), launch.gauge.windows | found_windows)
-        refused = find_refused(self._agent, launch)
+        refused = find_refused(self._agent, launch, self._world.store.redaction)
         signs = self._signs(*launch.stretch) if started else None
         is_useless = found.kind == "clean" and self._is_useless(launch, refused, signs)
         if is_useless:

@@ -95,7 +95,7 @@ def after(
     if pause is not None:
         return pause
     some = f"{done} cycle{'' if done == 1 else 's'}"
-    checked = "`until:` does not pass" if last.until else "no `until:` verifies the work"
+    checked = "`until:` does not pass" if last.until else "the agent reported no end of its work"
     return Stop("cycles", f"{some}, and {checked}") if is_last else Next()
 
 

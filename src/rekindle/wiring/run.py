@@ -26,7 +26,7 @@ from rekindle.flows.keep_running import KeepRunning, RunResult
 from rekindle.flows.measure_windows import measure_windows
 from rekindle.flows.steps import Steps
 from rekindle.flows.stopping import Stopping
-from rekindle.flows.until import Until
+from rekindle.flows.until import Until, UntilResult
 from rekindle.flows.work_signs import read_signs
 from rekindle.flows.world import Agent, Report, SettingsChanged, Trouble, World
 from rekindle.harnesses import command
@@ -186,13 +186,18 @@ def _ending(project: Callable[[], Project], store: FileStore, agent: Agent, worl
     def persona() -> str:
         return _persona_of(project().manifest.agents[name])
 
+    def until() -> UntilResult:
+        # The operator may have accepted another command since the supervisor started.
+        command = tuple(project().manifest.agents[name].until or ())
+        return Until(command, agent, world).ask()
+
     return Ending(
         summarizer=lambda: summarizing.summarizer(project(), store, name, stops=world.stops),
         checkpointer=lambda: summarizing.summarizer(
             project(), store, name, persona(), stops=world.stops
         ),
         known=lambda since: summarizing.known(project(), store, name, since),
-        until=Until(tuple(project().manifest.agents[name].until or ()), agent, world).ask,
+        until=until,
     )
 
 

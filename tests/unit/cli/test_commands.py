@@ -102,6 +102,20 @@ def test_init_writes_a_few_lines(rekindle, here):
     assert (here / ".rekindle/.gitignore").read_text() == "*\n"
 
 
+def test_init_refuses_tools_that_would_have_no_effect(rekindle, here):
+    """An agent that is there keeps its persona, and a program of yours has none."""
+    code, _, err = rekindle(
+        "init", "--yes", "--agent", "own", "--harness", "command", "--tools=read"
+    )
+    assert (code, "--tools has no effect with command" in err) == (2, True)
+    assert rekindle("init", "--yes", "--agent", "trades")[0] == 0
+    before = (here / "rekindle.yaml").read_text()
+    for arguments in (["--agent", "trades"], []):
+        code, _, err = rekindle("init", "--yes", "--tools", "read", *arguments)
+        assert (code, "change its persona" in err) == (2, True)
+    assert (here / "rekindle.yaml").read_text() == before
+
+
 def test_init_proposes_the_tests_of_the_project(rekindle, here):
     (here / "justfile").write_text("test:\n    true\n")
     (here / "package.json").mkdir()

@@ -1,6 +1,7 @@
 """Calls that a CLI refused because nothing permits them, as each CLI reports them."""
 
 import json
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,9 @@ from rekindle.documents.manifest import Permissions, Persona
 from rekindle.flows.refusals import Refusals, find_refused
 from rekindle.flows.watched import Watched
 from rekindle.harnesses import claude_code, codex, gemini
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.thresholds.running import REFUSED_KEPT
+from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 
 def line(**record):
@@ -114,11 +117,11 @@ def test_what_the_operator_forbids_is_not_asked_about():
         folder="/p",
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
-    found = find_refused(agent, launch)
+    found = find_refused(agent, launch, Redaction())
     assert [call.about for call in found.missing] == ["y"]
     assert [call.about for call in found.denied] == ["rm", "x"]
     agent.stays = True
-    assert find_refused(agent, launch) == Refusals()
+    assert find_refused(agent, launch, Redaction()) == Refusals()
 
 
 @pytest.mark.parametrize(
@@ -142,4 +145,23 @@ def test_only_protected_paths_are_not_asked_about(path, is_asked):
         stays=False, harness=claude_code, persona=Persona(), protected=("/p/.git",), folder="/p"
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
-    assert bool(find_refused(agent, launch).missing) == is_asked
+    assert bool(find_refused(agent, launch, Redaction()).missing) == is_asked
+
+
+@pytest.mark.parametrize("shown", range(5, 40, 5))
+def test_no_part_of_a_secret_is_left_where_a_call_is_cut(shown):
+    """A secret that the cut goes through is not recognized behind it."""
+    token = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    command = "x" * (ABOUT_CHARACTERS - shown - 1) + f" {token}"
+    watched = Watched()
+    watched.take(RefusedCall("Bash", command, {"command": command}), 0.0)
+    agent = SimpleNamespace(
+        stays=False, harness=claude_code, persona=Persona(), protected=(), folder="/p"
+    )
+    launch = SimpleNamespace(watched=watched, transcript=str)
+    (call,) = find_refused(agent, launch, Redaction()).missing
+    ended = SimpleNamespace(ts=datetime(2026, 4, 9, tzinfo=UTC), launch="l", cycle=1)
+    (event,) = Refusals((call,)).record(ended, 0)
+    assert "[redacted:" in call.about
+    for text in (event.about, call.about, json.dumps(call.arguments)):
+        assert token[:12] not in text

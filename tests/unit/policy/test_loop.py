@@ -138,7 +138,7 @@ def test_the_run_is_done_when_its_command_says_so_whatever_else():
 
 
 def test_after_its_cycles_a_run_is_over_and_never_called_done():
-    for until, words in (("", "no `until:` verifies the work"), ("failed", "does not pass")):
+    for until, words in (("", "reported no end of its work"), ("failed", "does not pass")):
         found = after(cycle(1, until=until), done=3, cap=3)
         assert found.why == "cycles"
         assert "3 cycles" in found.words
