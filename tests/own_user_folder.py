@@ -23,7 +23,7 @@ def isolate_user_folder() -> None:
     if os.environ.get("REKINDLE_TESTS_IN_MEMORY") and "PYTEST_XDIST_WORKER" not in os.environ:
         # A disk confirms each write in milliseconds, a busy one in many: tests that do not cut the
         # power, which have disks of their own, wait for nothing else for minutes.
-        folder = Path(tempfile.gettempdir(), "rekindle-tests")
+        folder = Path(tempfile.gettempdir(), "rk")  # short: sockets are made below it
         folder.mkdir(exist_ok=True)
         _mount_memory(kernel, folder, "6g")
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
