@@ -266,7 +266,7 @@ def test_a_session_that_goes_on():
 
 def test_values_stay_values():
     """Nothing that a persona or a path says can become an option of its own."""
-    permissions = Permissions(allowed_tools=["--danger", "Bash(echo a,b)", ""], deny=["-x y"])
+    permissions = Permissions(allowed_tools=["--danger", "Bash(echo a,b)", ""], deny=["-x(y)"])
     persona = Persona(permissions=permissions, system_prompt_file="-p.md")
     argv = claude_code.command(
         Start(session=SESSION, hook=("-h",), scratch="-s", persona=persona)
@@ -277,7 +277,7 @@ def test_values_stay_values():
         "--strict-mcp-config",
         "--allowedTools=--danger",
         "--allowedTools=Bash(echo a,b)",
-        "--disallowedTools=-x y",
+        "--disallowedTools=-x(y)",
         "--append-system-prompt-file=-p.md",
     )
 
