@@ -1,6 +1,7 @@
 """Programs that Rekindle starts itself are never found in a workspace."""
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -54,3 +55,16 @@ def test_the_interpreter_of_a_script_is_found_outside_too(path: str, tmp_path: P
         str(script),
         "-p",
     )
+
+
+def test_a_search_does_not_walk_over_every_workspace(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that has seen thousands of workspaces starts git as fast as at first."""
+
+    class Listed(set[Path]):
+        def __iter__(self) -> NoReturn:
+            raise AssertionError("walked over all workspaces")
+
+    monkeypatch.setattr(programs, "_workspaces", Listed(programs._workspaces))
+    assert programs.find("git", path) == str(tmp_path / "outside/git")
