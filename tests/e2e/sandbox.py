@@ -54,10 +54,11 @@ class Rekindle:
     def __init__(self, cli, place, by_hand: Sequence[str] = ()):
         self.cli, self.place, self.project = cli, place, cli.project
         self._by_hand = list(by_hand)
+        self.program = [sys.executable, "-I", "-m", "rekindle"]
 
     def start(self, *arguments: str):
         return self.place.start(
-            [sys.executable, "-I", "-m", "rekindle", *arguments],
+            [*self.program, *arguments],
             env=self.cli.environment(LC_ALL="C.UTF-8"),
             cwd=self.project,
         )

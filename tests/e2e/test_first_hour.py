@@ -2,6 +2,12 @@
 
 import json
 import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +18,7 @@ from torture.clis import _CODEX, NAMES, Cli
 
 pytestmark = pytest.mark.timeout(180)
 
+ROOT = Path(__file__).parents[2]
 FIXTURES = {
     "claude-code": ("claude", "model"),
     "codex": ("codex", "openai_model"),
@@ -41,16 +48,16 @@ class FirstHour:
             text = _CODEX.format(config=config).replace("danger-full-access", "read-only")
             sandbox.configure(text)
 
-    def write_call(self, name):
+    def write_call(self, name, content="parse = str.split\n"):
         """Return the call by which this CLI writes a file."""
         path = str(self.project / name)
         match self.name:
             case "claude-code":
-                return ToolCall("Write", {"file_path": path, "content": "parse = str.split\n"})
+                return ToolCall("Write", {"file_path": path, "content": content})
             case "gemini":
-                return ToolCall("write_file", {"file_path": path, "content": "parse = str.split\n"})
+                return ToolCall("write_file", {"file_path": path, "content": content})
             case _:
-                return self.cli.kind.shell(f"touch {name}")
+                return self.cli.kind.shell(f"printf %s {shlex.quote(content)} > {name}")
 
     def log(self, kind):
         """Return the events of a kind in the log; our own commands would fold it first."""
@@ -64,21 +71,54 @@ def hour(request, place):
     return FirstHour(request.param, request, place)
 
 
-def test_init_with_defaults_lets_the_agent_write(hour):
-    """An empty folder, `init`, a task, `run`: the file is there."""
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    """Install the built wheel where no source tree is, and return its `rekindle`."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    built = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
+    subprocess.run(built, check=True, capture_output=True, text=True)
+    venv.create(folder / "venv", symlinks=True)
+    python = folder / "venv/bin/python"
+    [wheel] = folder.glob("*.whl")
+    command = [*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    # The dependencies are those of the tests: nothing here may ask a package index.
+    [packages] = folder.glob("venv/lib/python*/site-packages")
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return folder / "venv/bin/rekindle"
+
+
+def test_a_new_user_s_first_agent_works_and_is_verified(hour, installed):
+    """After the install: `init`, a task and its check, `doctor`, `run`, `status`."""
+    hour.rekindle.program = [str(installed)]
     out = hour.rekindle("init", "--yes", "--agent", "trades", "--harness", hour.name)
     assert "it may edit and run commands" in out
+    (hour.project / "PROMPT.md").write_text("Write parser.py.\n")
     manifest = hour.project / "rekindle.yaml"
-    assert "# What the agent may do: edit and run commands" in manifest.read_text()
-    manifest.write_text(manifest.read_text().replace("personas:\n", f"personas:\n{SUMMARIZER}"))
-    (hour.project / "PROMPT.md").write_text(TASK)
-    hour.model.play(hour.write_call("parser.py"), Text("done"))
-    started = hour.rekindle.start("run", "trades", "--cycles", "1")
-    started.wait()
-    told = started.out + started.err
-    assert (hour.project / "parser.py").exists(), told
-    assert "refused" not in told
+    shown = '    # until: ["./check.sh"]\n    # until_claimed: true\n'
+    checked = "    until: test -s parser.py\n    until_claimed: true\n"
+    assert shown in manifest.read_text()
+    manifest.write_text(manifest.read_text().replace(shown, checked))
+    hour.rekindle("doctor")
+
+    relay = "## Current Phase\nFinished\n\n## Next Action\nDONE\n"
+    draft = ".rekindle/drafts/trades/relay.md"
+    hour.model.play(
+        hour.write_call("parser.py", "parse = str.split\n"),
+        hour.write_call(draft, relay),
+        Text("It is written."),
+    )
+    running = hour.rekindle.start("run", "trades")
+    assert running.wait() == 0, running.out + running.err
+    assert draft in hour.model.log.main[0].text
+    assert (hour.project / "parser.py").read_text() == "parse = str.split\n"
+    assert "refused" not in running.out + running.err
     assert hour.log("call.refused") == []
+    assert len(hour.log("cycle.ended")) == 1, running.out
+    assert "done and verified: the command of `until:` passes" in hour.rekindle("status")
+    [row] = json.loads(hour.rekindle("status", "--json"))["agents"]
+    assert (row["state"], row["outcome"]) == ("done", "done"), row
 
 
 def test_a_refused_call_is_shown_everywhere_and_the_hint_permits_it(hour, place):
