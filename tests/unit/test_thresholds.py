@@ -57,6 +57,7 @@ ALLOWED = {
     "stores/files/seal.py:_*": "format on disk",
     "stores/files/supervision.py:_SLOT_BYTES": "format on disk",
     "stores/files/transcripts.py:_*": "zlib's window and buffers",
+    "system/tmux.py:_SOCKET_BYTES": "limit of the kernel",
     "stores/private.py:_HASH_LENGTH": "format of a folder's name",
     "system/disk.py:_*": "arguments of Linux's statx",
     "system/hook_program.py:_HASH_LENGTH": "format of a file's name",

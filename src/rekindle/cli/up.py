@@ -65,7 +65,7 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
         for row in rows:
             echo(render_row(row))
         if tmux and names:
-            echo(f"Look at them: tmux attach -t {watch.TMUX_SESSION}")
+            echo(f"Look at them: {watch.attach_command()}")
     if any(row["error"] for row in rows):
         raise AgentError("not every agent was started", hint="`rekindle run NAME` shows why")
 

@@ -1,11 +1,39 @@
-"""tmux, driven by its own command: a window for each agent."""
+"""tmux, driven by its own command: a window for each agent.
 
+The socket is in the user's own Rekindle folder. The default one is in /tmp, where a sandboxed agent
+can put a server of its own, which would be sent the operator's environment with the keys in it.
+"""
+
+import hashlib
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rekindle.errors import AgentError, UsageError
-from rekindle.system import programs
+from rekindle.system import host, programs, user_folder
 from rekindle.thresholds.running import TMUX_SECONDS
+
+_FOLDER = "tmux"
+_SOCKET_BYTES = 103
+"""Longest path of a socket that every system accepts: macOS 103, Linux 107."""
+
+
+def socket() -> Path:
+    """Return the socket of the tmux server that has the agents' windows."""
+    # Hosts can share a home: each of them has a server of its own.
+    name = hashlib.blake2b(host.identify().encode(), digest_size=4).hexdigest()
+    return user_folder.path() / _FOLDER / name
+
+
+def attach_command(session: str) -> str:
+    """Return what a person types in a shell to see the windows."""
+    path = socket()
+    try:
+        shown = "~/" + shlex.quote(str(path.relative_to(Path.home())))
+    except (ValueError, RuntimeError):  # HOME is elsewhere, or unknown
+        shown = shlex.quote(str(path))
+    return f"tmux -S {shown} attach -t {session}"
 
 
 def new_window(
@@ -20,13 +48,21 @@ def new_window(
     tmux = programs.find("tmux")
     if tmux is None:
         raise UsageError("tmux is not installed", hint="install it, or leave --tmux out")
+    path = socket()
+    if len(bytes(path)) > _SOCKET_BYTES:
+        raise UsageError(
+            f"the path of the tmux socket is too long: {path}",
+            hint="leave --tmux out; `rekindle events` shows what the agents do",
+        )
+    user_folder.make(_FOLDER)
+    server = [tmux, "-S", str(path)]
     given = [word for pair in environment.items() for word in ("-e", "=".join(pair))]
     window = ["-n", name, "-c", folder, *given, *argv]
-    if _run([tmux, "has-session", "-t", f"={session}"]).returncode == 0:
+    if _run([*server, "has-session", "-t", f"={session}"]).returncode == 0:
         words = ["new-window", "-d", "-t", f"={session}:", *window]
     else:
         words = ["new-session", "-d", "-s", session, *window]
-    ran = _run([tmux, "start-server", ";", "source-file", "-"], " ".join(map(_quoted, words)))
+    ran = _run([*server, "start-server", ";", "source-file", "-"], " ".join(map(_quoted, words)))
     if ran.returncode != 0:
         raise AgentError(
             f"tmux could not open a window: {ran.stderr.decode('utf-8', 'replace').strip()}",

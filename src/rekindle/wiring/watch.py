@@ -83,6 +83,11 @@ def start_in_tmux(project: Project, name: str) -> None:
     )
 
 
+def attach_command() -> str:
+    """Return what a person types in a shell to see the agents' windows."""
+    return tmux.attach_command(TMUX_SESSION)
+
+
 def _given(project: Project, name: str) -> dict[str, str]:
     """What of our environment the agent is given, and what its entry takes over by name."""
     entry = project.manifest.agents[name]

@@ -4,6 +4,7 @@ import contextlib
 import json
 import shutil
 import signal
+import stat
 import sys
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from rekindle import config
 from rekindle.cli.main import run
 from rekindle.cli.up import render_row
+from rekindle.errors import UsageError
 from rekindle.stores.files import FileStore
 from rekindle.stores.private import of_project
+from rekindle.system import programs, tmux, user_folder
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import accept_folder
 from rekindle.wiring.watch import last_words
@@ -60,6 +63,15 @@ class Project:
             cwd=self.path,
         )
         assert started.wait() == code, started.out + started.err
+        return started
+
+    def tmux(self, *words, **more):
+        started = self.place.start(
+            [shutil.which("tmux"), *words],
+            env={"PATH": "/usr/bin:/bin", "XDG_MINE": "older", **more},
+            cwd=self.path,
+        )
+        assert started.wait() == 0, started.err
         return started
 
     def run(self, name):
@@ -415,26 +427,42 @@ def test_a_limit_that_is_not_waited_for_is_gone_on_from_when_it_has_passed(proje
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_a_tmux_window_has_the_operator_s_environment(project):
-    """Not that of a tmux server which somebody has started before; and the words are quoted."""
-    where = {"TMUX_TMPDIR": str(project.path)}
-
-    def tmux(*words):
-        started = project.place.start(
-            [shutil.which("tmux"), *words],
-            env={"PATH": "/usr/bin:/bin", "XDG_MINE": "older"} | where,
-            cwd=project.path,
-        )
-        assert started.wait() == 0, started.err
-
-    tmux("new-session", "-d", "-s", "another", "sleep 600")
+    """Not the one of the tmux server, which may have been started before; words are quoted."""
+    user_folder.make(tmux.socket().parent.name)
+    project.tmux("-S", str(tmux.socket()), "new-session", "-d", "-s", "another", "sleep 600")
     mine = {"XDG_MINE": "it's $mine; #{really}\n"}
     for name in ("trades", "docs"):  # the first makes the session, the second is put into it
-        assert "started\n" in project("up", name, "--tmux", **where, **mine).out
+        printed = project("up", name, "--tmux", **mine).out
+        assert "started\n" in printed
+        assert f"Look at them: tmux -S {tmux.socket()} attach -t rekindle\n" in printed
         project.wait_for_launch(name)
         found = json.loads(project.private(name).environment.read_text())
         assert found["XDG_MINE"] == mine["XDG_MINE"]
     project("down")
-    tmux("kill-server")
+    project.tmux("-S", str(tmux.socket()), "kill-server")
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_a_tmux_server_that_an_agent_can_plant_is_sent_nothing(project):
+    """The default socket is in /tmp: a sandboxed agent may listen there, and would get the keys."""
+    default = {"TMUX_TMPDIR": str(project.path)}
+    project.tmux("new-session", "-d", "-s", "planted", "sleep 600", **default)
+    assert "started\n" in project("up", "trades", "--tmux", **default).out
+    project.wait_for_launch("trades")
+    listed = project.tmux("list-windows", "-a", "-F", "#{session_name}", **default)
+    assert listed.out.split() == ["planted"]
+    assert tmux.socket().is_relative_to(user_folder.path())
+    assert stat.S_IMODE(user_folder.path().stat().st_mode) == stat.S_IRWXU
+    project("down")
+    project.tmux("kill-server", **default)
+
+
+def test_a_tmux_socket_whose_path_is_too_long_is_refused(monkeypatch, tmp_path):
+    """The kernel would cut it, or refuse it in words that name no cause."""
+    monkeypatch.setattr(user_folder, "path", lambda: tmp_path / ("x" * 100))
+    monkeypatch.setattr(programs, "find", lambda _: "/usr/bin/tmux")
+    with pytest.raises(UsageError, match="too long"):
+        tmux.new_window("rekindle", "trades", str(tmp_path), ["true"], {})
 
 
 def test_up_says_its_word_before_anything_is_started(project):
