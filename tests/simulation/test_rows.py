@@ -8,6 +8,7 @@ from scenarios import drawn
 
 from rekindle import config
 from rekindle.cli import status
+from rekindle.cli.output import echo
 from rekindle.cli.rows import of_files
 from rekindle.documents import event as events
 from rekindle.documents import morning
@@ -90,7 +91,8 @@ class Screens:
         (shown,) = of_files(self.project, self.store, [NAME])
         row, found = shown.row, shown.as_json()
         assert (found["state"], found["reason"]) == (row.state, row.reason)
-        status._print(shown, clock.now())
+        for line in status.render_agent(shown, clock.now()):
+            echo(*line)
         reason = f": {row.reason}" if row.reason else ""
         out = capsys.readouterr().out
         assert f"  state:  {row.label}{reason}\n" in out

@@ -8,6 +8,7 @@ text, because JSON has escapes of its own.
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import click
@@ -36,6 +37,10 @@ class Styled(NamedTuple):
     style: Style
 
 
+Parts = tuple[str | Styled, ...]
+"""The parts of one line."""
+
+
 def styled(text: str, **style: Unpack[Style]) -> Styled:
     return Styled(text, style)
 
@@ -50,13 +55,14 @@ def make_safe(text: str) -> str:
 
 def echo(*parts: str | Styled, err: bool = False, nl: bool = True) -> None:
     """Print the parts on one line; only `Styled` parts have colours."""
-    text = "".join(
-        click.style(make_safe(part.text), **part.style)
-        if isinstance(part, Styled)
-        else make_safe(part)
-        for part in parts
-    )
-    click.echo(text, err=err, nl=nl)
+    click.echo(_join(parts), err=err, nl=nl)
+
+
+def paint(lines: Sequence[Parts], *, is_first: bool) -> None:
+    """Write lines over those that are on the terminal's screen."""
+    clear = "\x1b[2J" if is_first else ""
+    text = "".join(f"{_join(line)}\x1b[K\n" for line in lines)
+    click.echo(f"{clear}\x1b[H{text}\x1b[J", nl=False)
 
 
 def secho(text: str, *, err: bool = False, **style: Unpack[Style]) -> None:
@@ -73,6 +79,15 @@ def print_json_line(line: bytes) -> None:
     """Print one line of JSON; it means the same with its control characters escaped."""
     text = line.decode("utf-8", "replace")
     click.echo(_RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def _join(parts: Iterable[str | Styled]) -> str:
+    return "".join(
+        click.style(make_safe(part.text), **part.style)
+        if isinstance(part, Styled)
+        else make_safe(part)
+        for part in parts
+    )
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -91,12 +91,31 @@ def _on_fleet(
 
 def of_files(project: Project, store: FileStore, names: Sequence[str]) -> list[Shown]:
     """Return the agents of a project, each with its details where its files can be read."""
-    runtime = project.settings.runtime
-    zone = clock.zone(runtime.brief.zone) if runtime.brief.zone else None
-    rows = ReadRows(
-        store, project.manifest.agents, runtime, clock.now, zone=zone, is_alive=_is_alive
-    )
-    return [_of_files(project, store, rows.read(name)) for name in names]
+    return FileRows(project, store).read(names)
+
+
+class FileRows:
+    """The agents of a project; one whose files did not change is not read again."""
+
+    def __init__(self, project: Project, store: FileStore) -> None:
+        runtime = project.settings.runtime
+        zone = clock.zone(runtime.brief.zone) if runtime.brief.zone else None
+        self._project, self._store = project, store
+        self._rows = ReadRows(
+            store, project.manifest.agents, runtime, clock.now, zone=zone, is_alive=_is_alive
+        )
+        self._shown: dict[str, tuple[Reading, Shown]] = {}
+
+    def read(self, names: Sequence[str]) -> list[Shown]:
+        return [self._read(name) for name in names]
+
+    def _read(self, name: str) -> Shown:
+        reading = self._rows.read(name)
+        before, shown = self._shown.get(name, (None, None))
+        if shown is None or reading is not before:
+            shown = _of_files(self._project, self._store, reading)
+            self._shown[name] = reading, shown
+        return shown
 
 
 def _is_alive(process: str) -> bool:

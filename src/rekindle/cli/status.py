@@ -1,21 +1,27 @@
 """`rekindle status`."""
 
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from rekindle import config
 from rekindle.cli import rows
 from rekindle.cli.options import ago, as_json, here, open_fleet, print_note
-from rekindle.cli.output import echo, print_json, secho, styled
+from rekindle.cli.output import Parts, echo, print_json, styled
+from rekindle.cli.screen import repaint, terminal_size
+from rekindle.config import Project
 from rekindle.documents.identity import one_line
 from rekindle.documents.row import Row, Spend, Window, with_choices
+from rekindle.documents.row_table import render_table
+from rekindle.errors import UsageError
 from rekindle.policy import handoff
-from rekindle.policy.settings import SECONDS_AN_HOUR
+from rekindle.policy.settings import POLL_SECONDS, SECONDS_AN_HOUR
 from rekindle.stores.files import ownership
 from rekindle.system import clock
-from rekindle.thresholds.screens import QUESTION_WIDTH
+from rekindle.thresholds.screens import QUESTION_WIDTH, STATUS_POLL_SECONDS
 from rekindle.wiring.store import open_store
 
 SCHEMA = 1
@@ -24,69 +30,116 @@ _COLOURS = {"needs you": "red", "broken": "red", "waiting": "yellow"}
 
 @click.command()
 @click.argument("agent", required=False)
+@click.option("--watch", is_flag=True, help="Repaint the screen as things change; Ctrl-C ends.")
 @as_json
-def status(agent: str | None, as_json: bool) -> None:
-    """Show how the agents are, and what comes next. With AGENT: only that one."""
+def status(agent: str | None, watch: bool, as_json: bool) -> None:
+    """Show how the agents are, and what comes next. With AGENT: only that one.
+
+    Several agents have one line each, those that need you first; an agent with a `!` has a warning
+    that `rekindle status AGENT` shows.
+    """
+    if watch and as_json:
+        raise UsageError(
+            "--watch and --json exclude each other", hint="`rekindle events -f --json`"
+        )
     project = config.load(here())
     names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
-    now = clock.now()
-    if project.settings.fleet is not None:
-        agents = rows.of_fleet(project, open_fleet(project, project.settings.fleet), names, now)
-    else:
-        agents = rows.of_files(project, open_store(project, say=print_note), names)
+    read, seconds = _reader(project, names)
     if as_json:
-        print_json({"v": SCHEMA, "agents": [one.as_json() for one in agents]})
-        return
+        print_json({"v": SCHEMA, "agents": [one.as_json() for one in read()]})
+    elif watch:
+        repaint(lambda: _render(read(), clock.now()), seconds)
+    else:
+        for line in _render(read(), clock.now()):
+            echo(*line)
+
+
+def _reader(project: Project, names: list[str]) -> tuple[Callable[[], list[rows.Shown]], float]:
+    """Return what reads the agents, and the seconds between two looks of `--watch`."""
+    if project.settings.fleet is not None:
+        fleet = open_fleet(project, project.settings.fleet)
+        # Each look is a question to the engine.
+        return lambda: rows.of_fleet(project, fleet, names, clock.now()), POLL_SECONDS
+    files = rows.FileRows(project, open_store(project, say=print_note))
+    return lambda: files.read(names), STATUS_POLL_SECONDS
+
+
+def _render(agents: list[rows.Shown], now: datetime) -> list[Parts]:
+    """Return the lines of the screen, each with its parts."""
     if not agents:
-        echo("No agents yet. Next: `rekindle init --agent NAME`.")
-    for one in agents:
-        _print(one, now)
+        return [("No agents yet. Next: `rekindle init --agent NAME`.",)]
+    if len(agents) == 1:
+        return render_agent(agents[0], now)
+    shown = [_with_place(one) for one in agents]
+    marked = {one.row.agent for one in agents if "log" in one.details and _warnings(one)}
+    table = render_table(shown, now, terminal_size().columns, marked)
+    return [(styled(line.text, fg=_COLOURS.get(line.state)),) for line in table]
 
 
-def _print(one: rows.Shown, now: datetime) -> None:
+def _with_place(one: rows.Shown) -> Row:
+    """Return the row with the error of its details, or the host that the agent runs on."""
+    row, listed = one.row, one.details.get("fleet")
+    if "error" in one.details:
+        return replace(row, reason=one.details["error"])
+    if listed and listed["host"] != "-":
+        return replace(row, reason=", ".join(filter(None, (row.reason, f"host {listed['host']}"))))
+    return row
+
+
+def render_agent(one: rows.Shown, now: datetime) -> list[Parts]:
+    """Return the details of one agent, line by line."""
     row, details = one.row, one.details
-    echo(styled(row.agent, bold=True), f"  ({row.harness})")
     reason = f": {row.reason}" if row.reason else ""
-    secho(f"  state:  {row.label}{reason}", fg=_COLOURS.get(row.state))
+    lines: list[Parts] = [
+        (styled(row.agent, bold=True), f"  ({row.harness})"),
+        (styled(f"  state:  {row.label}{reason}", fg=_COLOURS.get(row.state)),),
+    ]
     if row.command:
-        echo(f"          → {row.next_step}")
+        lines.append((f"          → {row.next_step}",))
     if details.get("fleet"):
-        echo(f"  fleet:  {_on_fleet(details)}")
+        lines.append((f"  fleet:  {_on_fleet(details)}",))
     if "error" in details:
-        secho(f"  ! {details['error']}", fg="yellow")
-        echo(f"  → {details['hint']}")
+        lines.append((styled(f"  ! {details['error']}", fg="yellow"),))
+        lines.append((f"  → {details['hint']}",))
     if "log" in details:
-        _print_known(one, now)
+        lines += [(line,) for line in _known(one, now)]
+        lines += [(styled(line, fg="yellow"),) for line in _attention(one)]
+    return lines
 
 
-def _print_known(one: rows.Shown, now: datetime) -> None:
+def _known(one: rows.Shown, now: datetime) -> Iterator[str]:
     row, details = one.row, one.details
     none = "no relay yet" if "fleet" in details else "no relay yet: rekindle relay set FILE"
-    echo(f"  next:   {row.next_action or none}")
+    yield f"  next:   {row.next_action or none}"
     stale = f", {row.stale_loops} stale" if row.stale_loops else ""
-    echo(f"  loops:  {row.open_loops} open{stale}")
-    echo(f"  active: {ago(row.last_active, now)}")
+    yield f"  loops:  {row.open_loops} open{stale}"
+    yield f"  active: {ago(row.last_active, now)}"
     if run := details["run"]:
-        echo(f"  cycle:  {_cycle(row, run, now)}")
+        yield f"  cycle:  {_cycle(row, run, now)}"
         is_measured = row.window.tokens.source == "reported" or row.window.percent.value
         if is_measured or run["handoffs"]:
-            echo(f"  window: {_fullness(row.window, run)}")
+            yield f"  window: {_fullness(row.window, run)}"
         if details["budget"] or row.spend.tokens.value:
-            echo(f"  spent:  {_spent(row.spend, run, details['budget'], now)}")
+            yield f"  spent:  {_spent(row.spend, run, details['budget'], now)}"
     if row.refused:
         calls = f"{row.refused} tool call{'' if row.refused == 1 else 's'}"
-        echo(f"  refused: {calls} of this run: `rekindle events {row.agent}`")
-    if details["relay"]:
-        _print_relay(details["relay"], now)
+        yield f"  refused: {calls} of this run: `rekindle events {row.agent}`"
+    if relay := details["relay"]:
+        when = ago(relay["committed"], now)
+        yield f"  relay:  ~{relay['tokens']:,} tokens, by {relay['by']}, {when}"
     for kept in details.get("kept", ()):
-        echo(f"  kept:   {kept['command']} (pid {kept['pid']}, since {ago(kept['since'], now)})")
-    for asked in details["questions"]:
-        if asked["command"] == row.command:
-            continue  # it stands beside the state
+        yield f"  kept:   {kept['command']} (pid {kept['pid']}, since {ago(kept['since'], now)})"
+
+
+def _attention(one: rows.Shown) -> Iterator[str]:
+    """Yield the questions that hold nothing up, and the warnings."""
+    for asked in one.details["questions"]:
+        if asked["command"] == one.row.command:
+            continue  # the line below the state has it
         step = with_choices(asked["command"], asked["choices"])
-        secho(f"  ? {one_line(asked['text'], QUESTION_WIDTH)}: {step}", fg="yellow")
+        yield f"  ? {one_line(asked['text'], QUESTION_WIDTH)}: {step}"
     for line in _warnings(one):
-        secho(f"  ! {line}", fg="yellow")
+        yield f"  ! {line}"
 
 
 def _on_fleet(details: dict[str, Any]) -> str:
@@ -97,12 +150,15 @@ def _on_fleet(details: dict[str, Any]) -> str:
 
 
 def _cycle(row: Row, run: dict[str, Any], now: datetime) -> str:
-    of = f", {row.cycles_done} of {row.cycles_of} done" if row.cycles_of else ""
+    done = f"{row.cycle}, {row.cycles_done} done"
+    if row.cycles_of:
+        left = max(0, row.cycles_of - row.cycles_done)
+        done = f"{row.cycle}, {row.cycles_done} of {row.cycles_of} done, {left} left"
     if row.state == "running":
-        return f"{row.cycle}{of}; its process began {ago(run['began'], now)}"
+        return f"{done}; its process began {ago(run['began'], now)}"
     if not run["supervised"] and row.state in {"needs you", "waiting"}:
-        return f"{row.cycle}{of}; no supervisor runs"
-    return f"{row.cycle}{of}"
+        return f"{done}; no supervisor runs"
+    return done
 
 
 def _fullness(window: Window, run: dict[str, Any]) -> str:
@@ -140,10 +196,6 @@ def _spent(spend: Spend, run: dict[str, Any], budget: dict[str, Any] | None, now
     if spend.unpriced and has_money:
         parts.append(f"and {spend.unpriced} launches whose cost is not known")
     return ", ".join(parts)
-
-
-def _print_relay(relay: dict[str, Any], now: datetime) -> None:
-    echo(f"  relay:  ~{relay['tokens']:,} tokens, by {relay['by']}, {ago(relay['committed'], now)}")
 
 
 def _warnings(one: rows.Shown) -> list[str]:

@@ -61,6 +61,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     stale_loops: int = 0
     refused: int = 0
     """Tool calls of the run that the CLI refused."""
+    open_questions: int = 0
+    """Questions that a person can answer now, also those that hold nothing up."""
     last_active: datetime | None = None
     label: str = ""
     """What people are shown as its state: the words of its outcome, if it has one."""

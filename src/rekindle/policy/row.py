@@ -69,6 +69,7 @@ def make_row(known: Projection, around: Around, harness: str = "") -> Row:
         open_loops=len(opened),
         stale_loops=sum(one.stale for one in opened),
         refused=known.run.refused_of_run(),
+        open_questions=_count_questions(known, around.now),
         last_active=known.last_active,
     )
 
@@ -208,6 +209,14 @@ def next_command(known: Projection, now: datetime, why: str) -> tuple[str, tuple
         if asked := questions.blocking(known, now):
             return questions.command_line(asked), questions.other_answers(asked)
     return endings.command(why, known.agent, is_safe=known.run.is_safe), ()
+
+
+def _count_questions(known: Projection, now: datetime) -> int:
+    if not known.questions:
+        return 0
+    from rekindle.policy import questions  # noqa: PLC0415 - as above
+
+    return len(questions.open_questions(known, now))
 
 
 def _window(known: Projection) -> Window:

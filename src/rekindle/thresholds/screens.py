@@ -47,6 +47,18 @@ STOP_KILLED_SECONDS = declare(
     "seconds",
     "Time a killed supervisor, and then the agent it leaves behind, has to end.",
 )
+STATUS_COLUMNS = declare(
+    100, "status.columns", "characters", "Width of the table of `status` outside a terminal."
+)
+STATUS_POLL_SECONDS = declare(
+    1.0, "status.poll_seconds", "seconds", "Interval at which `status --watch` looks."
+)
+TABLE_NAME_SHARE = declare(
+    0.2, "status.name_share", "share", "Largest part of a line for the name or the state."
+)
+TABLE_TEXT_COLUMNS = declare(
+    10, "status.text_columns", "characters", "Least columns for a reason or a next action."
+)
 QUESTION_WIDTH = declare(
     100, "status.question_characters", "characters", "Part of a question that `status` shows."
 )

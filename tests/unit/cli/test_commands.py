@@ -321,7 +321,7 @@ def test_status_of_an_empty_agent_names_the_next_step(rekindle, project):
 
 
 def test_status_says_what_comes_next_and_what_is_wrong(rekindle, project):
-    """Headline, loops, an edit by hand and a broken neighbour all stand in one screen."""
+    """One line for each; the details of one have headline, loops and an edit by hand."""
     (project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
     rekindle("loops", "add", "a", "text")
@@ -330,7 +330,11 @@ def test_status_says_what_comes_next_and_what_is_wrong(rekindle, project):
     (folder(project) / "memories/consensus.md").write_text(RELAY.replace("parser", "manual"))
     code, out, _ = rekindle("status")
     assert code == 0
-    for words in ("Write the parser", "1 open", "was edited", "upgrade Rekindle"):
+    assert out.splitlines()[2].startswith("broken   broken")
+    assert out.splitlines()[3].startswith("trades!  stopped")
+    assert out.splitlines()[4] == "→ upgrade Rekindle: pip install --upgrade rekindle"
+    code, out, _ = rekindle("status", "trades")
+    for words in ("Write the parser", "1 open", "was edited"):
         assert words in out
     rows = {row["agent"]: row for row in shown(rekindle("status", "--json"))["agents"]}
     assert rows["broken"]["state"] == "broken"
@@ -619,7 +623,7 @@ def test_a_bug_ends_with_a_report_and_no_traceback(rekindle, project, monkeypatc
     def broken(*_arguments, **_more):
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr("rekindle.cli.rows.of_files", broken)
+    monkeypatch.setattr("rekindle.cli.rows.FileRows", broken)
     code, _, err = rekindle("status")
     assert code == 70
     assert "Traceback" not in err

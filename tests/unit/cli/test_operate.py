@@ -108,7 +108,7 @@ def test_agents_are_started_and_stopped_together(project):
     for name in ("trades", "docs"):
         project.wait_for_launch(name)
     assert project("up", "trades").out == "✓ trades: is running already\n"
-    assert project("status", "trades").out.count("1, 0 of 1 done; its process began") == 1
+    assert project("status", "trades").out.count("1, 0 of 1 done, 1 left; its process began") == 1
     assert project("stop", "trades").out == "✓ trades: stopped\n"
     assert "state:  stopped: by you" in project("status", "trades").out
     expected = "✓ trades: is not running, and stays so\n✓ docs: stopped\n"

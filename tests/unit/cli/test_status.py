@@ -3,16 +3,21 @@
 import json
 import os
 import shutil
+import sys
 from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
 
+from desk import Desk
+from rekindle import config
 from rekindle.cli import main
+from rekindle.cli.rows import FileRows
 from rekindle.documents import event as events
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host, orphans
+from rekindle.wiring.store import open_store
 
 MANIFEST = "version: 1\nagents:\n  trades:\n    harness: claude-code\n"
 CAPS = "    budget: {usd: 5, tokens: 2000000, hours: 8}\n"
@@ -60,7 +65,7 @@ def test_safe_mode_says_why_and_what_continues(status):
     lines, row = status(safe, ended="auth", supervised=True)
     assert lines["state"] == "  state:  needs you: not logged in"
     assert "→ rekindle restart trades" in lines
-    assert lines["cycle"] == "  cycle:  1"
+    assert lines["cycle"] == "  cycle:  1, 0 done"
     assert (row["state"], row["reason"]) == ("needs you", "not logged in")
     assert row["command"] == "rekindle restart trades"
 
@@ -69,7 +74,7 @@ def test_safe_mode_without_a_supervisor_is_shown(status):
     """Its supervisor was killed: it is in safe mode even so."""
     lines, _ = status(events.SafeModeEntered(ts=clock.now(), why="billing"), ended="billing")
     assert lines["state"] == "  state:  needs you: a person must pay"
-    assert lines["cycle"] == "  cycle:  1; no supervisor runs"
+    assert lines["cycle"] == "  cycle:  1, 0 done; no supervisor runs"
 
 
 def test_a_restart_ends_safe_mode(status):
@@ -78,7 +83,7 @@ def test_a_restart_ends_safe_mode(status):
     safe = events.SafeModeEntered(ts=now, why="auth")
     lines, row = status(safe, events.RestartAsked(ts=now), ended="auth", supervised=True)
     assert (row["state"], row["command"]) == ("running", "")
-    assert "1; its process began" in lines["cycle"]
+    assert "1, 0 done; its process began" in lines["cycle"]
 
 
 def test_a_wait_says_until_when_and_for_what(status):
@@ -270,3 +275,72 @@ def test_a_session_begun_by_hand_runs_in_status_too(tmp_path, monkeypatch, capfd
     assert main.run(["status", "--json"]) == 0
     [row] = json.loads(capfd.readouterr().out)["agents"]
     assert (row["state"], row["reason"]) == ("running", "a session of yours")
+
+
+def eleven(folder):
+    names = [f"agent-{number}" for number in range(10)]
+    entries = "".join(f"  {name}:\n    harness: claude-code\n" for name in names)
+    (folder / "rekindle.yaml").write_text(MANIFEST + entries)
+    return ["trades", *names]
+
+
+def test_eleven_agents_have_one_line_each_and_those_that_need_a_person_come_first(
+    status, tmp_path, monkeypatch, capfd
+):
+    """Within the columns that the environment names."""
+    safe = events.SafeModeEntered(ts=clock.now(), why="auth", words="not logged in")
+    status(safe, ended="auth")
+    names = eleven(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main.run(["status"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) <= 14
+    assert max(map(len, lines)) <= 100
+    assert lines[0] == "11 agents: 1 needs you, 10 stopped"
+    assert lines[2].split()[:6] == ["trades", "needs", "you", "not", "logged", "in"]
+    assert [line.split()[0] for line in lines[2:13]] == names
+    assert lines[-1] == "→ rekindle restart trades"
+
+
+def test_one_agents_details_have_the_cycles_that_are_left(status):
+    now = clock.now()
+    run = events.RunStarted(ts=now)
+    said = events.DesiredSaid(ts=now, desired="running", cycles=3)
+    lines, _ = status(said, run, ended="clean")
+    assert lines["cycle"] == "  cycle:  1, 0 of 3 done, 3 left"
+
+
+def test_a_watched_status_is_repainted_when_an_agent_changes_and_ends_with_ctrl_c(
+    status, tmp_path, monkeypatch
+):
+    """In a terminal: the same lines of the screen have the new state."""
+    status()
+    eleven(tmp_path)
+    argv = [sys.executable, "-m", "rekindle", "status", "--watch"]
+    env = {**os.environ, "LINES": "40", "COLUMNS": "100"}
+    with Desk(argv, env=env, cwd=tmp_path, size=(100, 40)) as desk:
+        desk.wait_for("11 agents: 11 stopped")
+        store = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
+        with store.writer("trades") as writer:
+            writer.append(events.SafeModeEntered(ts=clock.now(), why="auth", words="not logged in"))
+        desk.wait_for("11 agents: 1 needs you, 10 stopped")
+        assert desk.shown.count(b"\x1b[2J") == 1
+        desk.type("\x03")
+        assert desk.hear()["code"] == 130
+
+
+def test_watching_reads_only_what_changed(status, tmp_path, monkeypatch):
+    """A look at agents that did not change reads no log."""
+    status()
+    project = config.load(tmp_path)
+    store = open_store(project)
+    files = FileRows(project, store)
+    (before,) = files.read(["trades"])
+    monkeypatch.setattr(store, "read", lambda _agent: pytest.fail("the log was read again"))
+    assert files.read(["trades"]) == [before]
+
+
+def test_a_watched_status_does_not_print_json(status, capfd):
+    status()
+    assert main.run(["status", "--watch", "--json"]) == 2
+    assert "exclude each other" in capfd.readouterr().err

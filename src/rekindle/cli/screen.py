@@ -1,0 +1,58 @@
+"""A screen that is painted again whenever its text changes: `--watch`."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from rekindle.cli.output import Parts, echo, paint
+from rekindle.thresholds.screens import STATUS_COLUMNS
+
+
+def terminal_size() -> os.terminal_size:
+    """Return the size of the terminal; COLUMNS and LINES come first, as for other programs.
+
+    Outside a terminal any number of lines fits.
+    """
+    columns, lines = (os.environ.get(name, "") for name in ("COLUMNS", "LINES"))
+    try:
+        size = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):  # a pipe, or a stream that has no file
+        size = os.terminal_size((STATUS_COLUMNS, sys.maxsize))
+    return os.terminal_size(
+        (
+            int(columns)
+            if columns.isdecimal() and int(columns)
+            else size.columns or STATUS_COLUMNS,
+            int(lines) if lines.isdecimal() and int(lines) else size.lines or sys.maxsize,
+        )
+    )
+
+
+def repaint(render: Callable[[], list[Parts]], seconds: float) -> None:
+    """Show what `render` returns, and look again after these seconds, until Ctrl-C.
+
+    In a terminal the lines are painted over the former ones; elsewhere they are printed below them,
+    after an empty line.
+    """
+    before: list[Parts] | None = None
+    is_terminal = sys.stdout.isatty()
+    while True:
+        lines = render()
+        if is_terminal:
+            lines = lines[: max(1, terminal_size().lines - 1)]
+        if lines != before:
+            if is_terminal:
+                paint(lines, is_first=before is None)
+            else:
+                _print_below(lines, is_first=before is None)
+            sys.stdout.flush()
+            before = lines
+        time.sleep(seconds)
+
+
+def _print_below(lines: list[Parts], *, is_first: bool) -> None:
+    if not is_first:
+        echo()
+    for line in lines:
+        echo(*line)

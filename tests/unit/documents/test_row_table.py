@@ -1,0 +1,103 @@
+"""The rows of several agents as a table: one line each, within the columns of the terminal."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rekindle.documents.row import Figure, Row, Spend, Window
+from rekindle.documents.row_table import cut, display_width, render_table
+
+NOW = datetime(2026, 4, 9, 6, 0, tzinfo=UTC)
+LONG = "Write the parser of the import, then its tests, and tell the team of what is left to do"
+
+
+def row(agent, state="running", **more):
+    known = {
+        "reason": "cycle 3",
+        "next_action": LONG,
+        "window": Window(Figure(50_000, "reported"), 200_000, Figure(25.0, "reported")),
+        "spend": Spend(usd=Figure(1.234, "estimated"), tokens=Figure(20_000, "reported")),
+        "last_active": NOW - timedelta(minutes=4),
+    }
+    return Row(agent=agent, state=state, **known | more)
+
+
+def eleven():
+    rows = [row(f"agent-{number}") for number in range(8)]
+    needs = {"reason": "not logged in", "command": "rekindle answer asks-1 retry"}
+    waits = {"reason": "until 2026-04-09 09:00: a usage limit"}
+    return [*rows, row("asks", "needs you", **needs), row("rests", "waiting", **waits), row("old")]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+def test_eleven_agents_take_at_most_fourteen_lines(columns):
+    lines = [line.text for line in render_table(eleven(), NOW, columns)]
+    assert len(lines) <= 14
+    assert max(map(display_width, lines)) <= columns
+
+
+def test_a_line_has_all_that_an_operator_looks_for():
+    lines = [line.text for line in render_table(eleven(), NOW, 160)]
+    assert lines[0] == "11 agents: 1 needs you, 1 waiting, 9 running; ~$13.57 spent"
+    assert lines[1].split() == ["agent", "state", "reason", "next", "window", "spent", "active"]
+    assert lines[2].split()[:5] == ["asks", "needs", "you", "not", "logged"]
+    running = lines[3]
+    assert running.startswith("agent-0")
+    assert "cycle 3" in running
+    assert "Write the parser" in running
+    assert running.split()[-4:] == ["25%", "~$1.23", "4", "min"]
+    assert lines[-1] == "→ rekindle answer asks-1 retry"
+
+
+def test_agents_that_need_a_person_come_first():
+    rows = [row("a"), row("b", "broken", reason="its log is gone"), row("c", open_questions=1)]
+    names = [line.text.split()[0] for line in render_table(rows, NOW, 100)[2:5]]
+    assert names == ["b", "c", "a"]
+
+
+def test_what_several_agents_ask_is_listed_by_one_command():
+    command = {"command": "rekindle answer x"}
+    rows = [row("a", "needs you", **command), row("b", "needs you", **command)]
+    assert render_table(rows, NOW, 100)[-1].text == (
+        "→ `rekindle questions` lists what they ask, `rekindle status AGENT` shows one agent"
+    )
+
+
+def test_an_agent_with_a_warning_is_marked():
+    lines = [line.text for line in render_table([row("a"), row("b")], NOW, 100, marked={"b"})]
+    assert [line.split()[0] for line in lines[2:4]] == ["a", "b!"]
+    assert lines[-1] == "! `rekindle status AGENT` shows what is wrong"
+
+
+def test_figures_that_are_unknown_are_not_shown_as_zero():
+    bare = Row(agent="new", state="stopped", reason="not started yet")
+    line = render_table([bare, row("a")], NOW, 100)[2].text
+    assert line.split()[-3:] == ["-", "-", "never"]
+
+
+def test_tokens_are_shown_if_the_cost_is_unknown():
+    spend = Spend(tokens=Figure(1_234_567, "reported"))
+    line = render_table([row("a", spend=spend), row("b")], NOW, 100)[2].text
+    assert "1.2M tok" in line
+
+
+def test_wide_letters_count_two_columns():
+    assert display_width("解析器ab") == 8
+    assert cut("解析器ab", 8) == "解析器ab"
+    assert cut("解析器ab", 7) == "解析器…"
+    assert cut("解析器ab", 6) == "解析…"
+    assert display_width("e\u0301\u200b") == 1
+
+
+def test_columns_are_aligned_beside_wide_letters():
+    rows = [row("a", next_action="写解析器" * 20), row("b", next_action="short")]
+    lines = [line.text for line in render_table(rows, NOW, 100)]
+    places = {display_width(line[: line.index("25%")]) for line in lines[2:4]}
+    assert len(places) == 1
+
+
+def test_control_characters_of_an_agent_do_not_break_the_line():
+    rows = [row("a", reason="one\x1b[2Jtwo\nthree"), row("b")]
+    lines = render_table(rows, NOW, 100)
+    assert len(lines) == 4
+    assert "\x1b" not in lines[2].text
