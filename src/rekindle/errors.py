@@ -269,7 +269,7 @@ class NewerSchemaError(DocumentError):
         super().__init__(
             document,
             f"has schema {found}, this Rekindle knows up to {known}",
-            hint="upgrade Rekindle: pip install --upgrade rekindle",
+            hint="upgrade Rekindle: pip install --upgrade rekindle-agents",
         )
         self.found = found
         self.known = known
@@ -732,7 +732,7 @@ class ExtraMissingError(EngineError):
         super().__init__(
             "extra",
             f"a fleet needs {module}, which is not installed",
-            hint="pip install 'rekindle[fleet]'",
+            hint="pip install 'rekindle-agents[fleet]'",
         )
         self.module = module
 

@@ -5,8 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-import sysconfig
-import venv
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from e2e.sandbox import TASK, Rekindle
 from loopback import codex_cli
 from loopback.script import Text, ToolCall
+from plugin import environment
 from torture.clis import _CODEX, NAMES, Cli
 
 pytestmark = pytest.mark.timeout(180)
@@ -78,14 +77,13 @@ def installed(tmp_path_factory):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     built = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
     subprocess.run(built, check=True, capture_output=True, text=True)
-    venv.create(folder / "venv", symlinks=True)
-    python = folder / "venv/bin/python"
+    python = environment.made(folder / "venv")
     [wheel] = folder.glob("*.whl")
     command = [*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run(command, check=True, capture_output=True, text=True)
-    # The dependencies are those of the tests: nothing here may ask a package index.
-    [packages] = folder.glob("venv/lib/python*/site-packages")
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    origin = [str(python), "-c", "import rekindle; print(rekindle.__file__)"]
+    found = subprocess.run(origin, check=True, capture_output=True, text=True).stdout
+    assert found.startswith(str(folder)), found
     return folder / "venv/bin/rekindle"
 
 

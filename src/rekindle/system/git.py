@@ -21,7 +21,7 @@ from rekindle.errors import AuditError
 from rekindle.system import gitprocess
 from rekindle.system.gitprocess import configured
 
-_UPGRADE = "pip install --upgrade rekindle"
+_UPGRADE = "pip install --upgrade rekindle-agents"
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 _LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")

@@ -24,7 +24,7 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import NOTIFY_SECONDS
 from rekindle.thresholds.running import NOTIFY_KILLED_SECONDS
 
-INSTALL = "pip install 'rekindle[notify]'"
+INSTALL = "pip install 'rekindle-agents[notify]'"
 _ANSWER = re.compile(rb"^(\d+) (\w+)$", re.MULTILINE)
 _SCHEME = re.compile(r"([a-z][a-z0-9]{1,15})://")
 

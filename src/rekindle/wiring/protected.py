@@ -42,4 +42,4 @@ def exposed(project: Project, name: str) -> str:
     return f"the agent can write to {', '.join(inside)}" if inside else ""
 
 
-EXPOSED_HINT = "install Rekindle outside the project (`uv tool install rekindle`)"
+EXPOSED_HINT = "install Rekindle outside the project (`uv tool install rekindle-agents`)"

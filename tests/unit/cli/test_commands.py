@@ -470,7 +470,7 @@ def test_doctor_names_an_address_that_nobody_can_be_told_at(rekindle, project, m
     code, out, err = rekindle("doctor")
     assert code == 8
     assert "address 2 of `notify:` (nonsense)" in out
-    assert "pip install 'rekindle[notify]'" in out
+    assert "pip install 'rekindle-agents[notify]'" in out
     assert "hunter2" not in out + err
     manifest.write_text(before + "notify: ['json://127.0.0.1']\n")
     assert rekindle("doctor")[0] == 0

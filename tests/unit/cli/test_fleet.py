@@ -64,7 +64,7 @@ def test_without_the_extra_it_is_said_what_to_install(module):
     )
     assert done.returncode == 10
     assert f"a fleet needs {module}" in done.stderr
-    assert "pip install 'rekindle[fleet]'" in done.stderr
+    assert "pip install 'rekindle-agents[fleet]'" in done.stderr
 
 
 def test_the_doctor_warns_of_documents_that_anybody_can_read(project, capsys):

@@ -120,7 +120,7 @@ def test_sending_never_raises(server, monkeypatch):
         assert failures == ["no notification was sent: FileNotFoundError"]
     monkeypatch.setitem(sys.modules, "apprise", None)
     assert Notifier([server.at]).send("a", "b") == [
-        "no notification was sent: apprise is missing (pip install 'rekindle[notify]')"
+        "no notification was sent: apprise is missing (pip install 'rekindle-agents[notify]')"
     ]
 
 
@@ -137,4 +137,4 @@ def test_a_check_says_what_is_missing_and_sends_nothing(server, monkeypatch):
     monkeypatch.setitem(sys.modules, "apprise", None)
     with pytest.raises(NotifyError, match="apprise") as caught:
         Notifier([server.at]).check()
-    assert caught.value.hint == "pip install 'rekindle[notify]'"
+    assert caught.value.hint == "pip install 'rekindle-agents[notify]'"

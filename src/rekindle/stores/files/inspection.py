@@ -153,7 +153,7 @@ def _log(folder: AgentFolder, seen: View, harnesses: Harnesses) -> Iterator[Prob
         )
     if any(_is_newer(record, harnesses) for record in seen.pending):
         yield Problem(
-            "the inbox holds a record of a newer Rekindle", "pip install --upgrade rekindle"
+            "the inbox holds a record of a newer Rekindle", "pip install --upgrade rekindle-agents"
         )
     elif seen.pending:
         yield Problem(f"records of the inbox that are not folded yet: {len(seen.pending)}", _FIX)

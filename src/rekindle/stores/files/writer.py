@@ -331,7 +331,7 @@ class Writer:
             raise DocumentError(
                 "inbox",
                 f"holds a record of a kind that is not known here ({event.kind})",
-                hint="upgrade Rekindle: pip install --upgrade rekindle",
+                hint="upgrade Rekindle: pip install --upgrade rekindle-agents",
             )
         return self._rejected(record, f"{event.kind} cannot come from outside")
 
