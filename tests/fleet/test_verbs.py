@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -201,6 +202,23 @@ def test_a_changed_manifest_counts_from_the_next_word_on(place, host, rekindle, 
         assert "07:15" in fleet_store.kept(name).definition.manifest
         found = described(fleet_store, name)
         assert found.schedule.spec.time_zone_name == "Europe/Zurich"
+    assert rekindle("fleet", "remove", name)[0] == 0
+
+
+def test_a_reported_end_is_held_against_until_on_a_fleet(place, host, rekindle):
+    """The first report is refused by `until:`, which the next cycle is told; the second holds."""
+    name, program = place.agent, place.project / "agent.py"
+    program.write_text(re.sub(r"Do step \{.*?\} of the list", "DONE", program.read_text()))
+    place.push()
+    check = "    until: test -e step-2\n    until_claimed: true\n"
+    place.say(host)
+    manifest = place.project / "rekindle.yaml"
+    manifest.write_text(manifest.read_text().replace("    cycles: 2\n", f"    cycles: 9\n{check}"))
+    assert rekindle("run", name)[0] == 0
+    until(lambda: (told(rekindle, name)["run"] or {}).get("ended"))
+    found = told(rekindle, name)
+    assert (found["state"], found["outcome"], found["cycle"]) == ("done", "done", 2), found
+    assert "until" in place.pushed("told.md")
     assert rekindle("fleet", "remove", name)[0] == 0
 
 

@@ -1,8 +1,10 @@
 """`rekindle init`."""
 
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -107,10 +109,8 @@ def _ask_for_tools(harness: str, *, yes: bool) -> Level:
     if yes or not sys.stdin.isatty() or permissions_of(DEFAULT_LEVEL, harness) is None:
         return DEFAULT_LEVEL
     levels = ", ".join(f"{name}: {row.words}" for name, row in LEVELS.items())
-    answer: Level = click.prompt(
-        f"What may it do ({levels})", default=DEFAULT_LEVEL, type=click.Choice(list(LEVELS))
-    )
-    return answer
+    answer = _ask(f"What may it do ({levels})", DEFAULT_LEVEL, yes=yes, choices=LEVELS)
+    return cast("Level", answer)
 
 
 def _ask_for_harness(*, yes: bool) -> str:
@@ -203,11 +203,13 @@ def default_name(folder: Path) -> str:
     return slug(folder.name)[:40] if folder.name else "agent"
 
 
-def _ask(question: str, default: str, *, yes: bool) -> str:
+def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = ()) -> str:
+    """Return a person's answer, one of the choices if there are any; with `yes` the default."""
     if yes:
         return default
+    kind = click.Choice(list(choices)) if choices else None
     try:
-        answer: str = click.prompt(question, default=default)
+        answer: str = click.prompt(question, default=default, type=kind, show_choices=False)
     except click.Abort as gone:
         if isinstance(gone.__context__, KeyboardInterrupt):
             echo(err=True)  # the question's line is still open
