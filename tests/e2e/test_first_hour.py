@@ -70,6 +70,11 @@ def hour(request, place):
     return FirstHour(request.param, request, place)
 
 
+@pytest.fixture
+def claude_hour(request, place):
+    return FirstHour("claude-code", request, place)
+
+
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory):
     """Install the built wheel where no source tree is, and return its `rekindle`."""
@@ -158,3 +163,23 @@ def test_a_refused_call_is_shown_everywhere_and_the_hint_permits_it(hour, place)
     assert re.search(rf"✗ {shown}.*parser\.py: refused, no permission", running.out), running.out
     assert "· " not in running.out.partition("✗")[0], running.out
     assert "set in rekindle.yaml" in running.out
+
+
+def test_a_call_that_the_persona_itself_denies_is_counted_and_the_run_continues(claude_hour):
+    """A person wants that refusal: no safe mode, no question, although nothing was done."""
+    hour, rekindle = claude_hour, claude_hour.rekindle
+    rules = '{permissions: {allowed_tools: [Bash], deny: ["Bash(rm:*)"]}}'
+    text = UNPERMITTED.format(harness=hour.name).replace('["test", "-e", "parser.py"]', '["true"]')
+    (hour.project / "rekindle.yaml").write_text(f"{text}{SUMMARIZER}  default: {rules}\n")
+    (hour.project / "PROMPT.md").write_text(TASK)
+    (hour.project / "kept").touch()
+    hour.model.play(hour.cli.kind.shell("rm kept"), Text("I may not."))
+    running = rekindle.start("run", "trades")
+    assert running.wait() == 0, running.out + running.err
+    assert (hour.project / "kept").exists()
+    assert "✗ Bash rm kept: refused, no permission" in running.out, running.out
+    [refused] = hour.log("call.refused")
+    assert (refused["denied"], refused["of_run"]) == (True, 1)
+    assert hour.log("safe_mode.entered") == hour.log("question.asked") == []
+    [row] = json.loads(rekindle("status", "--json"))["agents"]
+    assert (row["state"], row["refused"]) == ("done", 1)
