@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "up": ("rekindle.cli.up:up", "Run agents in the background."),
     "down": ("rekindle.cli.up:down", "Stop agents, and have them stay stopped."),
+    "attach": ("rekindle.cli.attach:attach", "Look at the tmux window of an agent, and type."),
     "torture": (
         "rekindle.cli.torture:torture",
         "Whether this file system keeps what Rekindle promises.",

@@ -52,13 +52,23 @@ class Stopping(Protocol):
 
 @click.command()
 @click.argument("agent", required=False)
+@click.option("--all", "every", is_flag=True, help="Every agent of the manifest, as `down` does.")
 @as_json
-def stop(agent: str | None, as_json: bool) -> None:
+def stop(agent: str | None, every: bool, as_json: bool) -> None:
     """Stop AGENT, and have it stay stopped: nobody starts it until you say so.
 
     It is asked to end, and killed when it has not within ten seconds; `rekindle run` goes on where
     it was.
     """
+    if every:
+        if agent:
+            raise UsageError(
+                "`stop` takes an agent or --all", hint=f"`rekindle stop {agent}` or `stop --all`"
+            )
+        from rekindle.cli.up import stop_agents  # noqa: PLC0415 - it needs this module
+
+        stop_agents((), as_json=as_json)
+        return
     try:
         project, store, name = open_agent(agent, operator=True)
     except UsageError as error:

@@ -161,6 +161,11 @@ def _failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:
 @as_json
 def down(agents: tuple[str, ...], as_json: bool) -> None:
     """Stop AGENTS, all that the manifest names where none is said, and have them stay stopped."""
+    stop_agents(agents, as_json=as_json)
+
+
+def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
+    """Stop agents, all of the manifest if none is named, and print what became of each."""
     try:
         project, store = open_project()
         named = [project.require_agent(name) for name in agents]

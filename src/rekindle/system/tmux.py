@@ -5,10 +5,12 @@ can put a server of its own, which would be sent the operator's environment with
 """
 
 import hashlib
+import os
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from rekindle.errors import AgentError, UsageError
 from rekindle.system import host, programs, user_folder
@@ -68,6 +70,35 @@ def new_window(
             f"tmux could not open a window: {ran.stderr.decode('utf-8', 'replace').strip()}",
             hint="start the agent yourself, with `rekindle run`",
         )
+
+
+def find_window(session: str, name: str, folder: str) -> str | None:
+    """Return the id of the window in which a program was started in this folder, or None.
+
+    Windows of several projects can have the same name.
+    """
+    tmux = programs.find("tmux")
+    if tmux is None:
+        raise UsageError("tmux is not installed", hint="install it to use `attach`")
+    shown = "#{window_id}\t#{window_name}\t#{pane_start_path}"
+    listed = _run([tmux, "-S", str(socket()), "list-panes", "-s", "-t", f"={session}", "-F", shown])
+    for line in listed.stdout.decode("utf-8", "replace").splitlines():
+        window, window_name, path = line.split("\t", 2)
+        # A tmux before 3.3 does not know the path: the name has to do.
+        if window_name == name and path in {folder, ""}:
+            return window
+    return None
+
+
+def attach(window: str, environment: Mapping[str, str]) -> NoReturn:
+    """Replace this process by a tmux that shows a window in its terminal."""
+    tmux, path = programs.find("tmux") or "tmux", str(socket())
+    if environment.get("TMUX", "").split(",")[0] == path:
+        # The terminal is in a window of the same server: it is switched over.
+        os.execve(tmux, [tmux, "-S", path, "switch-client", "-t", window], environment)  # noqa: S606 - no shell
+    # Inside another server tmux refuses to attach as long as this variable is set.
+    given = {key: value for key, value in environment.items() if key != "TMUX"}
+    os.execve(tmux, [tmux, "-S", path, "attach-session", "-t", window], given)  # noqa: S606 - no shell
 
 
 def _quoted(word: str) -> str:

@@ -102,6 +102,14 @@ def project(place, tmp_path):
     place.wait_for(lambda: place.processes() == [])
 
 
+def test_stop_all_stops_every_agent(project):
+    """As `down` does; a name beside it is refused."""
+    project("up")
+    assert "`rekindle stop docs`" in project("stop", "--all", "docs", code=2).err
+    assert project("stop", "--all").out == "✓ trades: stopped\n✓ docs: stopped\n"
+    assert project.pids("agent.py") == []
+
+
 def test_agents_are_started_and_stopped_together(project):
     """Each is named, twice is said to be twice, and nothing is left running."""
     assert project("up").out == "✓ trades: started\n✓ docs: started\n"
