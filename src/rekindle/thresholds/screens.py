@@ -67,10 +67,16 @@ QUESTIONS_NAMED = declare(
 )
 ANSWER_CHARACTERS = declare(8_000, "answer.characters", "characters", "Longest answer to an agent.")
 UP_SECONDS = declare(
-    10.0,
+    30.0,
     "up.seconds",
     "seconds",
     "Time a supervisor has to start before `up` reports that it did not.",
+)
+UP_ENDING_SECONDS = declare(
+    25.0,
+    "up.ending_seconds",
+    "seconds",
+    "Time `up` waits for a supervisor that is ending before it starts another.",
 )
 UP_SETTLE_SECONDS = declare(
     0.5,

@@ -71,8 +71,9 @@ def keep_running(
     if not (kept or said):
         _accept_settings(project, store, name, tell)
     notifier = Notifier(trust.accepted_notify(project, name), store.redaction)
-    _check(notifier, tell, is_kept=kept)
-    if not kept:
+    if kept:
+        _check_addresses(notifier, tell)
+    else:
         watch.remember(store, name, agent.harness)
     # What a person has changed counts once she lets it go on.
     said_now = [project]
@@ -120,14 +121,32 @@ def check_settings(project: Project, store: FileStore, name: str) -> None:
     Raises:
         RekindleError: As `run` raises it.
     """
+    check_agent(project, store, name)
+    check_notify(project, store)
+
+
+def check_agent(project: Project, store: FileStore, name: str) -> None:
+    """Refuse settings of one agent, without `notify:`, which all of a project share.
+
+    Raises:
+        RekindleError: As `run` raises it.
+    """
     _agent(project, store, name, ())
+
+
+def check_notify(project: Project, store: FileStore) -> None:
+    """Refuse addresses that no notification could be sent to.
+
+    Raises:
+        NotifyError: An address cannot be used, or what sends to it is not installed.
+    """
     Notifier(project.manifest.notify, store.redaction).check()
 
 
 def _accept_settings(
     project: Project, store: FileStore, name: str, tell: Callable[[Report], None]
 ) -> None:
-    Notifier(project.manifest.notify, store.redaction).check()
+    check_notify(project, store)
     if changes := trust.accept_settings(project, name):
         tell(SettingsChanged(changes))
 
@@ -208,16 +227,11 @@ def _persona_of(entry: manifest.Agent) -> str:
     return named or summarizing.PERSONA
 
 
-def _check(notifier: Notifier, tell: Callable[[Report], None], *, is_kept: bool) -> None:
-    """Refuse addresses that cannot be used, if a person has started the agent.
-
-    A watchdog may lack a variable that `notify:` names: the agent runs all the same.
-    """
+def _check_addresses(notifier: Notifier, tell: Callable[[Report], None]) -> None:
+    """Report addresses that cannot be used: a watchdog may lack a variable that they name."""
     try:
         notifier.check()
     except NotifyError as error:
-        if not is_kept:
-            raise
         tell(Trouble(f"{error}: {error.hint}"))
 
 

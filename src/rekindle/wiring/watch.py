@@ -168,11 +168,20 @@ def _watching(project: Project, store: FileStore) -> WatchAgents:
     return WatchAgents(store, around, staying)
 
 
-def last_words(store: FileStore, name: str) -> str:
-    """Return the last lines of a supervisor in the background."""
+def output_size(store: FileStore, name: str) -> int:
+    """Return how much supervisors in the background have written so far."""
+    found = disk.stamp(store.folder(name).output)
+    return found[0] if found else 0
+
+
+def last_words(store: FileStore, name: str, since: int = 0) -> str:
+    """Return the last lines of a supervisor in the background, of those written after `since`."""
     output = store.folder(name).output
+    new = output_size(store, name) - since
+    # Shorter than before: the file was cut when the supervisor was started.
+    most = WATCH_LAST_BYTES if new < 0 else min(new, WATCH_LAST_BYTES)
     try:
-        words = disk.read_end(output, WATCH_LAST_BYTES) or b""
+        words = disk.read_end(output, most) or b""
     except StoreError:
         words = b""
     lines = words.decode("utf-8", "replace").splitlines()

@@ -16,6 +16,7 @@ from rekindle.errors import UsageError
 from rekindle.stores.files import FileStore
 from rekindle.stores.private import of_project
 from rekindle.system import programs, tmux, user_folder
+from rekindle.wiring.bring_up import BroughtUp
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import accept_folder
 from rekindle.wiring.watch import last_words
@@ -51,8 +52,8 @@ class Project:
         )
         (self.path / "rekindle.yaml").write_text(f"version: 1\nagents:\n{entries}")
 
-    def __call__(self, *arguments, code=0, path="/usr/bin:/bin", **environment):
-        started = self.place.start(
+    def start(self, *arguments, path="/usr/bin:/bin", **environment):
+        return self.place.start(
             [sys.executable, "-I", "-m", "rekindle", *arguments],
             env={
                 "PATH": path,
@@ -62,6 +63,9 @@ class Project:
             },
             cwd=self.path,
         )
+
+    def __call__(self, *arguments, code=0, **environment):
+        started = self.start(*arguments, **environment)
         assert started.wait() == code, started.out + started.err
         return started
 
@@ -182,7 +186,7 @@ def test_each_line_of_a_supervisor_that_did_not_come_up_is_a_line(project):
     store.create("trades")
     store.folder("trades").output.write_text("1\nNote: two\nError: three\n  → do it\n")
     assert last_words(store, "trades") == "Note: two\nError: three\n  → do it"
-    row = {"agent": "trades", "error": last_words(store, "trades"), "state": ""}
+    row = BroughtUp("trades", error=last_words(store, "trades"))
     assert render_row(row) == "✗ trades: Note: two\n  Error: three\n    → do it"
 
 

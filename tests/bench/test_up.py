@@ -1,0 +1,55 @@
+"""`up` of ten agents, compared to `up` of one in the same run: they are started together."""
+
+import sys
+import time
+
+import pytest
+
+from loopback.fixtures import network, place
+from rekindle.wiring.trust import accept_folder
+
+__all__ = ["network", "place"]
+
+pytestmark = pytest.mark.bench
+
+AGENTS = 10
+TIMES = 3
+"""How often as long as `up` of one agent `up` of all of them may take."""
+
+
+@pytest.fixture
+def project(place, tmp_path):
+    names = [f"agent-{number}" for number in range(AGENTS)]
+    entries = "".join(
+        f"  {name}:\n    harness: command\n    command: [/bin/sleep, '600']\n" for name in names
+    )
+    (tmp_path / "rekindle.yaml").write_text(f"version: 1\nagents:\n{entries}")
+    (tmp_path / "PROMPT.md").write_text("Ship it.\n")
+    accept_folder(tmp_path)
+
+    def command(*arguments):
+        began = time.monotonic()
+        started = place.start(
+            [sys.executable, "-I", "-m", "rekindle", *arguments],
+            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
+            cwd=tmp_path,
+        )
+        assert started.wait(60) == 0, started.out + started.err
+        return started.out, time.monotonic() - began
+
+    yield command
+    command("down")
+    place.wait_for(lambda: place.processes() == [])
+
+
+def test_ten_agents_come_up_together(project):
+    """No agent waits for another's check: ten take at most three times as long as one."""
+    project("up", "agent-0")  # what is compiled or cached once
+    project("down")
+    out, one = project("up", "agent-0")
+    assert out == "✓ agent-0: started\n"
+    project("down")
+    out, ten = project("up")
+    assert out == "".join(f"✓ agent-{number}: started\n" for number in range(AGENTS))
+    print(f"\nup of one agent {one:.2f} s, of {AGENTS} {ten:.2f} s: {ten / one:.1f} times")
+    assert ten <= TIMES * one
