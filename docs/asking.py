@@ -26,8 +26,10 @@ a choice asks for it at the terminal.
 - The log has who answered, on which host, and whether in a terminal or by a program
   (`question.answered`). An agent cannot answer: answers are kept outside its workspace, and the
   commands are refused to processes of an agent.
-- At the deadline the default applies, and the question stays in the list as unanswered.
-- `restart`, `run` or `stop` instead of an answer settle the question too: it is withdrawn.
+- At the deadline the default applies, and the question stays in the list as unanswered until you
+  start the agent again.
+- `restart`, `stop`, or `run` after the end of a run settle the question too: it is withdrawn. If
+  the agent still needs you, the next `run` asks again. A question about a refused call stays open.
 - Secrets in a request are redacted. Long arguments are cut.
 """
 _REFUSED = """\
@@ -62,6 +64,10 @@ def page() -> str:
     )
     rows += ["\n## What an answer does\n", "| answer | effect |", "|---|---|"]
     rows += [f"| `{answer}` | {row.meaning} |" for answer, row in questions.ANSWERS.items()]
+    rows += [
+        f"| `{answer}` to `{about}` | {row.meaning} |"
+        for (about, answer), row in questions.ANSWERS_ABOUT.items()
+    ]
     refused = _REFUSED.format(most=questions.QUESTIONS_A_LAUNCH)
     return "\n".join(rows) + f"\n\n{refused}"
 

@@ -525,7 +525,7 @@ class NotFoundError(RekindleError):
     """A name that nothing answers to."""
 
     exit_code = 7
-    meaning = "no such agent, loop or revision"
+    meaning = "no such agent, loop, revision or open question"
 
 
 class UnknownAgentError(NotFoundError):

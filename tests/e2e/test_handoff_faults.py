@@ -288,13 +288,14 @@ def test_sessions_that_do_nothing_that_anybody_sees(found):
 
 
 def test_who_is_tried_once_is_told_why_it_halts(found):
-    """And stands nowhere in the way: the next try goes on."""
+    """With a question; the next try continues."""
     found.begin(80)
     found.model.play(found.call(1, 85), Text("all done", found.filled(11)))
     assert "85 % full at its first turn" in found.run("--once", code=22)
     (halted,) = found.rekindle.events("handoff.halted")
     assert "85 % full" in halted["words"]
-    assert found.rekindle.events("safe_mode.entered") == []
+    [asked] = found.rekindle.events("question.asked")
+    assert asked["about"] == "handoff"
     found.run("--once")
     assert len(found.checkpoints) == 1
     assert found.openings[-1].text.count(MARK) == 1

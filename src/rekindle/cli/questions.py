@@ -4,8 +4,9 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import click
 import msgspec
@@ -35,8 +36,18 @@ from rekindle.system import clock, host
 from rekindle.thresholds.screens import ANSWER_CHARACTERS, QUESTIONS_NAMED, STOP_POLL_SECONDS
 from rekindle.wiring.trust import accept_settings
 
+if TYPE_CHECKING:
+    from rekindle.stores.files.writer import Writer
+
 SCHEMA = 1
 _ID = re.compile(r"(.+)-[0-9]+")
+
+
+@runtime_checkable
+class WritableStore(Protocol):
+    """A store whose writer works on this host; a fleet's is the engine."""
+
+    def writer(self, agent: str) -> AbstractContextManager["Writer"]: ...
 
 
 class Meant(NamedTuple):
@@ -57,7 +68,7 @@ class Meant(NamedTuple):
 def questions(agent: str | None, every: bool, as_json: bool) -> None:
     """What the agents ask a person, with the command that answers it. With AGENT: only that one.
 
-    A question whose deadline has passed stays in the list as unanswered until another one is asked.
+    Questions whose deadline has passed stay in the list as unanswered until you start the agent.
     """
     _project, store, names = open_agents([agent] if agent else [])
     now = clock.now()
@@ -77,14 +88,13 @@ def questions(agent: str | None, every: bool, as_json: bool) -> None:
 def describe(known: Projection, now: datetime) -> list[dict[str, Any]]:
     """Return the questions of an agent that are remembered, oldest first."""
     asked = sorted(known.questions.values(), key=lambda one: one.seq)
-    return [_row(known, one, now, is_last=one is asked[-1]) for one in asked]
+    return [_row(known, one, now) for one in asked]
 
 
-def _row(
-    known: Projection, question: QuestionAsked, now: datetime, *, is_last: bool
-) -> dict[str, Any]:
+def _row(known: Projection, question: QuestionAsked, now: datetime) -> dict[str, Any]:
     state = policy.state_of(known, question, now)
     answer = known.answers.get(question.question)
+    is_news = question.seq > max(known.run.wanted, known.run.restarted)
     return {
         "id": question.question,
         "agent": known.agent,
@@ -99,7 +109,7 @@ def _row(
         "command": policy.command_line(question) if state == "open" else None,
         "others": policy.other_answers(question) if state == "open" else (),
         "answer": _answer_row(answer) if answer else None,
-        "is_shown": state == "open" or (state == "unanswered" and is_last),
+        "is_shown": state == "open" or (state == "unanswered" and is_news),
     }
 
 
@@ -236,13 +246,12 @@ def _give(meant: Meant, words: str, *, trust: bool, as_json: bool) -> None:
     found = msgspec.structs.replace(
         found, by=host.identify_user(), host=host.identify(), origin=_origin()
     )
-    if found.choice == "accept":
+    if found.choice == policy.ACCEPT and found.effect == "restart":
         ensure_trust(meant.project, trust=trust)
-    meant.store.submit(meant.agent, found)
-    recorded = _wait_until_recorded(meant, found)
-    # Only now: an answer that is refused must change nothing.
-    if recorded.seq and found.choice == "accept":
-        print_changes(meant.agent, accept_settings(meant.project, meant.agent))
+        recorded = _accept(meant, found)
+    else:
+        meant.store.submit(meant.agent, found)
+        recorded = _wait_until_recorded(meant, found)
     if recorded.seq and found.effect in {"restart", "continue"}:
         meant.store.clear_the_way(meant.agent)
     if as_json:
@@ -258,6 +267,33 @@ def _give(meant: Meant, words: str, *, trust: bool, as_json: bool) -> None:
         _print_permission(meant)
     if found.effect in {"restart", "continue"}:
         _print_next(meant)
+
+
+def _accept(meant: Meant, given: QuestionAnswered) -> QuestionAnswered:
+    """Accept the agent's settings and record the answer, as one step.
+
+    A supervisor that sees the answer starts at once: the settings must count by then. An answer
+    that is refused changes nothing.
+
+    Raises:
+        ClosedQuestionError: Another answer, another command or the deadline came before it.
+    """
+    if not isinstance(meant.store, WritableStore):
+        meant.store.clear_the_way(meant.agent)  # the fleet's next start has the new settings
+        meant.store.submit(meant.agent, given)
+        recorded = _wait_until_recorded(meant, given)
+        changes = accept_settings(meant.project, meant.agent)
+    else:
+        with meant.store.writer(meant.agent) as writer:
+            writer.fold()
+            judged = policy.judge(writer.projection, given, clock.now())
+            changes = [] if judged.refused else accept_settings(meant.project, meant.agent)
+            writer.append(judged)
+            recorded = writer.projection.answers.get(given.question, judged)
+        if judged.refused:
+            raise ClosedQuestionError(given.question, judged.refused)
+    print_changes(meant.agent, changes)
+    return recorded
 
 
 def _wait_until_recorded(meant: Meant, given: QuestionAnswered) -> QuestionAnswered:
@@ -309,6 +345,8 @@ def _outcome(answer: QuestionAnswered) -> str:
     match answer.effect:
         case "stop":
             return "stops"
+        case "finish":
+            return "done, as the agent reports"
         case "note":
             return f"{answer.choice}: recorded, and its next cycle is told"
         case _ if answer.text:

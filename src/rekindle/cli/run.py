@@ -295,7 +295,7 @@ def _stands(
         case InSafeMode():
             words = endings.explain(report.why, report.words)
             secho(f"{name}: {endings.outcome(report.why).words}, in safe mode: {words}", fg="red")
-            here = ", or Enter here" if sys.stdin.isatty() else ""
+            here = ", or Enter here" if report.takes_enter and sys.stdin.isatty() else ""
             then = endings.hint(report.why, name, is_safe=True, answer=report.command)
             echo(f"  → {then}{here}")
 

@@ -322,8 +322,9 @@ class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
     """The launch that it is about, if it is about one."""
 
 
-Effect = Literal["restart", "continue", "stop", "note"]
-"""What an answer does: start again, continue a run that is over, stop, or only inform the agent."""
+Effect = Literal["restart", "continue", "stop", "finish", "note"]
+"""What an answer does: start again, continue a run that is over, stop, end the run as done, or only
+inform the agent."""
 
 
 class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"):

@@ -305,7 +305,7 @@ def _step(steps: Steps, *, is_first: bool) -> bool:
         case HandOn():
             halts = steps.hand_on(of_cycle(known.attempts, known.cycle_now))
             if halts is not None:
-                steps.halt(known.cycle_now, halts, stays_safe=True)
+                steps.enter_safe_mode(known.cycle_now, halts)
             return halts is None
         case End():
             steps.end(known.cycle_now)

@@ -75,17 +75,20 @@ class AskPerson:
             # Looked at under the lock: an answer may have come in time.
             writer.append(*questions.apply_defaults(writer.projection, self._world.clock()))
 
-    def answer_at_terminal(self) -> None:
-        """Record that the person at the terminal has the agent start again.
+    def continue_unasked(self) -> None:
+        """Record that nothing blocks the agent any more, unless an answer came first."""
+        with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            if writer.projection.run.is_safe:
+                writer.append(events.RestartAsked(ts=self._world.clock(), once=True))
 
-        A question that takes no `retry` is withdrawn by it, as by `rekindle restart`.
-        """
+    def answer_at_terminal(self) -> None:
+        """Record that the person at the terminal pressed Enter, if the question takes it."""
         with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
             known, now = writer.projection, self._world.clock()
             asked = questions.blocking(known, now)
-            if asked is None or RETRY not in asked.choices:
-                writer.append(events.RestartAsked(ts=now))
+            if asked is None or not questions.takes_enter(asked):
                 return
             answer = questions.answer_with(known, asked, RETRY, now)
             by, here = host.identify_user(), host.identify()
@@ -106,10 +109,9 @@ class AskPerson:
         row = make_row(known, Around(now=self._world.clock(), is_supervised=True))
         self._world.notify(wait.why, row.reason)
 
-    def command(self) -> str:
-        """Return the command that answers the question the agent waits for; empty: none."""
-        found = questions.blocking(self._known(), self._world.clock())
-        return questions.command_line(found) if found else ""
+    def blocking(self) -> events.QuestionAsked | None:
+        """Return the question that the agent waits for; None: there is none."""
+        return questions.blocking(self._known(), self._world.clock())
 
     def _known(self) -> Projection:
         return self._world.store.read(self._agent.name).projection

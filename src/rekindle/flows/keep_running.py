@@ -14,7 +14,7 @@ from rekindle.errors import AgentError, FolderLostError, RekindleError, StoreErr
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.steps import Steps
 from rekindle.flows.world import Agent, InSafeMode, Trouble, Waits, World
-from rekindle.policy import endings, handoff, idle, sessions
+from rekindle.policy import endings, idle, questions, sessions
 from rekindle.policy import run as policy
 from rekindle.policy.cycle import Fresh, Resume, next_step
 from rekindle.policy.endings import ENDINGS, REACTIONS, Outcome, Reason
@@ -160,6 +160,9 @@ class KeepRunning:
         self._cycle.person.apply_defaults()
         known = self._cycle.known()
         number = known.cycle_now
+        if known.run.is_over:  # a person accepted the end that the agent reported
+            ended = Stop(endings.known(known.run.ended.why), known.run.ended.words)
+            return self._over(number, ended, known.seq)
         launches = sessions.of_cycle(known.attempts, number)
         tried = list(launches.values())
         move = self._steps.decide(known)
@@ -180,12 +183,12 @@ class KeepRunning:
             case HandOn():
                 halts = self._steps.hand_on(launches)
                 return self._halted(number, halts) if halts else None
-            case Safe() if self._once:
-                if move.why == handoff.WHY and not known.run.is_safe:
-                    self._steps.halt(number, move, stays_safe=False)
-                return self._result(number, move.why, move.words)
             case Safe():
-                self._stay_safe(move, known.run)
+                is_safe = known.run.is_safe
+                run = known.run if is_safe else self._steps.enter_safe_mode(number, move)
+                if self._once:
+                    return self._result(number, move.why, move.words)
+                self._stay_safe(move, run)
             case Wait(why=idle.PACED) if self._once:
                 words = idle.due_in_words(move, tried[-1].words if tried else "")
                 return self._result(number, move.why, words)
@@ -238,7 +241,7 @@ class KeepRunning:
                 raise
 
     def _halted(self, number: int, move: Safe) -> RunResult | None:
-        self._steps.halt(number, move, stays_safe=not self._once)
+        self._steps.enter_safe_mode(number, move)
         return self._result(number, move.why, move.words) if self._once else None
 
     def _after(self, number: int, then: Stop | Safe, seq: int) -> RunResult | None:
@@ -328,18 +331,9 @@ class KeepRunning:
             self._world.rest(min(left, POLL_SECONDS))
 
     def _stay_safe(self, move: Safe, run: Run) -> None:
-        if not run.is_safe:
-            if move.why == handoff.WHY:
-                run = self._steps.halt(self._cycle.known().cycle_now, move, stays_safe=True)
-            else:
-                run = self._cycle.append(
-                    events.SafeModeEntered(ts=self._world.clock(), why=move.why, words=move.words)
-                ).run
-                self._cycle.person.notify(move.why)
-        else:
-            self._cycle.person.about_safe_mode()
+        self._cycle.person.about_safe_mode()
         self._has_come_up()
-        self._world.tell(InSafeMode(move.why, move.words, self._cycle.person.command()))
+        self._world.tell(self._in_safe_mode(move))
         seen: object = None
         while self._is_still_said(run):
             self._world.rest(POLL_SECONDS)
@@ -350,10 +344,17 @@ class KeepRunning:
                 seen = stamp
                 if not self._world.unaccepted():
                     # The manifest is as accepted again, as after a change of branches and back.
-                    self._cycle.append(events.RestartAsked(ts=self._world.clock(), once=True))
-        # Whoever lets it go on may have mended what it is told to do, or held to.
+                    self._cycle.person.continue_unasked()
+        # The person may have changed the task or the settings meanwhile.
         if not self._world.interrupted() and (renewed := self._world.renewed()):
             self._take(renewed, self._cycle.last)
+
+    def _in_safe_mode(self, move: Safe) -> InSafeMode:
+        asked = self._cycle.person.blocking()
+        if asked is None:
+            return InSafeMode(move.why, move.words)
+        takes_enter = questions.takes_enter(asked)
+        return InSafeMode(move.why, move.words, questions.command_line(asked), takes_enter)
 
     def _has_come_up(self) -> None:
         """For the watchdog: it need not be seen in the log, where what we do is known already."""
@@ -364,4 +365,4 @@ class KeepRunning:
         if self._world.interrupted():
             return False
         now = self._cycle.known().run
-        return (now.since, now.desired) == (run.since, run.desired)
+        return (now.since, now.desired, now.is_over) == (run.since, run.desired, run.is_over)

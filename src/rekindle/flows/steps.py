@@ -60,15 +60,16 @@ class Steps:
             return Safe(handoff.WHY, f"{error}; {error.hint}")
         return None
 
-    def halt(self, number: int, move: Safe, *, stays_safe: bool) -> Run:
+    def enter_safe_mode(self, number: int, move: Safe) -> Run:
+        """Record safe mode with its question, and notify the operator."""
         now = self._world.clock()
-        halted: list[events.AnyEvent] = [
-            events.HandoffHalted(ts=now, cycle=number, words=move.words)
+        entered: list[events.AnyEvent] = [
+            events.SafeModeEntered(ts=now, why=move.why, words=move.words)
         ]
-        if stays_safe:
-            halted.append(events.SafeModeEntered(ts=now, why=move.why, words=move.words))
-        run = self.cycle.append(*halted).run
-        self._world.notify(move.why, move.words)
+        if move.why == handoff.WHY:
+            entered.insert(0, events.HandoffHalted(ts=now, cycle=number, words=move.words))
+        run = self.cycle.append(*entered).run
+        self.cycle.person.notify(move.why)
         return run
 
     def end(self, number: int) -> tuple[Stop | Safe | None, int]:

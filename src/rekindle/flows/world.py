@@ -137,6 +137,8 @@ class InSafeMode(msgspec.Struct, frozen=True):
     words: str
     command: str = ""
     """The command that answers its question; empty: it has none."""
+    takes_enter: bool = False
+    """Enter at the terminal answers it too."""
 
 
 Report = (

@@ -142,7 +142,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     "done-unverified": OutcomeRow(
         "done as the agent says",
         20,
-        "the agent reported that it is done, and no `until:` verifies it",
+        "the agent reported that it is done, and no `until:` verified it",
         "done",
     ),
     "stalled": OutcomeRow(
@@ -193,6 +193,8 @@ class EndingRow(msgspec.Struct, frozen=True, kw_only=True):
 
     `policy.questions` has what each of them does.
     """
+    needs_edit: bool = False
+    """Started again without an edit of rekindle.yaml, the agent stops for it again."""
 
 
 _EVENTS = "look at what it did (`rekindle events -a {name}`)"
@@ -234,6 +236,7 @@ ENDINGS: dict[Reason, EndingRow] = {
         command="restart",
         reaction="person",
         choices=("accept", "stop"),
+        needs_edit=True,
     ),
     "done": EndingRow(text="the command of `until:` passes", outcome="done", between=True),
     "claimed": EndingRow(
@@ -247,7 +250,8 @@ ENDINGS: dict[Reason, EndingRow] = {
         fix="compare `until:` with its work (`rekindle events -a {name}`), and change one of them",
         command="restart",
         between=True,
-        choices=("TEXT", "retry", "stop"),
+        choices=("TEXT", "retry", "accept", "stop"),
+        needs_edit=True,
     ),
     "cycles": EndingRow(
         text="nothing verifies that the work is done",
@@ -283,6 +287,7 @@ ENDINGS: dict[Reason, EndingRow] = {
         fix="check rekindle.yaml, and undo the change or accept it",
         command="restart",
         choices=("accept", "stop"),
+        needs_edit=True,
     ),
     "tampered": EndingRow(
         text="something other than Rekindle changed its log",

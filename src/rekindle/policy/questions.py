@@ -50,16 +50,22 @@ class AnswerRow(msgspec.Struct, frozen=True):
     meaning: str
 
 
+ACCEPT = "accept"
 ANSWERS: dict[str, AnswerRow] = {
     TEXT: AnswerRow("restart", "starts the agent; its next cycle begins with your words"),
     RAISE: AnswerRow("continue", "continues the same run, with AMOUNT as its new cap"),
     RETRY: AnswerRow("restart", "starts the agent again, like `rekindle restart`"),
-    "accept": AnswerRow("restart", "accepts the changed settings, and starts the agent again"),
+    ACCEPT: AnswerRow("restart", "accepts the changed settings, and starts the agent again"),
     "stop": AnswerRow("stop", "stops the agent, like `rekindle stop`"),
     "allow": AnswerRow("note", "tells the next cycle, and prints the permission to add"),
     "deny": AnswerRow("note", "tells the next cycle that it must do without the call"),
 }
 """What each answer does. The choices of a question are in the table of endings."""
+DISPUTED = "disputed"
+ANSWERS_ABOUT: dict[tuple[str, str], AnswerRow] = {
+    (DISPUTED, ACCEPT): AnswerRow("finish", "ends the run as done, as the agent reports"),
+}
+"""Answers that do something else if the question is about a certain reason."""
 PERMISSION_CHOICES = ("allow", "deny")
 APPROVALS = ("allow", "accept", "retry")
 DENIALS = ("deny", "stop")
@@ -215,7 +221,9 @@ def state_of(known: Projection, question: QuestionAsked, now: datetime) -> State
 
 
 def _still_holds(run: Run, question: QuestionAsked) -> bool:
-    """Whether the agent is still in what the question is about."""
+    """Return whether the agent is still in what the question is about, and not stopped."""
+    if run.desired == "stopped" or run.stopped > question.seq:
+        return False  # also by a stop in the inbox, which has no place in the log yet
     return (run.is_safe and question.seq > run.safe.seq) or (
         run.is_over and question.seq > run.ended.seq
     )
@@ -248,7 +256,7 @@ def answer_with(
     caps: dict[str, float] = {}
     text = _NOTES.get(choice, "")
     if choice and choice not in {TEXT, RAISE}:
-        effect = ANSWERS[choice].effect
+        effect = ANSWERS_ABOUT.get((question.about, choice), ANSWERS[choice]).effect
     elif RAISE in question.choices and head.casefold() == "raise":
         caps = {str(question.request.get("unit")): _amount(question, rest)}
         choice, effect = RAISE, "continue" if known.run.is_over else "restart"
@@ -310,6 +318,12 @@ def closed(known: Projection, question: QuestionAsked, now: datetime) -> str:
             return "another command has settled it"
         case _:
             return ""
+
+
+def takes_enter(question: QuestionAsked) -> bool:
+    """Return whether Enter at the terminal of the supervisor answers a question with `retry`."""
+    needs_edit = ENDINGS[endings.known(question.about)].needs_edit
+    return RETRY in question.choices and not needs_edit
 
 
 def command_line(question: QuestionAsked) -> str:

@@ -120,7 +120,7 @@ class Run(msgspec.Struct, frozen=True):
         """In safe mode: alive, running nothing, waiting for a person."""
         # A later `run` or `up` has accepted the settings; a supervisor that finds others says so.
         is_accepted = self.safe.why == SETTINGS and self.wanted > self.safe.seq
-        return self.safe.seq > self.since and not is_accepted
+        return self.safe.seq > max(self.since, self.ended.seq) and not is_accepted
 
     def waits(self, tried: int) -> Waiting | None:
         """What is waited for since the last launch, which stands at `tried` in the log."""
@@ -266,6 +266,10 @@ def answered(run: Run, event: events.QuestionAnswered) -> Run:
     change = msgspec.structs.replace
     if event.effect == "note":
         return run
+    if event.effect == "finish":
+        by = f" by {event.by}" if event.by else ""
+        end = Mark(event.seq, "claimed", f"accepted{by}, although `until:` fails")
+        return change(run, ended=max(run.ended, end))
     is_stop = event.effect == "stop"
     word = Said(event.ts, "stopped" if is_stop else "running")
     run = change(run, said=max(run.said or word, word))

@@ -1,5 +1,6 @@
 """`answer` acts on what is recorded, and on nothing else."""
 
+from contextlib import contextmanager
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -7,7 +8,8 @@ import pytest
 
 from rekindle.cli import questions as cli
 from rekindle.documents import event as events
-from rekindle.errors import ClosedQuestionError
+from rekindle.documents.launch import RefusedCall
+from rekindle.errors import BusyError, ClosedQuestionError
 from rekindle.policy import questions
 from rekindle.system import clock
 from rekindle.testing.memory import MemoryStore
@@ -18,7 +20,7 @@ class Held(MemoryStore):
 
     def __init__(self):
         super().__init__(clock=clock.now)
-        self.is_busy, self.done = True, []
+        self.is_busy, self.done = False, []
 
     def submit(self, agent, *records):
         self.done.append("submitted")
@@ -30,6 +32,18 @@ class Held(MemoryStore):
     def clear_the_way(self, agent):
         self.done.append("cleared")
 
+    @contextmanager
+    def writer(self, agent, **how):
+        if self.is_busy:
+            raise BusyError(agent, 0.0)
+        with super().writer(agent, **how) as writer:
+            yield writer
+
+    def accept_settings(self, *_):
+        assert self.read("a").projection.answers == {}, "a supervisor would see the answer first"
+        self.done.append("accepted")
+        return []
+
 
 @pytest.fixture
 def store(monkeypatch):
@@ -40,32 +54,42 @@ def store(monkeypatch):
         entered = events.SafeModeEntered(ts=now, why="settings", words="rekindle.yaml changed")
         asking = questions.Asking(now, 3600.0)
         writer.append(*questions.with_questions(writer.projection, [entered], asking))
+    store.is_busy = True
     monkeypatch.setattr(cli, "LOCK_WAIT_SECONDS", 0.0)
     monkeypatch.setattr(cli, "ensure_trust", lambda *_, **__: store.done.append("trusted"))
-    monkeypatch.setattr(cli, "accept_settings", lambda *_: store.done.append("accepted") or [])
+    monkeypatch.setattr(cli, "accept_settings", store.accept_settings)
     return store
 
 
-def give(store, words):
+def give(store, words, question="a-1"):
     known = store.read("a").projection
-    meant = cli.Meant(SimpleNamespace(), store, "a", known, known.questions["a-1"])
+    meant = cli.Meant(SimpleNamespace(), store, "a", known, known.questions[question])
     cli._give(meant, words, trust=False, as_json=False)
 
 
-def test_a_recorded_answer_has_its_effects_behind_it(store, capsys):
+def test_settings_are_accepted_before_a_supervisor_can_see_the_answer(store, capsys):
+    """Otherwise it would find the settings still unaccepted, and ask again."""
     store.is_busy = False
     give(store, "accept")
-    assert store.done == ["trusted", "submitted", "accepted", "cleared"]
+    assert store.done == ["trusted", "accepted", "cleared"]
+    assert store.read("a").projection.answers["a-1"].choice == "accept"
     assert "✓ a: will be started again" in capsys.readouterr().out
 
 
 def test_an_answer_that_is_not_recorded_yet_is_not_reported_as_done(store, capsys):
-    give(store, "accept")
+    give(store, "stop")
     out = capsys.readouterr().out
     assert "✓" not in out
     assert "has not recorded it yet" in out
     assert "rekindle questions a --all" in out
-    assert store.done == ["trusted", "submitted"]
+    assert store.done == ["submitted"]
+
+
+def test_settings_are_not_accepted_while_the_answer_cannot_be_recorded(store):
+    with pytest.raises(BusyError):
+        give(store, "accept")
+    assert store.done == ["trusted"]
+    assert store.read("a").projection.answers == {}
 
 
 def test_an_answer_that_a_command_of_the_operator_came_before_is_refused(store, capsys):
@@ -77,4 +101,36 @@ def test_an_answer_that_a_command_of_the_operator_came_before_is_refused(store, 
     with pytest.raises(ClosedQuestionError, match="another command has settled it"):
         cli._give(meant, "accept", trust=False, as_json=False)
     assert "✓" not in capsys.readouterr().out
-    assert store.done == ["trusted", "submitted"]
+    assert store.done == ["trusted"]
+
+
+def test_every_expired_question_stays_in_the_list_until_the_agent_is_started_again(store):
+    now = clock.now()
+    known = store.read("a").projection
+    refused = [RefusedCall(tool, "x", {"x": tool}) for tool in ("Bash", "Write")]
+    asking = questions.Asking(now, 3600.0)
+    asked = questions.ask_about_calls(known, refused, "l1", asking)
+    store.is_busy = False
+    with store.writer("a") as writer:
+        writer.append(*asked)
+        later = now + timedelta(hours=2)
+        writer.append(*questions.apply_defaults(writer.projection, later))
+    rows = cli.describe(store.read("a").projection, later)
+    shown = [(row["id"], row["state"]) for row in rows if row["is_shown"]]
+    assert shown == [(f"a-{number}", "unanswered") for number in (1, 2, 3)]
+    with store.writer("a") as writer:
+        writer.append(events.DesiredSaid(ts=later, desired="running"))
+    rows = cli.describe(store.read("a").projection, later)
+    assert [row["id"] for row in rows if row["is_shown"]] == []
+
+
+def test_accepting_a_disputed_end_accepts_no_settings(store, capsys):
+    store.is_busy = False
+    with store.writer("a") as writer:
+        now = clock.now()
+        ended = events.RunEnded(ts=now, outcome="disputed")
+        asking = questions.Asking(now, 3600.0)
+        writer.append(*questions.with_questions(writer.projection, [ended], asking))
+    give(store, "accept", "a-2")
+    assert store.done == ["submitted"]
+    assert capsys.readouterr().out == "✓ a: done, as the agent reports\n"

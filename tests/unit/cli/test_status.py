@@ -14,6 +14,8 @@ from rekindle import config
 from rekindle.cli import main
 from rekindle.cli.rows import FileRows
 from rekindle.documents import event as events
+from rekindle.policy import questions
+from rekindle.policy.fold import Projection
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host, orphans
@@ -236,26 +238,39 @@ def test_a_window_whose_size_is_estimated_is_shown(status):
     assert row["window"]["tokens"] == {"value": 50_000, "source": "reported"}
 
 
-def test_a_stop_settles_what_safe_mode_needed(status):
-    """Nobody is asked to answer it any more; the command says how it continues."""
+@pytest.mark.parametrize(
+    ("needed", "reason", "command"),
+    [
+        (
+            events.SafeModeEntered(ts=clock.now(), why="auth", words="not logged in"),
+            "by you, in safe mode: not logged in",
+            "rekindle restart trades",
+        ),
+        (
+            events.RunEnded(ts=clock.now(), outcome="waiting", words="Ann has to say"),
+            "by you",
+            "rekindle run trades",
+        ),
+    ],
+)
+def test_a_stop_settles_the_open_question(status, capfd, needed, reason, command):
+    """No person is asked to answer it any more; the command says how the agent continues."""
     now = clock.now()
-    safe = events.SafeModeEntered(ts=now, why="auth", words="not logged in")
-    stopped = events.DesiredSaid(ts=now + timedelta(seconds=1), desired="stopped")
-    lines, row = status(safe, stopped, ended="auth")
-    assert lines["state"] == "  state:  stopped: by you, in safe mode: not logged in"
-    assert (row["state"], row["command"]) == ("stopped", "rekindle restart trades")
-
-
-def test_a_stop_settles_what_a_run_that_is_over_needed(status):
-    now = clock.now()
-    over = (
-        events.CycleEnded(ts=now, cycle=1),
-        events.RunEnded(ts=now, outcome="waiting", words="Ann has to say"),
-        events.DesiredSaid(ts=now + timedelta(seconds=1), desired="stopped"),
+    asking = questions.Asking(now, 3600.0)
+    asked = questions.with_questions(Projection("trades"), [needed], asking)
+    over = (events.CycleEnded(ts=now, cycle=1), *asked)
+    _, row = status(*over, ended="clean")
+    assert (row["state"], row["command"].startswith("rekindle answer trades-1")) == (
+        "needs you",
+        True,
     )
-    lines, row = status(*over, ended="clean")
-    assert lines["state"] == "  state:  stopped: by you"
-    assert row["state"] == "stopped"
+    assert main.run(["stop", "trades"]) == 0
+    capfd.readouterr()
+    assert main.run(["status", "--json"]) == 0
+    [row] = json.loads(capfd.readouterr().out)["agents"]
+    assert (row["state"], row["reason"], row["command"]) == ("stopped", reason, command)
+    assert main.run(["questions"]) == 0
+    assert capfd.readouterr().out == "No open questions.\n"
 
 
 def test_a_session_begun_by_hand_runs_in_status_too(tmp_path, monkeypatch, capfd):

@@ -53,7 +53,7 @@ def test_a_summarizer_that_cannot_even_be_asked(scene):
 
 
 @pytest.mark.parametrize("once", [True, False])
-def test_a_halt_is_told_to_who_is_not_there(scene, once):
+def test_a_halt_notifies_in_the_words_of_the_row(scene, once):
     scene.plays(("context-full", scene.opens()))
     error = OverBudgetError(5_000, 2_000)
     if not once:
@@ -65,6 +65,7 @@ def test_a_halt_is_told_to_who_is_not_there(scene, once):
     ((what, words),) = scene.notified
     assert what == "handoff"
     assert str(error) in words
+    assert words.endswith("\n→ rekindle answer trades-1 retry  (or: stop)")
 
 
 def test_a_checkpoint_forgets_no_launch_whose_cost_nobody_knows(scene):

@@ -172,21 +172,74 @@ def test_a_default_that_stops_is_recorded_after_every_earlier_word(life):
     assert life.known.desired == "stopped"
 
 
-@pytest.mark.parametrize(("exit_kind", "answered"), [("auth", ["retry"]), ("budget", [])])
-def test_enter_at_the_terminal_is_an_answer_if_the_question_takes_one(life, exit_kind, answered):
-    """A question that needs an amount is withdrawn, as by a restart."""
-    life.facts = {"budget": Budget(usd=9.0)}
-    life.plays = [(exit_kind,), ("clean",)]
+def presses_enter(life):
     pressed = iter([False, True])
     life.goes_on = lambda: next(pressed, False)
+
+
+def test_enter_at_the_terminal_answers_a_question_that_takes_it(life):
+    life.plays = [("auth",), ("clean",)]
+    presses_enter(life)
     assert life.run() == "cycles"
-    found = life.counted()
-    assert [one.choice for one in found] == answered
-    assert all(
-        (one.origin, bool(one.by), bool(one.host)) == ("terminal", True, True) for one in found
+    [found] = life.counted()
+    assert (found.choice, found.origin, bool(found.by), bool(found.host)) == (
+        "retry",
+        "terminal",
+        True,
+        True,
     )
-    assert len(life.logged(events.RestartAsked)) == 1 - len(answered)
+    assert [one.takes_enter for one in life.told if isinstance(one, InSafeMode)] == [True]
+
+
+@pytest.mark.parametrize("exit_kind", ["budget", "no-permission"])
+def test_enter_does_nothing_if_something_must_be_edited_or_said_first(life, exit_kind):
+    """Otherwise the agent would run straight into the same stop."""
+    life.facts = {"budget": Budget(usd=9.0)}
+    life.plays = [(exit_kind,)]
+    presses_enter(life)
+    life.after(600, life.stops)
+    assert life.run() == "stopped"
+    assert (len(life.starts), life.counted(), life.logged(events.RestartAsked)) == (1, [], [])
+    assert [one.takes_enter for one in life.told if isinstance(one, InSafeMode)] == [False]
+
+
+def test_an_accepted_end_ends_the_supervisor_as_done(life):
+    life.store.create("a")
+    with life.store.writer("a") as writer:
+        now = life.clock()
+        writer.append(
+            events.DesiredSaid(ts=now, desired="running"),
+            events.RunStarted(ts=now),
+            events.SafeModeEntered(ts=now, why="disputed"),
+        )
+    life.after(60, lambda: life.answers("accept"))
+    assert life.run(kept=True) == "claimed"
+    assert (life.outcome.outcome, life.starts) == ("done-unverified", [])
+    assert "`until:` fails" in life.outcome.words
+    assert life.run(kept=True) == "unwanted"
+
+
+def test_a_stop_settles_the_question_and_the_next_run_asks_again(life):
+    life.plays = [("auth",)]
+    life.after(60, life.stops)
+    assert life.run() == "stopped"
     known = life.store.read("a").committed
-    [question] = known.questions.values()
-    state = questions.state_of(known, question, life.clock())
-    assert state == ("answered" if answered else "withdrawn")
+    assert questions.open_questions(known, life.clock()) == []
+    life.plays = [("clean",)]
+    life.after(60, lambda: life.answers("retry"))
+    assert life.run() == "cycles"
+    assert [one.question for one in life.logged(events.QuestionAsked)] == ["a-1", "a-2"]
+
+
+def test_a_run_that_does_not_wait_records_its_question_too(life):
+    """`run --once`: the person answers later, and the next run obeys."""
+    life.plays = [("auth",)]
+    assert life.run(once=True) == "auth"
+    [asked] = life.logged(events.QuestionAsked)
+    [entered] = life.logged(events.SafeModeEntered)
+    assert (asked.about, asked.seq) == ("auth", entered.seq + 1)
+    assert life.notes == ["auth\n→ rekindle answer a-1 retry  (or: stop)"]
+    life.answers("retry")
+    life.plays = [("clean",)]
+    assert life.run(kept=True) == "cycles"
+    assert len(life.logged(events.QuestionAsked)) == 1

@@ -15,6 +15,7 @@ from rekindle.policy import questions, register
 from rekindle.policy.fold import Projection, fold, pruned
 from rekindle.policy.questions import Asking
 from rekindle.policy.restart import Stop
+from rekindle.policy.row import Around, make_row
 from rekindle.policy.run import begins, next_move
 from rekindle.policy.settings import Runtime
 from rekindle.thresholds.running import QUESTIONS_A_LAUNCH, QUESTIONS_KEPT
@@ -60,6 +61,10 @@ def safe(why="auth", words="nobody is logged in"):
     return events.SafeModeEntered(ts=NOON, why=why, words=words)
 
 
+def said(desired, minutes=0):
+    return events.DesiredSaid(ts=NOON + timedelta(minutes=1 + minutes), desired=desired)
+
+
 def ended(outcome, words=""):
     return events.RunEnded(ts=NOON, outcome=outcome, words=words)
 
@@ -76,6 +81,7 @@ def ended(outcome, words=""):
         (safe("stalled"), ("TEXT", "retry", "stop"), "stop"),
         (ended("waiting"), ("TEXT", "stop"), "stop"),
         (ended("stalled"), ("TEXT", "retry", "stop"), "stop"),
+        (safe("disputed"), ("TEXT", "retry", "accept", "stop"), "stop"),
         (safe("budget"), ("retry", "stop"), "stop"),
     ],
 )
@@ -112,6 +118,63 @@ def test_an_answer_has_its_effect_by_being_recorded(event, words, desired, is_sa
     log.answer(words)
     assert (log.known.run.desired, log.known.run.is_safe) == (desired, is_safe)
     assert log.states() == ["answered"]
+
+
+@pytest.mark.parametrize("event", [safe("disputed"), ended("disputed")])
+def test_accepting_a_disputed_end_ends_the_run_as_done_but_unverified(event):
+    log = Log(event)
+    answer = log.answer("accept")
+    run = log.known.run
+    assert (answer.effect, run.is_safe, run.is_over, run.ended.why) == (
+        "finish",
+        False,
+        True,
+        "claimed",
+    )
+    row = make_row(log.known, Around(now=NOON))
+    assert (row.state, row.outcome) == ("done", "done-unverified")
+    assert "`until:` fails" in row.reason
+    assert begins(fold(log.known, [said("running")]).run, ()), "the next run is another one"
+
+
+@pytest.mark.parametrize(
+    ("event", "takes"),
+    [
+        (safe("auth"), True),
+        (safe("stalled"), True),
+        (safe("disputed"), False),
+        (safe("no-permission"), False),
+        (safe("settings"), False),
+        (safe("waiting"), False),
+    ],
+)
+def test_enter_is_an_answer_unless_something_must_be_edited_or_said_first(event, takes):
+    [asked] = questions.open_questions(Log(event).known, NOON)
+    assert questions.takes_enter(asked) is takes
+
+
+@pytest.mark.parametrize("event", [safe(), ended("stalled"), safe("disputed")])
+def test_a_stop_settles_an_open_question_for_good(event):
+    log = Log(event)
+    asked = log.known.questions["trades-1"]
+    waiting = fold(log.known, [said("stopped")])
+    assert questions.open_questions(waiting, NOON) == [], "also before the writer has folded it"
+    log.add(said("stopped"))
+    assert log.states() == ["withdrawn"]
+    assert questions.apply_defaults(log.known, NOON + 2 * HOUR) == []
+    log.add(said("running", minutes=1))
+    assert log.states() == ["withdrawn"]
+    assert log.answer("stop", question=asked).refused == "another command has settled it"
+    assert log.known.run.desired == "running"
+
+
+def test_a_stop_leaves_a_question_about_a_refused_call_open():
+    """Its answer is for the next cycle, whenever that comes."""
+    log = Log()
+    refused = [RefusedCall("Bash", "ls", {"command": "ls"})]
+    log.add(*questions.ask_about_calls(log.known, refused, "l1", Asking(NOON, 3600.0)))
+    log.add(said("stopped"))
+    assert log.states() == ["open"]
 
 
 def test_a_text_is_told_to_the_next_cycle_and_not_to_the_one_behind_it():
