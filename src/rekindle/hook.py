@@ -45,6 +45,9 @@ GATES = frozenset(("PostToolBatch", "PreToolUse", "BeforeModel"))
 INBOX_DEPTH = 5
 """The names of an inbox's path that are in a workspace: .rekindle/agents/NAME/run/inbox."""
 RULE_BYTES = 10_000
+DIRS_BYTES = 256 * 1024
+WORDS = 3
+"""The words of a line that has the folder of an agent."""
 STEP_BYTES = 128 * 1024
 TRANSCRIPT_BYTES = 8 * 1024 * 1024
 """How much of a transcript's end is looked through for how full the window is."""
@@ -71,7 +74,7 @@ def main(arguments: list[str]) -> None:
     # Where a session may be stopped, a busy host must not make it go on instead.
     patience = BRAKING_SECONDS if launch and event in GATES else PATIENCE_SECONDS
     after(patience, end)
-    folder = find_folder(harness, *arguments[3:4])
+    folder = find_folder(harness, event, *arguments[3:4])
     if not folder:
         return
     if event in GATES:
@@ -245,8 +248,13 @@ def must_prime(event: str, launch: str) -> bool:
 
 def prime(folder: str, record: bytes) -> None:
     """Have the whole program say it: it reads the log, which costs more than a tool call may."""
+    start_program("rekindle.wiring.prime", folder, record)
+
+
+def start_program(module: str, argument: str, given: bytes) -> None:
+    """Run a program of the package, with `given` as its input, for a session that begins."""
     reader, writer = os.pipe()
-    argv = [sys.executable, "-I", "-m", "rekindle.wiring.prime", folder]
+    argv = [sys.executable, "-I", "-m", module, argument]
     dup = (os.POSIX_SPAWN_DUP2, reader, 0)
     close = (os.POSIX_SPAWN_CLOSE, writer)
     hush = (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)
@@ -260,27 +268,100 @@ def prime(folder: str, record: bytes) -> None:
 
     after(PRIMING_SECONDS, give_up)
     os.close(reader)
-    os.write(writer, record)
+    os.write(writer, given)
     os.close(writer)
     os.waitpid(child, 0)
 
 
-def find_folder(harness: str, given: str = "") -> str:
-    """Return the agent's folder: as its launch says, as installed, or the only one above here."""
-    folder = os.environ.get("REKINDLE_FOLDER") or given
-    if folder:
-        return folder if has_no_links(folder) else ""
-    place = read_variable(harness, "PROJECT_DIR") or os.getcwd()  # noqa: PTH109 - as above
+def find_folder(harness: str, event: str, given: str = "") -> str:
+    """Return the folder of the agent whose session this is; empty if that is not clear.
+
+    It is the agent of the launch, else the one that works in the session's folder. Hooks that name
+    an agent (`given`) count for no session in the folder of another one.
+    """
+    folder = os.environ.get("REKINDLE_FOLDER") or ""
+    if not folder:
+        place = os.path.realpath(read_variable(harness, "PROJECT_DIR") or ".")
+        agents, _, named = given.rpartition("/") if given else (find_agents(place), "", "")
+        dirs = read_dirs(agents, event)
+        name = choose_agent(dirs, list_names(agents), place, harness, named)
+        folder = f"{agents}/{name}" if name else ""
+        # Whoever else can make folders up here must not say what we are told.
+        if folder and not given and os.lstat(folder).st_uid != os.getuid():
+            return ""
+    return folder if folder and has_no_links(folder) else ""
+
+
+def find_agents(place: str) -> str:
+    """Return the folder of the agents in the nearest project above; empty: there is none."""
     while place:
         agents = f"{place}/.rekindle/agents"
-        if os.path.isdir(agents):  # noqa: PTH112 - as above
-            names = [name for name in os.listdir(agents) if is_name(name)]  # noqa: PTH208
-            folder = f"{agents}/{names[0]}" if len(names) == 1 else ""
-            # Whoever else can make folders up here must not say what we are told.
-            is_ours = folder and os.lstat(folder).st_uid == os.getuid()
-            return folder if is_ours and has_no_links(folder) else ""
+        if os.path.isdir(agents):  # noqa: PTH112 - pathlib costs a start
+            return agents
         place = place.rpartition("/")[0]
     return ""
+
+
+def list_names(agents: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(agents) if is_name(name)]  # noqa: PTH208 - as above
+    except OSError:
+        return []
+
+
+def choose_agent(
+    dirs: list[list[str]], names: list[str], place: str, harness: str, named: str = ""
+) -> str:
+    """Return the name of the agent that works in `place`; empty if that is not clear."""
+    if len(dirs) > 1:
+        here = choose_agents(dirs, place)
+        if named:
+            return named if not here or named in here else ""
+        names = [name for name in choose_agents(dirs, place, harness) if name in names]
+    if named:
+        return named
+    return names[0] if len(names) == 1 else ""
+
+
+def choose_agents(dirs: list[list[str]], place: str, harness: str = "") -> list[str]:
+    """Return the agents that work in `place`.
+
+    The same as `policy.agent_dirs.choose_agents`, without its imports.
+    """
+    inside = place.rstrip("/") + "/"
+    around = [one for one in dirs if inside.startswith(one[2].rstrip("/") + "/")]
+    depth = max([len(one[2].rstrip("/")) for one in around], default=0)
+    innermost = [one for one in around if len(one[2].rstrip("/")) == depth]
+    same = [one for one in innermost if one[1] == harness]
+    return [one[0] for one in same or innermost]
+
+
+def read_dirs(agents: str, event: str) -> list[list[str]]:
+    """Return name, harness and folder of each agent, as rekindle.yaml has them.
+
+    The list beside the agents is made from the manifest by the whole program, which is started only
+    when a session begins: an edit counts for the sessions that begin after it.
+    """
+    root = agents.rpartition("/")[0]
+    project = root.rpartition("/")[0]
+    try:
+        found = os.stat(f"{project}/rekindle.yaml")  # noqa: PTH116 - pathlib costs a start
+    except OSError:
+        return []
+    head = f"1 {found.st_mtime_ns} {found.st_size} {os.path.realpath(project)}"
+    lines = read_lines(f"{root}/dirs")
+    if lines[0] != head and (event in TOLD_AT or event.startswith("SessionStart")):
+        start_program("rekindle.wiring.agent_dirs", project, b"")
+        after(PATIENCE_SECONDS, end)
+        lines = read_lines(f"{root}/dirs")
+    return [words for line in lines[1:] if len(words := line.split(" ", 2)) == WORDS]
+
+
+def read_lines(path: str) -> list[str]:
+    try:
+        return os.fsdecode(read_file(path, DIRS_BYTES)).split("\n")
+    except OSError:
+        return [""]
 
 
 def has_no_links(folder: str) -> bool:

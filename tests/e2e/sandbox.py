@@ -73,12 +73,12 @@ class Rekindle:
         found = [json.loads(line) for line in lines]
         return [one for one in found if kind in {"", one["kind"]}]
 
-    def by_hand(self, prompt: str, *arguments: str):
+    def by_hand(self, prompt: str, *arguments: str, folder: str = "."):
         """What a person types, who knows nothing of a supervisor."""
         return self.place.start(
             [*self._by_hand, *arguments],
             env=self.cli.environment(),
-            cwd=self.project,
+            cwd=self.project / folder,
             stdin=prompt,
         )
 

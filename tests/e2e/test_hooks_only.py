@@ -161,3 +161,25 @@ def test_who_comes_after_a_compacted_session_does_not_go_on_with_it(hooked, mode
     assert RELAY.strip() in last
     assert "The work below was begun" not in last
     assert "stars" not in last
+
+
+DOMAINS = ("accounts", "desk", "fleet", "lab", "orders", "press", "trades")
+
+
+def test_seven_sessions_in_seven_folders_are_each_told_their_own_relay(unbriefed, model):
+    """One manifest, hooks installed for all, Claude Code by hand in each folder."""
+    project = unbriefed.project
+    entries = "".join(f"  {name}: {{harness: claude-code, dir: {name}}}\n" for name in DOMAINS)
+    (project / "rekindle.yaml").write_text(f"version: 1\nagents:\n{entries}")
+    for name in DOMAINS:
+        (project / name).mkdir()
+        (project / "relay.md").write_text(f"## Next Action\nTend to {name} now\n")
+        unbriefed("relay", "set", "relay.md", "--agent", name)
+    unbriefed("hooks", "install", "--all")
+    model.play(*(Text("all done") for _ in DOMAINS))
+    for name in DOMAINS:
+        assert unbriefed.by_hand("hello", folder=name).wait() == 0
+    for name, request in zip(DOMAINS, model.log.main, strict=True):
+        assert [one for one in DOMAINS if f"Tend to {one} now" in request.text] == [name]
+    started = [(one["agent"], one["source"]) for one in unbriefed.events("session.started")]
+    assert sorted(started) == [(name, "startup") for name in DOMAINS]

@@ -1,22 +1,29 @@
 """`rekindle hooks`."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from rekindle import config
-from rekindle.cli.options import as_json, here, open_files, which_agent
+from rekindle.cli.options import agent_of, as_json, here, open_project, which_agent
 from rekindle.cli.output import echo, print_json, styled
 from rekindle.cli.trust import ensure_trust, trust_option
+from rekindle.config import Project
+from rekindle.documents.identity import one_line
 from rekindle.errors import CheckFailedError, RekindleError, UsageError
 from rekindle.flows import install_hooks
 from rekindle.flows.export_hooks import export_hooks
-from rekindle.flows.install_hooks import LEVELS, Level, Place, Report
+from rekindle.flows.hook_places import LEVELS, Level, Place, first_level, levels_of, place_of
+from rekindle.flows.install_hooks import Done, Report
 from rekindle.plugins import ALIASES
 from rekindle.ports import Harness
+from rekindle.stores.files import FileStore
+from rekindle.wiring import agent_dirs
 from rekindle.wiring.store import HARNESSES
 
 which_level = click.option(
@@ -32,6 +39,17 @@ which_harness = click.option(
     help="The CLI; default: the agent's own.",
 )
 
+for_all = click.option("--all", "every", is_flag=True, help="Every agent of the project.")
+
+
+class _Installed(msgspec.Struct, frozen=True):
+    """Hooks in a settings file, and the agent that they report for."""
+
+    place: Place
+    agent: str
+    """Empty: the hooks find the agent by the folder of the session."""
+    done: Done
+
 
 @click.group()
 def hooks() -> None:
@@ -45,6 +63,7 @@ def hooks() -> None:
 @which_level
 @which_harness
 @which_agent
+@for_all
 @trust_option
 @as_json
 @click.pass_context
@@ -53,76 +72,149 @@ def install(  # noqa: PLR0917 - one for each option
     level: Level | None,
     harness: str | None,
     agent: str | None,
+    every: bool,
     trust: bool,
     as_json: bool,
 ) -> None:
     """Add the hooks to a CLI's settings, or renew them.
 
+    The settings are those of the folder that the agent works in (`dir:`). With --all, the hooks of
+    every agent are installed; the hooks of another agent are never replaced.
+
     \b
     claude-code
       local    .claude/settings.local.json
       project  .claude/settings.json; it then names this machine's Python
-      user     settings.json in $CLAUDE_CONFIG_DIR or ~/.claude; the agent is the only one
-               of the project that the CLI works in
+      user     settings.json in $CLAUDE_CONFIG_DIR or ~/.claude
     codex
       project  .codex/hooks.json
       user     hooks.json in $CODEX_HOME or ~/.codex
     gemini
       project  .gemini/settings.json
       user     .gemini/settings.json in $GEMINI_CLI_HOME or ~
+
+    Hooks for the user find project and agent by the folder in which the CLI was started.
     """  # noqa: D301 - what keeps the lines as they are is that very character
-    folder: Path | None = None
+    is_named = agent and context.get_parameter_source("agent") is ParameterSource.COMMANDLINE
     if level == "user":
-        if agent and context.get_parameter_source("agent") is ParameterSource.COMMANDLINE:
+        if is_named or every:
             raise UsageError(
-                "hooks for every project cannot name an agent", hint="leave --agent out"
+                "hooks for every project cannot name an agent", hint="leave --agent and --all out"
             )
-        place = _place(level, harness)
-    else:
-        project, store, name = open_files(agent or _only_agent_of(harness))
-        ensure_trust(project, trust=trust)
-        own = HARNESSES.get(project.manifest.agents[name].harness)
-        cli = _meant(harness, [own] if own else [])
-        level = level or install_hooks.first_level(cli)
-        place = install_hooks.place_of(cli, level, project.path, os.environ)
-        if not store.exists(name):
-            store.create(name)
-        folder = store.folder(name).path
-    done = install_hooks.install(place, folder)
-    if as_json:
-        changed = done.settings_changed or done.program_changed
-        told = {"harness": place.harness.NAME, "level": level, "settings": place.shown}
-        print_json({**told, "changed": changed})
+        place = _place(level, harness, None)
+        _print_installed([_Installed(place, "", install_hooks.install(place, None))], as_json)
         return
-    if done.settings_changed:
-        echo(f"✓ hooks installed in {place.shown}")
-    elif done.program_changed:
-        echo(f"✓ hooks in {place.shown} renewed")
-    else:
-        echo(f"✓ already installed in {place.shown}")
-    if level == "local" and done.settings_made:
-        echo("· it names this machine's Python: keep it out of git")
-    if level == "project" and done.settings_changed:
-        echo("· it names this machine's Python: on another machine, install the hooks again")
-    files = place.files
-    if files.trust and done.settings_changed:
-        echo(f"· {files.trust}")
-    where = "in any project with an agent" if level == "user" else "here"
-    echo(f"Next: start `{files.program}` {where}; `rekindle status` shows when it was last active.")
+    project, store = open_project()
+    names = _agents_of(project, harness) if every else []
+    if not every:
+        only = _agents_of(project, harness) if harness and not agent else []
+        names = [agent_of(project, agent or (only[0] if len(only) == 1 else None))]
+    ensure_trust(project, trust=trust)
+    done, refused = [], []
+    for name in names:
+        try:
+            done.append(_install_for(project, store, name, level, harness))
+        except RekindleError as error:
+            refused.append(error)
+            if every and not as_json:
+                echo(styled("✗", fg="red"), f" {name}: {error}", err=True)
+    agent_dirs.renew(project.path)
+    _print_installed(done, as_json)
+    if refused:
+        raise refused[0]
+
+
+def _install_for(
+    project: Project, store: FileStore, name: str, level: Level | None, harness: str | None
+) -> _Installed:
+    place = _place_for(project, name, level, harness)
+    others = [store.folder(other).path for other in project.manifest.agents if other != name]
+    if not store.exists(name):
+        store.create(name)
+    return _Installed(place, name, install_hooks.install(place, store.folder(name).path, others))
+
+
+def _print_installed(installed: list[_Installed], as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {
+                "agent": one.agent,
+                "harness": one.place.harness.NAME,
+                "level": one.place.level,
+                "settings": one.place.shown,
+                "changed": one.done.settings_changed or one.done.program_changed,
+            }
+            for one in installed
+        ]
+        print_json(rows[0] if len(rows) == 1 else rows)
+        return
+    for one in installed:
+        place, done = one.place, one.done
+        if done.settings_changed:
+            echo(f"✓ hooks installed in {place.shown}")
+        elif done.program_changed:
+            echo(f"✓ hooks in {place.shown} renewed")
+        else:
+            echo(f"✓ already installed in {place.shown}")
+    changed = [one for one in installed if one.done.settings_changed]
+    for note in dict.fromkeys(note for one in changed for note in _notes(one)):
+        echo(f"· {note}")
+    if installed:
+        place = installed[0].place
+        where = "in any project with an agent" if place.level == "user" else "here"
+        if place.folder and place.folder.resolve() != here().resolve():
+            where = f"in {one_line(str(place.folder))}"
+        program = place.files.program
+        echo(f"Next: start `{program}` {where}; `rekindle status` shows when it was last active.")
+
+
+def _notes(one: _Installed) -> Iterator[str]:
+    if one.place.level == "local" and one.done.settings_made:
+        yield "it names this machine's Python: keep it out of git"
+    if one.place.level == "project":
+        yield "it names this machine's Python: on another machine, install the hooks again"
+    if one.place.files.trust:
+        yield one.place.files.trust
 
 
 @hooks.command()
 @which_level
 @which_harness
+@which_agent
+@for_all
 @as_json
-def uninstall(level: Level | None, harness: str | None, as_json: bool) -> None:
-    """Take the hooks out again: the settings are as they were before."""
-    place = _place(level, harness)
-    done = install_hooks.uninstall(place)
-    if as_json:
+def uninstall(
+    level: Level | None, harness: str | None, agent: str | None, every: bool, as_json: bool
+) -> None:
+    """Take the hooks out again: the settings are as they were before.
+
+    With --all, those of every agent of the project, at every level but the user's.
+    """
+    if every:
+        places = [
+            one.place
+            for one in examine_all()
+            if one.state != "not installed"
+            and one.place.level in {level or "local", level or "project"}
+            and harness in {None, one.place.harness.NAME}
+        ]
+    else:
+        places = [_place(level, harness, agent)]
+    rows = []
+    for place in places:
+        done = install_hooks.uninstall(place)
         changed = {"settings": place.shown, "changed": done.settings_changed}
-        print_json({"harness": place.harness.NAME, "level": place.level, **changed})
-    elif done.settings_removed:
+        rows.append({"harness": place.harness.NAME, "level": place.level, **changed})
+        if not as_json:
+            _print_removed(place, done)
+    if as_json:
+        print_json(rows if every else rows[0])
+    elif not places:
+        echo("No hooks of ours here: nothing to do.")
+
+
+def _print_removed(place: Place, done: Done) -> None:
+    if done.settings_removed:
         echo(f"✓ hooks removed, and with them {place.shown}, which held nothing else")
     elif done.settings_changed:
         echo(f"✓ hooks removed from {place.shown}")
@@ -176,19 +268,32 @@ def status(as_json: bool) -> None:
 
 
 def examine_all() -> list[Report]:
-    """Every level that there is here: outside of a project, only the user's.
+    """Examine every level that there is here: outside of a project, only the user's.
 
-    Of a CLI that no agent uses, only where something is installed.
+    Of a CLI that no agent uses, and of all but one folder, only where something is installed.
     """
     folder = config.find(here())
-    found = [
-        install_hooks.examine(install_hooks.place_of(cli, level, folder, os.environ))
-        for cli in HARNESSES.working()
-        for level in install_hooks.levels_of(cli)
-        if folder or level == "user"
-    ]
-    used = _used(folder)
-    return [one for one in found if one.place.harness in used or one.state != "not installed"]
+    used, found = _used(folder), []
+    for cli in HARNESSES.working():
+        for level in levels_of(cli):
+            places = [place_of(cli, level, folder, os.environ)] if level == "user" else []
+            if folder and level != "user":
+                places = [place_of(cli, level, folder, os.environ, at) for at in _folders(folder)]
+            reports = [install_hooks.examine(place) for place in places]
+            there = [one for one in reports if one.state != "not installed"]
+            found += there or (reports[:1] if cli in used else [])
+    return found
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Return where the sessions of a project's agents look for hooks, its own folder first."""
+    try:
+        project = config.load(folder)
+    except RekindleError:
+        return [folder]  # a manifest that cannot be read is said by others
+    below = [agent_dirs.dir_of(project, name) for name in project.manifest.agents]
+    own = folder.resolve()
+    return [folder, *dict.fromkeys(at for at in below if at != own)]
 
 
 def _used(folder: Path | None) -> list[Harness]:
@@ -202,22 +307,35 @@ def _used(folder: Path | None) -> list[Harness]:
     return [cli for cli in there if cli.NAME in names] or there[:1]
 
 
-def _only_agent_of(harness: str | None) -> str | None:
-    """The agent that a CLI works for, where it is one alone."""
-    agents = config.load(here()).manifest.agents if harness else {}
-    those = [
-        name
-        for name, agent in agents.items()
-        if ALIASES.get(agent.harness, agent.harness) == harness
-    ]
-    return those[0] if len(those) == 1 else None
+def _agents_of(project: Project, harness: str | None) -> list[str]:
+    """Return the agents whose CLI is `harness`; without one, those whose CLI has hooks."""
+    found = {
+        name: ALIASES.get(agent.harness, agent.harness)
+        for name, agent in project.manifest.agents.items()
+    }
+    if harness:
+        return [name for name, own in found.items() if own == harness]
+    return [name for name, own in found.items() if (cli := HARNESSES.get(own)) and cli.HOOK_FILES]
 
 
-def _place(level: Level | None, harness: str | None) -> Place:
-    """The place that is meant where no agent is named."""
-    folder = config.find(here()) if level == "user" else config.load(here()).path
-    cli = _meant(harness, _used(folder))
-    return install_hooks.place_of(cli, level or install_hooks.first_level(cli), folder, os.environ)
+def _place(level: Level | None, harness: str | None, agent: str | None) -> Place:
+    """Return the place that is meant if no agent needs to be named."""
+    if level == "user":
+        folder = config.find(here())
+        return place_of(_meant(harness, _used(folder)), level, folder, os.environ)
+    project = config.load(here())
+    if name := agent or agent_dirs.choose_agent(project, here()):
+        return _place_for(project, project.require_agent(name), level, harness)
+    cli = _meant(harness, _used(project.path))
+    return place_of(cli, level or first_level(cli), project.path, os.environ)
+
+
+def _place_for(project: Project, name: str, level: Level | None, harness: str | None) -> Place:
+    """Return where the CLI of an agent looks for hooks: in the folder that it works in."""
+    own = HARNESSES.get(project.manifest.agents[name].harness)
+    cli, folder = _meant(harness, [own] if own else []), agent_dirs.dir_of(project, name)
+    at = project.path if folder == project.path.resolve() else folder
+    return place_of(cli, level or first_level(cli), project.path, os.environ, at)
 
 
 def _meant(given: str | None, used: list[Harness]) -> Harness:

@@ -19,6 +19,7 @@ from rekindle.policy.settings import Fleet
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.log import Entry
 from rekindle.stores.files.view import View
+from rekindle.wiring.agent_dirs import choose_agent, dir_of
 from rekindle.wiring.store import open_store
 
 if TYPE_CHECKING:
@@ -70,9 +71,12 @@ how_many = click.option(
 
 
 def which_agent(command: F) -> F:
-    """An --agent option; without it, the manifest's only agent."""
+    """An --agent option; without it, the manifest's only agent or the one that works here."""
     return click.option(
-        "-a", "--agent", envvar="REKINDLE_AGENT", help="The agent; default: the only one."
+        "-a",
+        "--agent",
+        envvar="REKINDLE_AGENT",
+        help="The agent; default: the only one, or the one that works in this folder.",
     )(command)
 
 
@@ -114,11 +118,24 @@ def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, S
     return project, _open(project), name
 
 
-def open_agents(agents: Sequence[str]) -> tuple[Project, Store, list[str]]:
-    """Return the project, its store and these agents; all of the manifest if none is named."""
+def open_agents(
+    agents: Sequence[str], *, by_folder: bool = False
+) -> tuple[Project, Store, list[str]]:
+    """Return the project, its store and these agents; if none is named, all of the manifest.
+
+    `by_folder`: in the folder of one agent, only that one.
+    """
     project = config.load(here())
     names = [project.require_agent(name) for name in dict.fromkeys(agents)]
-    return project, _open(project), names or list(project.manifest.agents)
+    others = agents_here(project) if by_folder else list(project.manifest.agents)
+    return project, _open(project), names or others
+
+
+def agents_here(project: Project) -> list[str]:
+    """Return the agent whose folder this is; in the project's own folder, all of them."""
+    found = choose_agent(project, here())
+    is_own = found is not None and dir_of(project, found) != project.path.resolve()
+    return [found] if found and is_own else list(project.manifest.agents)
 
 
 def _open(project: Project) -> Store:
@@ -140,16 +157,19 @@ def open_fleet(project: Project, fleet: Fleet) -> "FleetStore":
 
 
 def agent_of(project: Project, agent: str | None) -> str:
-    """The agent that is meant: as you say, or the only one."""
+    """Return the agent that is meant: the named one, the only one, or the one that works here."""
     if agent is not None:
         return project.require_agent(agent)
+    if found := choose_agent(project, here()):
+        return found
     names = list(project.manifest.agents)
-    if len(names) == 1:
-        return names[0]
     if not names:
         raise UsageError("there is no agent yet", hint="add one with `rekindle init --agent NAME`")
     which = ", ".join(names[:20])
-    raise UsageError("which agent?", hint=f"say which, as AGENT or by --agent: {which}")
+    raise UsageError(
+        "which agent?",
+        hint=f"name one, as AGENT or by --agent, or go to the folder of one (`dir:`): {which}",
+    )
 
 
 budget_option = click.option(

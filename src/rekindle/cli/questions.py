@@ -66,11 +66,12 @@ class Meant(NamedTuple):
 @click.option("--all", "every", is_flag=True, help="Answered and withdrawn questions too.")
 @as_json
 def questions(agent: str | None, every: bool, as_json: bool) -> None:
-    """What the agents ask a person, with the command that answers it. With AGENT: only that one.
+    """What the agents ask a person, with the command that answers it.
 
+    With AGENT, or in the folder of one agent (`dir:`): only that one.
     Questions whose deadline has passed stay in the list as unanswered until you start the agent.
     """
-    _project, store, names = open_agents([agent] if agent else [])
+    _project, store, names = open_agents([agent] if agent else [], by_folder=True)
     now = clock.now()
     found = [row for name in names for row in describe(_read(store, name), now)]
     rows = [row for row in found if every or row["is_shown"]]

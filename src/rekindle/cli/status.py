@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rekindle import config
 from rekindle.cli import rows
-from rekindle.cli.options import ago, as_json, here, open_fleet, print_note
+from rekindle.cli.options import agents_here, ago, as_json, here, open_fleet, print_note
 from rekindle.cli.output import Parts, echo, print_json, styled
 from rekindle.cli.screen import repaint, terminal_size
 from rekindle.config import Project
@@ -33,8 +33,9 @@ _COLOURS = {"needs you": "red", "broken": "red", "waiting": "yellow"}
 @click.option("--watch", is_flag=True, help="Repaint the screen as things change; Ctrl-C ends.")
 @as_json
 def status(agent: str | None, watch: bool, as_json: bool) -> None:
-    """Show how the agents are, and what comes next. With AGENT: only that one.
+    """Show how the agents are, and what comes next.
 
+    With AGENT, or in the folder of one agent (`dir:`): only that one.
     Several agents have one line each, those that need you first; an agent with a `!` has a warning
     that `rekindle status AGENT` shows.
     """
@@ -43,7 +44,7 @@ def status(agent: str | None, watch: bool, as_json: bool) -> None:
             "--watch and --json exclude each other", hint="`rekindle events -f --json`"
         )
     project = config.load(here())
-    names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
+    names = [project.require_agent(agent)] if agent else agents_here(project)
     read, seconds = _reader(project, names)
     if as_json:
         print_json({"v": SCHEMA, "agents": [one.as_json() for one in read()]})

@@ -10,59 +10,26 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 
 from rekindle.documents import hooksettings, jsonedit, jsontext
-from rekindle.documents.hooksettings import HookFiles, Hooks, Installation, Installed
+from rekindle.documents.hooksettings import Hooks, Installation, Installed
 from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, RekindleError, StoreError, UsageError, storing
+from rekindle.flows.hook_places import Level, Place, levels_of, place_of
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
-from rekindle.ports import Harness
-from rekindle.stores.files import layout
 from rekindle.system import disk, hook_program
 
-Level = Literal["local", "project", "user"]
-LEVELS: tuple[Level, ...] = get_args(Level)
 State = Literal["installed", "not installed", "partly", "outdated", "muted", "unreadable"]
 
 _SCHEMA = 1
 _SHARED_MODE = 0o644
 _SHARED_FOLDER_MODE = 0o755
-
-
-class Place(msgspec.Struct, frozen=True):
-    """One settings file, and the folder that has the record of it."""
-
-    harness: Harness
-    level: Level
-    files: HookFiles
-    settings: Path
-    home: Path
-    own: Path
-    """The CLI's folder of the person's own settings."""
-
-    @property
-    def old_program(self) -> Path:
-        """Where earlier versions put the hook program."""
-        return self.home / hooksettings.PROGRAM
-
-    @property
-    def record(self) -> Path:
-        # A user may have several configuration folders; a project may be moved.
-        if self.level == "user":
-            name = jsontext.fingerprint(os.fsencode(self.settings))[:12]
-        else:
-            name = f"{self.harness.NAME}-{self.level}"
-        return self.home / f"hooks-{name}.json"
-
-    @property
-    def shown(self) -> str:
-        return one_line(str(self.settings))
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -92,54 +59,17 @@ class Report(msgspec.Struct, frozen=True):
         return self.state in {"partly", "outdated", "muted", "unreadable"}
 
 
-def levels_of(harness: Harness) -> tuple[Level, ...]:
-    """The levels that a CLI has; the first is the one that touches the fewest people."""
-    return tuple(level for level in LEVELS if getattr(harness.HOOK_FILES, level, None))
+def install(place: Place, folder: Path | None, others: Collection[Path] = ()) -> Done:
+    """Put our hooks in, in the place of those that are there already.
 
-
-def first_level(harness: Harness) -> Level:
-    levels = levels_of(harness)
-    if not levels:
-        raise _without_hooks(harness)
-    return levels[0]
-
-
-def _without_hooks(harness: Harness) -> UsageError:
-    return UsageError(
-        f"{harness.NAME} has no hooks", hint="`rekindle run` follows what it prints instead"
-    )
-
-
-def place_of(
-    harness: Harness, level: Level, project: Path | None, environment: Mapping[str, str]
-) -> Place:
-    files = harness.HOOK_FILES
-    if files is None:
-        raise _without_hooks(harness)
-    name = getattr(files, level)
-    if not name:
-        hint = f"say --for with one of: {', '.join(levels_of(harness))}"
-        raise UsageError(f"{harness.NAME} has no {level} hooks", hint=hint)
-    moved, above = environment.get(files.moved_by), environment.get(files.home_moved_by)
-    own = Path(moved) if moved else Path(above or Path.home()) / files.folder
-    own = own.absolute()
-    if level == "user":
-        data = environment.get("XDG_DATA_HOME", "")
-        # The XDG specification has relative paths ignored.
-        home = Path(data) if data.startswith("/") else Path.home() / ".local/share"
-        return Place(harness, level, files, own / name, home / "rekindle", own)
-    if project is None:
-        raise UsageError("there is no project here", hint="run `rekindle init`, or say --for user")
-    settings = project / files.folder / name
-    return Place(harness, level, files, settings, project / layout.FOLDER, own)
-
-
-def install(place: Place, folder: Path | None) -> Done:
-    """Put our hooks in, in the place of those that are there already."""
+    Raises:
+        UsageError: They report for one of `others`, the folders of the project's other agents.
+    """
     hooks = _hooks(place, folder)
     with _alone(place):
         text, current = _read(place)
         found = _installed(place, text)
+        _refuse_other(place, found, others)
         earlier = _read_record(place) if found else None
         before = _text_before(place, text, current, earlier)
         after = hooksettings.with_hooks(
@@ -162,6 +92,17 @@ def install(place: Place, folder: Path | None) -> Done:
             settings_changed=after != current,
             program_changed=program_changed,
             settings_made=current is None,
+        )
+
+
+def _refuse_other(place: Place, found: list[Installed], others: Collection[Path]) -> None:
+    named = {one.command.folder for one in found}
+    if taken := [other for other in others if str(other) in named]:
+        name = taken[0].name
+        raise UsageError(
+            f"{place.shown} has the hooks of agent {name}",
+            hint="give each agent a folder of its own (`dir:` in rekindle.yaml), or first"
+            f" `rekindle hooks uninstall --for {place.level} --agent {name}`",
         )
 
 
@@ -226,8 +167,8 @@ def _installation(place: Place, text: str) -> Installation:
     if place.files.comments:  # what they say is not for the one who reads the settings
         text = jsonedit.plain(text)
         deciding = {name: jsonedit.plain(held) for name, held in deciding.items()}
-    project = "" if place.level == "user" else os.path.realpath(place.home.parent)
-    return Installation(str(_target(place)), text, project, deciding)
+    folder = os.path.realpath(place.folder) if place.folder else ""
+    return Installation(str(_target(place)), text, folder, deciding)
 
 
 def _hooks(place: Place, folder: Path | None) -> Hooks:
@@ -347,6 +288,9 @@ def _make_settings_folder(place: Place) -> bool:
     with storing(folder):
         if folder.is_dir():
             return False
+        if place.folder and not place.folder.is_dir():
+            shown = one_line(str(place.folder))
+            raise UsageError(f"there is no folder {shown}", hint="make it, or correct `dir:`")
         mode = disk.FOLDER_MODE if place.level == "user" else _SHARED_FOLDER_MODE
         folder.mkdir(mode, parents=True)
     disk.sync_folder(folder.parent)
@@ -380,7 +324,7 @@ def _beside(place: Place) -> list[Place]:
         return []
     levels: tuple[Level, ...] = ("local", "project")
     return [
-        place_of(place.harness, level, place.home.parent, {})
+        place_of(place.harness, level, place.home.parent, {}, place.folder)
         for level in levels
         if level != place.level and level in levels_of(place.harness)
     ]

@@ -5,7 +5,7 @@ loops are sets of marks, everything else is the latest by time or by place in th
 what lets readers lay the inbox over the log without a lock, and a crashed fold run again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from rekindle.policy.loops import Loop, Mark
 from rekindle.policy.mornings import Briefed
 from rekindle.policy.run import Run
 from rekindle.policy.sessions import Attempt, Life
-from rekindle.thresholds.running import QUESTIONS_KEPT, REPORTS_KEPT
+from rekindle.thresholds.running import QUESTIONS_KEPT, REPORTS_KEPT, SAME_START_SECONDS
 
 FromSession = (
     events.SessionStarted
@@ -181,19 +181,44 @@ def fold(before: Projection, happened: Iterable[AnyEvent | Unrecognised]) -> Pro
     return now.projection()
 
 
-def key_of(event: AnyEvent | Unrecognised) -> str:
+def key_of(event: AnyEvent | Unrecognised) -> str:  # noqa: PLR0911 - one for each kind of report
     """What makes a hook's report the same as another; empty where each one counts."""
     match event:
         case events.Heartbeat() if event.call:
             return f"call {event.session} {event.call}"
         case events.PromptSubmitted() if event.call:
             return f"prompt {event.session} {event.call}"
-        case events.SessionStarted() if event.process and event.source != "compact":
+        case events.SessionStarted() if event.process or event.source == "compact":
             return f"start {event.session} {event.source} {event.process}"
+        case events.SessionCompacted():
+            return f"compacted {event.session} {event.trigger}"
+        case events.SessionEnded():
+            return f"end {event.session} {event.reason}"
         case events.PrimerGiven():
             return f"primer {event.session} {event.source}"
         case _:
             return ""
+
+
+def is_repeated(seen: Mapping[str, datetime], event: AnyEvent | Unrecognised) -> bool:
+    """Return whether another hook has reported the same event: there may be hooks at three levels.
+
+    A session can be compacted, and end after a resume, more than once: of these, reports within
+    moments of each other are the same.
+    """
+    before = seen.get(key_of(event))
+    if before is None:
+        return False
+    is_close = abs((event.ts - before).total_seconds()) < SAME_START_SECONDS
+    match event:
+        case events.SessionStarted(source="compact") | events.SessionCompacted():
+            return is_close
+        case events.SessionEnded():
+            starts = f"start {event.session} "
+            resumed = any(at > before for key, at in seen.items() if key.startswith(starts))
+            return is_close and not resumed
+        case _:
+            return True
 
 
 def lately(seen: dict[str, datetime], most: int = REPORTS_KEPT) -> dict[str, datetime]:

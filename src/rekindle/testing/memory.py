@@ -18,7 +18,7 @@ from rekindle.documents.background import Record
 from rekindle.documents.event import AgentCreated, AnyEvent, DesiredSaid, QuestionAnswered
 from rekindle.errors import BusyError, SupervisedError
 from rekindle.policy import questions
-from rekindle.policy.fold import Projection, fold, key_of, pruned
+from rekindle.policy.fold import Projection, fold, is_repeated, key_of, pruned
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
 
@@ -139,13 +139,13 @@ class MemoryWriter:
 
     def _once(self, pending: Sequence[AnyEvent]) -> list[AnyEvent]:
         """Without what hooks, installed twice, have reported twice."""
-        seen = set(self.projection.seen)
+        seen = dict(self.projection.seen)
         new: list[AnyEvent] = []
         for one in pending:
-            key = key_of(one)
-            if key not in seen:
+            if not is_repeated(seen, one):
                 new.append(one)
-                seen |= {key} - {""}
+                if key := key_of(one):
+                    seen[key] = one.ts
         return new
 
     def append(self, *new: AnyEvent) -> None:

@@ -193,7 +193,8 @@ SAME_START_SECONDS = declare(
     5.0,
     "hooks.same_start_seconds",
     "seconds",
-    "Time within which two requests for a primer count as one start: hooks may be installed twice.",
+    "Time within which two reports of a start, an end or a compaction of one session count as one:"
+    " hooks may be installed at several levels.",
 )
 LIMIT_PROBE_SECONDS = declare(
     900.0,

@@ -252,6 +252,11 @@ class Root(msgspec.Struct, frozen=True):
         return self.path / "agents"
 
     @property
+    def agent_dirs(self) -> Path:
+        """The folder that each agent works in, as lines for hooks."""
+        return self.path / "dirs"
+
+    @property
     def summarizer(self) -> Path:
         """What whoever summarizes is told, where its persona names no file of its own."""
         return self.path / "personas" / "summarizer.md"

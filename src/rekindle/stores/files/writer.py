@@ -36,7 +36,7 @@ from rekindle.errors import (
 from rekindle.policy import check, loops, questions, trim
 from rekindle.policy import run as policy
 from rekindle.policy.adoption import Closing
-from rekindle.policy.fold import Projection, Standing, adopt, fold, key_of, state_of
+from rekindle.policy.fold import Projection, Standing, adopt, fold, is_repeated, key_of, state_of
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import HEADLINE_CHARACTERS, SNAPSHOT_EVERY_BYTES, Settings
 from rekindle.policy.tokens import estimate
@@ -292,13 +292,14 @@ class Writer:
 
     def _take(self, found: list[inbox.Record]) -> None:
         batch: list[AnyEvent] = []
-        seen = set(self.projection.seen)
+        seen = dict(self.projection.seen)
         try:
             for record in found:
                 event = self._accept(record)
-                if event is None or key_of(event) in seen:
+                if event is None or is_repeated(seen, event):
                     continue
-                seen |= {key_of(event)} - {""}
+                if key := key_of(event):
+                    seen[key] = event.ts
                 if isinstance(event, events.RelayProposed):
                     self.append(*batch)
                     batch = []
