@@ -126,7 +126,7 @@ def trials(name: str, original: Path, project: Path) -> list[Trial]:
         outcome, calls = trace(running(name, project), paths=True)
     assert outcome.said.startswith(b"0 "), outcome.said
     found = [(n, call) for n, call in enumerate(calls, 1) if is_ours(call, project)]
-    assert {call.name for _, call in found} >= {"openat", "write", "fsync", "rename", "flock"}
+    assert {call.name for _, call in found} >= {"openat", "write", "fsync", "renameat", "flock"}
     once = [Trial(n, error, 1) for n, _ in found for error in STRIKES]
     for_good = [
         Trial(n, error, INTERRUPTIONS if error == errno.EINTR else FOR_GOOD)

@@ -25,6 +25,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, NoReturn
 
 Say = Callable[[bytes], None]
@@ -402,8 +403,9 @@ class _Trial:
     def _named(self, name: str | None, args: tuple[int, ...]) -> str | None:
         if name in _NAMING_FIRST:
             return self._text(args[0])
-        found = self._path(args[0]) if name in _ON_DESCRIPTOR else None
-        return self._text(args[1]) if found is None and name in _NAMING_SECOND else found
+        found = self._path(args[0]) if name in _ON_DESCRIPTOR or name in _NAMING_SECOND else None
+        text = self._text(args[1]) if name in _NAMING_SECOND else None
+        return str(Path(found or "", text)) if text else found
 
     def _text(self, address: int) -> str | None:
         """The string at an address of the child's memory."""

@@ -95,7 +95,7 @@ class EndCycle:
             except (DocumentError, CheckFailedError) as error:
                 self._reject(writer, path, str(error))
             else:
-                path.unlink(missing_ok=True)
+                disk.remove(path)
                 return "draft"
         return "edit" if is_new else ""
 

@@ -105,7 +105,8 @@ class Follow:
         self._run = Run()
         self._weighs = primer_tokens is not None
         self._primer_tokens = primer_tokens or 0
-        self._mark = world.store.folder(agent.name).weigh(origin.launch)
+        self._folder = world.store.folder(agent.name)
+        self._mark = self._folder.weigh(origin.launch)
 
     def to_the_end(self) -> None:
         # Closed whatever happens: a traceback would keep it, and with it the person's terminal.
@@ -368,7 +369,7 @@ class Follow:
         if is_fresh_cheaper(life, self._primer_tokens):
             words = f"going on costs {life.context_tokens:,} tokens: its cache has expired"
             self._end(Exit("costly", words))
-        self._mark.unlink(missing_ok=True)
+        self._folder.remove(self._mark)
 
     def _find_transcript(self) -> None:
         """Of a session that goes on: what stands in it by now, earlier launches have counted."""

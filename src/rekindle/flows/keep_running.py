@@ -142,7 +142,7 @@ class KeepRunning:
         """The operator's word, and a new run where the last one is over."""
         folder, known = self._world.store.folder(self._agent.name), self._cycle.known()
         run = known.run
-        folder.clean_exit.unlink(missing_ok=True)
+        folder.remove(folder.clean_exit)
         now = self._world.clock()
         said: list[events.AnyEvent] = []
         if not self._said:

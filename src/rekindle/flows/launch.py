@@ -97,7 +97,7 @@ class Launch:
         try:
             return self._run(prompt, origin, primer_tokens, began, background)
         finally:
-            mark.unlink(missing_ok=True)
+            self._folder.remove(mark)
 
     def _run(
         self,

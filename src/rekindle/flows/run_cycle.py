@@ -173,7 +173,8 @@ class RunCycle:
         """Start a process, follow it, and keep what became of it."""
         if isinstance(step, Resume) and not self._can_go_on(tried[-1]):
             step = Fresh(recovery=True, why="its session is not there to go on with")
-        fresh = self._world.store.folder(self._agent.name).fresh
+        folder = self._world.store.folder(self._agent.name)
+        fresh = folder.fresh
         known = self.known()
         is_asked = bool(tried) and known.fresh_asked > tried[-1].seq
         if isinstance(step, Resume) and (is_asked or fresh.exists()):
@@ -220,7 +221,7 @@ class RunCycle:
             )
         origin = msgspec.structs.replace(origin, seq=self.append(*begun).seq)
         # Only now: killed in between, the next one is fresh too, which loses nothing.
-        fresh.unlink(missing_ok=True)
+        folder.remove(fresh)
         self._world.tell(
             Launching(number, origin.session, origin.resumes, origin.recovery, origin.why)
         )

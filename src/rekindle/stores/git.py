@@ -88,8 +88,8 @@ class AuditTrail:
             self._note(folder, noted, _as_audit_error(error))
             return 0
         if noted:
-            with suppress(OSError):
-                folder.audit.unlink()
+            with suppress(RekindleError):
+                disk.remove(folder.audit)
         return left
 
     def inspect(self, folder: AgentFolder, confirmed: int) -> list[Problem]:

@@ -2,6 +2,8 @@
 
 A failed fsync is never repeated on the same descriptor: after it the kernel may have dropped the
 dirty pages, and a second fsync would report success for bytes that are not there.
+
+Nothing below `.rekindle` is reached through a link, whatever an agent replaces meanwhile (`walk`).
 """
 
 import errno
@@ -19,6 +21,7 @@ from typing import BinaryIO
 
 from rekindle.errors import NotDurableError, OversizedError, UnsafePathError, storing
 from rekindle.policy.settings import FILE_BYTES
+from rekindle.system import walk
 from rekindle.thresholds.storage import LOCK_POLL_SECONDS
 
 FILE_MODE = 0o600
@@ -28,6 +31,7 @@ TORN = b" torn\n"
 """How a line ends that its writer never acknowledged."""
 REFUSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 """What the kernel answers a process that may not write or read there, such as one in a sandbox."""
+_APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _AT_FDCWD = -100
 _STATX_BTIME = 0x800
 _STATX_BTIME_AT = 80
@@ -45,9 +49,10 @@ _KINDS = {
 def replace(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
     """Put `data` at `path` so that a reader or a crash sees the old content or the new."""
     # A name of its own, so that two writers never share a temporary file.
-    temp = path.with_name(f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}")
-    with storing(path):
-        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
+    temp = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with storing(path), walk.open_parent(path) as folder:
+        fd = os.open(temp, flags, FILE_MODE, dir_fd=folder)
         try:
             try:
                 if mode != FILE_MODE:
@@ -56,12 +61,12 @@ def replace(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
                 _sync(fd, path)
             finally:
                 os.close(fd)
-            temp.replace(path)
+            os.replace(temp, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):
-                temp.unlink()
+                os.unlink(temp, dir_fd=folder)
             raise
-    sync_folder(path.parent)
+        _sync(folder, path.parent)
 
 
 def append(path: Path, data: bytes) -> int:
@@ -70,11 +75,9 @@ def append(path: Path, data: bytes) -> int:
     For a file of lines with one writer. If the tail is torn, by a power loss or a full disk, it
     is marked, so that it can never pass for a whole line, and the new data starts on the next.
     """
-    with storing(path):
-        is_new = not exists(path)
-        fd = os.open(
-            path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE
-        )
+    with storing(path), walk.open_parent(path) as folder:
+        is_new = not _is_in(folder, path.name)
+        fd = os.open(path.name, _APPENDING, FILE_MODE, dir_fd=folder)
         try:
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
@@ -89,8 +92,8 @@ def append(path: Path, data: bytes) -> int:
                 raise
         finally:
             os.close(fd)
-    if is_new:
-        sync_folder(path.parent)
+        if is_new:
+            _sync(folder, path.parent)
     return size + (len(TORN) if torn else 0)
 
 
@@ -148,11 +151,10 @@ def read(path: Path, most: int = -1) -> bytes | None:
     """
     with storing(path):
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = open_plain(path, os.O_RDONLY)
         except FileNotFoundError:
             return None
         with os.fdopen(fd, "rb") as file:
-            _refuse_unless_plain(fd, path)
             return file.read(most) if most >= 0 else _read_up_to(file, path, FILE_BYTES)
 
 
@@ -203,7 +205,9 @@ def read_end(path: Path, most: int) -> bytes | None:
 
 def open_plain(path: Path, flags: int) -> int:
     """A descriptor of a plain file of ours; the caller closes it."""
-    fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with walk.open_parent(path) as folder:
+        fd = os.open(path.name, flags, FILE_MODE, dir_fd=folder)
     try:
         _refuse_unless_plain(fd, path)
     except BaseException:
@@ -232,23 +236,26 @@ def entries(folder: Path) -> Iterator[str]:
     """Yield the names in a folder; none if there is no folder."""
     with storing(folder):
         try:
-            found = os.scandir(folder)
+            fd = walk.open_folder(folder)
         except FileNotFoundError:
             return
-        with found:
-            for entry in found:
-                yield entry.name
+        try:
+            with os.scandir(fd) as found:
+                for entry in found:
+                    yield entry.name
+        finally:
+            os.close(fd)
 
 
 def make_folder(path: Path) -> None:
     """A folder that only its owner can enter, durable in its parent."""
-    with storing(path):
+    with storing(path), walk.open_parent(path) as folder:
         try:
-            path.mkdir(mode=FOLDER_MODE)
+            os.mkdir(path.name, FOLDER_MODE, dir_fd=folder)
         except FileExistsError:
             refuse_link(path)
             return
-    sync_folder(path.parent)
+        _sync(folder, path.parent)
 
 
 def refuse_link(path: Path) -> None:
@@ -267,8 +274,12 @@ def refuse_link(path: Path) -> None:
 def make_private(path: Path) -> None:
     """A file that somebody saved with a mode of their own is for its owner alone again."""
     with storing(path):
-        if stat.S_IMODE(path.lstat().st_mode) != FILE_MODE:
-            path.chmod(FILE_MODE)
+        fd = open_plain(path, os.O_RDONLY)
+        try:
+            if stat.S_IMODE(os.fstat(fd).st_mode) != FILE_MODE:
+                os.fchmod(fd, FILE_MODE)
+        finally:
+            os.close(fd)
 
 
 def stamp(path: Path) -> tuple[int, ...] | None:
@@ -305,15 +316,23 @@ def modified(path: Path) -> datetime:
 
 
 def set_aside(path: Path, to: Path) -> None:
-    """Rename durably within one folder."""
-    with storing(path):
-        path.replace(to)
-    sync_folder(path.parent)
+    """Rename durably."""
+    with storing(path), walk.open_parent(path) as source, walk.open_parent(to) as target:
+        os.replace(path.name, to.name, src_dir_fd=source, dst_dir_fd=target)
+        if to.parent != path.parent:
+            _sync(target, to.parent)
+        _sync(source, path.parent)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a link, if there is one."""
+    with storing(path), suppress(FileNotFoundError), walk.open_parent(path) as folder:
+        os.unlink(path.name, dir_fd=folder)
 
 
 def sync_folder(path: Path) -> None:
     with storing(path):
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = walk.open_folder(path)
         try:
             _sync(fd, path)
         finally:
@@ -330,11 +349,9 @@ def sweep_temporary(folder: Path, of: str = "") -> None:
 
     `of`: only what was to become that file, in a folder that is not ours.
     """
-    with storing(folder):
-        for entry in os.scandir(folder):
-            if entry.name.startswith(TEMPORARY_PREFIX) and entry.name.endswith(of):
-                with suppress(FileNotFoundError):
-                    Path(entry.path).unlink()
+    for name in list(entries(folder)):
+        if name.startswith(TEMPORARY_PREFIX) and name.endswith(of):
+            remove(folder / name)
 
 
 class Pinned:
@@ -436,6 +453,14 @@ def kind_of(path: Path) -> str:
                 raise
             return ""  # a folder above it is a link to itself
     return _KINDS.get(stat.S_IFMT(mode), "device")
+
+
+def _is_in(folder: int, name: str) -> bool:
+    try:
+        os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -90,6 +90,9 @@ class MemoryFolder:
     def brakes(self, _scratch: str) -> MemoryBrakes:
         return MemoryBrakes()
 
+    def remove(self, marker: Marker) -> None:
+        marker.unlink(missing_ok=True)
+
     def ask_for_fresh(self) -> None:
         self.fresh.text = ""
 

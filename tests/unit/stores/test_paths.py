@@ -1,9 +1,12 @@
 """Symbolic links, pipes and hostile names where our files should be."""
 
 import os
+import shutil
 
 import pytest
 
+from conftest import RELAY
+from rekindle.documents import relay
 from rekindle.errors import StoreError, UnsafePathError, UsageError
 from rekindle.policy import loops
 
@@ -35,6 +38,20 @@ def test_a_link_in_place_of_a_folder_is_refused(store, tmp_path, clock, place):
         store.submit("trades", loops.add({}, "a", "text", clock()))
     with pytest.raises(UnsafePathError):
         store.read("trades")
+
+
+@pytest.mark.parametrize("place", ["path", "memories", "archive"])
+def test_a_folder_that_becomes_a_link_after_the_check_is_not_followed(store, tmp_path, place):
+    """The agent replaces it while a writer is at work; the user's own folder is as it was."""
+    folder, victim = getattr(store.folder("trades"), place), tmp_path / "victim"
+    shutil.copytree(folder, victim)
+    before = {path: path.read_bytes() for path in victim.rglob("*") if path.is_file()}
+    with store.writer("trades") as writer:
+        folder.rename(tmp_path / "moved")
+        folder.symlink_to(victim)
+        with pytest.raises(UnsafePathError):
+            writer.commit_relay(relay.parse(RELAY), by="agent")
+    assert {path: path.read_bytes() for path in victim.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("place", ["log", "state", "snapshot", "owner", "lock", "resolved"])

@@ -53,7 +53,7 @@ def accept(folder: AgentFolder, seen: View, now: datetime) -> str:
         aside = _set_decisions_aside(folder)
     reseal(folder)
     # It is of the log that was there before. Until here a second attempt would need it.
-    folder.snapshot.unlink(missing_ok=True)
+    disk.remove(folder.snapshot)
     return aside or folder.log.name
 
 

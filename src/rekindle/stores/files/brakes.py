@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.errors import storing
+from rekindle.system import disk
 
 
 class Brakes(msgspec.Struct, frozen=True):
@@ -31,4 +32,4 @@ class Brakes(msgspec.Struct, frozen=True):
         with storing(self.folder):
             for kind in ("brake", "braked", "taken"):
                 for path in self.folder.glob(f"{kind}-*"):
-                    path.unlink(missing_ok=True)
+                    disk.remove(path)

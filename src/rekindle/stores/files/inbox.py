@@ -214,7 +214,7 @@ def retire(segment: Segment, folded: int) -> Record | None:
                 return None
             if tail.strip():
                 return _record(segment, folded + len(rest), tail)
-            segment.path.unlink()
+            disk.remove(segment.path)
         finally:
             os.close(fd)
     return None

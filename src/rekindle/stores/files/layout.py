@@ -6,12 +6,11 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents.identity import agent_name
-from rekindle.errors import storing
 from rekindle.stores.files.brakes import Brakes
 from rekindle.stores.private import PrivateAgent, PrivateProject
-from rekindle.system import disk
+from rekindle.system import disk, walk
 
-FOLDER = ".rekindle"
+FOLDER = walk.FOLDER
 _README = """\
 Rekindle keeps its agents' state here. Your agents' work is not in here; this is what lets
 them go on after a crash.
@@ -143,8 +142,9 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def put_draft_away(self) -> None:
         """Whatever stands where a draft is to be written, a folder even, is kept beside it."""
         if disk.exists(self.draft):
-            with storing(self.draft):
-                self.draft.rename(self.draft.with_name(f"{self.draft.name}.{secrets.token_hex(4)}"))
+            disk.set_aside(
+                self.draft, self.draft.with_name(f"{self.draft.name}.{secrets.token_hex(4)}")
+            )
 
     def clean_exit_says(self) -> str | None:
         found = disk.read(self.clean_exit)
@@ -163,8 +163,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
         disk.replace(self.started, said)
 
     def forget_started(self) -> None:
-        with storing(self.started):
-            self.started.unlink(missing_ok=True)
+        disk.remove(self.started)
 
     def weigh(self, launch: str) -> Path:
         """There while a session that goes on is to wait for the word whether it may."""
@@ -173,6 +172,10 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def brakes(self, scratch: str) -> Brakes:
         """Return the files by which a launch is stopped; `scratch`: the launch's own folder."""
         return Brakes(Path(scratch) if scratch else self.run)
+
+    def remove(self, marker: Path) -> None:
+        """Remove one of the markers, if it is there."""
+        disk.remove(marker)
 
     def ask_for_fresh(self) -> None:
         disk.replace(self.fresh, b"")

@@ -33,7 +33,7 @@ def receive(
         was = _known_before(folder)
         # First, so that nobody takes the rest of it for a copy that fits.
         for path in (folder.snapshot, folder.state):
-            path.unlink(missing_ok=True)
+            disk.remove(path)
         if disk.exists(folder.log):
             kept = folder.archive / f"ops-before-{known.seq:08d}-{known.gen}.jsonl"
             disk.set_aside(folder.log, kept)
@@ -78,4 +78,4 @@ def _stand(
     if standing is not None and data and jsontext.fingerprint(data) == standing.sha256:
         disk.replace(folder.document(name), data)
     else:
-        folder.document(name).unlink(missing_ok=True)
+        disk.remove(folder.document(name))

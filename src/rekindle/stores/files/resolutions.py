@@ -58,10 +58,7 @@ def put_away(folder: AgentFolder, seq: int) -> None:
     # After a brief of which no event came there is one of this number already.
     part = sum(number == seq for number, _ in _put_away(folder)) + 1
     to = _path(folder, seq, part)
-    with storing(to):
-        folder.resolved.replace(to)
-    disk.sync_folder(folder.resolutions)
-    disk.sync_folder(folder.path)
+    disk.set_aside(folder.resolved, to)
 
 
 def of_others(folder: AgentFolder, told: int) -> tuple[list[Closing], bool]:

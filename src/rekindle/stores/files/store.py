@@ -420,7 +420,7 @@ class FileStore:
         folder = self.folder(agent)
         if fresh:
             folder.ask_for_fresh()
-        folder.clean_exit.unlink(missing_ok=True)
+        disk.remove(folder.clean_exit)
 
     def events_since(self, agent: str, offset: int) -> log.Tail:
         """Events from a place in the log on, for whoever follows it."""

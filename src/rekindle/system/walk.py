@@ -1,0 +1,62 @@
+"""Open folders below `.rekindle` without following links.
+
+An agent can write in its workspace, so it can replace a folder of ours with a symbolic link at any
+moment, also between a check and the write that relies on it. Here each name is opened relative to
+the folder above it, and the kernel refuses a link. What is then created, renamed or removed by
+`dir_fd` stays in the folder that was opened.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FOLDER = ".rekindle"
+"""The folder of a project in which Rekindle keeps its agents' state."""
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def open_folder(path: Path) -> int:
+    """Open a folder; the caller closes the descriptor.
+
+    Links are followed only above the last `.rekindle` of the path: a project may be reached by one.
+
+    Raises:
+        OSError: The folder cannot be opened; with ELOOP if a name from `.rekindle` down is a link.
+    """
+    above, names = _split(f"{path}/")
+    fd = os.open(above, _FLAGS)
+    for name in names:
+        try:
+            inner = os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=fd)
+        except NotADirectoryError:
+            # Linux answers so for a link too; for readers, any other object means "missing".
+            if stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode):
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
+            raise
+        finally:
+            os.close(fd)
+        fd = inner
+    return fd
+
+
+@contextmanager
+def open_parent(path: Path) -> Iterator[int]:
+    """Hold a descriptor of the folder that `path` is in."""
+    fd = open_folder(path.parent)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _split(path: str) -> tuple[str, list[str]]:
+    """Return the part that may have links, and the names that may not; `path` ends with "/"."""
+    at = path.rfind(f"/{FOLDER}/")
+    if at >= 0:
+        return path[:at] or "/", path[at + 1 : -1].split("/")
+    if path.startswith(f"{FOLDER}/"):
+        return ".", path[:-1].split("/")
+    return path, []
