@@ -30,7 +30,7 @@ from rekindle.errors import (
 from rekindle.policy import questions as policy
 from rekindle.policy import run as runs
 from rekindle.policy.fold import Projection
-from rekindle.policy.permissions import permit, render_tools
+from rekindle.policy.permissions import explain_permit, permit, render_tools
 from rekindle.policy.settings import LOCK_WAIT_SECONDS, AgentDefaults
 from rekindle.system import clock, host
 from rekindle.thresholds.screens import ANSWER_CHARACTERS, QUESTIONS_NAMED, STOP_POLL_SECONDS
@@ -363,7 +363,11 @@ def _print_permission(meant: Meant) -> None:
     persona = manifest.personas.get(name) or Persona()
     tools = (persona.permissions and persona.permissions.allowed_tools) or ()
     rule = policy.permission_rule(meant.question, tools) if meant.question else ""
-    permitted = permit(persona, [rule], manifest.agents[meant.agent].harness)
+    harness = manifest.agents[meant.agent].harness
+    permitted = permit(persona, [rule], harness)
+    if permitted == tools:
+        echo(f"Note: {explain_permit(name, persona, [rule], harness)}.")
+        return
     echo(f"Permit it in rekindle.yaml, then `rekindle restart {meant.agent}`:")
     echo(f"  personas:\n    {name}:\n      permissions:")
     echo(f"        allowed_tools: {render_tools(permitted)}")

@@ -11,7 +11,7 @@ from rekindle.documents.launch import Exit, RefusedCall
 from rekindle.flows import transcripts
 from rekindle.flows.launch import Launch
 from rekindle.flows.world import Agent
-from rekindle.policy.permissions import find_rule, permit, permit_in_yaml
+from rekindle.policy.permissions import explain_permit, find_rule
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
@@ -93,7 +93,6 @@ def without_permission(agent: Agent, refused: Sequence[RefusedCall]) -> Exit:
     permissions = agent.persona.permissions
     allowed = (permissions.allowed_tools if permissions else None) or ()
     rules = [find_rule(one.permission or one.tool, one.arguments, allowed) for one in refused]
-    tools = permit(agent.persona, rules, agent.harness.NAME)
-    setting = permit_in_yaml(agent.persona_name, tools)
+    helps = explain_permit(agent.persona_name, agent.persona, rules, agent.harness.NAME)
     words = f"{call}{more}: refused, no permission, and no progress without it"
-    return Exit("no-permission", f"{words}; set in rekindle.yaml: {setting}")
+    return Exit("no-permission", f"{words}; {helps}")

@@ -232,7 +232,7 @@ ENDINGS: dict[Reason, EndingRow] = {
     ),
     "no-permission": EndingRow(
         text="its tool calls were refused, and it made no progress",
-        fix="permit the calls in rekindle.yaml",
+        fix="permit the calls",
         command="restart",
         reaction="person",
         choices=("accept", "stop"),

@@ -25,6 +25,17 @@ _OWN_NAMES = {
 """Gemini CLI's names of the tools that a level has."""
 
 
+_ALREADY_PERMITTED = {
+    "codex": "the persona permits the tools, and Codex's sandbox refused the call: it writes the"
+    " agent's folder only; keep the work there, or add a folder to `writable_roots` of"
+    " `[sandbox_workspace_write]` in Codex's config.toml"
+}
+_ALREADY_PERMITTED_BY_PERSONA = (
+    "the persona permits the tools, and the CLI refused the call: check its own settings"
+)
+"""What helps against a refused call if the persona has its tool already."""
+
+
 class LevelRow(msgspec.Struct, frozen=True):
     """One level of permissions."""
 
@@ -88,6 +99,18 @@ def permit(persona: Persona, calls: Iterable[str], harness: str) -> list[str]:
         fits = [one for one in lists if set(wanted) & set(_RUN) <= set(one)]
         allowed = fits[0] if fits else list(_RUN)
     return list(dict.fromkeys([*allowed, *wanted]))
+
+
+def explain_permit(name: str, persona: Persona, calls: Sequence[str], harness: str) -> str:
+    """Return what permits refused calls: a setting, or what helps if the persona has the tools."""
+    tools = permit(persona, calls, harness)
+    permissions = persona.permissions or Permissions()
+    if tools == permissions.allowed_tools:
+        return _ALREADY_PERMITTED.get(harness, _ALREADY_PERMITTED_BY_PERSONA)
+    # A persona that denies its file tools makes the whole sandbox of Codex read-only.
+    is_read_only = harness == "codex" and bool(permissions.deny)
+    without = ", without `deny:`" if is_read_only else ""
+    return f"set in rekindle.yaml: {permit_in_yaml(name, tools)}{without}"
 
 
 def permit_in_yaml(name: str, tools: Iterable[str]) -> str:

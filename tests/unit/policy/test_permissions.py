@@ -4,7 +4,13 @@ import pytest
 
 from rekindle.documents import manifest
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.policy.permissions import LEVELS, permissions_of, permit, permit_in_yaml
+from rekindle.policy.permissions import (
+    LEVELS,
+    explain_permit,
+    permissions_of,
+    permit,
+    permit_in_yaml,
+)
 
 READ = ["Read", "Grep", "Glob"]
 EDIT = [*READ, "Edit", "Write"]
@@ -50,3 +56,20 @@ def test_a_refused_call_is_permitted_beside_all_that_is_needed(allowed, calls, h
     assert permit(persona, calls, harness) == tools
     text = f"version: 1\n{permit_in_yaml('mine', tools)}\n"
     assert manifest.parse(text).personas["mine"].permissions.allowed_tools == tools
+
+
+@pytest.mark.parametrize(
+    ("permissions", "harness", "helps"),
+    [
+        (Permissions(allowed_tools=["Read"]), "codex", "allowed_tools: [Read, Bash]}}}"),
+        (Permissions(allowed_tools=RUN), "codex", "`writable_roots`"),
+        (Permissions(deny=["Edit", "Write"]), "codex", "Bash]}}}, without `deny:`"),
+        (Permissions(allowed_tools=RUN), "claude-code", "its own settings"),
+    ],
+)
+def test_a_hint_names_a_change_that_helps(permissions, harness, helps):
+    """Never the list that the manifest has already."""
+    text = explain_permit("mine", Persona(permissions=permissions), ["Bash"], harness)
+    assert helps in text
+    has_list = "allowed_tools" in text
+    assert has_list is (permissions.allowed_tools != RUN)
