@@ -122,6 +122,17 @@ def desired(project: Guarded) -> str:
     return found
 
 
+def start_and_fill_disks(make, tmp_path):
+    """Return a project whose agent runs with every disk full, its supervisor, and its log."""
+    project = make(both=True)
+    running = project.start("run")
+    project.until_up()
+    fill_last_block(project)
+    fill(tmp_path / "disk")
+    fill(user_folder.path())
+    return project, running, project.log.read_bytes()
+
+
 def test_stop_works_on_a_full_disk(make, tmp_path):
     """The command is kept outside the workspace; the supervisor obeys though it cannot fold it."""
     project = make(both=False)
@@ -143,13 +154,7 @@ def test_stop_works_on_a_full_disk(make, tmp_path):
 
 def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
     """In a slot that needs no new block: nothing starts the agent again; the exit code tells."""
-    project = make(both=True)
-    running = project.start("run")
-    project.until_up()
-    fill_last_block(project)
-    fill(tmp_path / "disk")
-    fill(user_folder.path())
-    before = project.log.read_bytes()
+    project, running, before = start_and_fill_disks(make, tmp_path)
     stopping = project("stop", code=UNRECORDED)
     assert "stopped by a signal; its folder could not record the stop" in stopping.err
     assert "nothing starts the agent again" in stopping.err
@@ -182,13 +187,7 @@ def unwritable_locks() -> Iterator[None]:
 
 def test_a_signal_alone_delivers_a_stop_with_every_disk_full(make, tmp_path):
     """The supervisor can read the stop nowhere: neither in its folder nor beside its lock."""
-    project = make(both=True)
-    running = project.start("run")
-    project.until_up()
-    fill_last_block(project)
-    fill(tmp_path / "disk")
-    fill(user_folder.path())
-    before = project.log.read_bytes()
+    project, running, before = start_and_fill_disks(make, tmp_path)
     with unwritable_locks():
         stopping = project("stop", code=UNRECORDED)
         assert "stopped by a signal; its folder could not record the stop" in stopping.err

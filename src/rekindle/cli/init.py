@@ -21,6 +21,7 @@ from rekindle.policy.permissions import (
     LEVELS,
     Level,
     explain_level,
+    explain_rest,
     permissions_of,
     persona_of,
 )
@@ -150,7 +151,7 @@ def _manifest(folder: Path, name: str, harness: str, level: Level) -> list[str]:
             if text.strip()
             else manifest.compose(name, harness, prompt, more)
         )
-        comment = f"What the agent may do: {words}. Every other tool is refused."
+        comment = f"What the agent may do: {words}. {explain_rest(level, harness)}"
         return manifest.with_persona(added, persona, permissions, comment) if permissions else added
 
     before, after = config.rewrite(folder, changed)

@@ -33,7 +33,7 @@ class AskPerson:
     ) -> list[events.QuestionAsked]:
         """Return the questions about calls that the CLI refused, and notify the operator."""
         asked = questions.ask_about_calls(known, refused, launch, self._asking())
-        lines = [f"{self._call_of(one)}\n→ {_command_of(one)}" for one in asked]
+        lines = [f"{_call_of(one)}\n→ {_command_of(one)}" for one in asked]
         if lines:
             self._world.notify("permission", "\n".join(lines))
         return asked
@@ -45,17 +45,12 @@ class AskPerson:
         told: Collection[str],
     ) -> None:
         """Report the refused calls that were not reported while they happened."""
-        redacted = self._world.store.redaction.text
-        commands = {self._call_of(one): _command_of(one) for one in asked}
+        commands = {_call_of(one): _command_of(one) for one in asked}
         for call in refused:
-            words = f"{call.tool} {one_line(redacted(call.about), ABOUT_CHARACTERS)}"
-            asked_as = redacted(f"{call.tool} {one_line(call.about, ABOUT_CHARACTERS)}")
-            command = commands.pop(asked_as, "")
+            words = f"{call.tool} {one_line(call.about, ABOUT_CHARACTERS)}"
+            command = commands.pop(words, "")
             if words not in told or command:
                 self._world.tell(CallRefused(words, command, is_repeated=words in told))
-
-    def _call_of(self, asked: events.QuestionAsked) -> str:
-        return self._world.store.redaction.text(asked.text.removeprefix(questions.REFUSED))
 
     def about_safe_mode(self) -> None:
         """Ask for a decision about the safe mode that the agent is in, if no question does."""
@@ -119,6 +114,10 @@ class AskPerson:
     def _asking(self) -> questions.Asking:
         seconds = self._world.settings.runtime.questions.deadline
         return questions.Asking(self._world.clock(), seconds, self._agent.budget)
+
+
+def _call_of(asked: events.QuestionAsked) -> str:
+    return asked.text.removeprefix(questions.REFUSED)
 
 
 def _command_of(asked: events.QuestionAsked) -> str:

@@ -10,7 +10,7 @@ _LOG_FOLDERS = {"log", "logs"}
 _OF_LOGS = ("", ".txt", ".md", ".json", ".jsonl", ".out", ".csv", ".gz")
 
 
-_DEPENDENCIES = {"node_modules", "__pycache__"}
+_DEPENDENCIES = {"node_modules", "__pycache__", "venv"}
 
 
 def is_searched(name: str) -> bool:

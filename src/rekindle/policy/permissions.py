@@ -75,6 +75,13 @@ def explain_level(level: Level, harness: str) -> str:
     return LEVELS[level].words
 
 
+def explain_rest(level: Level, harness: str) -> str:
+    """Return what happens to the tools that a level does not name, in a sentence."""
+    if harness == "codex" and level == "read":
+        return "Codex still runs its shell, in a sandbox that writes nothing."
+    return "Every other tool is refused."
+
+
 def _allow(tools: Iterable[str]) -> Permissions:
     return Permissions(allowed_tools=list(tools))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rekindle.config import Project
 from rekindle.policy import environment
+from rekindle.policy.artefacts import is_searched
 from rekindle.policy.settings import AgentDefaults
-from rekindle.stores.files import layout
 from rekindle.thresholds.screens import (
     WITHHELD_DEPTH,
     WITHHELD_FILE_BYTES,
@@ -21,7 +21,7 @@ from rekindle.thresholds.screens import (
 )
 from rekindle.wiring.store import HARNESSES
 
-_SKIPPED = {"node_modules", "target", "dist", "build", "venv", "__pycache__", layout.FOLDER}
+_BUILT = {"target", "dist", "build"}
 _VARIABLE = re.compile(rb"\b[A-Z][A-Z0-9_]{2,}\b")
 
 
@@ -68,7 +68,7 @@ def _files(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(
             one
             for one in folders
-            if depth < WITHHELD_DEPTH and one not in _SKIPPED and not one.startswith(".")
+            if depth < WITHHELD_DEPTH and one not in _BUILT and is_searched(one)
         )
         for name in sorted(names):
             path = Path(place, name)

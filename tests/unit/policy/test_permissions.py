@@ -7,6 +7,7 @@ from rekindle.documents.manifest import Permissions, Persona
 from rekindle.policy.permissions import (
     LEVELS,
     explain_permit,
+    explain_rest,
     permissions_of,
     permit,
     permit_in_yaml,
@@ -73,3 +74,8 @@ def test_a_hint_names_a_change_that_helps(permissions, harness, helps):
     assert helps in text
     has_list = "allowed_tools" in text
     assert has_list is (permissions.allowed_tools != RUN)
+
+
+def test_the_comment_of_a_level_tells_what_codex_still_runs():
+    assert "shell" in explain_rest("read", "codex")
+    assert explain_rest("read", "claude-code") == explain_rest("run", "codex")
