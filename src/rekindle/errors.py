@@ -11,6 +11,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   ├── ManifestMissingError      3
     │   ├── NotifyError               3
     │   │   └── NotifyVariableError   3
+    │   ├── UnacceptedError           3
     │   └── UnenforceableError        3
     ├── DocumentError                 4
     │   ├── ForgedCommandError        4
@@ -113,6 +114,7 @@ __all__ = [
     "SummaryError",
     "SupervisedError",
     "TamperedLogError",
+    "UnacceptedError",
     "UnenforceableError",
     "UnfinishedError",
     "UnknownAgentError",
@@ -204,6 +206,15 @@ class NotifyVariableError(NotifyError):
             " sign itself write %24",
         )
         self.variable = variable
+
+
+class UnacceptedError(ManifestError):
+    """The operator has not accepted settings of this manifest; an agent may have written them."""
+
+    def __init__(self, settings: str, reason: str, accepted_by: str) -> None:
+        super().__init__(f"{settings}: {reason}", hint=f"check rekindle.yaml, then {accepted_by}")
+        self.settings = settings
+        self.reason = reason
 
 
 class LiteralSecretError(ManifestError):

@@ -25,6 +25,7 @@ SAMPLES = [
     errors.NotifyError("a", hint="b"),
     errors.NotifyVariableError("A"),
     errors.LiteralSecretError("address 1", line=3, hint="b"),
+    errors.UnacceptedError("agent trades", "b", "c"),
     errors.UnenforceableError("Codex", "Bash(rm *)", hint="name whole tools"),
     errors.DocumentError("relay", "a", hint="b"),
     errors.ForgedCommandError("desired.said"),

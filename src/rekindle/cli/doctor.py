@@ -86,13 +86,7 @@ def _examine() -> dict[str, list[Problem]]:
         found.setdefault(name, []).extend(_exposed(project, name))
         # On a fleet nobody needs the files that are here.
         problems = store.inspect(name) if project.settings.fleet is None else []
-        problems += [
-            Problem(
-                f"changed without your command: {change.render()}",
-                f"check rekindle.yaml; `rekindle restart {name}` accepts it",
-            )
-            for change in trust.find_changes(project, name)
-        ]
+        problems += _examine_settings(project, store, name)
         if agent.harness not in HARNESSES:
             there = ", ".join(HARNESSES)
             problems.append(
@@ -108,6 +102,25 @@ def _examine() -> dict[str, list[Problem]]:
             ]
             found.setdefault(one.place.files.folder, []).extend(problems)
     return found
+
+
+def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator[Problem]:
+    """Report settings that the operator has not accepted: an agent that is to run does not."""
+    if trust.is_unknown(project, name):
+        fix = f"`rekindle run {name}` or `rekindle up {name}` shows and accepts them"
+        yield Problem(trust.UNKNOWN, fix, is_note=True)
+    changes = trust.find_changes(project, name)
+    if not changes:
+        return
+    is_to_run = True
+    with suppress(RekindleError):  # damage is reported by the inspection
+        is_to_run = store.exists(name) and store.read(name).projection.run.desired == "running"
+    for change in changes:
+        words = f"changed without your command: {change.render()}"
+        fix = (
+            f"check rekindle.yaml; `rekindle {'restart' if is_to_run else 'run'} {name}` accepts it"
+        )
+        yield Problem(words, fix, is_note=not is_to_run)
 
 
 def _examine_files(project: Project, agent: Agent) -> Iterator[Problem]:

@@ -10,9 +10,16 @@ import msgspec
 from click.core import ParameterSource
 
 from rekindle import config
-from rekindle.cli.options import agent_of, as_json, here, open_project, which_agent
+from rekindle.cli.options import (
+    agent_of,
+    as_json,
+    here,
+    open_project,
+    require_operator,
+    which_agent,
+)
 from rekindle.cli.output import echo, print_json, styled
-from rekindle.cli.trust import ensure_trust, trust_option
+from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.documents.identity import one_line
 from rekindle.errors import CheckFailedError, RekindleError, UsageError
@@ -25,6 +32,7 @@ from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.wiring import agent_dirs
 from rekindle.wiring.store import HARNESSES
+from rekindle.wiring.trust import accept_settings
 
 which_level = click.option(
     "--for",
@@ -109,6 +117,7 @@ def install(  # noqa: PLR0917 - one for each option
     if not every:
         only = _agents_of(project, harness) if harness and not agent else []
         names = [agent_of(project, agent or (only[0] if len(only) == 1 else None))]
+    require_operator(project)
     ensure_trust(project, trust=trust)
     done, refused = [], []
     for name in names:
@@ -129,6 +138,7 @@ def _install_for(
 ) -> _Installed:
     place = _place_for(project, name, level, harness)
     others = [store.folder(other).path for other in project.manifest.agents if other != name]
+    print_changes(name, accept_settings(project, name))
     if not store.exists(name):
         store.create(name)
     return _Installed(place, name, install_hooks.install(place, store.folder(name).path, others))

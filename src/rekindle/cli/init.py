@@ -29,7 +29,9 @@ from rekindle.policy.propose_until import NAMES, manifest_lines, propose_until
 from rekindle.policy.settings import RELAY_BYTES, AgentDefaults
 from rekindle.stores.files.layout import Root
 from rekindle.system import disk, programs
+from rekindle.wiring.caller import refuse_agent_of
 from rekindle.wiring.store import HARNESSES, open_store
+from rekindle.wiring.trust import accept_settings, explain_unaccepted
 
 
 @click.command()
@@ -57,6 +59,9 @@ def init(
     folder = config.find(here()) or here()
     trusted = trust_if_new(folder)
     known = config.agents_of(folder)
+    accepts = trusted and _is_accepted(folder)
+    if accepts:
+        refuse_agent_of(folder, known, "rekindle init")
     is_there = bool(known) and agent is None
     name = known[0] if is_there else _name(folder, agent, yes=yes)
     if tools and name in known:
@@ -75,6 +80,8 @@ def init(
     store = open_store(project, say=print_note)
     is_new = not store.exists(name)
     store.create(name)
+    if accepts and name not in known:
+        accept_settings(project, name)
     if is_new:
         did.append(f"made {store.folder(name).path.relative_to(folder)}")
     if as_json:
@@ -87,6 +94,17 @@ def init(
     if not trusted:
         echo("· this folder came with a manifest: the first `rekindle run` asks for trust")
     echo(f"Next: say in {AgentDefaults().prompt} what it is to do, then `rekindle run {name}`.")
+
+
+def _is_accepted(folder: Path) -> bool:
+    """Return whether a manifest holds nothing yet that the operator would have to look at.
+
+    Otherwise the first `run` accepts the new agent, and prints its settings with the shared ones.
+    """
+    if not (folder / manifest.FILE).exists():
+        return True
+    project = config.load(folder)
+    return any(not explain_unaccepted(project, name) for name in project.manifest.agents)
 
 
 def _name(folder: Path, agent: str | None, *, yes: bool) -> str:

@@ -207,6 +207,7 @@ def _warnings(one: rows.Shown) -> list[str]:
         f" `rekindle {'restart' if row['run'] and row['run']['supervised'] else 'run'}"
         f" {one.row.agent}` accepts it"
         for change in row.get("settings_changed", ())
+        if row["run"]  # else the operator is still setting it up
     ]
     if row["run"] and row["run"]["hurried"]:
         found.append("its cycles take less than a minute: make the steps of its task larger")

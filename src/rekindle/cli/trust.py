@@ -38,7 +38,7 @@ def ensure_trust(project: Project, *, trust: bool) -> None:
         _show(project)
         if not click.confirm("Trust this folder?", default=False, err=True):
             raise UntrustedError(render_path(project.path))
-    wiring.accept_folder(project.path)
+    wiring.accept_project(project)
 
 
 def trust_if_new(folder: Path) -> bool:
@@ -49,9 +49,9 @@ def trust_if_new(folder: Path) -> bool:
 
 
 def print_changes(name: str, changes: list[str]) -> None:
-    """Tell the operator which settings this command accepts that differ from the last ones."""
+    """Tell the operator which settings this command accepts that were not accepted before."""
     for change in changes:
-        echo(f"{name}: rekindle.yaml changed since the last run: {change}", err=True)
+        echo(f"{name}: accepted from rekindle.yaml: {change}", err=True)
 
 
 def _show(project: Project) -> None:

@@ -36,3 +36,11 @@ def is_without_secrets(address: str) -> bool:
     Any other part may be a secret: a password, a token in the path, the name of a topic.
     """
     return not _LITERAL.search(_VARIABLE.sub("", _SCHEME.sub("", address, count=1)))
+
+
+def hide_secrets(address: str) -> str:
+    """Return an address to show: whole if it holds variables alone, else its scheme."""
+    if is_without_secrets(address):
+        return address
+    scheme = _SCHEME.match(address)
+    return f"{scheme[0] if scheme else ''}…"

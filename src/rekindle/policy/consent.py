@@ -2,7 +2,7 @@
 
 An agent can write to `rekindle.yaml`. What it writes there must not decide what the next supervisor
 starts, pays for, or permits. The operator's `run`, `up` and `restart` record these settings outside
-the workspace; a supervisor that finds others starts nothing.
+the workspace; a supervisor that finds others, or none, starts nothing.
 
 Every key is controlled unless it is listed in `FREE`, so that a new key is safe by default.
 """
@@ -16,6 +16,7 @@ import msgspec
 
 from rekindle.documents.identity import one_line
 from rekindle.documents.manifest import Manifest
+from rekindle.policy import addresses
 from rekindle.thresholds.texts import CONSENT_VALUE_CHARACTERS
 
 FREE = frozenset({"prompt", "rules", "convergence", "handover"})
@@ -66,7 +67,7 @@ def select_controlled(
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     """Return what changed, by key."""
     return [
-        Change(key, _shown(before.get(key)), _shown(after.get(key)))
+        Change(key, _shown(key, before.get(key)), _shown(key, after.get(key)))
         for key in sorted({*before, *after})
         if before.get(key) != after.get(key)
     ]
@@ -78,9 +79,11 @@ def render_changes(changes: Sequence[Change], most: int = 3) -> str:
     return shown + (f"; and {len(changes) - most} more" if len(changes) > most else "")
 
 
-def _shown(value: Any) -> str:
+def _shown(key: str, value: Any) -> str:
     if value is None:
         return ""
+    if key == "notify":
+        value = [addresses.hide_secrets(address) for address in value]
     return one_line(json.dumps(_without_nulls(value), ensure_ascii=False), CONSENT_VALUE_CHARACTERS)
 
 

@@ -48,7 +48,7 @@ class PrivateAgent(msgspec.Struct, frozen=True):
 
     @property
     def settings(self) -> Path:
-        """The settings that the operator accepted with the last `run`, `up` or `restart`."""
+        """The settings of the agent that the operator accepted last."""
         return self.path / "settings.json"
 
     @property

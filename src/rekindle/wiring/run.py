@@ -81,7 +81,7 @@ def keep_running(
     def renewed() -> Agent | None:
         try:
             found = load(project.path)
-            if trust.find_changes(found, name):
+            if trust.explain_unaccepted(found, name):
                 return None  # it stays in safe mode: `restart` accepts the change
             made = _agent(found, store, name, program, cycles)
         except (RekindleError, KeyError) as error:

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from rekindle import config
 from rekindle.config import Project
 from rekindle.documents.manifest import FILE
-from rekindle.errors import ManifestError, UntrustedError
+from rekindle.errors import UnacceptedError, UntrustedError
 from rekindle.policy import consent
 from rekindle.policy.consent import Change, Controlled
 from rekindle.policy.redact.redaction import Redaction
@@ -14,6 +15,7 @@ from rekindle.stores.files.layout import Root
 from rekindle.system import clock, disk
 
 UNKNOWN = "no settings were accepted for it on this host"
+_CHANGED = "changed without your command"
 
 
 def has_anything_to_trust(folder: Path) -> bool:
@@ -36,8 +38,22 @@ def require_trust(folder: Path) -> None:
 
 
 def accept_folder(folder: Path) -> None:
-    """Record that the user trusts a folder as it is now."""
-    trust.record_trust(private.of_project(folder), clock.now())
+    """Record that the user trusts a folder as it is now, with all agents of its manifest.
+
+    Raises:
+        ManifestError: Its manifest cannot be read.
+    """
+    if (folder / FILE).exists():
+        accept_project(config.load(folder))
+    else:
+        trust.record_trust(private.of_project(folder), clock.now())
+
+
+def accept_project(project: Project) -> None:
+    """Record that the user trusts a project's folder, and its settings as they were read."""
+    trust.record_trust(private.of_project(project.path), clock.now())
+    for name in project.manifest.agents:
+        accept_settings(project, name)
 
 
 def forget_folder(folder: Path) -> None:
@@ -51,10 +67,10 @@ def controlled(project: Project, name: str) -> Controlled:
 
 
 def accept_settings(project: Project, name: str) -> list[str]:
-    """Record the agent's settings as accepted; return what changed since the last time."""
+    """Record the agent's settings as accepted; return what was not accepted before."""
     folder = private.of_project(project.path).make_agent(name)
     before, after = trust.read_settings(folder), controlled(project, name)
-    changes = [] if before is None else consent.compare(before, after)
+    changes = consent.compare(before or {}, after)
     if before is None or changes:
         trust.record_settings(folder, after, clock.now())
     return [_redacted(project, change.render()) for change in changes]
@@ -66,6 +82,11 @@ def find_changes(project: Project, name: str) -> list[Change]:
     return [] if before is None else consent.compare(before, controlled(project, name))
 
 
+def is_unknown(project: Project, name: str) -> bool:
+    """Return whether no settings of the agent were ever accepted in this trusted folder."""
+    return _accepted(project, name) is None and is_trusted(project.path)
+
+
 def explain_unaccepted(project: Project, name: str) -> str:
     """Return why a supervisor must not start anything; empty if the settings were accepted."""
     if _accepted(project, name) is None:
@@ -74,7 +95,7 @@ def explain_unaccepted(project: Project, name: str) -> str:
     if not changes:
         return ""
     shown = _redacted(project, consent.render_changes(changes))
-    return f"rekindle.yaml changed without your command: {shown}"
+    return f"{FILE} {_CHANGED}: {shown}"
 
 
 def stamp_settings(project: Project, name: str) -> object:
@@ -91,22 +112,21 @@ def require_accepted(project: Project, name: str) -> None:
 
     Raises:
         UntrustedError: The folder was not accepted.
-        ManifestError: The settings differ from the accepted ones.
+        UnacceptedError: The settings differ from the accepted ones, or none were accepted.
     """
     require_trust(project.path)
-    if changes := find_changes(project, name):
-        shown = _redacted(project, consent.render_changes(changes))
-        raise ManifestError(
-            f"agent {name}: changed without your command: {shown}",
-            hint=f"check it, then `rekindle restart {name}` accepts it",
+    if reason := explain_unaccepted(project, name):
+        raise UnacceptedError(
+            f"agent {name}",
+            reason.removeprefix(f"{FILE} "),
+            f"`rekindle restart {name}` accepts it, or `rekindle hooks install -a {name}` if you"
+            " start its sessions yourself",
         )
 
 
 def accepted_notify(project: Project, name: str) -> list[str]:
     """Return the addresses that the operator accepted: an agent may have added its own."""
-    before = _accepted(project, name)
-    found = project.manifest.notify if before is None else before.get("notify", [])
-    return list(found)
+    return list((_accepted(project, name) or {}).get("notify", []))
 
 
 def _accepted(project: Project, name: str) -> Controlled | None:

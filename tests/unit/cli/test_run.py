@@ -345,6 +345,7 @@ def test_a_variable_that_notify_names_is_wanted_of_a_person_and_not_of_a_watchdo
     (project.path / "rekindle.yaml").write_text(MANIFEST + "notify: [$ALERTS]\n")
     refused = project("run", code=3)
     assert "$ALERTS, which is empty or not set" in refused.err
+    accept_folder(project.path)
     kept = project.start("run", "trades", "--kept")
     assert kept.wait() == 0, kept.err
     assert "$ALERTS, which is empty or not set" in kept.out + kept.err

@@ -89,3 +89,9 @@ def test_changes_are_short_and_harmless():
     many = compare({}, {f"k{number}": number + 1 for number in range(9)})
     assert render_changes(many).endswith("; and 6 more")
     assert compare({"a": 1}, {})[0].render() == "a: 1 → removed"
+
+
+def test_an_address_is_shown_without_its_secrets():
+    """Any part of it but the scheme may be a token; a variable is not one."""
+    [change] = compare({"notify": ["$ALERTS"]}, {"notify": ["slack://t0ken/b", "ntfys://$TOPIC"]})
+    assert change.render() == 'notify: ["$ALERTS"] → ["slack://…", "ntfys://$TOPIC"]'

@@ -1,0 +1,154 @@
+"""What an agent adds to a manifest in a trusted folder starts nothing, and connects to nothing."""
+
+import json
+import sys
+import time
+
+import pytest
+
+from rekindle import config
+from rekindle.cli.main import run
+from rekindle.errors import UnacceptedError
+from rekindle.system import clock
+from rekindle.wiring import trust
+
+MANIFEST = """\
+version: 1
+agents:
+  trades: {harness: command, command: ["true"], until: ["true"]}
+"""
+PLANTED = """\
+  evil: {harness: claude-code}
+personas:
+  summarizer: {adapter: command, command: [PYTHON, -c, "open('CANARY', 'w')"]}
+runtime:
+  brief: {at: "00:00"}
+"""
+ENTRY = '  evil: {harness: command, command: ["true"], until: ["true"]}\n'
+MANIFEST_ERROR = 3
+
+
+class Folder:
+    """A trusted folder with one agent."""
+
+    def __init__(self, path, capfd):
+        self.path, self._capfd = path, capfd
+        self.manifest, self.canary = path / "rekindle.yaml", path / "canary"
+        self.manifest.write_text(MANIFEST)
+        (path / "PROMPT.md").write_text("Ship it.\n")
+        trust.accept_folder(path)
+
+    def __call__(self, *words, code=0):
+        found = run(list(words))
+        out, err = self._capfd.readouterr()
+        assert found == code, out + err
+        return out, err
+
+    def add(self, text):
+        planted = text.replace("PYTHON", sys.executable).replace("CANARY", str(self.canary))
+        self.manifest.write_text(self.manifest.read_text() + planted)
+
+    def plant_session(self, agent="evil"):
+        """Write a session of an agent into the workspace, as any program there can."""
+        transcript = self.path / "session.jsonl"
+        message = {"role": "assistant", "id": "m", "content": [{"type": "text", "text": "done"}]}
+        line = {"type": "assistant", "timestamp": clock.now().isoformat(), "message": message}
+        transcript.write_text(json.dumps(line) + "\n")
+        payload = json.dumps({"session_id": "s", "transcript_path": str(transcript)})
+        inbox = self.path / ".rekindle/agents" / agent / "run/inbox"
+        inbox.mkdir(parents=True)
+        now = time.time_ns()
+        yesterday = now - 86_400 * 10**9
+        records = [
+            f"1 hook claude-code SessionStart:startup - - {yesterday} - {payload}",
+            f"1 hook claude-code PostToolUse - - {now} - {payload}",
+        ]
+        (inbox / "planted.seg").write_text("".join(f"\n{record}\n" for record in records))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.delenv("REKINDLE_TRUST", raising=False)
+    return Folder(tmp_path, capfd)
+
+
+def test_the_summarizer_of_an_agent_that_was_added_is_not_started(folder):
+    """The watchdog's `brief --due` refuses an agent that the operator never accepted."""
+    folder.add(PLANTED)
+    folder.plant_session()
+    out, err = folder("brief", "--due", code=MANIFEST_ERROR)
+    assert "evil: " in out
+    assert "no settings were accepted for it on this host" in err
+    assert "rekindle restart evil" in err
+    assert not folder.canary.exists()
+
+
+def test_nor_by_hand(folder):
+    """`brief` and `summarize` do not accept settings either."""
+    folder.add(PLANTED)
+    folder.plant_session()
+    folder("brief", "evil", code=MANIFEST_ERROR)
+    folder("summarize", "session.jsonl", "--as", "brief", "-a", "evil", code=MANIFEST_ERROR)
+    assert not folder.canary.exists()
+
+
+def test_an_unknown_agent_notifies_no_address_of_the_manifest(folder):
+    folder.add(ENTRY + "notify: ['json://127.0.0.1:9/']\n")
+    assert trust.accepted_notify(config.load(folder.path), "evil") == []
+
+
+def test_trust_in_a_folder_accepts_every_agent_that_it_has(folder):
+    """The user was shown all of them."""
+    folder.add(ENTRY)
+    trust.forget_folder(folder.path)
+    trust.accept_folder(folder.path)
+    project = config.load(folder.path)
+    for name in ("trades", "evil"):
+        trust.require_accepted(project, name)
+        assert trust.accept_settings(project, name) == []
+
+
+@pytest.mark.parametrize("command", ["run", "restart"])
+def test_the_operator_accepts_an_added_agent_and_sees_its_settings(folder, command):
+    """An agent that the operator wrote into the manifest needs no other command."""
+    folder.add(ENTRY)
+    with pytest.raises(UnacceptedError):
+        trust.require_accepted(config.load(folder.path), "evil")
+    _, err = folder(command, "evil")
+    assert 'agents.evil.command: added ["true"]' in err
+    trust.require_accepted(config.load(folder.path), "evil")
+    assert "accepted" not in folder(command, "evil")[1]
+
+
+def test_an_added_agent_that_is_not_accepted_is_noted_by_doctor(folder):
+    folder.add(ENTRY)
+    assert "no settings were accepted for it on this host" in folder("doctor")[0]
+
+
+def test_init_accepts_the_agent_that_it_sets_up(folder):
+    """Unless the manifest has something that the operator has not accepted: `run` shows that."""
+    folder("init", "--agent", "books", "--harness", "command", "--yes")
+    trust.require_accepted(config.load(folder.path), "books")
+    folder.add("notify: ['json://127.0.0.1:9/']\n")
+    folder("init", "--agent", "second", "--harness", "command", "--yes")
+    with pytest.raises(UnacceptedError):
+        trust.require_accepted(config.load(folder.path), "second")
+
+
+def test_init_in_a_new_folder_accepts_what_it_wrote(folder, tmp_path, monkeypatch):
+    """The first `run` then prints only what the operator has edited since."""
+    (tmp_path / "new").mkdir()
+    monkeypatch.chdir(tmp_path / "new")
+    (tmp_path / "rekindle.yaml").unlink()
+    _, err = folder("init", "--agent", "books", "--harness", "codex", "--yes")
+    assert "accepted" not in err
+    trust.require_accepted(config.load(tmp_path / "new"), "books")
+
+
+def test_hooks_install_accepts_the_agent_that_it_is_for(folder):
+    folder.add("  evil: {harness: claude-code}\n")
+    _, err = folder("hooks", "install", "-a", "evil")
+    assert 'agents.evil.harness: added "claude-code"' in err
+    trust.require_accepted(config.load(folder.path), "evil")
