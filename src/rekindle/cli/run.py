@@ -1,8 +1,8 @@
 """`rekindle run`."""
 
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import click
 
@@ -50,7 +50,7 @@ from rekindle.wiring import guarded_path, protected, withheld
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import require_trust
-from rekindle.wiring.watch import start_briefs
+from rekindle.wiring.watch import is_in_window, keep_last_words, start_briefs
 
 
 @click.command()
@@ -117,23 +117,36 @@ def run(  # noqa: PLR0917 - one for each option
     if not as_json and not kept and not said:
         echo(f"{name}: {_bounds(project, name, lifted=budget == 'none')}", err=True)
     try:
-        result = keep_running(
-            project,
-            store,
-            name,
-            heard,
-            once=once,
-            kept=kept,
-            said=said,
-            cycles=cycles,
-            unbounded=budget == "none",
-        )
+        with _keep_why(store, name, is_ours=kept or said):
+            result = keep_running(
+                project,
+                store,
+                name,
+                heard,
+                once=once,
+                kept=kept,
+                said=said,
+                cycles=cycles,
+                unbounded=budget == "none",
+            )
     finally:
         if lines:
             _print_new(lines)
     if project.settings.runtime.brief.on_session_end:
         start_briefs(project, store)
     return _ended(store, name, result, silent=as_json)
+
+
+@contextmanager
+def _keep_why(store: FileStore, name: str, *, is_ours: bool) -> Iterator[None]:
+    """Keep why a supervisor in a tmux window of ours fails, for `up` and the watchdog."""
+    try:
+        yield
+    except RekindleError as error:
+        if is_ours and is_in_window(store, name):
+            words = "\n  → ".join(filter(None, (f"Error: {error}", error.hint)))
+            keep_last_words(store, name, store.redaction.text(words))
+        raise
 
 
 def _print_exposed(project: Project, name: str) -> None:

@@ -31,12 +31,15 @@ class Looked(msgspec.Struct, frozen=True):
 class Around(msgspec.Struct, frozen=True):
     """What a watchdog has around it."""
 
-    start: Callable[[str], int]
+    start: Callable[[str], str]
+    """Start a supervisor; returns where, in words, if that is to be reported."""
     last_words: Callable[[str], str]
     """What a supervisor said last that did not come up."""
     notify: Callable[[str, str], Sequence[str]]
     """Tell a person who is not there, of an agent and in which words; returns what went wrong."""
     clock: Callable[[], datetime]
+    in_window: Callable[[str], bool] = lambda _: False
+    """Whether an agent's supervisor has a tmux window, which is a terminal."""
     archive: Callable[[str], None] = lambda _: None
     """Keep what an agent's sessions have told; a supervisor does that itself."""
     limits: Restart = Restart()
@@ -150,8 +153,8 @@ class WatchAgents:
         rests = watch.rests(before, now, self._around.limits)
         found = watch.verdict(msgspec.structs.replace(facts, rests=rests))
         if before is None:
-            self._begin(agent, Tried(seq, now))
-            return Looked(agent, started=True, words=found.words)
+            where = self._begin(agent, Tried(seq, now))
+            return Looked(agent, started=True, words="; ".join(filter(None, (found.words, where))))
         if not found.starts and before.times == 1:
             return _left(agent, found)  # it may be coming up just now
         words = f"it did not come up: {self._around.last_words(agent)}"
@@ -161,10 +164,10 @@ class WatchAgents:
                 words = "; ".join([words, *self._around.notify(agent, words)])
         return Looked(agent, started=found.starts, words=words, failed=True)
 
-    def _begin(self, agent: str, tried: Tried) -> None:
+    def _begin(self, agent: str, tried: Tried) -> str:
         # Noted before: killed in between, it passes for started, which costs a pause at most.
         self._store.folder(agent).note_started(msgspec.json.encode(tried))
-        self._around.start(agent)
+        return self._around.start(agent)
 
     def _tried(self, agent: str, seq: int) -> Tried | None:
         """What was started last, if nothing has come of it."""
@@ -192,7 +195,7 @@ class WatchAgents:
             said=max(run.began, run.restarted, run.wanted),
             is_tampered=run.is_safe and run.safe.why == TAMPERED,
             may_miss_stop=known.may_miss_stop,
-            stays=agent in self._staying,
+            stays=agent in self._staying and not self._around.in_window(agent),
         )
 
     def _projection(self, agent: str) -> Projection:

@@ -43,7 +43,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     may_miss_stop: bool = False
     """Events of its log are lost, and a stop may be among them."""
     stays: bool = False
-    """It needs a person's terminal."""
+    """It needs a person's terminal, and has no tmux window."""
     rests: float = 0.0
     """Seconds that it is left alone yet, after starts of which nothing came."""
 
@@ -91,7 +91,7 @@ ROWS: tuple[Row, ...] = (
     Row(starts=False, words="ended as intended", fits=_is_marked),
     Row(
         starts=False,
-        words="it needs a terminal: `rekindle run` there",
+        words="it needs a terminal: `rekindle run` there, or `rekindle up --tmux`",
         fits=lambda facts: facts.stays,
     ),
     Row(

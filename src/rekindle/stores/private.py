@@ -67,6 +67,11 @@ class PrivateAgent(msgspec.Struct, frozen=True):
         return self.path / "environment.json"
 
     @property
+    def window(self) -> Path:
+        """There while the agent's supervisor belongs in a tmux window: `up --tmux` started it."""
+        return self.path / "window"
+
+    @property
     def processes(self) -> Path:
         """What runs in the background of the agent; the supervisor ends what it names."""
         return self.path / "processes.json"

@@ -17,7 +17,7 @@ def start(argv: Sequence[str], *, environment: Mapping[str, str], folder: str, o
     A child of a child: when that has ended, which is at once, the system's first process waits for
     it. Its end leaves no entry behind here, however long we live.
     """
-    words = _open(output)
+    words = open_output(output)
 
     def become(say: Say) -> None:
         started = subprocess.Popen(  # noqa: S603 - an argv of our own making
@@ -50,7 +50,8 @@ def start(argv: Sequence[str], *, environment: Mapping[str, str], folder: str, o
         between.close()
 
 
-def _open(path: Path) -> int:
+def open_output(path: Path) -> int:
+    """Open a file for what a program prints, cut to its end if it is long."""
     with storing(path):
         fd = disk.open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:

@@ -19,6 +19,7 @@ from rekindle.thresholds.running import TMUX_SECONDS
 _FOLDER = "tmux"
 _SOCKET_BYTES = 103
 """Longest path of a socket that every system accepts: macOS 103, Linux 107."""
+_INSTEAD = "start the agent yourself, with `rekindle run`"
 
 
 def socket() -> Path:
@@ -40,8 +41,8 @@ def attach_command(session: str) -> str:
 
 def new_window(
     session: str, name: str, folder: str, argv: Sequence[str], environment: Mapping[str, str]
-) -> None:
-    """Run a program in a window of its own; the session is made where there is none.
+) -> int:
+    """Run a program in a window of its own, and return its pid; the session is made if needed.
 
     Given as several words, tmux starts the program itself and no shell. Without an environment of
     its own, it would have what the tmux server was started with, by whomever and whenever. It goes
@@ -59,17 +60,18 @@ def new_window(
     user_folder.make(_FOLDER)
     server = [tmux, "-S", str(path)]
     given = [word for pair in environment.items() for word in ("-e", "=".join(pair))]
-    window = ["-n", name, "-c", folder, *given, *argv]
+    window = ["-P", "-F", "#{pane_pid}", "-n", name, "-c", folder, *given, *argv]
     if _run([*server, "has-session", "-t", f"={session}"]).returncode == 0:
         words = ["new-window", "-d", "-t", f"={session}:", *window]
     else:
         words = ["new-session", "-d", "-s", session, *window]
     ran = _run([*server, "start-server", ";", "source-file", "-"], " ".join(map(_quoted, words)))
-    if ran.returncode != 0:
+    if ran.returncode != 0 or not ran.stdout.strip().isdigit():
         raise AgentError(
             f"tmux could not open a window: {ran.stderr.decode('utf-8', 'replace').strip()}",
-            hint="start the agent yourself, with `rekindle run`",
+            hint=_INSTEAD,
         )
+    return int(ran.stdout)
 
 
 def find_window(session: str, name: str, folder: str) -> str | None:
@@ -107,10 +109,13 @@ def _quoted(word: str) -> str:
 
 
 def _run(argv: Sequence[str], said: str = "") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(  # noqa: S603 - an argv of our own making
-        list(argv),
-        capture_output=True,
-        check=False,
-        timeout=TMUX_SECONDS,
-        input=said.encode("utf-8", "surrogateescape"),
-    )
+    try:
+        return subprocess.run(  # noqa: S603 - an argv of our own making
+            list(argv),
+            capture_output=True,
+            check=False,
+            timeout=TMUX_SECONDS,
+            input=said.encode("utf-8", "surrogateescape"),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise AgentError(f"tmux did not answer within {TMUX_SECONDS} s", hint=_INSTEAD) from error

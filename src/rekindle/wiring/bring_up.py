@@ -103,9 +103,9 @@ class BringUp:
         store.submit(name, policy.say(run, "running", now, cycles, unbounded=self._unbounded))
         before = store.read(name).committed.seq
         said_before = watch.output_size(store, name)
+        watch.note_window(store, name, is_wanted=self._tmux)
         if self._tmux:
-            watch.start_in_tmux(project, name)
-            return before, 0, said_before
+            return before, watch.start_in_tmux(project, name), said_before
         return before, watch.start(project, store, name), said_before
 
     def _look(self, name: str, before: int, pid: int, said_before: int) -> _Waiting:
@@ -113,7 +113,7 @@ class BringUp:
         deadline = time.monotonic() + UP_SECONDS
         settled = None
         while True:
-            is_gone = pid and not orphans.is_alive(str(pid))
+            is_gone = not orphans.is_alive(str(pid))
             reading = self._rows.read(name)
             state = self._state(name, reading, before)
             if state:

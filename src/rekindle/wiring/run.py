@@ -69,7 +69,7 @@ def keep_running(
     """
     agent = _agent(project, store, name, program, cycles)
     if not (kept or said):
-        _accept_settings(project, store, name, tell)
+        _accept_command(project, store, name, tell)
     notifier = Notifier(trust.accepted_notify(project, name), store.redaction)
     if kept:
         _check_addresses(notifier, tell)
@@ -143,12 +143,14 @@ def check_notify(project: Project, store: FileStore) -> None:
     Notifier(project.manifest.notify, store.redaction).check()
 
 
-def _accept_settings(
+def _accept_command(
     project: Project, store: FileStore, name: str, tell: Callable[[Report], None]
 ) -> None:
+    """Accept the settings of an agent that a person runs, and where: not in a window of ours."""
     check_notify(project, store)
     if changes := trust.accept_settings(project, name):
         tell(SettingsChanged(changes))
+    watch.note_window(store, name, is_wanted=False)
 
 
 def steps(

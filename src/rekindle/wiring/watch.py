@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -11,13 +12,13 @@ import msgspec
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents import manifest
-from rekindle.errors import RekindleError, StoreError, UsageError
+from rekindle.errors import RekindleError, StoreError, UsageError, storing
 from rekindle.flows.watch_agents import Around, Briefs, Looked, WatchAgents
 from rekindle.policy import environment
 from rekindle.policy.watch import Tried
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
-from rekindle.system import clock, disk, tmux
+from rekindle.system import clock, detached, disk, tmux
 from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
 from rekindle.thresholds.screens import WATCH_LAST_BYTES, WATCH_LAST_LINES
@@ -45,11 +46,24 @@ def note_start(store: FileStore, name: str, seq: int) -> None:
     store.folder(name).note_started(msgspec.json.encode(Tried(seq, clock.now())))
 
 
-def start_kept(project: Project, store: FileStore, name: str) -> int:
-    """The same for who is not the operator: with what the operator's environment was."""
-    return _start(
-        project, store, supervisor(name, "--kept"), name, remembered(project, store, name)
-    )
+def start_kept(project: Project, store: FileStore, name: str) -> str:
+    """Start a supervisor for a watchdog, with what the operator's environment was.
+
+    Where the operator had it: in a tmux window or in the background. Returns where, in words;
+    empty: in the background, as before.
+    """
+    argv, kept = supervisor(name, "--kept"), remembered(project, store, name)
+    if not is_in_window(store, name):
+        _start(project, store, argv, name, kept)
+        return ""
+    try:
+        _open_window(project, name, argv, kept)
+    except RekindleError as error:
+        if project.manifest.agents[name].mode == "stay":
+            raise  # it needs a terminal
+        _start(project, store, argv, name, kept)
+        return f"without its tmux window: {error}"
+    return "its tmux window is opened again"
 
 
 def _start(
@@ -76,11 +90,42 @@ def start_briefs(project: Project, store: FileStore) -> None:
     )
 
 
-def start_in_tmux(project: Project, name: str) -> None:
-    """A window for the agent, in a tmux session of ours; whoever attaches can look at it."""
-    tmux.new_window(
-        TMUX_SESSION, name, str(project.path), supervisor(name, SAID), _given(project, name)
-    )
+def start_in_tmux(project: Project, name: str) -> int:
+    """Start a supervisor in a window of our tmux session, for the operator to attach to."""
+    return _open_window(project, name, supervisor(name, SAID), {})
+
+
+def _open_window(project: Project, name: str, argv: list[str], more: dict[str, str]) -> int:
+    environ = {**_given(project, name), **more}
+    return tmux.new_window(TMUX_SESSION, name, str(project.path), argv, environ)
+
+
+def note_window(store: FileStore, name: str, *, is_wanted: bool) -> None:
+    """Record whether a watchdog starts the agent in a tmux window; outside the workspace."""
+    store.open_private(name)
+    if (private := store.folder(name).private) is None:
+        return
+    if is_wanted:
+        disk.replace(private.window, b"")
+    else:
+        with storing(private.window):
+            private.window.unlink(missing_ok=True)
+
+
+def is_in_window(store: FileStore, name: str) -> bool:
+    """Return whether the operator had the agent's supervisor in a tmux window."""
+    private = store.folder(name).private
+    return private is not None and disk.exists(private.window)
+
+
+def keep_last_words(store: FileStore, name: str, words: str) -> None:
+    """Keep why a supervisor in a window exits: the window is closed with it."""
+    with suppress(OSError, StoreError):
+        fd = detached.open_output(store.folder(name).output)
+        try:
+            os.write(fd, f"{words}\n".encode("utf-8", "replace"))
+        finally:
+            os.close(fd)
 
 
 def attach_command() -> str:
@@ -154,6 +199,7 @@ def _watching(project: Project, store: FileStore) -> WatchAgents:
 
     around = Around(
         start=lambda name: start_kept(project, store, name),
+        in_window=lambda name: is_in_window(store, name),
         last_words=lambda name: last_words(store, name),
         notify=notify,
         clock=clock.now,

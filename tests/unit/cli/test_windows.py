@@ -1,0 +1,66 @@
+"""Agents that `up --tmux` started: their supervisors come back where they were."""
+
+import shutil
+import signal
+
+import pytest
+
+from rekindle.system import tmux
+from unit.cli.test_operate import Project
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+OPENED = "✓ trades: started: its supervisor is gone; its tmux window is opened again\n"
+
+
+@pytest.fixture
+def project(place, tmp_path):
+    made = Project(place, tmp_path)
+    made("up", "trades", "--tmux")
+    made.wait_for_launch("trades")
+    yield made
+    made("down")
+    place.wait_for(lambda: place.processes() == [])  # the tmux server ends with its last window
+
+
+def kill_supervisor(project):
+    """Kill it where it is: in the window, with all that the window shows."""
+    [pid] = project.pids("run", "trades", "--said") or project.pids("run", "trades", "--kept")
+    project.place.signal(pid, signal.SIGKILL)
+    project.place.wait_for(lambda: project.place.processes() == [])
+
+
+def window_names(project):
+    listed = project.tmux("-S", str(tmux.socket()), "list-windows", "-a", "-F", "#{window_name}")
+    return listed.out.split()
+
+
+def test_a_headless_agent_comes_back_in_its_window(project):
+    """And if it does not come up, its own words say why, though the window is gone with it."""
+    kill_supervisor(project)
+    assert OPENED in project("watch", "--once").out
+    project.wait_for_launch("trades", 1)
+    assert window_names(project) == ["trades"]
+    kill_supervisor(project)
+    project.write(trades="    prompt: NOT.md\n")
+    manifest = project.path / "rekindle.yaml"
+    manifest.write_text(manifest.read_text() + "runtime: {restart: {cooldown: 0s}}\n")
+    assert OPENED in project("watch", "--once").out
+    project.place.wait_for(lambda: project.place.processes() == [])
+    out = project("watch", "--once").out
+    assert "✗ trades: started again: it did not come up: Error: " in out
+    assert "NOT.md" in out
+    project.place.wait_for(lambda: project.place.processes() == [])
+
+
+def test_without_tmux_a_headless_agent_comes_back_in_the_background(project):
+    """To keep it alive comes first; the operator's next `run` or `up` decides where it belongs."""
+    kill_supervisor(project)
+    out = project("watch", "--once", path="/nowhere").out
+    words = "its supervisor is gone; without its tmux window: tmux is not installed"
+    assert f"✓ trades: started: {words}\n" in out
+    project.wait_for_launch("trades", 1)
+    kill_supervisor(project)
+    (project.path / "go").touch()
+    project("run", "trades")
+    assert not project.private("trades").window.exists()
