@@ -23,6 +23,12 @@ SEAL_COMPACT_BYTES = declare(
     "bytes",
     "Size at which the file of an agent's seal is replaced by its last record.",
 )
+ASIDE_BYTES = declare(
+    1024 * 1024,
+    "store.aside_bytes",
+    "bytes",
+    "Size up to which records of an unknown kind are kept in `run/inbox.rejected`.",
+)
 LOCK_WAIT_SECONDS = declare(
     1.0,
     "store.lock_wait_seconds",

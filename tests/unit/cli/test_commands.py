@@ -20,6 +20,7 @@ from rekindle.documents import manifest
 from rekindle.errors import RekindleError
 from rekindle.policy import loops
 from rekindle.policy.propose_until import manifest_lines
+from rekindle.stores.private import of_project
 from rekindle.system import clock as real_clock
 from rekindle.system import disk
 from rekindle.wiring.store import open_store
@@ -864,7 +865,8 @@ def test_a_broken_owner_record_names_a_way_out(rekindle, project):
 def test_doctor_names_the_upgrade_for_a_record_of_a_newer_rekindle(rekindle, project):
     """What --fix cannot mend is not sent to --fix."""
     record = b'\n1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"loop.parked"}\n'
-    (folder(project) / "run/inbox/1.seg").write_bytes(record)
+    private = of_project(project).make_agent("trades")
+    (private.inbox / "1.seg").write_bytes(record)
     code, out, _ = rekindle("doctor")
     assert code == 8
     assert "pip install --upgrade" in out

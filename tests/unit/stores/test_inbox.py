@@ -6,7 +6,7 @@ import os
 import pytest
 
 from rekindle.documents import event as events
-from rekindle.errors import BusyError, DocumentError, NewerSchemaError
+from rekindle.errors import BusyError, DocumentError
 from rekindle.policy import loops
 from rekindle.stores.files import inbox
 from rekindle.system import disk
@@ -168,16 +168,52 @@ def test_what_only_the_writer_establishes_cannot_come_from_outside(store, clock)
     assert "cannot come from outside" in logged(store, "inbox.rejected")[0].reason
 
 
-def test_a_record_of_a_newer_rekindle_is_left_for_it(store, clock):
-    """An unknown kind was acknowledged by somebody who knows it: it must not be dropped."""
+NEWER = {
+    "kind": b'1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"loop.split"}',
+    "event schema": b'1 event {"v":2,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat"}',
+    "record schema": b'2 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat"}',
+    "hook schema": b"2 hook claude-code",
+}
+
+
+@pytest.mark.parametrize("line", NEWER.values(), ids=NEWER)
+def test_an_operator_s_record_of_a_newer_rekindle_is_left_for_it(store, clock, line):
+    """A later Rekindle acknowledged it outside the workspace: it must not be dropped."""
     put(store, heartbeat(clock))
-    segment = only_segment(store)
-    with segment.path.open("ab") as file:
-        file.write(b'\n1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"loop.split"}\n')
-    with pytest.raises(DocumentError, match=r"loop\.split"):
+    path = store.folder("trades").private.inbox / "00000000000000000001-newer.seg"
+    path.write_bytes(b"\n" + line + b"\n")
+    with pytest.raises(DocumentError, match=r"loop\.split|has schema 2"):
         fold(store)
-    assert segment.path.exists()
-    assert len(logged(store, "heartbeat")) == 1
+    assert path.exists()
+    assert logged(store, "inbox.rejected") == []
+    assert any("newer Rekindle" in found.what for found in store.inspect("trades"))
+
+
+@pytest.mark.parametrize("line", NEWER.values(), ids=NEWER)
+def test_a_record_that_looks_newer_in_the_workspace_stops_nothing(store, clock, line):
+    """An agent can write one: it is set aside and reported once, and the rest is folded."""
+    put(store, heartbeat(clock))
+    path = plant(store, line)
+    put(store, heartbeat(clock, "Read"))
+    assert len(store.read("trades").pending) == 3
+    fold(store)
+    fold(store)
+    assert not path.exists()
+    assert [one.tool for one in logged(store, "heartbeat")] == ["Bash", "Read"]
+    (rejected,) = logged(store, "inbox.rejected")
+    assert rejected.reason.endswith("; kept in run/inbox.rejected")
+    assert store.folder("trades").rejected_records.read_bytes() == line + b"\n"
+
+
+def test_records_that_look_newer_do_not_fill_the_disk(store, monkeypatch):
+    """An agent can write them without end."""
+    monkeypatch.setattr("rekindle.stores.files.writer.ASIDE_BYTES", len(NEWER["kind"]) + 1)
+    plant(store, NEWER["kind"])
+    plant(store, NEWER["kind"])
+    fold(store)
+    assert store.folder("trades").rejected_records.read_bytes() == NEWER["kind"] + b"\n"
+    reasons = [one.reason for one in logged(store, "inbox.rejected")]
+    assert ["full" in reason for reason in reasons] == [False, True]
 
 
 def test_a_proposed_relay_that_cannot_be_used_is_kept_and_said(store, clock):
@@ -194,22 +230,6 @@ def plant(store, line):
     with path.open("ab") as file:
         file.write(b"\n" + line + b"\n")
     return path
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'1 event {"v":2,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat"}',
-        b'2 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat"}',
-    ],
-)
-def test_a_record_of_a_newer_schema_is_left_for_who_knows_it(store, line):
-    """A record that a later Rekindle acknowledged is refused by name, never dropped."""
-    path = plant(store, line)
-    with pytest.raises(NewerSchemaError, match="has schema 2"):
-        fold(store)
-    assert path.exists()
-    assert logged(store, "inbox.rejected") == []
 
 
 def test_unknown_fields_of_a_record_survive_the_fold(store):

@@ -196,6 +196,9 @@ def _after_loss(folder: AgentFolder, seen: View) -> str:
 
 
 def _is_newer(record: Record, harnesses: Harnesses) -> bool:
+    """Return whether a record of the operator waits for a newer Rekindle."""
+    if not record.is_operators:
+        return False  # of the workspace: set aside by the next fold
     try:
         return isinstance(record.event(harnesses), Unrecognised)
     except NewerSchemaError:

@@ -189,6 +189,11 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return self.run / "inbox"
 
     @property
+    def rejected_records(self) -> Path:
+        """Records of kinds that this Rekindle does not know, one to a line."""
+        return self.run / "inbox.rejected"
+
+    @property
     def audit(self) -> Path:
         """What stands in the way of the git audit trail, if anything does."""
         return self.run / "audit.json"

@@ -47,6 +47,7 @@ from rekindle.stores.files.ownership import Owner
 from rekindle.stores.files.seal import Place
 from rekindle.stores.files.view import View, folded_up_to
 from rekindle.system import disk
+from rekindle.thresholds.storage import ASIDE_BYTES
 
 _FROM_OUTSIDE = (
     *events.HOOK_REPORTS,
@@ -321,20 +322,34 @@ class Writer:
     def _accept(self, record: inbox.Record) -> AnyEvent | None:
         try:
             event = record.event(self._harnesses, self._redaction)
-        except NewerSchemaError:
-            raise  # acknowledged by a newer Rekindle: left in the inbox for that one
+        except NewerSchemaError as error:
+            if record.is_operators:
+                raise  # acknowledged by a newer Rekindle: left in the inbox for that one
+            return self._set_record_aside(record, error.reason)
         except DocumentError as error:
             return self._rejected(record, error.reason)
         if event is None or isinstance(event, _FROM_OUTSIDE):
             return event
         if isinstance(event, events.Unrecognised):
-            # It was acknowledged by a newer Rekindle: leave it in the inbox for that one.
-            raise DocumentError(
-                "inbox",
-                f"holds a record of a kind that is not known here ({event.kind})",
-                hint="upgrade Rekindle: pip install --upgrade rekindle-agents",
-            )
+            reason = f"holds a record of a kind that is not known here ({event.kind})"
+            if record.is_operators:  # a newer Rekindle wrote it: left in the inbox for that one
+                raise DocumentError(
+                    "inbox", reason, hint="upgrade Rekindle: pip install --upgrade rekindle-agents"
+                )
+            return self._set_record_aside(record, reason)
         return self._rejected(record, f"{event.kind} cannot come from outside")
+
+    def _set_record_aside(self, record: inbox.Record, reason: str) -> events.InboxRejected:
+        """Keep a record of the workspace that only a newer Rekindle could read.
+
+        Waiting for that one would let an agent end its supervisor with a record of its own making.
+        """
+        path, line = self.folder.rejected_records, self._redaction.data(record.line) + b"\n"
+        size, *_ = disk.stamp(path) or (0,)
+        if size + len(line) > ASIDE_BYTES:
+            return self._rejected(record, f"{reason}; not kept, {path.name} is full")
+        disk.append(path, line)
+        return self._rejected(record, f"{reason}; kept in {path.parent.name}/{path.name}")
 
     def _rejected(self, record: inbox.Record, reason: str) -> events.InboxRejected:
         return events.InboxRejected(
