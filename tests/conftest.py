@@ -70,6 +70,14 @@ class ManualClock:
         self.time += timedelta(**amount)
 
 
+def put_clis_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a program with the name of each agent CLI on the PATH, behind those that are there."""
+    for name in ("claude", "codex", "gemini"):
+        (folder / name).write_text("#!/bin/sh\nexit 1\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{folder}")
+
+
 @pytest.fixture(autouse=True)
 def home_of_nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """No command under test sees the settings of whoever runs the tests."""

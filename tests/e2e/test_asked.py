@@ -222,17 +222,17 @@ def test_no_hook_of_ours_is_told(asked):
         rekindle("hooks", "install", "--for", level, "--harness", asked.harness.NAME)
     asked.trusting()
     asked.model.play(Forever(Text("it works")))
-    rekindle("doctor", "--fix")
+    rekindle.fold()
     before = rekindle.events()
     for prompt in (LONG, "hello"):
         assert asked(prompt) is not None
-    rekindle("doctor", "--fix")
+    rekindle.fold()
     assert rekindle.events() == before
     assert RELAY.strip() not in asked.model.log.main[-1].text
     # Nor any other, but where the CLI cannot be told so.
     assert asked.persons.exists() == (asked.harness is gemini)
     assert rekindle.by_hand("hello").wait() == 0
-    rekindle("doctor", "--fix")
+    rekindle.fold()
     assert "session.started" in {one["kind"] for one in rekindle.events()[len(before) :]}
     assert asked.persons.exists()
 

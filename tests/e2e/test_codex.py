@@ -420,7 +420,7 @@ def test_hooks_at_two_levels_count_every_call_once(hooked, openai_model):
     calls = (shell("false" if number % 10 == 9 else f"echo {number}") for number in range(CALLS))
     openai_model.play(*calls, Text("all done"))
     assert hooked.by_hand("hello").wait(100) == 0
-    hooked("doctor", "--fix")
+    hooked.fold()
     beats = hooked.events("heartbeat")
     assert len(beats) == len({one["call"] for one in beats}) == CALLS
     assert [one["source"] for one in hooked.events("session.started")] == ["startup"]
@@ -461,6 +461,6 @@ def test_an_exported_file_is_taken_by_codex(rekindle, openai_model, tmp_path):
     run = rekindle.by_hand("hello")
     assert run.wait() == 0, run.err
     assert openai_model.log.main[0].text.count(RELAY.strip()) == 1
-    rekindle("doctor", "--fix")
+    rekindle.fold()
     assert len(rekindle.events("heartbeat")) == 1
     assert "project: installed" in rekindle("hooks", "status")

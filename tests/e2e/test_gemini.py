@@ -163,7 +163,7 @@ def test_the_next_session_after_kill_9_is_told_once(hooked, gemini_model):
     ]
     assert asked.text.count(BANNER) == 1
     assert asked.text.count(RELAY.strip()) == 1
-    hooked("doctor", "--fix")
+    hooked.fold()
     worked = [one["call"] for one in hooked.events("heartbeat")]
     assert len(worked) == len(set(worked)) == 2
     assert hooked.by_hand("go on", "--resume", session).wait() == 0
@@ -193,7 +193,7 @@ def test_hooks_at_two_levels_count_every_call_once(hooked, gemini_model):
     calls = [shell(f"echo {number}") for number in range(CALLS)]
     gemini_model.play(Parallel(tuple(calls[:4])), *calls[4:], Text("all done"))
     hooked("run")
-    hooked("doctor", "--fix")
+    hooked.fold()
     beats = hooked.events("heartbeat")
     assert len(beats) == len({one["call"] for one in beats}) == CALLS
     assert {one["session"] for one in beats} == {

@@ -28,7 +28,7 @@ def test_hooks_at_three_levels_count_every_event_once(rekindle, model, tmp_path)
     )
     run = rekindle.by_hand("hello", "--plugin-dir", str(tmp_path / "plugin"))
     assert run.wait(200) == 0
-    rekindle("doctor", "--fix")
+    rekindle.fold()
     beats = rekindle.events("heartbeat")
     assert len(beats) == len({one["call"] for one in beats}) == CALLS
     assert len({one["session"] for one in beats}) == 1
@@ -97,7 +97,7 @@ def test_a_plugin_that_the_cli_takes_in_by_itself(rekindle, model, tmp_path):
     run = rekindle.by_hand("hello", "--plugin-dir", str(folder))
     assert run.wait() == 0, run.err
     assert RELAY.strip() in model.log.main[0].text
-    rekindle("doctor", "--fix")
+    rekindle.fold()
     assert len(rekindle.events("heartbeat")) == 1
     assert (rekindle.project / ".claude/settings.json").read_text() == before
 

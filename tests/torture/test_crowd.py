@@ -98,7 +98,10 @@ def test_sixteen_commands_at_a_time_lose_nothing(tmp_path):
             check=True,
         )
 
-    rekindle("init", "--yes", "--agent", "trades")
+    (tmp_path / "PROMPT.md").write_text("Ship it.\n")
+    rekindle("init", "--yes", "--agent", "trades", "--harness", "command")
+    manifest = tmp_path / "rekindle.yaml"
+    manifest.write_text(f"{manifest.read_text()}    command: 'true'\n")
 
     def shell(number: int) -> None:
         for turn in range(5):

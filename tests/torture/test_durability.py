@@ -39,7 +39,10 @@ COMMANDS = {
 @pytest.fixture
 def project(tmp_path) -> Path:
     """An agent with a loop, a heartbeat that nobody has confirmed, and two relays to set."""
-    (tmp_path / "rekindle.yaml").write_text("version: 1\nagents:\n  trades:\n    harness: codex\n")
+    (tmp_path / "rekindle.yaml").write_text(
+        "version: 1\nagents:\n  trades: {harness: command, command: 'true'}\n"
+    )
+    (tmp_path / "PROMPT.md").write_text("Ship it.\n")
     directive = "## Next Action\nGo on\n"
     (tmp_path / "relay.md").write_text(directive)
     (tmp_path / "long.md").write_text(directive + "## Log\n" + "- one more line\n" * 900)

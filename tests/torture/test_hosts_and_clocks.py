@@ -60,7 +60,10 @@ def test_a_clock_that_jumps_loses_and_revives_nothing(in_memory, monkeypatch, ca
     for seed in range(HISTORIES):
         project = in_memory / str(seed)
         project.mkdir()
-        (project / "rekindle.yaml").write_text("version: 1\nagents:\n  a:\n    harness: codex\n")
+        (project / "rekindle.yaml").write_text(
+            "version: 1\nagents:\n  a: {harness: command, command: 'true'}\n"
+        )
+        (project / "PROMPT.md").write_text("Ship it.\n")
         monkeypatch.chdir(project)
         jumping = JumpingClock(seed)
         monkeypatch.setattr(clock, "now", jumping.now)

@@ -164,8 +164,9 @@ def prepared(tmp_path_factory) -> Callable[[str], Path]:
         if name not in made:
             project = tmp_path_factory.mktemp("prepared")
             (project / "rekindle.yaml").write_text(
-                "version: 1\nagents:\n  trades:\n    harness: claude-code\n"
+                "version: 1\nagents:\n  trades: {harness: command, command: 'true'}\n"
             )
+            (project / "PROMPT.md").write_text("Ship it.\n")
             (project / "new.md").write_text(NEW)
             (project / "long.md").write_text(LONG)
             store = open_store(config.load(project))

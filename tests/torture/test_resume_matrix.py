@@ -148,8 +148,7 @@ class Sessions:
         """
         lines = whole.split(b"\n")
         holds = self.cli.kind.harness.holds
-        fixed = self.rekindle.start("doctor", "--fix")  # hooks' reports may not be in the log yet
-        assert fixed.wait() == 0, fixed.out + fixed.err
+        self.rekindle.fold()  # hooks' reports may not be in the log yet
         told = self._events("prompt.submitted")
         (prompt,) = [one["call"] for one in told][-1:] or [""]
         if holds([], prompt):

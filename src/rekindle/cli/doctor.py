@@ -10,19 +10,19 @@ from rekindle.cli.hooks import examine_all
 from rekindle.cli.options import as_json, here, open_fleet, open_project, take_over
 from rekindle.cli.output import echo, print_json, secho, styled
 from rekindle.config import Project
-from rekindle.documents.manifest import Agent
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.plugins import find_program
 from rekindle.policy import connection
 from rekindle.policy.row import Around, make_row
-from rekindle.policy.settings import AgentDefaults, Fleet
+from rekindle.policy.settings import Fleet
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
 from rekindle.system import clock
 from rekindle.system.notify import Notifier
 from rekindle.system.programs import find
 from rekindle.wiring import guarded_path, protected, trust
-from rekindle.wiring.store import HARNESSES, open_store, text_of
+from rekindle.wiring.start_checks import REACH_HINT, explain_reach_of, find_obstacles
+from rekindle.wiring.store import HARNESSES, open_store
 
 PROGRAMS = {"git": "keeps an audit trail of the relays", "tmux": "a window for each agent"}
 
@@ -82,17 +82,11 @@ def _examine() -> dict[str, list[Problem]]:
         found["rekindle.yaml"].append(Problem(str(error), error.hint))
     if project.settings.fleet is not None:
         found |= _examine_fleet(project, project.settings.fleet)
-    for name, agent in project.manifest.agents.items():
+    for name in project.manifest.agents:
         found.setdefault(name, []).extend(_exposed(project, name))
         # On a fleet nobody needs the files that are here.
         problems = store.inspect(name) if project.settings.fleet is None else []
         problems += _examine_settings(project, store, name)
-        if agent.harness not in HARNESSES:
-            there = ", ".join(HARNESSES)
-            problems.append(
-                Problem(f"there is no harness named {agent.harness!r}", f"say one of: {there}")
-            )
-        problems += _examine_files(project, agent)
         problems += _examine_start(project, store, name)
         found[name] = [*found.get(name, ()), *problems]
     for one in examine_all():
@@ -123,24 +117,14 @@ def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator
         yield Problem(words, fix, is_note=not is_to_run)
 
 
-def _examine_files(project: Project, agent: Agent) -> Iterator[Problem]:
-    """Report files that the manifest names for an agent and that cannot be read."""
-    for key, file in (("prompt", agent.prompt), ("rules", agent.rules)):
-        try:
-            text_of(project, file, key)
-        except RekindleError as error:
-            yield Problem(str(error), error.hint)
-
-
 def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Problem]:
     """Report why `run` would refuse the agent, or start nothing."""
-    agent, personas = project.manifest.agents[name], project.manifest.personas
-    if agent.harness == "command" and not agent.command:
-        hint = f"add `command: ./your-program` to {name} in rekindle.yaml"
-        yield Problem("there is no `command:` to start", hint)
-    if agent.persona and agent.persona not in {*personas, AgentDefaults().persona}:
-        there = ", ".join(personas) or "there is none yet"
-        yield Problem(f"there is no persona named {agent.persona!r}", f"use one of: {there}")
+    on_this_host = project.settings.fleet is None
+    for error in find_obstacles(project, name, on_this_host=on_this_host):
+        yield Problem(str(error), error.hint)
+    words, is_useless = explain_reach_of(project, name)
+    if words:
+        yield Problem(words, REACH_HINT, is_note=not is_useless)
     if project.settings.fleet is not None or not store.exists(name):
         return
     with suppress(RekindleError):  # damage is reported by the inspection

@@ -48,6 +48,7 @@ from rekindle.system import clock
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 from rekindle.wiring import guarded_path, protected, withheld
 from rekindle.wiring.run import keep_running
+from rekindle.wiring.start_checks import REACH_HINT, explain_reach_of
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import require_trust
 from rekindle.wiring.watch import is_in_window, keep_last_words, start_briefs
@@ -108,14 +109,16 @@ def run(  # noqa: PLR0917 - one for each option
     else:
         ensure_trust(project, trust=trust)
     if not (kept or as_json):
-        _print_exposed(project, name)
+        with suppress(OSError):  # a reader that is gone stops no agent
+            _print_exposed(project, name)
     store = open_store(project, say=print_note)
     if not (kept or said):
         accept_log(store, name)
     lines = _follow_log(store, name) if as_json else None
     heard = _while_read(_tell_events(name, lines) if lines else _for_people(name))
     if not as_json and not kept and not said:
-        echo(f"{name}: {_bounds(project, name, lifted=budget == 'none')}", err=True)
+        with suppress(OSError):
+            echo(f"{name}: {_bounds(project, name, lifted=budget == 'none')}", err=True)
     try:
         with _keep_why(store, name, is_ours=kept or said):
             result = keep_running(
@@ -154,6 +157,9 @@ def _print_exposed(project: Project, name: str) -> None:
         echo(f"Note: {words} (→ {protected.EXPOSED_HINT})", err=True)
     if words := guarded_path.explain_path(project, name):
         echo(f"Note: {words} (→ {guarded_path.PATH_HINT})", err=True)
+    words, is_useless = explain_reach_of(project, name)
+    if is_useless:
+        echo(f"Note: {words} (→ {REACH_HINT})", err=True)
     if missed := withheld.find(project, name):
         echo(f"Note: {withheld.explain(name, missed)}", err=True)
 

@@ -92,6 +92,20 @@ def may_write(persona: Persona) -> bool:
     return permissions is not None and permissions.allowed_tools is not None and persona.writes
 
 
+def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]:
+    """Return in words that a headless agent may not write, and whether it may do nothing at all.
+
+    Empty: it may write, or the harness has no tools that are known here.
+    """
+    if permissions_of(DEFAULT_LEVEL, harness) is None or may_write(persona):
+        return "", False
+    permissions = persona.permissions or Permissions()
+    if permissions.allowed_tools is not None or not persona.writes:
+        return f"persona {name} permits only reading", False
+    words = f"no persona permits it anything: {harness} without a terminal refuses to write and run"
+    return words, True
+
+
 def permit(persona: Persona, calls: Iterable[str], harness: str) -> list[str]:
     """Return the `allowed_tools` that also permit these tools.
 

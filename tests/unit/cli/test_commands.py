@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conftest import RELAY
+from conftest import RELAY, put_clis_on_path
 from rekindle import config
 from rekindle.cli import main
 from rekindle.documents import event as events
@@ -22,15 +22,16 @@ from rekindle.policy import loops
 from rekindle.policy.propose_until import manifest_lines
 from rekindle.stores.private import of_project
 from rekindle.system import clock as real_clock
-from rekindle.system import disk
+from rekindle.system import disk, notify
 from rekindle.wiring.store import open_store
 from throwaway import Repository, isolate
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty folder, as the current one."""
+def here(tmp_path, tmp_path_factory, monkeypatch):
+    """An empty folder, as the current one; the agent CLIs are on the PATH."""
     monkeypatch.chdir(tmp_path)
+    put_clis_on_path(tmp_path_factory.mktemp("clis"), monkeypatch)
     monkeypatch.delenv("REKINDLE_AGENT", raising=False)
     return tmp_path
 
@@ -49,8 +50,9 @@ def rekindle(here, capfd):
 
 @pytest.fixture
 def project(rekindle, here):
-    """A project with one agent."""
+    """A project with one agent that has a task."""
     assert rekindle("init", "--yes", "--agent", "trades")[0] == 0
+    (here / "PROMPT.md").write_text("Ship it.\n")
     return here
 
 
@@ -455,8 +457,8 @@ def test_events_follow_what_happens(project):
     assert complaints.strip() == "Stopped."
 
 
-def test_doctor_is_content_with_a_new_project(rekindle, project):
-    """Nothing is broken after init; a missing optional program is not a fault."""
+def test_doctor_accepts_a_project_with_a_task(rekindle, project):
+    """Nothing is broken; a missing optional program is not a fault."""
     found = shown(rekindle("doctor", "--json"))
     assert found["ok"] is True
     assert set(found["programs"]) == {"git", "claude", "codex", "gemini", "tmux"}
@@ -509,9 +511,49 @@ def change_manifest(old, new):
             "no persona named 'nurse'",
             "use one of: edit-and-run",
         ),
+        (
+            change_manifest("prompt: PROMPT.md", "prompt: task.md"),
+            "task.md: cannot be read",
+            "correct `prompt:`",
+        ),
+        (
+            lambda here: (here / "PROMPT.md").write_text(manifest.PROMPT),
+            "PROMPT.md: says no task yet",
+            "what the agent is to do",
+        ),
+        (
+            change_manifest("    prompt:", "    command: ./absent\n    prompt:"),
+            "./absent could not be started: it is not installed",
+            "correct `command:`",
+        ),
+        (
+            change_manifest("    prompt:", "    dir: absent\n    prompt:"),
+            "absent is not there",
+            "correct `dir:`",
+        ),
+        (
+            change_manifest("    persona: edit-and-run\n", ""),
+            "no persona permits it anything: claude-code without a terminal refuses",
+            "allowed_tools: [Read, Grep, Glob, Edit, Write, Bash]",
+        ),
+        (
+            change_manifest("agents:", "notify: [json://$NOT_SET_HERE]\nagents:"),
+            "names the variable $NOT_SET_HERE",
+            "set NOT_SET_HERE where Rekindle is started",
+        ),
         (enter_safe_mode, "is in safe mode: not logged in", "rekindle restart trades"),
     ],
-    ids=["no command", "unknown persona", "safe mode"],
+    ids=[
+        "no command",
+        "unknown persona",
+        "no prompt",
+        "prompt of init",
+        "program missing",
+        "folder missing",
+        "no permission",
+        "notify",
+        "safe mode",
+    ],
 )
 def test_doctor_fails_if_run_would_start_nothing(rekindle, project, change, problem, hint):
     assert rekindle("doctor")[0] == 0
@@ -520,6 +562,30 @@ def test_doctor_fails_if_run_would_start_nothing(rekindle, project, change, prob
     assert code == 8
     assert problem in out
     assert hint in out
+
+
+def test_doctor_names_a_missing_cli_and_how_to_install_it(rekindle, project, monkeypatch):
+    monkeypatch.setenv("PATH", str(project))
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert "✗ trades: claude could not be started: it is not installed" in out
+    assert "npm install" in out
+
+
+def test_doctor_names_the_missing_extra_of_notify(rekindle, project, monkeypatch):
+    monkeypatch.setattr("rekindle.system.notify.find_spec", lambda _: None)
+    append(project / "rekindle.yaml", "notify: ['json://127.0.0.1']\n")
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert "`notify:` needs the package apprise" in out
+    assert notify.INSTALL in out
+
+
+def test_a_persona_that_only_reads_is_a_choice(rekindle, project):
+    change_manifest("Glob, Edit, Write, Bash]", "Glob]")(project)
+    code, out, _ = rekindle("doctor")
+    assert code == 0
+    assert "· trades: persona edit-and-run permits only reading" in out
 
 
 def test_doctor_without_a_project_says_how_to_begin(rekindle):
@@ -850,7 +916,7 @@ def test_doctor_s_commands_can_be_pasted(tmp_path, monkeypatch, capfd):
     log.chmod(0o644)
     capfd.readouterr()
     assert main.run(["doctor", "--json"]) == 8
-    (problem,) = msgspec.json.decode(capfd.readouterr().out)["agents"]["trades"]
+    problem, *_ = msgspec.json.decode(capfd.readouterr().out)["agents"]["trades"]
     assert shlex.split(problem["mend"]) == ["chmod", "600", str(log)]
 
 

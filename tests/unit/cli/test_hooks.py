@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from conftest import put_clis_on_path
 from rekindle.cli import main
 from rekindle.documents import hooksettings, jsontext
 from rekindle.errors import StoreError
@@ -43,8 +44,9 @@ OLD_PROGRAMS = {
 
 
 @pytest.fixture
-def root(tmp_path, monkeypatch):
+def root(tmp_path, tmp_path_factory, monkeypatch):
     """A home and a project, and nothing of this machine's."""
+    put_clis_on_path(tmp_path_factory.mktemp("clis"), monkeypatch)
     for name in ("home", "project"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "project")
@@ -70,6 +72,7 @@ def rekindle(root, capfd):
         return code, said.out, said.err
 
     assert run("init", "--yes", "--agent", "trades")[0] == 0
+    (root / "project/PROMPT.md").write_text("Ship it.\n")
     return run
 
 

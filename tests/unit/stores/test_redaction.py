@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from conftest import put_clis_on_path
 from fakes import Fake, fakes
 from rekindle import config, hook
 from rekindle.cli import main
@@ -19,9 +20,10 @@ DOORS = 10
 
 
 @pytest.fixture
-def say(tmp_path, monkeypatch, capfd):
-    """Run a command in an empty folder; gives all that it printed."""
+def say(tmp_path, tmp_path_factory, monkeypatch, capfd):
+    """Run a command in a folder with one agent; gives all that it printed."""
     monkeypatch.chdir(tmp_path)
+    put_clis_on_path(tmp_path_factory.mktemp("clis"), monkeypatch)
     monkeypatch.delenv("REKINDLE_AGENT", raising=False)
 
     def run(*arguments, code=0):
@@ -31,6 +33,7 @@ def say(tmp_path, monkeypatch, capfd):
         return said.out + said.err
 
     run("init", "--yes", "--agent", "trades")
+    (tmp_path / "PROMPT.md").write_text("Ship it.\n")
     return run
 
 

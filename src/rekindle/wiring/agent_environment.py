@@ -1,0 +1,69 @@
+"""The environment that an agent's program is started with."""
+
+import os
+import re
+from pathlib import Path
+
+import msgspec
+
+from rekindle.config import Project
+from rekindle.documents.identity import one_line
+from rekindle.errors import ManifestError
+from rekindle.harnesses import command
+from rekindle.policy import environment
+from rekindle.policy.settings import AgentDefaults
+from rekindle.system import programs
+from rekindle.wiring.guarded_path import GuardedPath, guard_path
+from rekindle.wiring.store import harness_of
+
+_VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
+"""A value of `env:` that names a variable of the operator's environment."""
+
+
+class AgentEnvironment(msgspec.Struct, frozen=True):
+    """Variables and PATH of an agent's program."""
+
+    variables: dict[str, str]
+    path: GuardedPath
+
+
+def folder_of(project: Project, name: str) -> Path:
+    """Return the folder that an agent works in."""
+    entry = project.manifest.agents[name]
+    return (project.path / (entry.dir or AgentDefaults().dir)).resolve()
+
+
+def make_environment(project: Project, name: str) -> AgentEnvironment:
+    """Return the environment of an agent's program.
+
+    Raises:
+        ManifestError: The harness is unknown, or a variable of `env:` cannot be set.
+    """
+    entry, harness = project.manifest.agents[name], harness_of(project, name)
+    folder = folder_of(project, name)
+    programs.exclude(folder)
+    passed_on = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
+    own = _own_variables(project, name, entry.env or {})
+    guarded = guard_path(passed_on.get("PATH", ""), folder, harness.CAN, stays=entry.mode == "stay")
+    if "PATH" in own or harness.NAME == command.NAME:  # as the operator says; has no sandbox
+        guarded = GuardedPath(passed_on.get("PATH", ""))
+    if "PATH" in passed_on:
+        passed_on["PATH"] = guarded.cli
+    return AgentEnvironment({**passed_on, **own}, guarded)
+
+
+def _own_variables(project: Project, name: str, own: dict[str, str]) -> dict[str, str]:
+    """Return the variables of `env:`; `$NAME` takes the operator's value, so that none is there."""
+    found = {}
+    for key, value in own.items():
+        wanted = value.removeprefix("$") if _VARIABLE.match(value) else None
+        unfit = "\0" in key + value or "=" in key or not key
+        if unfit or (wanted is not None and wanted not in os.environ):
+            raise ManifestError(
+                f"agent {name}: {one_line(key)!r} cannot be set"
+                + (f": ${wanted} is not there" if wanted and not unfit else ""),
+                line=project.marked.line(("agents", name, "env")),
+                hint=f"export {wanted} first, or remove it" if wanted else "correct it",
+            )
+        found[key] = os.environ[wanted] if wanted is not None else value
+    return found

@@ -1,0 +1,248 @@
+"""Checks before an agent is started: `run`, `up` and `restart` refuse what `doctor` reports.
+
+`CHECKS` is the one table. Each check raises the error with which a start is refused.
+"""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from shutil import which
+
+import msgspec
+
+from rekindle.config import Project
+from rekindle.documents import manifest
+from rekindle.documents.launch import Start
+from rekindle.documents.manifest import PROMPT, Persona
+from rekindle.errors import (
+    AgentError,
+    ManifestError,
+    ProgramMissingError,
+    RekindleError,
+    UnenforceableError,
+    UsageError,
+    storing,
+)
+from rekindle.harnesses import command
+from rekindle.plugins import find_program
+from rekindle.policy.permissions import explain_reach
+from rekindle.policy.settings import AgentDefaults
+from rekindle.system import programs
+from rekindle.wiring import summarize as summarizing
+from rekindle.wiring.agent_environment import folder_of, make_environment
+from rekindle.wiring.store import harness_of, text_of
+
+Program = tuple[str, ...]
+"""A program that replaces the one of the manifest; empty: there is none."""
+
+
+REACH_HINT = (
+    "give the agent a persona with"
+    " `permissions: {allowed_tools: [Read, Grep, Glob, Edit, Write, Bash]}` in rekindle.yaml"
+)
+
+
+def find_obstacles(
+    project: Project, name: str, program: Program = (), *, on_this_host: bool = True
+) -> Iterator[RekindleError]:
+    """Return each error with which a start of the agent would be refused.
+
+    `on_this_host`: also look for the agent's folder and program, which must be on its own host.
+    """
+    checks = (*CHECKS, *HOST_CHECKS) if on_this_host else CHECKS
+    seen: set[str] = set()
+    for check in checks:
+        try:
+            with storing(project.path):
+                check(project, name, program)
+        except RekindleError as error:
+            if str(error) not in seen:  # an unknown harness fails several checks
+                yield error
+            seen.add(str(error))
+
+
+def refuse_obstacles(
+    project: Project, name: str, program: Program = (), *, on_this_host: bool = True
+) -> None:
+    """Raise the first error with which a start of the agent is refused, if there is one."""
+    for error in find_obstacles(project, name, program, on_this_host=on_this_host):
+        raise error
+
+
+def read_task(project: Project, name: str) -> str:
+    """Return the text of the agent's task."""
+    prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
+    task = text_of(project, prompt, "prompt")
+    if not task.strip() or task == PROMPT:
+        raise ManifestError(
+            "says no task yet",
+            file=prompt,
+            hint="say there, in your words, what the agent is to do",
+        )
+    return task
+
+
+def read_persona(project: Project, name: str) -> tuple[Persona, str]:
+    """Return the agent's persona, with its file as an absolute path, and the text of that file."""
+    wanted = project.manifest.agents[name].persona or AgentDefaults().persona
+    found = project.manifest.personas.get(wanted)
+    if found is None and wanted != AgentDefaults().persona:
+        raise ManifestError(
+            f"agent {name}: there is no persona named {wanted!r}",
+            line=project.marked.line(("agents", name, "persona")),
+            hint=f"use one of: {', '.join(project.manifest.personas) or 'there is none yet'}",
+        )
+    persona = found or Persona()
+    if persona.system_prompt_file is None:
+        return persona, ""
+    words = text_of(project, persona.system_prompt_file, "system_prompt_file")
+    whole = str((project.path / persona.system_prompt_file).resolve())
+    return msgspec.structs.replace(persona, system_prompt_file=whole), words
+
+
+def checkpoint_persona(entry: manifest.Agent) -> str:
+    """Return the name of the persona that writes the agent's checkpoints."""
+    compaction = entry.handover.compaction if entry.handover else None
+    named = compaction.persona if isinstance(compaction, manifest.Compaction) else None
+    return named or summarizing.PERSONA
+
+
+def read_program(project: Project, name: str) -> Program:
+    """Return what `command:` names in the place of the CLI's own program; empty: nothing."""
+    entry = project.manifest.agents[name]
+    if not entry.command and harness_of(project, name).NAME == command.NAME:
+        raise ManifestError(
+            f"agent {name}: there is no `command:` to start",
+            line=project.marked.line(("agents", name, "command")),
+            hint=f"add `command: ./your-program` to {name} in rekindle.yaml",
+        )
+    return tuple(entry.command or ())
+
+
+def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
+    """Return in words that the agent may not write, and whether it can achieve nothing at all.
+
+    Empty: it may write, or only its own program decides that.
+    """
+    try:
+        harness, (persona, _) = harness_of(project, name), read_persona(project, name)
+    except RekindleError:
+        return "", False
+    entry = project.manifest.agents[name]
+    if entry.command or entry.mode == "stay":  # a wrapper may permit more; a person is asked
+        return "", False
+    return explain_reach(persona, entry.persona or AgentDefaults().persona, harness.NAME)
+
+
+def _check_harness(project: Project, name: str, _: Program) -> None:
+    harness_of(project, name)
+
+
+def _check_command(project: Project, name: str, program: Program) -> None:
+    if not program:
+        read_program(project, name)
+
+
+def _check_task(project: Project, name: str, _: Program) -> None:
+    read_task(project, name)
+
+
+def _check_rules(project: Project, name: str, _: Program) -> None:
+    text_of(project, project.manifest.agents[name].rules, "rules")
+
+
+def _check_persona(project: Project, name: str, _: Program) -> None:
+    read_persona(project, name)
+
+
+def _check_environment(project: Project, name: str, _: Program) -> None:
+    make_environment(project, name)
+
+
+def _check_summarizers(project: Project, name: str, _: Program) -> None:
+    own = checkpoint_persona(project.manifest.agents[name])
+    for role in dict.fromkeys((summarizing.PERSONA, own)):
+        summarizing.check(project, name, role)
+
+
+def _check_prices(project: Project, name: str, _: Program) -> None:
+    """Refuse a cap on money that cannot be measured."""
+    entry, harness = project.manifest.agents[name], harness_of(project, name)
+    stays = entry.mode == "stay"
+    cap = entry.budget.usd if entry.budget else None
+    tells = harness.CAN.reports_money and not stays
+    if cap is not None and not tells and not project.manifest.prices:
+        where = " in a terminal" if stays else ""
+        raise ManifestError(
+            f"agent {name}: {harness.NAME} does not say{where} what it costs,"
+            " and `prices:` is empty",
+            line=project.marked.line(("agents", name, "budget")),
+            hint="add `prices: {MODEL: {input: …, output: …}}`, in dollars for a million tokens,"
+            " or cap `tokens:` instead",
+        )
+
+
+def _check_permissions(project: Project, name: str, program: Program) -> None:
+    """Refuse a persona that the CLI cannot be held to: ask for a command before one is needed."""
+    harness, (persona, words) = harness_of(project, name), read_persona(project, name)
+    start = Start(
+        session=str(uuid.uuid4()) if harness.CAN.names_sessions else "",
+        persona=persona,
+        instructions=words,
+        program=program or read_program(project, name),
+    )
+    try:
+        harness.command(start)
+    except (UsageError, UnenforceableError) as error:
+        said = error.message if isinstance(error, ManifestError) else error
+        named = project.manifest.agents[name].persona or AgentDefaults().persona
+        raise ManifestError(
+            f"agent {name}: {said}",
+            line=project.marked.line(("personas", named, "permissions")),
+            hint=error.hint,
+        ) from error
+
+
+def _check_folder(project: Project, name: str, _: Program) -> None:
+    folder = folder_of(project, name)
+    if not folder.is_dir():
+        raise AgentError(
+            f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
+        )
+
+
+def _check_program(project: Project, name: str, program: Program) -> None:
+    """Look for the program as the launch does."""
+    harness, folder = harness_of(project, name), folder_of(project, name)
+    own = program or read_program(project, name)
+    word = own[0] if own else find_program(harness)
+    path = make_environment(project, name).variables.get("PATH")
+    if word and not own and "/" not in word:
+        (word, *_) = programs.resolve((word,), path)
+    if word and not _can_start(word, folder, path):
+        hint = command.INSTALL if own else harness.INSTALL
+        raise ProgramMissingError(word, "it is not installed", hint=hint)
+
+
+def _can_start(word: str, folder: Path, path: str | None) -> bool:
+    if "/" not in word:
+        return which(word, path=path) is not None
+    file = folder / word
+    return file.is_file() and os.access(file, os.X_OK)
+
+
+Check = Callable[[Project, str, Program], None]
+
+CHECKS: tuple[Check, ...] = (
+    _check_harness,
+    _check_command,
+    _check_task,
+    _check_rules,
+    _check_persona,
+    _check_environment,
+    _check_summarizers,
+    _check_prices,
+    _check_permissions,
+)
+HOST_CHECKS: tuple[Check, ...] = (_check_folder, _check_program)
