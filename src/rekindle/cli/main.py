@@ -59,6 +59,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "A transcript as a checkpoint, a relay or a brief.",
     ),
     "brief": ("rekindle.cli.brief:brief", "What was done, what is open, what comes next."),
+    "logs": ("rekindle.cli.logs:logs", "What the agents said and did, with the time."),
     "events": ("rekindle.cli.events:events", "What happened, newest last."),
     "redact": ("rekindle.cli.redact:redact", "A text without the secrets in it."),
     "fleet": ("rekindle.cli.fleet:fleet", "Agents over many hosts."),

@@ -20,32 +20,18 @@ from rekindle.cli.options import (
     require_operator,
 )
 from rekindle.cli.output import echo, secho
+from rekindle.cli.report_lines import describe_report, render_line
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
-from rekindle.documents.identity import one_line
-from rekindle.documents.launch import Called, Compacted, Retried, Said, Warned
 from rekindle.errors import RekindleError, UnfinishedError
 from rekindle.flows.keep_running import RunResult
-from rekindle.flows.world import (
-    CallRefused,
-    Fell,
-    Handed,
-    HandedOff,
-    InSafeMode,
-    Launching,
-    Noticed,
-    Report,
-    SettingsChanged,
-    Trouble,
-    Waits,
-)
+from rekindle.flows.world import Report, SettingsChanged, Trouble
 from rekindle.policy import budget as budgets
 from rekindle.policy import endings, idle
 from rekindle.policy.endings import ENDINGS, OUTCOMES
 from rekindle.policy.row import next_command
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
-from rekindle.thresholds.screens import REPORT_CHARACTERS
 from rekindle.wiring import guarded_path, protected, withheld
 from rekindle.wiring.run import keep_running
 from rekindle.wiring.start_checks import REACH_HINT, explain_reach_of
@@ -252,32 +238,14 @@ def _print_new(lines: EventLines) -> None:
 
 
 def _for_people(name: str) -> Callable[[Report], None]:
+    has_keyboard = bool(sys.stdin) and sys.stdin.isatty()
+
     def tell(report: Report) -> None:
-        match report:
-            case Launching():
-                how = "the same session goes on" if report.resumes else "a fresh session"
-                told = ", told what was interrupted" if report.recovery else ""
-                which = f" ({report.session[:8]})" if report.session else ""
-                secho(f"{name}: cycle {report.cycle}, {how}{which}{told}", bold=True)
-            case Called():
-                echo(f"  {one_line(f'· {report.tool} {report.about}', REPORT_CHARACTERS)}")
-            case Said() | Warned():
-                echo(f"  {one_line(report.text, REPORT_CHARACTERS)}")
-            case Retried():
-                echo(
-                    f"  the model refused ({report.status or 'no answer'}); the CLI tries again in"
-                    f" {report.seconds:.0f} s"
-                )
-            case Compacted():
-                echo("  the conversation was compacted")
-            case Fell():
-                _fell(report)
-            case Handed() | HandedOff() | Noticed() | Waits() | InSafeMode() | CallRefused():
-                _stands(name, report)
-            case Trouble() | SettingsChanged():
-                _warn(name, report)
-            case _:
-                pass
+        if isinstance(report, Trouble | SettingsChanged):
+            _warn(name, report)
+            return
+        for line in describe_report(report, name, has_keyboard=has_keyboard):
+            echo(*render_line(line, name))
 
     return tell
 
@@ -287,53 +255,3 @@ def _warn(name: str, report: Trouble | SettingsChanged) -> None:
         print_changes(name, report.changes)
     else:
         secho(f"  ! {report.words}", fg="yellow", err=True)
-
-
-def _stands(
-    name: str, report: Handed | HandedOff | Noticed | Waits | InSafeMode | CallRefused
-) -> None:
-    """How things stand, and what to do about it."""
-    match report:
-        case Handed():
-            _handed(name, report)
-        case HandedOff():
-            by = "a model" if report.how == "headless" else "what the log, git and the turns say"
-            why = f" ({report.words})" if report.words else ""
-            echo(f"{name}: a checkpoint was written by {by}{why}; a fresh session goes on")
-        case Noticed():
-            secho(f"! {report.words}", fg="yellow")
-        case CallRefused():
-            words = f"{one_line(report.call, REPORT_CHARACTERS)}: refused, no permission"
-            if not report.is_repeated:
-                secho(f"  ✗ {words}", fg="red")
-            if report.command:
-                echo(f"  {words if report.is_repeated else ''}  → {report.command}")
-        case Waits():
-            at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
-            echo(f"{name}: waiting until {at}: {endings.explain(report.why)}")
-        case InSafeMode():
-            words = endings.explain(report.why, report.words)
-            secho(f"{name}: {endings.outcome(report.why).words}, in safe mode: {words}", fg="red")
-            here = ", or Enter here" if report.takes_enter and sys.stdin.isatty() else ""
-            then = endings.hint(report.why, name, is_safe=True, answer=report.command)
-            echo(f"  → {then}{here}")
-
-
-def _handed(name: str, report: Handed) -> None:
-    how = {
-        "draft": "the agent has written the relay",
-        "edit": "the agent has edited the relay",
-        "summary": "the agent wrote no relay: a summary of what it did is handed on",
-        "carried": "the agent wrote no relay: what is known of its work is handed on",
-    }.get(report.how, "no relay was written")
-    verdict = f"; {': '.join(filter(None, (report.verdict, report.words)))}" if report.words else ""
-    echo(f"{name}: cycle {report.cycle} is over, {how}{verdict}")
-
-
-def _fell(report: Fell) -> None:
-    if report.exit.kind == "clean":
-        if report.swept:
-            echo(f"  ended what it had left running ({report.swept})")
-        return
-    left = f"; ended what it had left running ({report.swept})" if report.swept else ""
-    secho(f"! {report.exit.words or report.exit.kind}{left}", fg="yellow")

@@ -1,6 +1,6 @@
 """What was said and done in an agent's sessions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from rekindle.config import Project
@@ -26,3 +26,11 @@ def archive(project: Project, store: FileStore, name: str) -> None:
     """Keep what the sessions of an agent have told since."""
     if project.settings.runtime.archive.transcripts and store.exists(name):
         ArchiveTranscripts(store, name, HARNESSES.working()).all()
+
+
+def archive_sessions(
+    project: Project, store: FileStore, name: str, transcript_of: Mapping[str, str]
+) -> None:
+    """Keep what some of its sessions have told since, by the paths of their transcripts."""
+    if project.settings.runtime.archive.transcripts:
+        ArchiveTranscripts(store, name, HARNESSES.working()).sources(transcript_of)
