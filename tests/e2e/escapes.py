@@ -37,6 +37,11 @@ class Ground:
         return f"#!/bin/sh\n{self.touch(attack)}\n"
 
     @property
+    def temporary(self) -> Path:
+        """A file of the test's own in the folder that every program may write to."""
+        return Path(f"/tmp/{self.scratch.name}.txt")  # noqa: S108 - the name is random
+
+    @property
     def agent(self) -> Path:
         return self.project / ".rekindle/agents" / AGENT
 

@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,6 @@ class CodexAgent:
         self.cli.configure(
             f"{CONFIG.format(model=MODEL, url=model.url)}\n"
             f'[projects."{self.cli.project}"]\ntrust_level = "trusted"\n'
-            "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
         )
 
     def write(self, files):
@@ -165,6 +165,7 @@ class Escape:
         """Write the files of most attacks; a second launch starts among them."""
         note = self.agent.write({self.at.project / "note.txt": b"a note"})
         note += self.agent.write({self.at.home / "shared/note.txt": b"a note"})
+        note += self.agent.write({self.at.temporary: b"a note"})
         names = [name for name in ATTACKS if name not in LATER]
         draft = self.agent.write({self.at.draft: RELAY.encode()})
         self.model.play(*note, *self.calls(names), *draft, Text("done."), *note, Text("done."))
@@ -235,17 +236,19 @@ class Escape:
 
 
 @pytest.fixture(scope="module", params=AGENTS)
-def escape(request, tmp_path_factory):
+def escape(request):
     """Each CLI once, for all attacks."""
     require_namespaces()
     agent = AGENTS[request.param]
     program = request.getfixturevalue(f"{request.param.split()[0].lower()}_program")
-    root = tmp_path_factory.mktemp("escape")
     with (
+        # Not in /tmp, as the home of no user is: there Codex lets its agent write.
+        tempfile.TemporaryDirectory(prefix="rk-", dir="/var/tmp") as folder,
         Namespace() as network,
         Model(agent.dialect(), network.listener) as model,
-        Place(network, root / "place") as place,
+        Place(network, Path(folder, "place")) as place,
     ):
+        root = Path(folder)
         made = agent(program, model, network, place, root / "cli")
         found = Escape(made, model, place, root)
         found.name = request.param
@@ -253,6 +256,7 @@ def escape(request, tmp_path_factory):
         found.change_manifest()
         found.rewrite_log()
         yield found
+        found.at.temporary.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -279,6 +283,11 @@ def test_a_rule_with_a_path_permits_a_folder_outside(escape):
     has_rule = "shared" in escape.agent.tools
     assert has_rule == (escape.name == "Claude Code")
     assert (escape.at.home / "shared/note.txt").exists() == has_rule
+
+
+def test_the_sandbox_is_the_one_that_users_get(escape):
+    """Codex lets its agent write in /tmp unless the user's own settings forbid it."""
+    assert escape.at.temporary.exists() == (escape.name == "Codex")
 
 
 def test_no_operator_s_command_was_forged(escape):
