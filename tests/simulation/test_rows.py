@@ -156,7 +156,7 @@ def test_notifications_name_the_state_that_status_shows(hosts):
                 assert (title, words.split(": ")[-1]) == ("waiting", endings.explain("limit"))
             else:
                 row = make_row(known, Around(now=now))
-                shown = f"{row.reason}\n→ {row.next_step}" if row.choices else row.reason
+                shown = f"{row.reason}\n→ {row.next_step}" if row.others else row.reason
                 assert (title, words) == (row.label, shown), what
             compared.add(what)
     print(f"\nnotified of: {sorted(compared)}")

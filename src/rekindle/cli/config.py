@@ -11,6 +11,8 @@ from rekindle.policy import explain as explanations
 from rekindle.policy.explain import Explanation
 from rekindle.policy.manifest_schema import describe_manifest
 
+SCHEMA = 1
+
 
 @click.group()
 def config() -> None:
@@ -34,7 +36,7 @@ def explain(key: str | None, as_json: bool) -> None:
         else explanations.explain_all(manifest, marked)
     )
     if as_json:
-        print_json([_as_json(one) for one in found])
+        print_json({"v": SCHEMA, "settings": [_as_json(one) for one in found]})
         return
     for one in found:
         changed = "" if one.value == one.default else f" (default {_shown(one.default)})"

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from rekindle.cli.options import Store, as_json, open_agent, open_files
-from rekindle.cli.output import echo, print_json, styled
+from rekindle.cli.output import echo, print_json, render_moment, styled
 from rekindle.documents import relay as relays
 from rekindle.documents.event import CycleStarted, RelayCommitted
 from rekindle.errors import DocumentError
@@ -102,7 +102,7 @@ def _print(entry: Entry) -> None:
 
 def _where(seen: Seen) -> str:
     cycle = f"cycle {seen.cycle}, " if seen.cycle else ""
-    return f"{seen.ts:%Y-%m-%d} ({cycle}relay {seen.seq})"
+    return f"{render_moment(seen.ts, '%Y-%m-%d')} ({cycle}relay {seen.seq})"
 
 
 def _as_json(entry: Entry) -> dict[str, Any]:

@@ -1,9 +1,12 @@
 """Events of an agent's log, printed as they come."""
 
+from datetime import datetime
+from typing import Any
+
 import msgspec
 
 from rekindle.cli.options import Store
-from rekindle.cli.output import echo, print_json_line, styled
+from rekindle.cli.output import echo, print_json_line, render_moment, styled
 from rekindle.documents.event_output import render_output, round_numbers
 from rekindle.documents.identity import one_line
 from rekindle.stores.files.log import Entry
@@ -37,16 +40,27 @@ class EventLines:
 
     def _print_for_people(self, entry: Entry) -> None:
         event = entry.event
-        fields = round_numbers(msgspec.to_builtins(event))
+        fields = round_numbers(msgspec.to_builtins(event, builtin_types=(datetime,)))
         facts = "  ".join(
-            f"{key}={one_line(str(value), EVENTS_VALUE_CHARACTERS)[: _most(key)]}"
+            f"{key}={one_line(_render_value(value), EVENTS_VALUE_CHARACTERS)[: _most(key)]}"
             for key, value in fields.items()
             if key not in _FRAME
         )
-        moment = event.ts.strftime("%Y-%m-%d %H:%M:%S")
+        moment = render_moment(event.ts)
         kind = styled(f"{event.kind:<22}", bold=True)
         name = f"{self._agent:<{self._width}}  " if self._width else ""
         echo(f"{event.seq:>7}  {moment}  {name}", kind, f" {facts}")
+
+
+def _render_value(value: Any) -> str:
+    """Return a field as people are shown it: text as it is, a local time, anything else as JSON."""
+    match value:
+        case str():
+            return value
+        case datetime():
+            return render_moment(value)
+        case _:
+            return msgspec.json.encode(value).decode()
 
 
 def _most(key: str) -> int | None:

@@ -9,9 +9,12 @@ text, because JSON has escapes of its own.
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import click
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"  # C0 without tab and newline, DEL, C1
@@ -67,6 +70,11 @@ def paint(lines: Sequence[Parts], *, is_first: bool) -> None:
 
 def secho(text: str, *, err: bool = False, **style: Unpack[Style]) -> None:
     echo(Styled(text, style), err=err)
+
+
+def render_moment(moment: "datetime", style: str = "%Y-%m-%d %H:%M:%S") -> str:
+    """Return a moment as people are shown it: in the time of this host. JSON has UTC."""
+    return moment.astimezone().strftime(style)
 
 
 def print_json(value: Any) -> None:

@@ -13,13 +13,13 @@ import msgspec
 
 from rekindle import config
 from rekindle.cli.options import Store, ago, as_json, here, open_agents, require_operator
-from rekindle.cli.output import echo, print_json, secho, styled
+from rekindle.cli.output import echo, print_json, render_moment, secho, styled
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.documents.event import Answered, QuestionAnswered, QuestionAsked
 from rekindle.documents.identity import one_line, visible
 from rekindle.documents.manifest import Persona
-from rekindle.documents.row import with_choices
+from rekindle.documents.row import with_others
 from rekindle.errors import (
     AnswerError,
     ClosedQuestionError,
@@ -62,19 +62,27 @@ class Meant(NamedTuple):
 
 
 @click.command()
-@click.argument("agent", required=False)
+@click.argument("agent", required=False, metavar="[AGENT|ID]")
 @click.option("--all", "every", is_flag=True, help="Answered and withdrawn questions too.")
 @as_json
 def questions(agent: str | None, every: bool, as_json: bool) -> None:
     """What the agents ask a person, with the command that answers it.
 
-    With AGENT, or in the folder of one agent (`dir:`): only that one.
+    With AGENT, or in the folder of one agent (`dir:`): only that one. With ID: only that question,
+    whatever its state.
     Questions whose deadline has passed stay in the list as unanswered until you start the agent.
     """
-    _project, store, names = open_agents([agent] if agent else [], by_folder=True)
+    numbered, known = _ID.fullmatch(agent or ""), config.load(here()).manifest.agents
+    question = agent if numbered and numbered[1] in known and agent not in known else None
+    named = numbered[1] if numbered and question else agent
+    _project, store, names = open_agents([named] if named else [], by_folder=True)
     now = clock.now()
     found = [row for name in names for row in describe(_read(store, name), now)]
-    rows = [row for row in found if every or row["is_shown"]]
+    rows = [row for row in found if every or row["is_shown"] or row["id"] == question]
+    if question:
+        rows = [row for row in rows if row["id"] == question]
+        if not rows:
+            raise UnknownQuestionError(question)
     for row in rows:
         del row["is_shown"]
     if as_json:
@@ -125,9 +133,9 @@ def _print(row: dict[str, Any], now: datetime) -> None:
     if row["request"]:
         echo(f"  {one_line(msgspec.json.encode(row['request']).decode())}")
     if row["state"] == "open":
-        until = f"{row['deadline'].astimezone():%Y-%m-%d %H:%M}" if row["deadline"] else ""
+        until = render_moment(row["deadline"], "%Y-%m-%d %H:%M") if row["deadline"] else ""
         after = f"; {row['default']} after {until}" if until else ""
-        echo(f"  → {with_choices(row['command'], row['others'])}{after}")
+        echo(f"  → {with_others(row['command'], row['others'])}{after}")
     elif row["state"] == "unanswered":
         secho(f"  unanswered: the default applies: {row['default']}", fg="yellow")
     elif answer := row["answer"]:
@@ -256,8 +264,8 @@ def _give(meant: Meant, words: str, *, trust: bool, as_json: bool) -> None:
     if recorded.seq and found.effect in {"restart", "continue"}:
         meant.store.clear_the_way(meant.agent)
     if as_json:
-        row = {"agent": meant.agent, "question": found.question, **_answer_row(recorded)}
-        print_json(row | {"is_recorded": bool(recorded.seq)})
+        row = {"v": SCHEMA, "agent": meant.agent, "question": found.question}
+        print_json(row | _answer_row(recorded) | {"is_recorded": bool(recorded.seq)})
         return
     if not recorded.seq:
         echo(f"{meant.agent}: the answer is kept, but its supervisor has not recorded it yet.")
@@ -336,7 +344,7 @@ def _tell(meant: Meant, words: str, *, as_json: bool) -> None:
     meant.store.submit(meant.agent, Answered(ts=now, text=words), wanted)
     meant.store.clear_the_way(meant.agent)
     if as_json:
-        print_json({"agent": meant.agent, "question": None, "text": words})
+        print_json({"v": SCHEMA, "agent": meant.agent, "question": None, "text": words})
         return
     echo(f"✓ {meant.agent}: its next cycle is told")
     _print_next(meant)

@@ -18,7 +18,7 @@ from rekindle.cli.options import (
     take_over,
     which_agent,
 )
-from rekindle.cli.output import echo, print_json, secho, styled
+from rekindle.cli.output import echo, print_json, render_moment, secho, styled
 from rekindle.config import Project, find, load
 from rekindle.documents import relay as documents
 from rekindle.documents.event import RelayCommitted, RelayProposed
@@ -163,7 +163,7 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
     if not found:
         echo(f"{name} has no relay yet. Set one with `rekindle relay set FILE`.")
     for one in found:
-        when = one.ts.strftime("%Y-%m-%d %H:%M")
+        when = render_moment(one.ts, "%Y-%m-%d %H:%M")
         commit = in_git.get((one.seq, one.sha256), "")[:RELAY_ID_CHARACTERS]
         column = f"{commit:<{RELAY_ID_CHARACTERS}}  " if in_git else ""
         echo(f"{one.seq:>7}  {column}{when}  {one.by:<7} ~{one.tokens:>6,}  {one.headline}")

@@ -210,7 +210,7 @@ def _questions(found: Projection, now: datetime) -> list[dict[str, Any]]:
             "id": one.question,
             "text": one.text,
             "command": questions.command_line(one),
-            "choices": questions.other_answers(one),
+            "others": questions.other_answers(one),
         }
         for one in questions.open_questions(found, now)
     ]

@@ -14,7 +14,7 @@ from rekindle.cli.output import Parts, echo, print_json, styled
 from rekindle.cli.screen import repaint, terminal_size
 from rekindle.config import Project
 from rekindle.documents.identity import one_line
-from rekindle.documents.row import Row, Spend, Window, with_choices
+from rekindle.documents.row import Row, Spend, Window, with_others
 from rekindle.documents.row_table import render_table
 from rekindle.errors import UsageError
 from rekindle.policy import handoff
@@ -137,7 +137,7 @@ def _attention(one: rows.Shown) -> Iterator[str]:
     for asked in one.details["questions"]:
         if asked["command"] == one.row.command:
             continue  # the line below the state has it
-        step = with_choices(asked["command"], asked["choices"])
+        step = with_others(asked["command"], asked["others"])
         yield f"  ? {one_line(asked['text'], QUESTION_WIDTH)}: {step}"
     for line in _warnings(one):
         yield f"  ! {line}"

@@ -7,8 +7,9 @@ from rekindle.cli.one_host import refuse_fleet
 from rekindle.cli.options import as_json, here, open_project
 from rekindle.cli.output import echo, print_json
 from rekindle.flows.watch_agents import Looked
-from rekindle.system import clock
 from rekindle.wiring import watch as wiring
+
+SCHEMA = 1
 
 
 @click.command()
@@ -28,26 +29,21 @@ def watch(once: bool, as_json: bool) -> None:
     project, store = open_project()
     found = wiring.look_once(project, store)
     if as_json:
-        print_json({"agents": found})
+        print_json({"v": SCHEMA, "agents": found})
         return
     for one in found:
         _print(one)
 
 
 @click.command()
-@as_json
-def daemon(as_json: bool) -> None:
+def daemon() -> None:
     """Look after the agents again and again, until you end it.
 
     It starts supervisors, never agents, and looks at what the operator has said, not at names of
     processes. Agents live on when it ends. One for each project.
     """
     refuse_fleet(config.load(here()))
-    wiring.keep_looking(here(), _as_line if as_json else _print)
-
-
-def _as_line(one: Looked) -> None:
-    print_json({"ts": clock.now(), "report": one})
+    wiring.keep_looking(here(), _print)
 
 
 def _print(one: Looked) -> None:

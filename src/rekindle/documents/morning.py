@@ -10,7 +10,7 @@ from html import escape
 
 import msgspec
 
-from rekindle.documents.row import State, with_choices
+from rekindle.documents.row import State, with_others
 
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -20,7 +20,7 @@ class Asks(msgspec.Struct, frozen=True):
 
     text: str
     command: str = ""
-    choices: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     """Other answers than the one in `command`."""
 
 
@@ -94,7 +94,7 @@ def _listed(label: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _asked(ask: Asks) -> str:
-    step = with_choices(ask.command, ask.choices)
+    step = with_others(ask.command, ask.others)
     return f"{ask.text} → {step}" if step else ask.text
 
 
@@ -154,7 +154,7 @@ def _section(title: str, items: Iterable[str], name: str) -> str:
 
 def _ask(ask: Asks) -> str:
     command = f"<br><code>{escape(ask.command)}</code>" if ask.command else ""
-    others = f" (or: {escape(', '.join(ask.choices))})" if ask.choices else ""
+    others = f" (or: {escape(', '.join(ask.others))})" if ask.others else ""
     return f"{_words(ask.text)}{command}{others}"
 
 

@@ -48,7 +48,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     command: str = ""
     """What the operator types next, as a shell takes it; empty: nothing is needed."""
-    choices: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     """Other answers to the agent's question than the one in `command`."""
     next_action: str = ""
     cycle: int = 0
@@ -74,9 +74,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def next_step(self) -> str:
         """The command, with the other answers beside it."""
-        return with_choices(self.command, self.choices)
+        return with_others(self.command, self.others)
 
 
-def with_choices(command: str, choices: Sequence[str]) -> str:
+def with_others(command: str, others: Sequence[str]) -> str:
     """Return a command as people are shown it, with the other answers beside it."""
-    return f"{command}  (or: {', '.join(choices)})" if choices else command
+    return f"{command}  (or: {', '.join(others)})" if others else command

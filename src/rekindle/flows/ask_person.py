@@ -7,7 +7,7 @@ import msgspec
 from rekindle.documents import event as events
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import RefusedCall
-from rekindle.documents.row import with_choices
+from rekindle.documents.row import with_others
 from rekindle.flows.world import Agent, CallRefused, World
 from rekindle.policy import questions
 from rekindle.policy.fold import Projection, fold
@@ -121,4 +121,4 @@ def _call_of(asked: events.QuestionAsked) -> str:
 
 
 def _command_of(asked: events.QuestionAsked) -> str:
-    return with_choices(questions.command_line(asked), questions.other_answers(asked))
+    return with_others(questions.command_line(asked), questions.other_answers(asked))

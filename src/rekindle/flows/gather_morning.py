@@ -109,7 +109,7 @@ class GatherMorning:
         agent = row.agent
         is_over = known.run.is_over and row.state != "done"
         if row.command and (row.state in {"needs you", "broken"} or is_over):
-            yield Asks(row.reason, row.command, row.choices)
+            yield Asks(row.reason, row.command, row.others)
         for asked in questions.open_questions(known, self._now):
             command = questions.command_line(asked)
             if command != row.command:

@@ -42,7 +42,7 @@ class _Standing(msgspec.Struct, frozen=True):
     reason: str = ""
     command: str = ""
     outcome: Outcome | None = None
-    choices: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 def make_row(known: Projection, around: Around, harness: str = "") -> Row:
@@ -59,7 +59,7 @@ def make_row(known: Projection, around: Around, harness: str = "") -> Row:
         label=OUTCOMES[standing.outcome].words if standing.outcome else "",
         reason=standing.reason,
         command=standing.command,
-        choices=standing.choices,
+        others=standing.others,
         next_action=relay.headline if relay else "",
         cycle=known.cycle,
         cycles_done=max(0, known.cycle_ended - known.run.first),
@@ -154,8 +154,8 @@ def _safe(known: Projection, around: Around) -> _Standing:
         command = endings.command(run.safe.why, known.agent, is_safe=True)
         return _Standing("stopped", f"by you, in safe mode: {reason}", command, "stopped")
     outcome = ENDINGS[endings.known(run.safe.why)].outcome
-    command, choices = next_command(known, around.now, run.safe.why)
-    return _Standing("needs you", reason, command, outcome, choices)
+    command, others = next_command(known, around.now, run.safe.why)
+    return _Standing("needs you", reason, command, outcome, others)
 
 
 def _by_hand(known: Projection, around: Around) -> _Standing:
@@ -188,8 +188,8 @@ def _left(known: Projection, tried: Attempt | None, around: Around) -> _Standing
         state = OUTCOMES[outcome].state
         # A stop that came after it, as an answer, settles what it needed; what is done stays done.
         if state == "done" or run.desired != "stopped":
-            command, choices = ("", ()) if state == "done" else next_command(known, around.now, why)
-            return _Standing(state, reason, command, outcome, choices)
+            command, others = ("", ()) if state == "done" else next_command(known, around.now, why)
+            return _Standing(state, reason, command, outcome, others)
     if run.desired == "stopped":
         return _Standing("stopped", "by you", f"rekindle run {name}", "stopped")
     if not known.is_cycle_open:

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -411,6 +412,38 @@ def test_events_are_shown_newest_last(rekindle, project):
     assert "loop.added" in rekindle("events")[1]
 
 
+@pytest.fixture
+def in_tokyo(monkeypatch):
+    """Nine hours before UTC, all year."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_times_are_local_for_people_and_utc_for_programs(rekindle, project, in_tokyo):
+    store = open_store(config.load(project))
+    moment = datetime(2026, 4, 9, 20, 30, 15, tzinfo=UTC)
+    with store.writer("trades") as writer:
+        writer.append(events.WaitStarted(ts=moment, why="limit", until=moment))
+    line = rekindle("events", "-n", "1")[1]
+    assert "  2026-04-10 05:30:15  " in line
+    assert "until=2026-04-10 05:30:15" in line
+    printed = msgspec.json.decode(rekindle("events", "-n", "1", "--json")[1])
+    assert printed["ts"] == "2026-04-09T20:30:15Z"
+
+
+def test_values_of_events_are_json_for_people_too(rekindle, project):
+    store = open_store(config.load(project))
+    signs = events.WorkSigns(artefacts=("it's.py",), asks_else=True)
+    with store.writer("trades") as writer:
+        writer.append(events.CycleEnded(ts=real_clock.now(), cycle=1, is_equal=True, signs=signs))
+    line = rekindle("events", "-n", "1")[1]
+    assert "is_equal=true" in line
+    assert """signs={"artefacts":["it's.py"],"asks_else":true}""" in line
+
+
 def test_events_of_several_agents_are_in_the_order_of_time(rekindle, project, monkeypatch):
     """Named, in whichever way, or all of the manifest; each line tells whose it is."""
     for name in ("second", "third"):
@@ -661,7 +694,9 @@ def test_config_explains_a_key(rekindle, project):
     assert "runtime.relay.max_relay_tokens = 2000" in out
     assert "[default]" in out
     append(project / "rekindle.yaml", "runtime:\n  relay:\n    max_relay_tokens: 900\n")
-    (found,) = shown(rekindle("config", "explain", "max_relay_tokens", "--json"))
+    printed = shown(rekindle("config", "explain", "max_relay_tokens", "--json"))
+    assert printed["v"] == 1
+    (found,) = printed["settings"]
     assert (found["value"], found["default"]) == (900, 2000)
     lines = (project / "rekindle.yaml").read_text().splitlines()
     assert found["origin"] == f"rekindle.yaml:{len(lines)}"
@@ -669,7 +704,7 @@ def test_config_explains_a_key(rekindle, project):
 
 def test_config_without_a_key_explains_everything(rekindle, here):
     """Without a project it lists every default."""
-    found = shown(rekindle("config", "explain", "--json"))
+    found = shown(rekindle("config", "explain", "--json"))["settings"]
     keys = {one["key"] for one in found}
     assert {"runtime.watch.tool_timeout", "agents.NAME.cycles", "store.lock_wait_seconds"} <= keys
     assert all(one["meaning"] for one in found)

@@ -83,6 +83,10 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     assert (row["id"], row["text"], row["state"]) == ("trades-1", WAITS, "open")
     assert (row["command"], row["others"]) == ("rekindle answer trades-1", ["TEXT", "stop"])
     assert "→ rekindle answer trades-1  (or: TEXT, stop)\n" in project("status")
+    assert f"trades-1  waiting, asked just now\n  {WAITS}\n" in project("questions", "trades-1")
+    assert "no question with id 'trades-7'" in project("questions", "trades-7", code=7)
+    [asked] = json.loads(project("status", "--json"))["agents"][0]["questions"]
+    assert asked["others"] == row["others"]
     assert "answer with what?" in project("answer", "trades-1", code=2)  # without a terminal
     assert "not one of its choices" in project("answer", "trades-1", "", code=2)
     assert "use `rekindle answer`" in project("approve", "trades-1", code=2)
@@ -100,7 +104,8 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     [answer] = project.log("question.answered")
     user = pwd.getpwuid(os.getuid()).pw_name
     assert (answer["by"], answer["origin"], bool(answer["host"])) == (user, "command", True)
-    assert "trades: stops" in project("deny", "trades")
+    given = json.loads(project("deny", "trades", "--json"))
+    assert (given["v"], given["choice"]) == (1, "stop")
     running.wait()
     assert project.prompts() == 2
     assert project.known().run.desired == "stopped"
@@ -148,7 +153,8 @@ def test_at_its_deadline_a_question_gets_its_default_and_takes_no_answer(project
     assert "unanswered: the default applies: stop" in project("questions")
     assert "its deadline has passed" in project("answer", "trades-1", "Take two", code=7)
     assert (project.known().run.desired, project.prompts()) == ("stopped", 1)
-    project("answer", "trades", "Take", "two")
+    given = json.loads(project("answer", "trades", "Take", "two", "--json"))
+    assert (given["v"], given["text"]) == (1, "Take two")
     assert [one.text for one in project.known().answers_since] == ["Take two"]
 
 
