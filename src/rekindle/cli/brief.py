@@ -19,13 +19,15 @@ from rekindle.cli.output import echo, print_json
 from rekindle.cli.trust import ensure_trust
 from rekindle.config import Project
 from rekindle.documents import morning
+from rekindle.documents.identity import one_line
 from rekindle.errors import BusyError, RekindleError, UsageError, storing
 from rekindle.flows.write_brief import Written
 from rekindle.stores.files import FileStore
+from rekindle.stores.private import render_path
 from rekindle.system import disk
 from rekindle.wiring import brief as wiring
 from rekindle.wiring.store import open_store
-from rekindle.wiring.trust import require_accepted
+from rekindle.wiring.trust import list_trusted, require_accepted
 
 _FOR_ALL = 0o644
 """A web server may show it."""
@@ -35,13 +37,20 @@ _FOR_ALL = 0o644
 @click.argument("agent", required=False)
 @click.option("--due", is_flag=True, help="Write only what is due by the clock; for cron.")
 @click.option("--all", "every", is_flag=True, help="The morning page: every agent, none asked.")
+@click.option("--all-projects", is_flag=True, help="The same page of all projects that you trust.")
 @click.option(
     "--html", type=click.Path(dir_okay=False), help="Write that page to a file; - prints."
 )
 @click.option("--mechanical", is_flag=True, help="Ask no model.")
 @as_json
 def brief(  # noqa: PLR0917 - one for each option
-    agent: str | None, due: bool, every: bool, html: str | None, mechanical: bool, as_json: bool
+    agent: str | None,
+    due: bool,
+    every: bool,
+    all_projects: bool,
+    html: str | None,
+    mechanical: bool,
+    as_json: bool,
 ) -> None:
     """Write a brief of what an agent has said and done since the last one, and show it.
 
@@ -53,17 +62,21 @@ def brief(  # noqa: PLR0917 - one for each option
         */15 * * * * cd /your/project && /path/to/rekindle brief --due
 
     With --all it writes nothing, and shows on one page what each agent has done, why it stopped,
-    what comes next, what waits for you and what it cost.
+    what comes next, what waits for you and what it cost; with --all-projects, for every project
+    that you trust on this host.
 
     With `fleet:` in the manifest a host of the fleet writes it.
     """  # noqa: D301 - what keeps the lines as they are is that very character
-    shows = every or html is not None
+    shows = every or all_projects or html is not None
     if shows and (due or mechanical):
         raise UsageError("--all and --html only show", hint="leave --due and --mechanical out")
     if html is not None and as_json:
         raise UsageError(
             "--html and --json are two forms of one page", hint="leave one of them out"
         )
+    if all_projects:
+        _show(_page_of_projects(agent), html, as_json=as_json)
+        return
     project = config.load(here())
     if project.settings.fleet is not None:
         refused = {"--all": shows, "--due": due, "--mechanical": mechanical}
@@ -94,8 +107,33 @@ def brief(  # noqa: PLR0917 - one for each option
 def _show_all(agent: str | None, html: str | None, *, as_json: bool) -> None:
     project, store = open_project()
     names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
+    _show(_page(project, store, names), html, as_json=as_json)
+
+
+def _page(project: Project, store: FileStore, names: list[str]) -> morning.Page:
     called = os.fsencode(project.path.name).decode("utf-8", "replace")
-    page = wiring.morning(project, store).page(called, names)
+    return wiring.morning(project, store).page(called, names)
+
+
+def _page_of_projects(agent: str | None) -> morning.Page:
+    """Return one page of all trusted projects; one that cannot be read is an entry that says so."""
+    if agent:
+        raise UsageError("--all-projects shows every agent", hint="leave AGENT out")
+    pages: dict[str, morning.Page] = {}
+    for folder in list_trusted():
+        shown = render_path(folder)
+        try:
+            project = config.load(folder)
+            refuse_fleet(project, "--all-projects")
+            pages[shown] = _page(project, open_store(project), list(project.manifest.agents))
+        except RekindleError as error:
+            asks = (morning.Asks(error.hint or str(error)),)
+            entry = morning.Entry(agent="-", state="broken", why=str(error), asks=asks)
+            pages[shown] = morning.Page(project=one_line(shown), written="", entries=(entry,))
+    return morning.merge(pages)
+
+
+def _show(page: morning.Page, html: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(page)
     elif html is None:

@@ -110,7 +110,9 @@ def install(  # noqa: PLR0917 - one for each option
                 "hooks for every project cannot name an agent", hint="leave --agent and --all out"
             )
         place = _place(level, harness, None)
-        _print_installed([_Installed(place, "", install_hooks.install(place, None))], as_json)
+        _print_installed(
+            [_Installed(place, "", install_hooks.install(place, None))], as_json=as_json
+        )
         return
     project, store = open_project()
     names = _agents_of(project, harness) if every else []
@@ -128,7 +130,8 @@ def install(  # noqa: PLR0917 - one for each option
             if every and not as_json:
                 echo(styled("✗", fg="red"), f" {name}: {error}", err=True)
     agent_dirs.renew(project.path)
-    _print_installed(done, as_json)
+    if done or every:
+        _print_installed(done, every=every, as_json=as_json)
     if refused:
         raise refused[0]
 
@@ -144,7 +147,7 @@ def _install_for(
     return _Installed(place, name, install_hooks.install(place, store.folder(name).path, others))
 
 
-def _print_installed(installed: list[_Installed], as_json: bool) -> None:
+def _print_installed(installed: list[_Installed], *, every: bool = False, as_json: bool) -> None:
     if as_json:
         rows = [
             {
@@ -156,7 +159,7 @@ def _print_installed(installed: list[_Installed], as_json: bool) -> None:
             }
             for one in installed
         ]
-        print_json(rows[0] if len(rows) == 1 else rows)
+        print_json(rows if every else rows[0])
         return
     for one in installed:
         place, done = one.place, one.done

@@ -15,7 +15,10 @@ from rekindle.errors import UsageError, storing
 from rekindle.policy import environment
 from rekindle.policy.mornings import NEVER
 from rekindle.policy.settings import BRIEF_RETRY_SECONDS, Brief
-from rekindle.system import disk
+from rekindle.stores.files.layout import Root
+from rekindle.system import disk, user_folder
+from rekindle.wiring.caller import refuse_agent_of
+from rekindle.wiring.trust import list_trusted
 
 _KINDS = {"linux": "systemd", "darwin": "launchd"}
 
@@ -29,27 +32,28 @@ _kind = click.option(
     "--kind", type=click.Choice(["systemd", "launchd"]), help="Default: this host's."
 )
 _briefs = click.option("--briefs", is_flag=True, help="A timer for briefs, instead of the daemon.")
+_all = click.option(
+    "--all", "every", is_flag=True, help="One daemon for all projects that you trust on this host."
+)
 
 
 @service.command()
 @_kind
 @_briefs
+@_all
 @click.option("--print", "only_print", is_flag=True, help="Write nothing, show the unit.")
 @trust_option
-def install(kind: str | None, briefs: bool, only_print: bool, trust: bool) -> None:
+def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust: bool) -> None:
     """Write a unit of your own that starts `rekindle daemon` for this project.
 
+    With --all, one that starts `rekindle daemon --all`: it also writes the briefs of all projects.
     With --briefs, one that runs `rekindle brief --due` at the time of `runtime: brief: at:`, for
     who has no daemon: that writes them itself. Nothing is started and no rights are needed: the
     commands that it prints do that. Your PATH and the like are written into it; keys and tokens
     are not, see the guide.
     """
     kind = kind or _KINDS.get(sys.platform, "systemd")
-    project, _store = open_project()
-    require_operator(project)
-    ensure_trust(project, trust=trust)
-    found = _service(project.path, briefs=briefs)
-    brief = project.settings.runtime.brief if briefs else None
+    found, brief = _meant(briefs=briefs, every=every, trust=trust)
     if brief and brief.at == NEVER and not brief.on_session_end:
         raise UsageError("`runtime: brief: at:` says never", hint='say when, as in `at: "06:30"`')
     files = _units(kind, found, brief)
@@ -72,13 +76,12 @@ def install(kind: str | None, briefs: bool, only_print: bool, trust: bool) -> No
 @service.command()
 @_kind
 @_briefs
-def uninstall(kind: str | None, briefs: bool) -> None:
+@_all
+def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
     """Remove the unit; what runs goes on, until `rekindle down`."""
     kind = kind or _KINDS.get(sys.platform, "systemd")
-    project, _store = open_project()
-    require_operator(project)
-    found = _service(project.path, briefs=briefs)
-    paths = list(_units(kind, found, project.settings.runtime.brief if briefs else None))
+    found, brief = _meant(briefs=briefs, every=every)
+    paths = list(_units(kind, found, brief))
     if not any(path.exists() for path in paths):
         raise UsageError(f"{paths[-1]} is not there", hint="`rekindle service install` writes it")
     for path in paths:
@@ -90,6 +93,24 @@ def uninstall(kind: str | None, briefs: bool) -> None:
         echo(f"Next: {stop}; systemctl --user daemon-reload")
     else:
         echo(f"Next: launchctl bootout gui/$(id -u)/{found.name}")
+
+
+def _meant(
+    *, briefs: bool, every: bool, trust: bool | None = None
+) -> tuple[units.Service, Brief | None]:
+    """Return the service that is meant; `trust`: have the user accept the project before."""
+    if every:
+        if briefs:
+            raise UsageError("the daemon of all projects writes briefs", hint="leave --briefs out")
+        for folder in list_trusted():
+            refuse_agent_of(folder, Root(folder).names(), "rekindle service")
+        return _service(user_folder.make(), briefs=False, every=True), None
+    project, _store = open_project()
+    require_operator(project)
+    if trust is not None:
+        ensure_trust(project, trust=trust)
+    brief = project.settings.runtime.brief if briefs else None
+    return _service(project.path, briefs=briefs), brief
 
 
 def _units(kind: str, found: units.Service, brief: Brief | None) -> dict[Path, bytes]:
@@ -109,15 +130,22 @@ def _units(kind: str, found: units.Service, brief: Brief | None) -> dict[Path, b
     return {path: units.systemd_once(found).encode(), path.with_suffix(".timer"): timer.encode()}
 
 
-def _service(folder: Path, *, briefs: bool) -> units.Service:
+def _service(folder: Path, *, briefs: bool, every: bool = False) -> units.Service:
     passed = environment.without_secrets(environment.allowed(os.environ, (), ()))
     kept = {name: value for name, value in passed.items() if value.isprintable()}
     if not str(folder).isprintable():
         raise UsageError(f"{str(folder)!r} cannot stand in a unit", hint="rename the folder")
-    name = f"rekindle-{derived_id(str(folder))}"
-    does = ("brief", "--due") if briefs else ("daemon",)
+    does = ("brief", "--due") if briefs else ("daemon", "--all") if every else ("daemon",)
     argv = (sys.executable, "-P", "-m", "rekindle", *does)
-    return units.Service(f"{name}-briefs" if briefs else name, argv, str(folder), kept)
+    return units.Service(
+        unit_name(folder, briefs=briefs, every=every), argv, str(folder), kept, every
+    )
+
+
+def unit_name(folder: Path, *, briefs: bool = False, every: bool = False) -> str:
+    """Return the name of a project's unit; of the one for all projects if `every`."""
+    name = "rekindle" if every else f"rekindle-{derived_id(str(folder))}"
+    return f"{name}-briefs" if briefs else name
 
 
 def _path(kind: str, name: str) -> Path:

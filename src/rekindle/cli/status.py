@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,13 +17,15 @@ from rekindle.config import Project
 from rekindle.documents.identity import one_line
 from rekindle.documents.row import Row, Spend, Window, with_others
 from rekindle.documents.row_table import render_table
-from rekindle.errors import UsageError
+from rekindle.errors import RekindleError, UsageError
 from rekindle.policy import handoff
 from rekindle.policy.settings import POLL_SECONDS, SECONDS_AN_HOUR
 from rekindle.stores.files import ownership
+from rekindle.stores.private import render_path
 from rekindle.system import clock
 from rekindle.thresholds.screens import QUESTION_WIDTH, STATUS_POLL_SECONDS
 from rekindle.wiring.store import open_store
+from rekindle.wiring.trust import list_trusted
 
 SCHEMA = 1
 _COLOURS = {"needs you": "red", "broken": "red", "waiting": "yellow"}
@@ -31,8 +34,9 @@ _COLOURS = {"needs you": "red", "broken": "red", "waiting": "yellow"}
 @click.command()
 @click.argument("agent", required=False)
 @click.option("--watch", is_flag=True, help="Repaint the screen as things change; Ctrl-C ends.")
+@click.option("--all", "every", is_flag=True, help="All projects that you trust on this host.")
 @as_json
-def status(agent: str | None, watch: bool, as_json: bool) -> None:
+def status(agent: str | None, watch: bool, every: bool, as_json: bool) -> None:
     """Show how the agents are, and what comes next.
 
     With AGENT, or in the folder of one agent (`dir:`): only that one.
@@ -43,6 +47,11 @@ def status(agent: str | None, watch: bool, as_json: bool) -> None:
         raise UsageError(
             "--watch and --json exclude each other", hint="`rekindle events -f --json`"
         )
+    if every:
+        if agent:
+            raise UsageError("--all shows every agent", hint="leave AGENT or --all out")
+        _show_all(watch=watch, as_json=as_json)
+        return
     project = config.load(here())
     names = [project.require_agent(agent)] if agent else agents_here(project)
     read, seconds = _reader(project, names)
@@ -53,6 +62,44 @@ def status(agent: str | None, watch: bool, as_json: bool) -> None:
     else:
         for line in _render(read(), clock.now()):
             echo(*line)
+
+
+def _show_all(*, watch: bool, as_json: bool) -> None:
+    """Show the agents of all trusted projects."""
+    folders = list_trusted()
+    if as_json:
+        found = [{"project": render_path(at), **_as_json_of(at)} for at in folders]
+        print_json({"v": SCHEMA, "projects": found})
+    elif watch:
+        repaint(lambda: _render_all(folders), POLL_SECONDS)
+    else:
+        for line in _render_all(folders):
+            echo(*line)
+
+
+def _as_json_of(folder: Path) -> dict[str, Any]:
+    try:
+        return {"agents": [one.as_json() for one in _read_all_of(folder)]}
+    except RekindleError as error:
+        return {"error": str(error), "hint": error.hint}
+
+
+def _render_all(folders: list[Path]) -> list[Parts]:
+    lines: list[Parts] = []
+    for folder in folders:
+        lines += [("",)] if lines else []
+        lines.append((styled(one_line(render_path(folder)), bold=True),))
+        try:
+            lines += _render(_read_all_of(folder), clock.now())
+        except RekindleError as error:
+            lines += [(styled(f"  ! {error}", fg="yellow"),), (f"  → {error.hint}",)]
+    return lines or [("No project is trusted on this host. Next: `rekindle init`.",)]
+
+
+def _read_all_of(folder: Path) -> list[rows.Shown]:
+    project = config.load(folder)
+    read, _seconds = _reader(project, list(project.manifest.agents))
+    return read()
 
 
 def _reader(project: Project, names: list[str]) -> tuple[Callable[[], list[rows.Shown]], float]:

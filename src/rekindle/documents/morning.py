@@ -5,7 +5,8 @@ escaped, and the file asks for nothing from anywhere.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
 import msgspec
@@ -63,6 +64,34 @@ def headline(page: Page) -> str:
         else "nothing waits for you"
     )
     return ", ".join(filter(None, (agents, waits, page.cost)))
+
+
+def merge(pages: Mapping[str, Page]) -> Page:
+    """Return the pages of several projects, by their folders, as one.
+
+    Commands are for the folder of a project, so that each begins with the way there.
+    """
+    entries = [
+        msgspec.structs.replace(
+            one,
+            agent=f"{page.project}/{one.agent}",
+            asks=tuple(_with_folder(ask, folder) for ask in one.asks),
+        )
+        for folder, page in pages.items()
+        for one in page.entries
+    ]
+    return Page(
+        project="All projects",
+        written=max((page.written for page in pages.values()), default=""),
+        entries=tuple(sorted(entries, key=lambda one: not one.asks)),
+        cost="; ".join(f"{page.project}: {page.cost}" for page in pages.values() if page.cost),
+    )
+
+
+def _with_folder(ask: Asks, folder: str) -> Asks:
+    if not ask.command:
+        return ask
+    return msgspec.structs.replace(ask, command=f"cd {shlex.quote(folder)} && {ask.command}")
 
 
 def render(page: Page) -> str:

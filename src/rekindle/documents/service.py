@@ -15,13 +15,15 @@ class Service(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     folder: str
     environment: Mapping[str, str]
+    every: bool = False
+    """It is for all trusted projects; `folder` is none of them."""
 
 
 def systemd(service: Service) -> str:
     """A unit of the user's own. Agents live on when the daemon is stopped or upgraded."""
     return (
         "[Unit]\n"
-        f"Description=Rekindle keeps the agents of {_specified(service.folder)} running\n"
+        f"Description=Rekindle keeps the agents of {_served(service)} running\n"
         "After=network-online.target\n\n"
         f"{_started(service)}"
         "Restart=always\n"
@@ -61,6 +63,10 @@ def launchd(service: Service) -> bytes:
 def launchd_timer(service: Service, seconds: int) -> bytes:
     """Looks again and again whether one is due: launchd knows no zone but the machine's."""
     return plistlib.dumps({**_labelled(service), "StartInterval": seconds})
+
+
+def _served(service: Service) -> str:
+    return "all trusted projects" if service.every else _specified(service.folder)
 
 
 def _labelled(service: Service) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from rekindle.system import disk, user_folder
 
 _PROJECTS = "projects"
 _AGENTS = "agents"
+_RECORD = "project.json"
 _HASH_LENGTH = 16
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -94,7 +95,7 @@ class PrivateProject(msgspec.Struct, frozen=True):
 
     @property
     def record(self) -> Path:
-        return self.path / "project.json"
+        return self.path / _RECORD
 
     def agent(self, name: str) -> PrivateAgent:
         return PrivateAgent(self.path / _AGENTS / agent_name(name))
@@ -118,6 +119,12 @@ class PrivateProject(msgspec.Struct, frozen=True):
         for folder in (found.inbox, found.launch, found.asked):
             disk.make_folder(folder)
         return found
+
+
+def list_records() -> list[Path]:
+    """Return the records of all projects that the user has accepted on this host."""
+    with storing(user_folder.path()):
+        return sorted((user_folder.path() / _PROJECTS).glob(f"*/{_RECORD}"))
 
 
 def _remove_tree(path: Path) -> None:

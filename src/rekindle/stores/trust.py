@@ -6,6 +6,7 @@ by path, device and inode, so that another folder at the same path is not truste
 """
 
 import os
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import msgspec
 
 from rekindle.documents import jsontext
-from rekindle.errors import DocumentError, storing
+from rekindle.errors import DocumentError, StoreError, storing
+from rekindle.stores import private
 from rekindle.stores.private import PrivateAgent, PrivateProject, render_path
 from rekindle.system import disk
 
@@ -65,6 +67,27 @@ def is_trusted(project: PrivateProject, now: datetime) -> bool:
     if not same:
         return False
     return record.device == current.device or record.boot != current.boot
+
+
+def list_recorded() -> list[Path]:
+    """Return the folders that the user accepted on this host, whatever is at their paths now."""
+    found = []
+    for path in private.list_records():
+        record: TrustRecord | None = _read(path, TrustRecord)
+        # A path that is not text cannot be read back from JSON.
+        if record and private.of_project(Path(record.path)).record == path:
+            found.append(Path(record.path))
+    return found
+
+
+def list_trusted(now: datetime) -> list[Path]:
+    """Return the folders that the user accepted, and that are still the same folders."""
+    found = []
+    for folder in list_recorded():
+        with suppress(StoreError):  # it is gone, or on a disk that is not there
+            if is_trusted(private.of_project(folder), now):
+                found.append(folder)
+    return found
 
 
 def record_trust(project: PrivateProject, now: datetime) -> None:

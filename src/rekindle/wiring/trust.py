@@ -27,6 +27,11 @@ def is_trusted(folder: Path) -> bool:
     return trust.is_trusted(private.of_project(folder), clock.now())
 
 
+def list_trusted() -> list[Path]:
+    """Return the folders that the user trusts on this host: the register of all projects."""
+    return trust.list_trusted(clock.now())
+
+
 def require_trust(folder: Path) -> None:
     """Refuse to work in a folder that the user has not accepted.
 

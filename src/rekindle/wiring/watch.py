@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -234,8 +234,43 @@ def last_words(store: FileStore, name: str, since: int = 0) -> str:
     return "\n".join(lines[-WATCH_LAST_LINES:]) or "its supervisor said nothing"
 
 
+class Watchdog:
+    """Looks after the agents of one project, and remembers what it has reported."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._stamp = folder, _stamp(folder)
+        self._project = config.load(folder)
+        self._watching = _watching(self._project, open_store(self._project))
+        self._told: dict[str, Looked] = {}
+
+    @property
+    def every(self) -> float:
+        return self._project.settings.runtime.watch.every
+
+    @property
+    def has_fleet(self) -> bool:
+        return self._project.settings.fleet is not None
+
+    def look(self) -> Iterator[Looked]:
+        """Look once; yield what is new since the last look."""
+        changed = _stamp(self._folder)
+        if changed != self._stamp:
+            self._stamp = changed
+            try:
+                self._project = config.load(self._folder)
+            except RekindleError as error:
+                # Someone is writing it: until it can be read, what it said before counts.
+                yield Looked(manifest.FILE, started=False, words=str(error))
+            else:
+                self._watching = _watching(self._project, open_store(self._project))
+        for found in _look(self._project, self._watching):
+            if found.started or self._told.get(found.agent) != found:
+                yield found
+            self._told[found.agent] = found
+
+
 def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:
-    """The daemon: look, again and again, until somebody ends it; one for each project."""
+    """Look after one project, again and again, until a signal ends the daemon."""
     project = config.load(folder)
     root = open_store(project).root
     root.make()
@@ -245,28 +280,14 @@ def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:
                 "the daemon of this project runs already",
                 hint="`rekindle status` shows how the agents are",
             )
-        stamp = _stamp(project.path)
-        watching = _watching(project, open_store(project))
-        told: dict[str, Looked] = {}
+        watchdog = Watchdog(project.path)
         while not interruption.count:
-            changed = _stamp(project.path)
-            if changed != stamp:
-                stamp = changed
-                try:
-                    project = config.load(folder)
-                except RekindleError as error:
-                    # Somebody is writing it: until it is mended, what it said before counts.
-                    tell(Looked(manifest.FILE, started=False, words=str(error)))
-                else:
-                    watching = _watching(project, open_store(project))
-            for found in _look(project, watching):
-                if found.started or told.get(found.agent) != found:
-                    tell(found)
-                told[found.agent] = found
-            _rest(project.settings.runtime.watch.every, interruption)
+            for found in watchdog.look():
+                tell(found)
+            rest(watchdog.every, interruption)
 
 
-def _rest(seconds: float, interruption: Interruption) -> None:
+def rest(seconds: float, interruption: Interruption) -> None:
     until = time.monotonic() + seconds
     while not interruption.count and (left := until - time.monotonic()) > 0:
         time.sleep(min(left, 1.0))

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from rekindle.documents.identity import agent_name
+from rekindle.documents.identity import AGENT_NAME, agent_name
+from rekindle.errors import storing
 from rekindle.stores.files.brakes import Brakes
 from rekindle.stores.private import PrivateAgent, PrivateProject
 from rekindle.system import disk, walk
@@ -268,6 +269,12 @@ class Root(msgspec.Struct, frozen=True):
     def summarizer(self) -> Path:
         """What whoever summarizes is told, where its persona names no file of its own."""
         return self.path / "personas" / "summarizer.md"
+
+    def names(self) -> list[str]:
+        """Return the agents that have a folder, whatever the manifest says."""
+        with storing(self.agents):
+            found = sorted(self.agents.iterdir()) if self.agents.is_dir() else []
+        return [path.name for path in found if AGENT_NAME.match(path.name)]
 
     def agent(self, name: str) -> AgentFolder:
         private = self.private.agent(name) if self.private else None

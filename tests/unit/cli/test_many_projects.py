@@ -1,0 +1,149 @@
+"""Several projects on one host: the folders that the user trusts are the register."""
+
+import json
+import shutil
+import signal
+
+import pytest
+
+from rekindle.cli import main
+from rekindle.documents.morning import Asks, Entry, Page, merge
+from rekindle.system import user_folder
+from rekindle.wiring import trust
+from unit.cli.test_run import MANIFEST, Project
+
+
+@pytest.fixture(autouse=True)
+def register():
+    """No other test's projects are in the register while this one runs."""
+    projects = user_folder.make() / "projects"
+    aside = projects.with_name("projects-aside")
+    if projects.exists():
+        projects.rename(aside)
+    yield projects
+    shutil.rmtree(projects, ignore_errors=True)
+    if aside.exists():
+        aside.rename(projects)
+
+
+@pytest.fixture
+def rekindle(tmp_path, monkeypatch, capfd):
+    """Run a command in a folder; gives its exit code, its output and its complaints."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "REKINDLE_AGENT"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(folder, *arguments):
+        monkeypatch.chdir(folder)
+        code = main.run(list(arguments))
+        said = capfd.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def two(rekindle, tmp_path):
+    """Two projects with an agent each."""
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+        assert rekindle(folder, "init", "--yes", "--agent", folder.name)[0] == 0
+        (folder / "relay.md").write_text(f"## Next Action\nTend to {folder.name} now\n")
+        assert rekindle(folder, "relay", "set", "relay.md")[0] == 0
+    return folders
+
+
+def test_trusted_folders_are_the_register(two, tmp_path):
+    """A folder that was never accepted, or that another took the place of, is not listed."""
+    (tmp_path / "third").mkdir()
+    (tmp_path / "third/rekindle.yaml").write_text("version: 1\n")
+    assert trust.list_trusted() == two
+    two[0].rename(tmp_path / "moved")
+    assert trust.list_trusted() == two[1:]
+    two[0].mkdir()
+    assert trust.list_trusted() == two[1:]
+
+
+def test_one_status_and_one_page_for_all_projects(rekindle, two, tmp_path):
+    """From any folder; one that cannot be read hides none of the others."""
+    code, out, err = rekindle(tmp_path, "status", "--all")
+    assert code == 0, err
+    for folder in two:
+        assert f"{folder}\n{folder.name}  (" in out
+        assert f"Tend to {folder.name} now" in out
+    page = json.loads(rekindle(tmp_path, "brief", "--all-projects", "--json")[1])
+    assert [one["agent"] for one in page["entries"]] == ["first/first", "second/second"]
+    html = rekindle(tmp_path, "brief", "--all-projects", "--html", "-")[1]
+    assert html.count("<article") == 2
+    (two[0] / "rekindle.yaml").write_text("what is this\n")
+    shown = json.loads(rekindle(tmp_path, "status", "--all", "--json")[1])["projects"]
+    assert [one["project"] for one in shown] == [str(folder) for folder in two]
+    assert ("error" in shown[0], [one["agent"] for one in shown[1]["agents"]]) == (True, ["second"])
+    code, out, _ = rekindle(tmp_path, "brief", "--all-projects")
+    assert code == 0
+    assert "first/-: broken" in out or f"{two[0]}/-: broken" in out
+    assert "second/second" in out
+
+
+def test_a_command_on_the_page_names_the_folder():
+    """It is typed in any folder; agents that wait for a person come first."""
+    asks = (Asks("is it done?", "rekindle resolve old REASON"), Asks("which one?"))
+    calm = Entry(agent="a", state="done", why="")
+    page = merge(
+        {
+            "/calm": Page(project="calm", written="Monday", entries=(calm,)),
+            "/it's": Page(
+                project="its",
+                written="Monday",
+                entries=(Entry(agent="b", state="stopped", why="", asks=asks),),
+            ),
+        }
+    )
+    assert [one.agent for one in page.entries] == ["its/b", "calm/a"]
+    command = "cd '/it'\"'\"'s' && rekindle resolve old REASON"
+    assert [ask.command for ask in page.entries[0].asks] == [command, ""]
+
+
+def test_one_unit_for_all_projects(rekindle, two, tmp_path):
+    """It starts `rekindle daemon --all`, in no project's folder, and goes again."""
+    unit = tmp_path / "home/.config/systemd/user/rekindle.service"
+    code, out, err = rekindle(tmp_path, "service", "install", "--all", "--kind", "systemd")
+    assert (code, str(unit) in out) == (0, True), err
+    text = unit.read_text()
+    assert '"rekindle" "daemon" "--all"' in text
+    assert "all trusted projects" in text
+    assert not any(str(folder) in text for folder in two)
+    assert rekindle(tmp_path, "service", "uninstall", "--all", "--kind", "systemd")[0] == 0
+    assert not unit.exists()
+    assert rekindle(tmp_path, "service", "install", "--all", "--briefs")[0] == 2
+
+
+def test_one_daemon_starts_the_supervisors_of_all_projects(place, tmp_path):
+    """Both were killed; a project that is trusted later is looked after as well."""
+    made = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        project = Project(place, tmp_path / name)
+        (project.path / "rekindle.yaml").write_text(MANIFEST + "runtime:\n  watch: {every: 0.2s}\n")
+        project.claude('open(f"up-{os.getppid()}", "w").close()\ntime.sleep(600)\n')
+        made.append(project)
+
+    def came_up(project):
+        return {int(path.name.split("-")[1]) for path in project.path.glob("up-*")}
+
+    daemon = None
+    for project in made:
+        project("up")
+        place.wait_for(lambda project=project: came_up(project) or None)
+        daemon = daemon or project.start("daemon", "--all")
+    for project in made:
+        (supervisor,) = came_up(project)
+        place.signal(supervisor, signal.SIGKILL)
+    for project in made:
+        place.wait_for(lambda project=project: len(came_up(project)) == 2 or None, 20)
+        assert f"✓ {project.path}: trades: started" in daemon.out
+    second = made[0].start("daemon", "--all")
+    assert (second.wait(), "runs already" in second.err) == (2, True)
+    for project in made:
+        project("stop")
