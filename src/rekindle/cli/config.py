@@ -10,6 +10,7 @@ from rekindle.documents.shape import Duration
 from rekindle.policy import explain as explanations
 from rekindle.policy.explain import Explanation
 from rekindle.policy.manifest_schema import describe_manifest
+from rekindle.policy.redact.redaction import Redaction
 
 SCHEMA = 1
 
@@ -35,6 +36,8 @@ def explain(key: str | None, as_json: bool) -> None:
         if key
         else explanations.explain_all(manifest, marked)
     )
+    redaction = Redaction(tuple(manifest.redact.allow) if manifest else ())
+    found = [_redact(one, redaction) for one in found]
     if as_json:
         print_json({"v": SCHEMA, "settings": [_as_json(one) for one in found]})
         return
@@ -49,6 +52,14 @@ def explain(key: str | None, as_json: bool) -> None:
 def schema() -> None:
     """Print a JSON Schema of rekindle.yaml, for editors and other checks."""
     print_json(describe_manifest())
+
+
+def _redact(one: Explanation, redaction: Redaction) -> Explanation:
+    """Return an explanation without secrets: a manifest should not have any, but `env:` may."""
+    if not isinstance(one.value, str | list | dict):
+        return one
+    value = msgspec.json.decode(redaction.json(msgspec.json.encode(one.value)))
+    return msgspec.structs.replace(one, value=value)
 
 
 def _as_json(one: Explanation) -> dict[str, object]:
@@ -75,5 +86,7 @@ def _shown(value: object) -> str:
         )
         return f"{{{said}}}"
     if value is None:
-        return "not said"
+        return "not set"
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value).decode()
     return str(value) or '""'

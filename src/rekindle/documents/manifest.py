@@ -13,6 +13,7 @@ import msgspec
 from rekindle.documents import shape, yamltext
 from rekindle.documents.identity import AGENT_NAME
 from rekindle.documents.jsontext import refuse_newer
+from rekindle.documents.shape import doc as _doc
 from rekindle.documents.yamltext import Marked, Path
 from rekindle.errors import ManifestError, RekindleError
 
@@ -40,7 +41,6 @@ of the session, only the files and what you say.
 
 TRIGGER = re.compile(r"token_limit_([1-9]\d?|100)%", re.ASCII)
 """How full a window may be before a fresh session goes on, in percent."""
-Positive = Annotated[float, msgspec.Meta(gt=0)]
 CommandLine = Annotated[list[str], msgspec.Meta(description="A list of words, or one line.")]
 """A program and its arguments. A line is split into words as a shell does it; no shell runs it."""
 _COMMAND_LINES = {"agents": ("until", "command"), "personas": ("command",)}
@@ -49,43 +49,64 @@ _COMMAND_LINES = {"agents": ("until", "command"), "personas": ("command",)}
 class Budget(msgspec.Struct, frozen=True):
     """Whichever comes first ends the run; spending survives restarts."""
 
-    usd: Positive | None = None
-    tokens: Annotated[int, msgspec.Meta(gt=0)] | None = None
-    hours: Positive | None = None
+    usd: Annotated[float, _doc("Dollars that a run may spend.", "dollars", gt=0)] | None = None
+    tokens: Annotated[int, _doc("Tokens that a run may use.", "tokens", gt=0)] | None = None
+    hours: Annotated[float, _doc("Hours that a run may last.", "hours", gt=0)] | None = None
 
 
 class Price(msgspec.Struct, frozen=True):
     """What a model costs, in dollars for a million tokens."""
 
-    input: Annotated[float, msgspec.Meta(ge=0)]
-    output: Annotated[float, msgspec.Meta(ge=0)]
+    input: Annotated[float, _doc("Price of a million tokens of input.", "dollars", ge=0)]
+    output: Annotated[float, _doc("Price of a million tokens of output.", "dollars", ge=0)]
 
 
 class Compaction(msgspec.Struct, frozen=True):
-    trigger: Annotated[str, msgspec.Meta(pattern=f"^{TRIGGER.pattern}$")] | None = None
-    persona: str | None = None
+    trigger: (
+        Annotated[
+            str,
+            _doc(
+                'Fill of the window at which a handoff starts, as "token_limit_80%".',
+                pattern=f"^{TRIGGER.pattern}$",
+            ),
+        ]
+        | None
+    ) = None
+    persona: Annotated[str, _doc("Name under `personas` that writes the checkpoint.")] | None = None
 
 
 class Handover(msgspec.Struct, frozen=True):
-    compaction: Compaction | bool | None = None
+    compaction: Annotated[
+        Compaction | bool | None, _doc("When and by whom work is handed to a fresh session; off.")
+    ] = None
 
 
 class Agent(msgspec.Struct, frozen=True):
-    harness: str
+    harness: Annotated[str, _doc("The agent CLI: claude-code, codex, gemini, command, a plugin.")]
     prompt: str | None = None
     dir: str | None = None
-    rules: str | None = None
+    rules: (
+        Annotated[str, _doc("File with rules that every session begins with, word for word.")]
+        | None
+    ) = None
     mode: Literal["loop", "stay"] | None = None
     persona: str | None = None
     cycles: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    until: CommandLine | None = None
+    until: Annotated[
+        CommandLine | None, _doc("Command that passes when the work is done; it ends the run.")
+    ] = None
     until_claimed: bool | None = None
     """Whether `until:` counts only after the agent has reported that it is done."""
-    budget: Budget | None = None
+    budget: Annotated[Budget | None, _doc("What a run may spend; the first cap ends it.")] = None
     convergence: bool | None = None
-    handover: Handover | None = None
-    command: CommandLine | None = None
-    env: dict[str, str] | None = None
+    handover: Annotated[Handover | None, _doc("How a full window is handed on.")] = None
+    command: Annotated[
+        CommandLine | None, _doc("For `harness: command`, the program that works.")
+    ] = None
+    env: (
+        Annotated[dict[str, str], _doc("Variables that the agent gets beside the usual ones.")]
+        | None
+    ) = None
     keep: list[str] | None = None
     """Patterns of whole command lines; a background process that matches one outlives a launch."""
     may_control: bool | None = None
@@ -93,17 +114,28 @@ class Agent(msgspec.Struct, frozen=True):
 
 
 class Permissions(msgspec.Struct, frozen=True):
-    allowed_tools: list[str] | None = None
-    deny: list[str] | None = None
+    allowed_tools: (
+        Annotated[
+            list[str], _doc("The only tools that the agent may use; left out: its CLI's own.")
+        ]
+        | None
+    ) = None
+    deny: Annotated[list[str], _doc("Tools that the agent may never use.")] | None = None
 
 
 class Persona(msgspec.Struct, frozen=True):
-    adapter: str | None = None
-    command: CommandLine | None = None
+    adapter: Annotated[str, _doc("The agent CLI; left out: the agent's own.")] | None = None
+    command: Annotated[
+        CommandLine | None, _doc("The program for `adapter: command`; else it replaces the CLI's.")
+    ] = None
     """For `adapter: command`, the program; for another, what is started in the place of its own."""
-    system_prompt_file: str | None = None
-    temperature: float | None = None
-    permissions: Permissions | None = None
+    system_prompt_file: (
+        Annotated[str, _doc("File with what the model is told beside the prompt.")] | None
+    ) = None
+    temperature: (
+        Annotated[float, _doc("Temperature of the model, if its CLI takes one.", "count")] | None
+    ) = None
+    permissions: Annotated[Permissions | None, _doc("What the agent may do.")] = None
 
     @property
     def writes(self) -> bool:
@@ -120,39 +152,45 @@ class Persona(msgspec.Struct, frozen=True):
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    source: str = msgspec.field(name="from")
-    max_concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    source: Annotated[str, _doc("The step or file that lists the items.")] = msgspec.field(
+        name="from"
+    )
+    max_concurrency: (
+        Annotated[int, _doc("Items that are worked on at the same time.", "count", ge=1)] | None
+    ) = None
 
 
 class Strategy(msgspec.Struct, frozen=True):
-    matrix: Matrix | None = None
+    matrix: Annotated[Matrix | None, _doc("Runs the step once for each item of a list.")] = None
 
 
 class Step(msgspec.Struct, frozen=True):
-    id: str
-    persona: str | None = None
-    prompt: str | None = None
-    depends_on: list[str] | None = None
-    handover: Handover | None = None
-    strategy: Strategy | None = None
+    id: Annotated[str, _doc("Name of the step.")]
+    persona: Annotated[str, _doc("Name under `personas` that works on the step.")] | None = None
+    prompt: Annotated[str, _doc("What the step asks for.")] | None = None
+    depends_on: Annotated[list[str], _doc("Steps that must be done before.")] | None = None
+    handover: Annotated[Handover | None, _doc("How a full window is handed on.")] = None
+    strategy: Annotated[Strategy | None, _doc("How often the step runs.")] = None
 
 
 class Pipeline(msgspec.Struct, frozen=True):
-    steps: list[Step]
+    steps: Annotated[list[Step], _doc("The steps of the pipeline.")]
 
 
 class Redact(msgspec.Struct, frozen=True):
-    allow: list[str] = []
+    allow: Annotated[
+        list[str], _doc("Texts that are never redacted, though they look secret.")
+    ] = []
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    version: Annotated[int, msgspec.Meta(ge=1)]
+    version: Annotated[int, _doc("Version of the manifest's format.", "count", ge=1)]
     agents: dict[str, Agent] = {}
     personas: dict[str, Persona] = {}
     runtime: dict[str, Any] = {}
     redact: Redact = Redact()
     prices: dict[str, Price] = {}
-    notify: list[str] = []
+    notify: Annotated[list[str], _doc("Addresses that are notified, as variables: `$ALERTS`.")] = []
     fleet: dict[str, Any] = {}
     pipelines: dict[str, Pipeline] = {}
 

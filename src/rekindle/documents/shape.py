@@ -14,6 +14,7 @@ import msgspec
 
 from rekindle.documents.yamltext import Marked, Path
 from rekindle.errors import ManifestError
+from rekindle.thresholds import Unit
 
 T = TypeVar("T")
 
@@ -35,6 +36,12 @@ class Duration(float):
 DURATION = r"^(none|\d+(\.\d+)?[smhd])$"
 """A duration as people write it."""
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def doc(meaning: str, unit: Unit | None = None, **bounds: Any) -> msgspec.Meta:
+    """Describe a key of rekindle.yaml; a number has a unit."""
+    extra = {"x-unit": unit} if unit else None
+    return msgspec.Meta(description=meaning, extra_json_schema=extra, **bounds)
 
 
 def to_json(value: object) -> bytes:

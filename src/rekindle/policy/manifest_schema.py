@@ -33,6 +33,7 @@ _PLAIN: dict[Any, Schema] = {
 _END = r"\Z"
 """The end of a text in Python's patterns, which JSON Schema does not know."""
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_ABOUT = ("description", "x-unit")
 _WORDS = {"pattern": "pattern", "min_length": "minLength", "description": "description"}
 
 
@@ -65,7 +66,9 @@ def _describe(annotation: Any) -> Schema:
 
 
 def _describe_union(options: tuple[Any, ...]) -> Schema:
-    return {"anyOf": [_describe(option) for option in options]}
+    described = [_describe(option) for option in options]
+    words = {key: one.pop(key) for one in described for key in _ABOUT if key in one}
+    return words | {"anyOf": described}
 
 
 _COMPOSED: dict[Any, Callable[[tuple[Any, ...]], Schema]] = {
@@ -102,7 +105,7 @@ def _describe_struct(kind: type[msgspec.Struct]) -> Schema:
 
 def _optional(described: Schema) -> Schema:
     """Let a key be empty: the manifest reads it as if it were left out."""
-    words = {key: described.pop(key) for key in ("description", "x-unit") if key in described}
+    words = {key: described.pop(key) for key in _ABOUT if key in described}
     options = [one for one in described.get("anyOf", [described]) if one != _PLAIN[NoneType]]
     return words | {"anyOf": [*options, _PLAIN[NoneType]]}
 

@@ -5,15 +5,15 @@ manifest cannot set is a constant in `rekindle.thresholds`; this module exports 
 The reference page, `rekindle config explain` and `rekindle config schema` are derived from these.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from rekindle.documents import shape
 from rekindle.documents.manifest import Agent
 from rekindle.documents.shape import Duration
+from rekindle.documents.shape import doc as _doc
 from rekindle.documents.yamltext import Marked
-from rekindle.thresholds import Unit
 from rekindle.thresholds.comparing import *  # noqa: F403 - every name there is a threshold
 from rekindle.thresholds.fleet import *  # noqa: F403
 from rekindle.thresholds.running import *  # noqa: F403
@@ -22,12 +22,6 @@ from rekindle.thresholds.storage import *  # noqa: F403
 from rekindle.thresholds.texts import *  # noqa: F403
 
 SECONDS_AN_HOUR = 3600.0
-
-
-def _doc(meaning: str, unit: Unit | None = None, **bounds: Any) -> msgspec.Meta:
-    """Describe a setting; a number has a unit, and any other type says what it takes itself."""
-    extra = {"x-unit": unit} if unit else None
-    return msgspec.Meta(description=meaning, extra_json_schema=extra, **bounds)
 
 
 class Relay(msgspec.Struct, frozen=True):
@@ -224,10 +218,10 @@ class AgentDefaults(msgspec.Struct, frozen=True):
 class Tls(msgspec.Struct, frozen=True):
     """The files of a TLS connection, from the manifest's folder; "" where one is not named."""
 
-    ca: str = ""
-    cert: str = ""
-    key: str = ""
-    server_name: str = ""
+    ca: Annotated[str, _doc("File with the certificate of the authority.")] = ""
+    cert: Annotated[str, _doc("File with the certificate of this host.")] = ""
+    key: Annotated[str, _doc("File with the key of that certificate.")] = ""
+    server_name: Annotated[str, _doc("Name that the engine's certificate has.")] = ""
 
 
 class Codec(msgspec.Struct, frozen=True):

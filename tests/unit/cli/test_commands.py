@@ -702,6 +702,22 @@ def test_config_explains_a_key(rekindle, project):
     assert found["origin"] == f"rekindle.yaml:{len(lines)}"
 
 
+def test_config_explains_keys_of_an_agent_without_its_secrets(rekindle, project):
+    token = f"ghp_{'a1B2c3D4e5' * 4}"[:40]
+    text = (project / "rekindle.yaml").read_text()
+    entry = f"    env: {{X: {token}, DB_PASSWORD: hunter2hunter2, LANG: C}}\n"
+    agent = "  trades:\n"
+    assert agent in text
+    more = f"{agent}{entry}    budget: {{usd: 5}}\n"
+    (project / "rekindle.yaml").write_text(text.replace(agent, more))
+    code, out, _ = rekindle("config", "explain", "env")
+    assert (code, '"LANG":"C"' in out) == (0, True)
+    printed = rekindle("config", "explain", "--json")[1]
+    assert not any(secret in shown for secret in (token, "hunter2") for shown in (out, printed))
+    assert "budget.usd = 5.0 dollars (default not set)" in rekindle("config", "explain", "usd")[1]
+    assert "budget = {usd: 5.0}" in rekindle("config", "explain", "budget")[1]
+
+
 def test_config_without_a_key_explains_everything(rekindle, here):
     """Without a project it lists every default."""
     found = shown(rekindle("config", "explain", "--json"))["settings"]

@@ -94,7 +94,7 @@ def test_a_key_in_the_manifest_is_refused_by_every_command(project, capsys):
     ("key", "shown"),
     [
         ("fleet.address", "fleet.address = 127.0.0.1:7233\n"),
-        ("fleet.tls", "fleet.tls = {ca: a.pem, server_name: b} (default not said)\n"),
+        ("fleet.tls", "fleet.tls = {ca: a.pem, server_name: b} (default not set)\n"),
         ("fleet.api_key", 'fleet.api_key = $KEY (default "")\n'),
     ],
 )
