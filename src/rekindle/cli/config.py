@@ -6,6 +6,7 @@ import msgspec
 from rekindle import config as configuration
 from rekindle.cli.options import as_json, here
 from rekindle.cli.output import echo, print_json, styled
+from rekindle.config import Project
 from rekindle.documents.shape import Duration
 from rekindle.policy import explain as explanations
 from rekindle.policy.explain import Explanation
@@ -46,6 +47,17 @@ def explain(key: str | None, as_json: bool) -> None:
         unit = f" {one.unit}" if one.unit and one.value is not None else ""
         echo(styled(one.key, bold=True), f" = {_shown(one.value)}{unit}{changed}")
         echo(f"  {one.meaning}  [{one.origin}]")
+    if project:
+        _print_unhonoured(project)
+
+
+def _print_unhonoured(project: Project) -> None:
+    from rekindle.wiring import start_checks as checks  # noqa: PLC0415 - loads every harness
+
+    agents = project.manifest.agents
+    lines = [line for name in agents for line in checks.find_unhonoured(project, name)]
+    for line in dict.fromkeys(lines):
+        echo(f"Note: {line} (→ {checks.UNHONOURED_HINT})", err=True)
 
 
 @config.command()

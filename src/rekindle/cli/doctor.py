@@ -21,7 +21,13 @@ from rekindle.system import clock
 from rekindle.system.notify import Notifier
 from rekindle.system.programs import find
 from rekindle.wiring import guarded_path, protected, trust
-from rekindle.wiring.start_checks import REACH_HINT, explain_reach_of, find_obstacles
+from rekindle.wiring.start_checks import (
+    REACH_HINT,
+    UNHONOURED_HINT,
+    explain_reach_of,
+    find_obstacles,
+    find_unhonoured,
+)
 from rekindle.wiring.store import HARNESSES, open_store
 
 PROGRAMS = {"git": "keeps an audit trail of the relays", "tmux": "a window for each agent"}
@@ -122,6 +128,8 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Pr
     on_this_host = project.settings.fleet is None
     for error in find_obstacles(project, name, on_this_host=on_this_host):
         yield Problem(str(error), error.hint)
+    for line in find_unhonoured(project, name):
+        yield Problem(line, UNHONOURED_HINT, is_note=True)
     words, is_useless = explain_reach_of(project, name)
     if words:
         yield Problem(words, REACH_HINT, is_note=not is_useless)

@@ -34,7 +34,12 @@ from rekindle.stores.files import FileStore
 from rekindle.system import clock
 from rekindle.wiring import guarded_path, protected, withheld
 from rekindle.wiring.run import keep_running
-from rekindle.wiring.start_checks import REACH_HINT, explain_reach_of
+from rekindle.wiring.start_checks import (
+    REACH_HINT,
+    UNHONOURED_HINT,
+    explain_reach_of,
+    find_unhonoured,
+)
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import require_trust
 from rekindle.wiring.watch import is_in_window, keep_last_words, start_briefs
@@ -143,6 +148,8 @@ def _print_exposed(project: Project, name: str) -> None:
         echo(f"Note: {words} (→ {protected.EXPOSED_HINT})", err=True)
     if words := guarded_path.explain_path(project, name):
         echo(f"Note: {words} (→ {guarded_path.PATH_HINT})", err=True)
+    for words in find_unhonoured(project, name):
+        echo(f"Note: {words} (→ {UNHONOURED_HINT})", err=True)
     words, is_useless = explain_reach_of(project, name)
     if is_useless:
         echo(f"Note: {words} (→ {REACH_HINT})", err=True)

@@ -95,6 +95,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Its file tools can be kept from writing some paths (`Start.protected`)."""
     splits_path: bool = False
     """Its agent's commands can have another PATH (`Start.path`) than the CLI itself."""
+    model: bool = False
+    """It can be asked for a model (`Persona.model`)."""
+    temperature: bool = False
+    """Its model's temperature can be set (`Persona.temperature`)."""
     questions: bool = True
     """It answers a question without a session, and can write summaries."""
 

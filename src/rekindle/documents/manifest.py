@@ -132,6 +132,16 @@ class Persona(msgspec.Struct, frozen=True):
     system_prompt_file: (
         Annotated[str, _doc("File with what the model is told beside the prompt.")] | None
     ) = None
+    model: (
+        Annotated[
+            str,
+            _doc(
+                "Model that the CLI is asked for, by the CLI's own name for it.",
+                pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$",
+            ),
+        ]
+        | None
+    ) = None
     temperature: (
         Annotated[float, _doc("Temperature of the model, if its CLI takes one.", "count")] | None
     ) = None

@@ -88,7 +88,7 @@ __all__ = [
 ]
 
 NAME = "claude-code"
-CAN = Capabilities(reports_money=True, denies_paths=True)
+CAN = Capabilities(reports_money=True, denies_paths=True, model=True)
 HOOKS_FILE = "hooks.json"
 HOOK_FILES = HookFiles(
     program="claude",
@@ -157,6 +157,8 @@ def command(start: Start) -> Command:
         files[HOOKS_FILE] = jsontext.encode_pretty(settings, HOOKS_FILE).decode()
         argv.append(f"--settings={start.scratch}/{HOOKS_FILE}")
     argv += permit(start)
+    if start.persona.model:
+        argv.append(f"--model={start.persona.model}")
     if start.persona.system_prompt_file and not start.resumes:
         argv.append(f"--append-system-prompt-file={start.persona.system_prompt_file}")
     if start.usd_left is not None:
@@ -176,6 +178,8 @@ def ask(question: Question) -> Command:
     argv = [*(question.program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
     argv += [f"--tools={','.join(tools)}", "--setting-sources=", "--strict-mcp-config"]
     argv += ["--disable-slash-commands", "--no-session-persistence"]
+    if question.persona.model:
+        argv.append(f"--model={question.persona.model}")
     if questions.INSTRUCTIONS_FILE in files:
         argv.append(f"--system-prompt-file={question.scratch}/{questions.INSTRUCTIONS_FILE}")
     if schema := files.pop(questions.SCHEMA_FILE, ""):

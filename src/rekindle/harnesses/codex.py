@@ -74,7 +74,7 @@ __all__ = [
 ]
 
 NAME = "codex"
-CAN = Capabilities(names_sessions=False, splits_path=True)
+CAN = Capabilities(names_sessions=False, splits_path=True, model=True)
 INSTALL = "install it: npm install -g @openai/codex"
 PASSED_ON = ("OPENAI_", "AZURE_OPENAI_", "CODEX_")
 NEVER_PASSED_ON = (
@@ -143,6 +143,8 @@ def command(start: Start) -> Command:
     if start.path and not start.interactive:
         # In a terminal a person may approve commands that then run outside the sandbox.
         argv.append(setting("shell_environment_policy.set.PATH", start.path))
+    if start.persona.model:
+        argv.append(setting("model", start.persona.model))
     if start.persona.permissions:
         argv += _limits(start.persona.permissions, start.draft)
     if start.instructions and not start.resumes:

@@ -32,6 +32,8 @@ def ask(question: Question) -> Command:
     argv += ["--ephemeral", "--sandbox=read-only", setting("approval_policy", "never")]
     argv += [f"--disable={feature}" for feature in ("hooks", "shell_tool", "unified_exec")]
     argv += [setting(name, value) for name, value in _FOR_QUESTIONS.items()]
+    if question.persona.model:
+        argv.append(setting("model", question.persona.model))
     files = questions.files(question)
     if words := files.pop(questions.INSTRUCTIONS_FILE, ""):
         argv.append(instructions(words))

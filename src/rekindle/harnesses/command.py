@@ -66,6 +66,7 @@ def command(start: Start) -> Command:
     for name, value in (
         ("permissions", persona.permissions),
         ("system_prompt_file", persona.system_prompt_file),
+        ("model", persona.model),
         ("temperature", persona.temperature),
     ):
         if value is not None:

@@ -90,7 +90,7 @@ __all__ = [
 ]
 
 NAME = "gemini"
-CAN = Capabilities(launch_hooks=False, denies_paths=True)
+CAN = Capabilities(launch_hooks=False, denies_paths=True, model=True)
 HOOK_FILES = HookFiles(
     program="gemini",
     folder=".gemini",
@@ -169,6 +169,8 @@ def command(start: Start) -> Command:
     if kept := protection(start.protected, start.draft, start.folder):
         files[PROTECTION_FILE] = kept
         argv.append(f"--admin-policy={start.scratch}/{PROTECTION_FILE}")
+    if start.persona.model:
+        argv.append(f"--model={start.persona.model}")
     if start.persona.system_prompt_file:
         environment["GEMINI_SYSTEM_MD"] = start.persona.system_prompt_file
     if start.interactive and start.prompt:
@@ -180,6 +182,7 @@ def command(start: Start) -> Command:
 def ask(question: Question) -> Command:
     """What answers a question: every tool is denied, but for those that only read."""
     tools = questions.granted(question, "Gemini CLI")
+    model = (f"--model={question.persona.model}",) if question.persona.model else ()
     argv = (
         *(question.program or ("gemini",)),
         "--output-format=stream-json",
@@ -188,6 +191,7 @@ def ask(question: Question) -> Command:
         "--extensions=none",
         "--allowed-mcp-server-names=none",
         f"--policy={question.scratch}/{POLICY_FILE}",
+        *model,
     )
     environment = {"GEMINI_CLI_NO_RELAUNCH": "true", **questions.ENVIRONMENT}
     files = {POLICY_FILE: policy(Permissions(allowed_tools=tools))}

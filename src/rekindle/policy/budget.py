@@ -1,7 +1,7 @@
 """What a run may spend: money, tokens, hours. It outlives every supervisor and every restart.
 
-Money is what the CLI reports, else what `prices:` makes of its tokens. Tokens are all that was read
-and written in every turn, whether a cache had it or not.
+Money is what the CLI reports, else what `prices:` or a list price makes of its tokens. Tokens are
+all that was read and written in every turn, whether a cache had it or not.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents.manifest import Budget, Price
+from rekindle.policy.list_prices import find_price
 from rekindle.policy.settings import (
     GUESSED_USD_READ,
     GUESSED_USD_WRITTEN,
@@ -109,7 +110,7 @@ def guess(*, read: int, written: int) -> float:
 
 def price(prices: Mapping[str, Price], model: str, *, read: int, written: int) -> float | None:
     """What a turn costs; cached tokens count as read, so that it is never too little."""
-    found = prices.get(model) or prices.get("default")
+    found = find_price(prices, model)
     if found is None:
         return None
     return (read * found.input + written * found.output) / _MILLION

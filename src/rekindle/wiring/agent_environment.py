@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -31,6 +33,24 @@ def folder_of(project: Project, name: str) -> Path:
     """Return the folder that an agent works in."""
     entry = project.manifest.agents[name]
     return (project.path / (entry.dir or AgentDefaults().dir)).resolve()
+
+
+def locate_words(project: Project, name: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Return a command whose relative paths lead to the agent's folder, or else to the project's.
+
+    A summarizer is started in a folder of its own. The program is a path if it has a slash; any
+    other word with a slash or a dot is one if there is such a file.
+    """
+    folders = (folder_of(project, name), project.path)
+    return tuple(_locate(word, folders, number == 0) for number, word in enumerate(words))
+
+
+def _locate(word: str, folders: Sequence[Path], is_program: bool) -> str:  # noqa: FBT001 - private
+    if "/" not in word and (is_program or "." not in word):
+        return word
+    with suppress(OSError, ValueError):  # an unreadable folder, a NUL: the start reports it
+        return next((str(place / word) for place in folders if (place / word).is_file()), word)
+    return word
 
 
 def make_environment(project: Project, name: str) -> AgentEnvironment:

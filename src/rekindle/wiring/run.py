@@ -34,6 +34,7 @@ from rekindle.wiring import summarize as summarizing
 from rekindle.wiring.agent_environment import folder_of, make_environment
 from rekindle.wiring.start_checks import (
     checkpoint_persona,
+    prices_of,
     read_persona,
     read_program,
     read_task,
@@ -270,7 +271,7 @@ def _agent(
         path=environment.path.agent,
         program=program or read_program(project, name),
         budget=entry.budget,
-        prices=project.manifest.prices,
+        prices=prices_of(project, name),
         stays=entry.mode == "stay",
         cycles=cycles_of(entry) if cycles is None else cycles,
         drafts=True,

@@ -5,7 +5,7 @@
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from shutil import which
 
@@ -14,7 +14,7 @@ import msgspec
 from rekindle.config import Project
 from rekindle.documents import manifest
 from rekindle.documents.launch import Start
-from rekindle.documents.manifest import PROMPT, Persona
+from rekindle.documents.manifest import PROMPT, Persona, Price
 from rekindle.errors import (
     AgentError,
     ManifestError,
@@ -26,12 +26,13 @@ from rekindle.errors import (
 )
 from rekindle.harnesses import command
 from rekindle.plugins import find_program
+from rekindle.policy.list_prices import complete_prices
 from rekindle.policy.permissions import explain_reach
 from rekindle.policy.settings import AgentDefaults
 from rekindle.system import programs
 from rekindle.wiring import summarize as summarizing
 from rekindle.wiring.agent_environment import folder_of, make_environment
-from rekindle.wiring.store import harness_of, text_of
+from rekindle.wiring.store import HARNESSES, harness_of, text_of
 
 Program = tuple[str, ...]
 """A program that replaces the one of the manifest; empty: there is none."""
@@ -135,6 +136,43 @@ def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
     return explain_reach(persona, entry.persona or AgentDefaults().persona, harness.NAME)
 
 
+def find_unhonoured(project: Project, name: str) -> list[str]:
+    """Return the keys of the agent's personas that its CLIs cannot honour, with their effect."""
+    entry, personas = project.manifest.agents[name], project.manifest.personas
+    own = entry.persona or AgentDefaults().persona
+    lines = []
+    for role in dict.fromkeys((own, summarizing.PERSONA, checkpoint_persona(entry))):
+        persona = personas.get(role)
+        named = entry.harness if role == own else (persona and persona.adapter) or entry.harness
+        harness = HARNESSES.get(named)
+        if persona is None or harness is None:
+            continue
+        keys = (
+            ("model", persona.model, harness.CAN.model),
+            ("temperature", persona.temperature, harness.CAN.temperature),
+        )
+        lines += [
+            f"persona {role}: `{key}:` has no effect: {harness.NAME} has no option for it"
+            for key, value, is_honoured in keys
+            if value is not None and not is_honoured
+        ]
+    return lines
+
+
+UNHONOURED_HINT = "remove it from the persona, or set it in the CLI's own settings"
+
+
+def prices_of(project: Project, name: str) -> Mapping[str, Price]:
+    """Return what the agent's tokens cost, if its CLI does not report money: with list prices.
+
+    A program of which nothing is known may use no paid model at all: it has no list price.
+    """
+    entry, harness = project.manifest.agents[name], harness_of(project, name)
+    own = project.manifest.prices
+    reports_money = harness.CAN.reports_money and entry.mode != "stay"
+    return own if reports_money or not harness.CAN.hooks else complete_prices(own)
+
+
 def _check_harness(project: Project, name: str, _: Program) -> None:
     harness_of(project, name)
 
@@ -172,7 +210,7 @@ def _check_prices(project: Project, name: str, _: Program) -> None:
     stays = entry.mode == "stay"
     cap = entry.budget.usd if entry.budget else None
     tells = harness.CAN.reports_money and not stays
-    if cap is not None and not tells and not project.manifest.prices:
+    if cap is not None and not tells and not prices_of(project, name):
         where = " in a terminal" if stays else ""
         raise ManifestError(
             f"agent {name}: {harness.NAME} does not say{where} what it costs,"

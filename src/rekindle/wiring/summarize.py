@@ -27,6 +27,7 @@ from rekindle.summarizers.mechanical import Known
 from rekindle.system import clock, disk, programs
 from rekindle.system.processes import Processes
 from rekindle.system.worktree import WorkTree
+from rekindle.wiring.agent_environment import locate_words
 from rekindle.wiring.store import HARNESSES, text_of
 
 PERSONA = "summarizer"
@@ -76,7 +77,7 @@ def headless(
         processes=Processes(),
         scratch=_scratch(project, store, name),
         environment=passed,
-        program=tuple(persona.command or own),
+        program=locate_words(project, name, persona.command or own),
         persona=persona,
         words=_words(project, persona),
         usd=settings.summarizer_max_usd,

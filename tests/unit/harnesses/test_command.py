@@ -34,6 +34,7 @@ def test_in_a_terminal():
     [
         Persona(permissions=Permissions(allowed_tools=[])),
         Persona(system_prompt_file="persona.md"),
+        Persona(model="small"),
         Persona(temperature=0),
     ],
 )

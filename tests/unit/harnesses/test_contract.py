@@ -2,6 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
+from rekindle.documents.launch import Start
+from rekindle.documents.manifest import Persona
+from rekindle.documents.question import Question
 from rekindle.harnesses import claude_code, codex, command, gemini
 from rekindle.testing.harness_contract import HarnessContract
 
@@ -29,3 +34,21 @@ class TestGemini(HarnessContract):
 class TestCommand(HarnessContract):
     harness = command
     recordings = RECORDINGS / "command/small-programs"
+
+
+@pytest.mark.parametrize("harness", [claude_code, codex, gemini])
+def test_a_persona_s_model_reaches_sessions_and_questions(harness):
+    """And no option names a model if the persona does not."""
+    session = "6f1c1b7e-2d1b-4c0e-9a53-0d3a7c1f2b4d"
+
+    def options(persona):
+        made = (
+            harness.command(Start(session=session, persona=persona)),
+            harness.command(Start(session=session, resumes=True, persona=persona)),
+            harness.ask(Question(scratch="/s", persona=persona)),
+        )
+        return [[word for word in one.argv if "model" in word] for one in made]
+
+    expected = '--config=model="small"' if harness is codex else "--model=small"
+    assert options(Persona(model="small")) == [[expected]] * 3
+    assert options(Persona()) == [[], [], []]

@@ -1,0 +1,126 @@
+"""Personas: their relative commands, their model, and keys that a CLI cannot honour."""
+
+import sys
+
+import pytest
+
+from rekindle import config
+from rekindle.cli import main
+from rekindle.flows.keep_running import RunResult
+from rekindle.policy.budget import price
+from rekindle.policy.summarize import Request
+from rekindle.wiring.start_checks import find_obstacles, find_unhonoured, prices_of
+from rekindle.wiring.store import open_store
+from rekindle.wiring.summarize import headless
+from rekindle.wiring.trust import accept_folder
+
+MANIFEST = """\
+version: 1
+agents:
+  trades: {{harness: {harness}, persona: worker, dir: work, command: ./agent, prompt: PROMPT.md}}
+personas:
+  worker: {worker}
+  summarizer: {summarizer}
+"""
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A project with these personas; its agent works in a folder below it."""
+
+    def make(worker="{}", summarizer="{}", harness="claude-code"):
+        text = MANIFEST.format(worker=worker, summarizer=summarizer, harness=harness)
+        (tmp_path / "rekindle.yaml").write_text(text)
+        (tmp_path / "PROMPT.md").write_text("Ship it.\n")
+        (tmp_path / "work/tools").mkdir(parents=True, exist_ok=True)
+        return config.load(tmp_path)
+
+    return make
+
+
+def write_program(path):
+    path.write_text(f"#!{sys.executable}\nimport sys\nprint(sys.argv[0], *sys.argv[1:])\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        ("./tools/sum", "work/tools/sum"),
+        ("./sum status", "sum"),
+        (f"{sys.executable} tools/sum", "work/tools/sum"),
+        (f"{sys.executable} sum.py", "sum.py"),
+    ],
+)
+def test_a_persona_s_relative_command_is_found_like_the_agent_s(make, tmp_path, command, where):
+    """In the agent's folder, then in the project's; the question itself is asked elsewhere."""
+    project = make(summarizer=f"{{adapter: command, command: {command}}}")
+    write_program(tmp_path / where)
+    (tmp_path / "work/status").touch()  # a word that is not a path stays a word
+    asked = headless(project, open_store(project), "trades", {})
+    answer = asked.ask(Request("relay", "What was done?", ()))
+    expected = " status" if "status" in command else ""
+    assert answer.text == f"{tmp_path / where}{expected}"
+
+
+def test_a_model_of_a_summarizer_reaches_its_cli(make, tmp_path):
+    project = make(worker="{model: opus}", summarizer="{model: haiku}")
+    write_program(tmp_path / "work/agent")
+    asked = headless(project, open_store(project), "trades", {})
+    assert asked.persona.model == "haiku"
+
+
+@pytest.mark.parametrize(
+    ("harness", "worker", "summarizer", "lines"),
+    [
+        ("claude-code", "{temperature: 0.2}", "{model: haiku}", ["worker", "temperature"]),
+        ("codex", "{model: gpt-5.5}", "{temperature: 0}", ["summarizer", "temperature"]),
+        ("gemini", "{temperature: 1}", "{}", ["worker", "temperature"]),
+        (
+            "claude-code",
+            "{}",
+            "{adapter: command, command: cat, model: small}",
+            ["summarizer", "model"],
+        ),
+    ],
+)
+def test_a_key_that_the_cli_cannot_honour_is_named(make, harness, worker, summarizer, lines):
+    (found,) = find_unhonoured(make(worker, summarizer, harness), "trades")
+    persona, key = lines
+    assert found.startswith(f"persona {persona}: `{key}:` has no effect: ")
+
+
+def test_what_the_cli_honours_is_not_named(make):
+    assert find_unhonoured(make("{model: opus}", "{model: haiku}"), "trades") == []
+
+
+@pytest.mark.parametrize("words", [["run", "--once"], ["doctor"], ["config", "explain", "cycles"]])
+def test_the_commands_report_it_once(make, tmp_path, monkeypatch, capfd, words):
+    make("{temperature: 0.2}")
+    (tmp_path / "work/agent").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "work/agent").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    ended = RunResult(0, None)
+    monkeypatch.setattr("rekindle.cli.run.keep_running", lambda *_, **__: ended)
+    accept_folder(tmp_path)
+    main.run(words)
+    said = capfd.readouterr()
+    assert (said.out + said.err).count("persona worker: `temperature:` has no effect") == 1
+
+
+@pytest.mark.parametrize(
+    ("harness", "model", "dollars"),
+    [("codex", "gpt-5.5", 35.0), ("gemini", "gemini-2.5-pro", 11.25)],
+)
+def test_a_cap_on_money_needs_no_prices_for_a_known_cli(make, tmp_path, harness, model, dollars):
+    make(harness=harness)
+    path = tmp_path / "rekindle.yaml"
+    path.write_text(path.read_text().replace("dir: work", "dir: work, budget: {usd: 5}"))
+    project = config.load(tmp_path)
+    assert "costs" not in " ".join(map(str, find_obstacles(project, "trades")))
+    prices = prices_of(project, "trades")
+    assert price(prices, model, read=1_000_000, written=1_000_000) == dollars
+
+
+def test_a_program_of_which_nothing_is_known_has_no_list_price(make):
+    assert prices_of(make(harness="command"), "trades") == {}
