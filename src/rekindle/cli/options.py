@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -13,7 +14,7 @@ from rekindle.cli.one_host import refuse_fleet
 from rekindle.cli.output import echo
 from rekindle.config import Project
 from rekindle.documents.event import Event
-from rekindle.errors import AuditError, UsageError
+from rekindle.errors import AuditError, RekindleError, UsageError
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import Fleet
 from rekindle.stores.files import FileStore
@@ -190,6 +191,16 @@ def accept_log(store: "FileStore | Store", name: str) -> None:
             f"{name}: {words}. The log is accepted, without lines that Rekindle cannot confirm;"
             f" see `rekindle events -a {name}`"
         )
+
+
+def take_over_edits(store: FileStore, name: str) -> None:
+    """Adopt what was edited by hand, for a command that reads; it must not fail for that.
+
+    An edit while a supervisor runs may be the agent's: the supervisor adopts it.
+    """
+    with suppress(RekindleError):
+        if not store.is_supervised(name):
+            store.take_over_edits(name)
 
 
 def print_note(error: AuditError) -> None:

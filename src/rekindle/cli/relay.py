@@ -16,6 +16,7 @@ from rekindle.cli.options import (
     open_agent,
     open_files,
     take_over,
+    take_over_edits,
     which_agent,
 )
 from rekindle.cli.output import echo, print_json, render_moment, secho, styled
@@ -141,6 +142,7 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
     Those that are in the git audit trail are shown with their commit.
     """
     _, store, name = open_files(agent)
+    take_over_edits(store, name)
     found = _commits(store, name, last or None)
     in_git = store.audit_commits(name) if found else {}
     if as_json:
@@ -181,6 +183,7 @@ def diff(older: str | None, newer: str | None, agent: str | None, as_json: bool)
     them: the last two. With one: from that one to the newest.
     """
     _, store, name = open_files(agent)
+    take_over_edits(store, name)
     commits = _commits(store, name, 2 if older is None else None)
     if not commits or (len(commits) == 1 and older is None):
         raise NotFoundError(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rekindle.cli.options import take_over_edits
 from rekindle.config import Project
 from rekindle.documents.row import Row
 from rekindle.errors import RekindleError
@@ -114,8 +115,17 @@ class FileRows:
         before, shown = self._shown.get(name, (None, None))
         if shown is None or reading is not before:
             shown = _of_files(self._project, self._store, reading)
+            if _is_edited(shown) and not reading.is_supervised:
+                take_over_edits(self._store, name)
+                reading = self._rows.read(name)
+                shown = _of_files(self._project, self._store, reading)
             self._shown[name] = reading, shown
         return shown
+
+
+def _is_edited(shown: Shown) -> bool:
+    files = (shown.details.get(key) for key in ("relay_file", "state_file"))
+    return "edited" in files
 
 
 def _is_alive(process: str) -> bool:
@@ -141,6 +151,7 @@ def _facts(project: Project, store: FileStore, reading: Reading, seen: View) -> 
     found, committed = seen.projection, seen.committed
     return {
         **_known(project, name, found, committed, clock.now(), supervised=supervised, file=file),
+        "relay_file": file,
         "state_file": "edited" if store.has_edited_state(name) else "clean",
         "log": seen.condition,
         "pending": len(seen.pending),

@@ -29,7 +29,7 @@ from rekindle.flows.world import Report, SettingsChanged, Trouble
 from rekindle.policy import budget as budgets
 from rekindle.policy import endings, idle
 from rekindle.policy.endings import ENDINGS, OUTCOMES
-from rekindle.policy.row import next_command
+from rekindle.policy.row import explain_safe_mode, next_command
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
 from rekindle.wiring import guarded_path, protected, withheld
@@ -77,8 +77,8 @@ def run(  # noqa: PLR0917 - one for each option
     work stands. Usage limits are waited out. Launches without progress (a commit, a changed result,
     a resolved loop, a decision, another next action) are spaced out, and pause the run in the end;
     `--budget none` lifts that. What only a person can fix ends in safe mode: nothing
-    runs, and `rekindle restart` goes on. Ctrl-C stops the agent, twice at once; the next `run` goes
-    on where it was.
+    runs until you answer the agent's question (`rekindle answer`). Ctrl-C stops the agent, twice at
+    once; the next `run` continues where it was.
 
     With --json it prints the events of its log as they come, as `rekindle events --json` does.
 
@@ -179,7 +179,7 @@ def _ended(store: FileStore, name: str, result: RunResult, *, silent: bool) -> i
     else:
         is_between = ENDINGS[why].between
         last = "" if is_between or result.last is None else result.last.words
-        words = endings.explain(why, result.words or last)
+        words = _crashes(store, name, why) or endings.explain(why, result.words or last)
         where = f"{'after' if is_between else 'in'} cycle {result.cycle}"
         line = f"{name}: {row.words} {where}: {words}"
     if row.severity in {"warning", "failure"}:
@@ -193,6 +193,15 @@ def _ended(store: FileStore, name: str, result: RunResult, *, silent: bool) -> i
     if row.severity:
         echo(f"  → {hint}")
     return row.exit_code
+
+
+def _crashes(store: FileStore, name: str, why: str) -> str:
+    """Return how often the agent crashed, if it is in safe mode for that; else nothing."""
+    with suppress(RekindleError):
+        known = store.read(name).projection
+        if why == "crash" and known.run.is_safe:
+            return explain_safe_mode(known)
+    return ""
 
 
 def _answer(store: FileStore, name: str, why: str) -> str:

@@ -176,9 +176,12 @@ def restart(agent: str | None, fresh: bool, trust: bool, as_json: bool) -> None:
     if as_json:
         print_json({"agent": name, "desired": "running", "supervised": is_supervised})
         return
-    echo(f"✓ {name}: will be started again{' in a fresh session' if fresh else ''}")
-    if not is_supervised:
-        echo(f"Next: `rekindle run {name}`, or `rekindle up` to have it kept in the background.")
+    how = " in a fresh session" if fresh else ""
+    if is_supervised:
+        echo(f"✓ {name}: will be started again{how}")
+        return
+    echo(f"✓ {name}: nothing is running; it may start again{how}")
+    echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to have it in the background.")
 
 
 class _FleetStop:

@@ -20,6 +20,7 @@ from rekindle.policy.cycle import Fresh, Resume, next_step
 from rekindle.policy.endings import ENDINGS, REACTIONS, Outcome, Reason
 from rekindle.policy.fold import Projection
 from rekindle.policy.restart import Safe, Stop, Wait
+from rekindle.policy.row import explain_safe_mode
 from rekindle.policy.run import End, HandOn, Move, Run
 from rekindle.policy.settings import POLL_SECONDS
 from rekindle.policy.supervise import measure_idle
@@ -350,11 +351,14 @@ class KeepRunning:
             self._take(renewed, self._cycle.last)
 
     def _in_safe_mode(self, move: Safe) -> InSafeMode:
-        asked = self._cycle.person.blocking()
+        asked, known = self._cycle.person.blocking(), self._cycle.known()
+        words = (
+            explain_safe_mode(known) if move.why == "crash" and known.run.is_safe else move.words
+        )
         if asked is None:
-            return InSafeMode(move.why, move.words)
+            return InSafeMode(move.why, words)
         takes_enter = questions.takes_enter(asked)
-        return InSafeMode(move.why, move.words, questions.command_line(asked), takes_enter)
+        return InSafeMode(move.why, words, questions.command_line(asked), takes_enter)
 
     def _has_come_up(self) -> None:
         """For the watchdog: it need not be seen in the log, where what we do is known already."""

@@ -159,12 +159,12 @@ def _going_in_circles(tried: Sequence[Attempt]) -> str:
         return (
             f"{HANDOFFS_VAIN} sessions in a row have filled a window each, and neither a file that"
             " git sees nor a commit nor an open loop has changed: say in the task what is to be"
-            " written down, or split it; `rekindle restart` goes on as it is"
+            " written down, or split it"
         )
     if len(handed) >= HANDOFFS_MOST:
         return (
             f"this cycle was handed off {HANDOFFS_MOST} times: look whether it gets anywhere, and"
-            " split this work into smaller steps; `rekindle restart` goes on as it is"
+            " split this work into smaller steps"
         )
     return ""
 

@@ -12,7 +12,7 @@ from rekindle.documents.manifest import Budget
 from rekindle.documents.row import Figure, Row, Source, Spend, State, Window
 from rekindle.policy import endings, loops, sessions
 from rekindle.policy.budget import raise_caps
-from rekindle.policy.endings import ENDINGS, OUTCOMES, Outcome
+from rekindle.policy.endings import ENDINGS, OUTCOMES, REACTIONS, Outcome
 from rekindle.policy.fold import Projection
 from rekindle.policy.sessions import Attempt
 from rekindle.policy.settings import Loops
@@ -147,7 +147,7 @@ def _standing(known: Projection, around: Around) -> _Standing:
 def _safe(known: Projection, around: Around) -> _Standing:
     """Return how an agent is that is in safe mode."""
     run = known.run
-    reason = endings.explain(run.safe.why, run.safe.words)
+    reason = explain_safe_mode(known)
     if run.safe.why == "tampered":
         return _Standing("broken", reason, "rekindle doctor")
     if run.desired == "stopped" and not around.is_supervised:
@@ -156,6 +156,18 @@ def _safe(known: Projection, around: Around) -> _Standing:
     outcome = ENDINGS[endings.known(run.safe.why)].outcome
     command, others = next_command(known, around.now, run.safe.why)
     return _Standing("needs you", reason, command, outcome, others)
+
+
+def explain_safe_mode(known: Projection) -> str:
+    """Return why an agent is in safe mode; of crashes also how many there were in the cycle."""
+    safe = known.run.safe
+    if safe.why != "crash":
+        return endings.explain(safe.why, safe.words)
+    tried = sessions.of_cycle(known.attempts, known.cycle_now).values()
+    crashed = sum(REACTIONS[endings.reaction(one.exit)].counts for one in tried if one.exit)
+    times = "once" if crashed <= 1 else f"{crashed} times"
+    last = f"{', the last time' if crashed > 1 else ''}: {safe.words}" if safe.words else ""
+    return f"crashed {times} in cycle {known.cycle_now}{last}"
 
 
 def _by_hand(known: Projection, around: Around) -> _Standing:

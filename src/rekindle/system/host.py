@@ -23,6 +23,11 @@ def identify() -> str:
     return os.uname().nodename
 
 
+def name() -> str:
+    """Return what people call this host."""
+    return os.uname().nodename
+
+
 def identify_user() -> str:
     """Return the name of the user that this process belongs to, whatever the environment says."""
     try:

@@ -13,7 +13,7 @@ from typing import Self
 from rekindle import ports
 from rekindle.documents.launch import MARK, Background, Swept, Vitals
 from rekindle.errors import AgentError, ProgramMissingError
-from rekindle.system import detached, kernel, orphans, signals
+from rekindle.system import detached, kernel, orphans, programs, signals
 from rekindle.system.tree import Identity
 from rekindle.thresholds.running import OUTPUT_LINE_BYTES, STDERR_BYTES
 
@@ -293,7 +293,10 @@ def starting(program: str, folder: str) -> Iterator[None]:
             raise AgentError(
                 f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
             ) from error
-        raise ProgramMissingError(program, error.strerror or str(error)) from error
+        reason = error.strerror or str(error)
+        if interpreter := programs.missing_interpreter(program, folder):
+            reason = f"its interpreter {interpreter} is not installed"
+        raise ProgramMissingError(program, reason) from error
     except ValueError as error:  # a NUL in what was to be its words or its environment
         raise AgentError(
             f"{program} could not be started: {error}",

@@ -84,3 +84,18 @@ def resolve(argv: Sequence[str], path: str | None = None) -> tuple[str, ...]:
         return (program, *words)
     # `env` would search the whole PATH that the program is given.
     return (find(wanted[0], path) or wanted[0], program, *words)
+
+
+def missing_interpreter(program: str, folder: str) -> str:
+    """Return the interpreter that a script names and that is not installed; empty: none.
+
+    The system reports only that "the file" is missing, which is then not the script.
+    """
+    try:
+        with open(Path(folder) / program, "rb") as file:  # noqa: PTH123 - as above
+            first = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
+    except OSError:
+        return ""
+    words = first.removeprefix(b"#!").decode("utf-8", "replace").split()
+    is_script = first.startswith(b"#!") and bool(words)
+    return words[0] if is_script and not Path(words[0]).exists() else ""

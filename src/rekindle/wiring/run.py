@@ -19,11 +19,12 @@ from rekindle.flows.stopping import Stopping
 from rekindle.flows.until import Until, UntilResult
 from rekindle.flows.work_signs import read_signs
 from rekindle.flows.world import Agent, Report, SettingsChanged, Trouble, World
-from rekindle.policy import endings, handoff
+from rekindle.policy import handoff
+from rekindle.policy.notices import make_notice
 from rekindle.policy.settings import AgentDefaults, cycles_of
 from rekindle.stores import private
 from rekindle.stores.files import FileStore
-from rekindle.system import clock, hook_program
+from rekindle.system import clock, hook_program, host
 from rekindle.system.keyboard import Keyboard
 from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
@@ -186,7 +187,7 @@ def _world(
         goes_on=keyboard.was_pressed,
         stops=stops,
         tell=tell,
-        notify=_notify(agent.name, notifier, tell),
+        notify=_notify(project, agent.name, notifier, tell),
         head=WorkTree(agent.folder).head,
         work=WorkTree(agent.folder).fingerprint,
         signs=lambda head, since: read_signs(agent.folder, head, since),
@@ -224,11 +225,11 @@ def _check_addresses(notifier: Notifier, tell: Callable[[Report], None]) -> None
 
 
 def _notify(
-    name: str, notifier: Notifier, tell: Callable[[Report], None]
+    project: Project, name: str, notifier: Notifier, tell: Callable[[Report], None]
 ) -> Callable[[str, str], None]:
     def notify(what: str, words: str) -> None:
-        title, severity = endings.notice(what)
-        for failure in notifier.send(f"{name}: {title}", words, severity):
+        notice = make_notice(name, what, words, project=project.path.name, host=host.name())
+        for failure in notifier.send(notice.title, notice.body, notice.severity):
             tell(Trouble(failure))
 
     return notify

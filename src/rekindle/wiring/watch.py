@@ -15,10 +15,11 @@ from rekindle.documents import manifest
 from rekindle.errors import RekindleError, StoreError, UsageError, storing
 from rekindle.flows.watch_agents import Around, Briefs, Looked, WatchAgents
 from rekindle.policy import environment
+from rekindle.policy.notices import make_notice
 from rekindle.policy.watch import Tried
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
-from rekindle.system import clock, detached, disk, tmux
+from rekindle.system import clock, detached, disk, host, tmux
 from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
 from rekindle.thresholds.screens import WATCH_LAST_BYTES, WATCH_LAST_LINES
@@ -195,7 +196,9 @@ def _watching(project: Project, store: FileStore) -> WatchAgents:
 
     def notify(name: str, words: str) -> list[str]:
         notifier = Notifier(trust.accepted_notify(project, name), store.redaction)
-        return notifier.send(f"{name}: does not come up", words, "failure")
+        where = {"project": project.path.name, "host": host.name()}
+        notice = make_notice(name, "does not come up", words, **where, severity="failure")
+        return notifier.send(notice.title, notice.body, notice.severity)
 
     around = Around(
         start=lambda name: start_kept(project, store, name),

@@ -334,15 +334,39 @@ def test_status_says_what_comes_next_and_what_is_wrong(rekindle, project):
     (folder(project) / "memories/consensus.md").write_text(RELAY.replace("parser", "manual"))
     code, out, _ = rekindle("status")
     assert code == 0
-    assert out.splitlines()[2].startswith("broken   broken")
-    assert out.splitlines()[3].startswith("trades!  stopped")
+    assert out.splitlines()[2].startswith("broken  broken")
+    assert out.splitlines()[3].startswith("trades  stopped")
     assert out.splitlines()[4].startswith("→ upgrade Rekindle")
     code, out, _ = rekindle("status", "trades")
-    for words in ("Write the parser", "1 open", "was edited"):
+    for words in ("Write the manual", "1 open", "by person"):
         assert words in out
     rows = {row["agent"]: row for row in shown(rekindle("status", "--json"))["agents"]}
     assert rows["broken"]["state"] == "broken"
-    assert rows["trades"]["relay"]["file"] == "edited"
+    assert rows["trades"]["relay"]["file"] == "clean"
+
+
+@pytest.mark.parametrize("command", [("status",), ("relay", "history"), ("relay", "diff")])
+def test_a_command_that_reads_takes_an_edit_by_hand_over(rekindle, project, command):
+    """As the README says of the next command, whichever it is."""
+    (project / "relay.md").write_text(RELAY)
+    rekindle("relay", "set", "relay.md")
+    (folder(project) / "memories/consensus.md").write_text(RELAY.replace("parser", "manual"))
+    code, out, _ = rekindle(*command)
+    assert code == 0
+    assert "Write the manual" in out
+    assert "was edited" not in out
+    (newest, _) = shown(rekindle("relay", "history", "--json"))
+    assert (newest["by"], newest["next_action"]) == ("person", "Write the manual")
+
+
+def test_an_edit_while_a_supervisor_runs_is_left_to_it(rekindle, project):
+    """It may be the agent's own."""
+    (project / "relay.md").write_text(RELAY)
+    rekindle("relay", "set", "relay.md")
+    (folder(project) / "memories/consensus.md").write_text(RELAY.replace("parser", "manual"))
+    with open_store(config.load(project)).supervising("trades"):
+        assert "was edited: the next command takes it over" in rekindle("status")[1]
+        assert len(shown(rekindle("relay", "history", "--json"))) == 1
 
 
 def test_status_reads_each_agent_once(rekindle, project, monkeypatch):
@@ -947,7 +971,7 @@ def test_a_loop_added_by_hand_can_be_resolved(rekindle, project):
     raw = msgspec.json.decode(path.read_bytes())
     raw["open_loops"] = [{"id": "by-hand", "text": "text"}]
     path.write_bytes(msgspec.json.encode(raw))
-    assert "was edited" in rekindle("status")[1]
+    assert "1 open" in rekindle("status")[1]
     assert rekindle("resolve", "by-hand", "done")[0] == 0
 
 

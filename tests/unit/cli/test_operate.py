@@ -249,7 +249,9 @@ def test_stop_is_kept_where_nobody_runs(project):
 def test_restart_says_who_will_start_it(project):
     """With a supervisor it is started again; without, the next command is named."""
     out = project("restart", "trades").out
-    assert out.startswith("✓ trades: will be started again\nNext: `rekindle run trades`")
+    assert out.startswith(
+        "✓ trades: nothing is running; it may start again\nNext: `rekindle run tr"
+    )
     project("up", "trades")
     project.wait_for_launch("trades")
     assert project("restart", "trades", "--fresh").out == (

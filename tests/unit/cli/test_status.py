@@ -72,6 +72,26 @@ def test_safe_mode_says_why_and_what_continues(status):
     assert row["command"] == "rekindle restart trades"
 
 
+def test_safe_mode_after_crashes_shows_how_many_and_the_last_cause(status):
+    now = clock.now()
+    again = {"launch": "l2", "cycle": 1, "session": "s"}
+    more = (
+        events.LaunchStarted(ts=now, harness="claude-code", boot="b", uptime=1, **again),
+        events.LaunchEnded(ts=now, exit="hang", words="no output", **again),
+        events.SafeModeEntered(ts=now, why="crash", words="failed with exit code 3: boom"),
+    )
+    lines, _ = status(*more)
+    assert lines["state"] == (
+        "  state:  needs you: crashed 2 times in cycle 1, the last time:"
+        " failed with exit code 3: boom"
+    )
+
+
+def test_safe_mode_after_one_crash_says_so(status):
+    lines, _ = status(events.SafeModeEntered(ts=clock.now(), why="crash"))
+    assert lines["state"] == "  state:  needs you: crashed once in cycle 1"
+
+
 def test_safe_mode_without_a_supervisor_is_shown(status):
     """Its supervisor was killed: it is in safe mode even so."""
     lines, _ = status(events.SafeModeEntered(ts=clock.now(), why="billing"), ended="billing")

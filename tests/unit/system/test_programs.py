@@ -7,6 +7,7 @@ import pytest
 
 from rekindle.errors import ProgramMissingError
 from rekindle.system import programs
+from rekindle.system.processes import Processes
 
 
 @pytest.fixture
@@ -68,3 +69,15 @@ def test_a_search_does_not_walk_over_every_workspace(
 
     monkeypatch.setattr(programs, "_workspaces", Listed(programs._workspaces))
     assert programs.find("git", path) == str(tmp_path / "outside/git")
+
+
+def test_the_missing_interpreter_of_a_script_is_named(tmp_path: Path) -> None:
+    """The system says of the script that there is no such file."""
+    script = tmp_path / "agent.sh"
+    script.write_text("#!/usr/bin/nope-interpreter -x\n")
+    script.chmod(0o755)
+    with pytest.raises(ProgramMissingError, match="its interpreter /usr/bin/nope-interpreter is"):
+        Processes().start(("./agent.sh",), prompt="", environment={}, folder=str(tmp_path))
+    script.write_text("#!/bin/sh\n")
+    assert programs.missing_interpreter("./agent.sh", str(tmp_path)) == ""
+    assert programs.missing_interpreter("./gone.sh", str(tmp_path)) == ""

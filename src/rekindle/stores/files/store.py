@@ -467,10 +467,16 @@ class FileStore:
 
     def take_over_edits(self, agent: str) -> None:
         """Adopt what was edited by hand, so that a command knows it; a busy writer will do it."""
-        if not self.has_edited_state(agent):
+        if not self.exists(agent) or not (
+            self.has_edited_state(agent) or self._has_edited_relay(agent)
+        ):
             return
         with suppress(BusyError), self.writer(agent) as writer:
             writer.fold()
+
+    def _has_edited_relay(self, agent: str) -> bool:
+        standing = self.read(agent).committed.documents.get("relay")
+        return inspection.condition_of(self.folder(agent), "relay", standing) == "edited"
 
     def inspect(self, agent: str) -> list[inspection.Problem]:
         """What is wrong with an agent's folder, and the command that mends it."""
