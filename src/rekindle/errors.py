@@ -759,7 +759,7 @@ class UntrustedError(RekindleError):
         super().__init__(
             f"{folder} is not trusted: you have not accepted its rekindle.yaml on this host",
             hint="read rekindle.yaml, then repeat the command with --trust"
-            " (`run`, `up`, `restart`, `hooks install`), or set REKINDLE_TRUST=1",
+            " (`run`, `up`, `restart`, `hooks install`, `fleet worker`), or set REKINDLE_TRUST=1",
         )
 
 

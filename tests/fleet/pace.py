@@ -111,7 +111,7 @@ class Project:
 
     def worker(self, host: str, slots: int) -> Apart:
         """Return when it works: before that nobody would answer for an agent."""
-        argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--host", host]
+        argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--trust", "--host", host]
         argv += ["--slots", str(slots), "--root", str(self.path.parent / f"host-{host}")]
         words = self.path.parent / f"{host}.said"
         with words.open("wb") as said:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fleet.apart import Apart
+from rekindle.wiring import trust
 
 AGENT = """\
 import os, pathlib, sys, time
@@ -39,13 +40,14 @@ class Place:
         self.push()
 
     def say(self, more: str = "") -> None:
-        """Write the manifest."""
+        """Write the manifest, as the operator who has accepted it."""
         program = [sys.executable, str(self.project / "agent.py")]
         (self.project / "rekindle.yaml").write_text(
             f"version: 1\nagents:\n  {self.agent}:\n    harness: command\n"
             f"    command: {program}\n    cycles: 2\n    env: {{HOLD: {self.hold}}}\n"
             f"personas: {{summarizer: {{adapter: command, command: ['false']}}}}\n{more}\n"
         )
+        trust.accept_folder(self.project)
 
     def push(self) -> None:
         self._git("add", "-A")
@@ -68,7 +70,7 @@ class Place:
 @contextlib.contextmanager
 def worker(project: Path, root: Path | None, host: str) -> Iterator[Apart]:
     """A host, from its first word until it is asked to end."""
-    argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--host", host]
+    argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--trust", "--host", host]
     argv += ["--root", str(root)] if root else []
     process = Apart(argv, cwd=project, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

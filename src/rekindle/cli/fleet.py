@@ -12,6 +12,7 @@ import click
 from rekindle import config
 from rekindle.cli.options import as_json, here, open_fleet, print_note, require_operator
 from rekindle.cli.output import echo, print_json, secho
+from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.documents.identity import agent_name, one_line
 from rekindle.documents.workspace import work_ref
@@ -20,6 +21,7 @@ from rekindle.policy.settings import Fleet
 from rekindle.stores.files.layout import Root
 from rekindle.system import disk, host
 from rekindle.wiring.store import open_store
+from rekindle.wiring.trust import accept_fleet, accept_settings, require_fleet
 
 if TYPE_CHECKING:
     from rekindle.fleet.moving import Moving
@@ -81,13 +83,19 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     type=click.Path(file_okay=False, path_type=Path),
     help="Where agents live here; default: .rekindle/fleet of this project.",
 )
-def worker(pool: str | None, slots: int, name: str | None, root: Path | None) -> None:
+@trust_option
+def worker(pool: str | None, slots: int, name: str | None, root: Path | None, trust: bool) -> None:
     """Have this host run agents of the fleet, until you end it.
 
     Agents that are running then go on elsewhere. What they need of the environment, a key of
     their model above all, is this host's own.
     """
     project, found = _fleet_here()
+    ensure_trust(project, trust=trust)
+    if trust:
+        require_operator(project)
+        print_changes("fleet", accept_fleet(project))
+    require_fleet(project)
     from rekindle.fleet.connect import connect_once_up  # noqa: PLC0415 - wants the extra
     from rekindle.fleet.worker import work  # noqa: PLC0415 - as above
 
@@ -111,8 +119,9 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None) ->
 @fleet.command("import")
 @click.argument("agents", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="All that the manifest names.")
+@trust_option
 @as_json
-def import_agents(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
+def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bool) -> None:
     """Bring AGENTS of this folder to the fleet, with all that is known of them.
 
     Relay, loops, numbers, what was spent and your last word go with them; one that was to run goes
@@ -124,9 +133,13 @@ def import_agents(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
     names = [project.require_agent(name) for name in agents]
     if bool(names) == every:
         raise UsageError("which agents?", hint="name them, or say --all")
+    names = names or list(project.manifest.agents)
+    ensure_trust(project, trust=trust)
+    for name in names:
+        print_changes(name, accept_settings(project, name))
     moving = _moving(project, found)
     rows = []
-    for name in names or project.manifest.agents:
+    for name in names:
         is_new = moving.send(name)
         rows.append({"agent": name, "imported": is_new})
         if not as_json:

@@ -116,7 +116,7 @@ def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, S
     if operator:
         require_operator(project)
     name = agent_of(project, agent)
-    return project, _open(project), name
+    return project, open_store_of(project), name
 
 
 def open_agents(
@@ -129,7 +129,7 @@ def open_agents(
     project = config.load(here())
     names = [project.require_agent(name) for name in dict.fromkeys(agents)]
     others = agents_here(project) if by_folder else list(project.manifest.agents)
-    return project, _open(project), names or others
+    return project, open_store_of(project), names or others
 
 
 def agents_here(project: Project) -> list[str]:
@@ -139,7 +139,8 @@ def agents_here(project: Project) -> list[str]:
     return [found] if found and is_own else list(project.manifest.agents)
 
 
-def _open(project: Project) -> Store:
+def open_store_of(project: Project) -> Store:
+    """Return what keeps the agents: the files of this host, or the fleet."""
     if project.settings.fleet is None:
         return open_store(project, say=print_note)
     return open_fleet(project, project.settings.fleet)
@@ -149,9 +150,11 @@ def open_fleet(project: Project, fleet: Fleet) -> "FleetStore":
     """The fleet's agents; its connection ends with the command."""
     from rekindle.cli.trust import ensure_trust  # noqa: PLC0415 - every start would pay for it
     from rekindle.fleet.store import FleetStore  # noqa: PLC0415 - wants the extra
+    from rekindle.wiring.trust import require_fleet  # noqa: PLC0415 - as above
 
     # The manifest names the address, and the variable whose value is sent there.
     ensure_trust(project, trust=False)
+    require_fleet(project)
     store = FleetStore(project, fleet, os.environ, say=_note)
     click.get_current_context().call_on_close(store.close)
     return store

@@ -41,7 +41,7 @@ from rekindle.wiring.start_checks import (
     find_unhonoured,
 )
 from rekindle.wiring.store import open_store
-from rekindle.wiring.trust import require_trust
+from rekindle.wiring.trust import accept_settings, require_trust
 from rekindle.wiring.watch import is_in_window, keep_last_words, start_briefs
 
 
@@ -93,6 +93,7 @@ def run(  # noqa: PLR0917 - one for each option
             if is_said:
                 refuse_fleet(project, option)
         ensure_trust(project, trust=trust)
+        print_changes(name, accept_settings(project, name))
         run_on_fleet(project, project.settings.fleet, name, cycles, unbounded=budget == "none")
         return 0
     if kept or said:

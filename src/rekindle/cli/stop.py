@@ -1,5 +1,6 @@
 """`rekindle stop`, `restart`: the operator's word, durable and above every marker."""
 
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,15 +10,27 @@ from typing import Protocol
 import click
 
 from rekindle import config
-from rekindle.cli.options import Store, accept_log, as_json, here, open_agent
+from rekindle.cli.options import (
+    Store,
+    accept_log,
+    agent_of,
+    as_json,
+    here,
+    open_store_of,
+    print_note,
+    require_operator,
+)
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.documents.event import RestartAsked
+from rekindle.documents.identity import one_line
+from rekindle.documents.manifest import FILE
 from rekindle.errors import (
     AgentError,
     ConfinedError,
     ManifestError,
+    ManifestMissingError,
     NewerSchemaError,
     RekindleError,
     StoreError,
@@ -32,11 +45,13 @@ from rekindle.policy.settings import STOP_SECONDS, Settings
 from rekindle.stores import private
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.supervision import outer_locks_held
+from rekindle.stores.private import render_path
 from rekindle.system import clock, host
 from rekindle.system.processes import Processes
 from rekindle.thresholds import screens
 from rekindle.wiring.caller import refuse_agent_of
-from rekindle.wiring.trust import accept_settings
+from rekindle.wiring.store import open_store
+from rekindle.wiring.trust import accept_settings, is_trusted
 
 _PATIENCE_SECONDS = 2 * STOP_SECONDS + 5
 
@@ -69,10 +84,14 @@ def stop(agent: str | None, every: bool, as_json: bool) -> None:
 
         stop_agents((), as_json=as_json)
         return
+    project: Project | None = None
     try:
-        project, store, name = open_agent(agent, operator=True)
+        project = load_to_stop()
+        require_operator(project)
+        name = agent_of(project, agent)
+        store = _store_to_stop(project, name)
     except UsageError as error:
-        if not running_unnamed(config.load(here())):
+        if project is None or not running_unnamed(project):
             raise  # which of several is meant, only the operator can tell
         stop_without_manifest((), error, every=True, as_json=as_json)
         return
@@ -91,6 +110,8 @@ def stop(agent: str | None, every: bool, as_json: bool) -> None:
     finally:
         stopping.require_record()
     _say_stopped(name, was_running=stopping.was_running, as_json=as_json)
+    if not stopping.was_running:
+        _note_above(project, name)
     unnamed = running_unnamed(project) if agent is None and isinstance(store, FileStore) else []
     if unnamed:
         words = f"rekindle.yaml does not name {', '.join(unnamed)}"
@@ -102,6 +123,45 @@ def _say_stopped(name: str, *, was_running: bool, as_json: bool) -> None:
         print_json({"agent": name, "desired": "stopped", "was_running": was_running})
     else:
         echo(f"✓ {name}: {'stopped' if was_running else 'is not running, and stays so'}")
+
+
+def load_to_stop() -> Project:
+    """Return the project whose agents are to stop: the nearest one.
+
+    If nothing runs in it and the user has not accepted it, an agent may have put its manifest into
+    a folder below its own: then the project above whose agents run here is meant.
+    """
+    nearest = config.find(here())
+    if nearest is None or is_trusted(nearest) or outer_locks_held(nearest):
+        return config.load(here())
+    above = next((at for at in nearest.parents if outer_locks_held(at)), None)
+    if above is None:
+        return config.load(here())
+    where = one_line(render_path(above))
+    echo(
+        f"Note: {where} is meant: nothing runs in {one_line(nearest.name)}, and you have not"
+        f" accepted its {FILE} on this host",
+        err=True,
+    )
+    if not (above / FILE).exists():
+        raise ManifestMissingError(where)
+    return config.load(above)
+
+
+def _store_to_stop(project: Project, name: str) -> Store:
+    """Return what keeps the agent; the files, if it runs on this host whatever `fleet:` says."""
+    if name in outer_locks_held(project.path):
+        return open_store(project, say=print_note)
+    return open_store_of(project)
+
+
+def _note_above(project: Project, name: str) -> None:
+    """Name an agent of the same name that runs in a folder above: it may be the one meant."""
+    above = next((at for at in project.path.parents if name in outer_locks_held(at)), None)
+    if above is not None:
+        where = one_line(render_path(above))
+        command = f"cd {shlex.quote(where)} && rekindle stop {name}"
+        echo(f"Note: another agent {name} runs in {where}; `{command}` stops it", err=True)
 
 
 def running_unnamed(project: Project) -> list[str]:
@@ -160,8 +220,13 @@ def restart(agent: str | None, fresh: bool, trust: bool, as_json: bool) -> None:
 
     What it spent stays counted, unless its run was over: then a new one begins.
     """
-    project, store, name = open_agent(agent, operator=True)
+    project = config.load(here())
+    require_operator(project)
+    name = agent_of(project, agent)
     ensure_trust(project, trust=trust)
+    if project.settings.fleet is not None:  # before it is connected to
+        print_changes(name, accept_settings(project, name))
+    store = open_store_of(project)
     accept_log(store, name)
     store.create(name)
     if isinstance(store, FileStore):

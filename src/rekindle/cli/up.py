@@ -5,10 +5,19 @@ from functools import partial
 
 import click
 
-from rekindle.cli.options import accept_log, as_json, budget_option, open_project, require_operator
+from rekindle.cli.one_host import refuse_fleet
+from rekindle.cli.options import (
+    accept_log,
+    as_json,
+    budget_option,
+    open_project,
+    print_note,
+    require_operator,
+)
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.stop import (
     end_background,
+    load_to_stop,
     running_unnamed,
     stop_without_manifest,
     stopping_of,
@@ -23,9 +32,11 @@ from rekindle.errors import (
     StoreError,
     UnknownAgentError,
 )
+from rekindle.stores.files.supervision import outer_locks_held
 from rekindle.wiring import watch
 from rekindle.wiring.bring_up import BringUp, BroughtUp
 from rekindle.wiring.run import check_agent, check_notify
+from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import accept_settings
 
 
@@ -94,13 +105,20 @@ def down(agents: tuple[str, ...], as_json: bool) -> None:
 def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
     """Stop agents, all of the manifest if none is named, and print what became of each."""
     try:
-        project, store = open_project()
+        project = load_to_stop()
         named = [project.require_agent(name) for name in agents]
+        held = outer_locks_held(project.path)
+        of_host = [name for name in named or held if name in held]
+        if not of_host:
+            refuse_fleet(project)  # else what runs on this host stops, whatever `fleet:` says
+        store = open_store(project, say=print_note)
     except (ManifestError, NewerSchemaError, UnknownAgentError, StoreError) as error:
         stop_without_manifest(agents, error, every=True, as_json=as_json)
         return
     require_operator(project)
     names = named or [*project.manifest.agents, *running_unnamed(project)]
+    if project.settings.fleet is not None:
+        names = of_host
     stops = {name: stopping_of(store, name) for name in names}
     failed = _failures([stopping.tell for stopping in stops.values()])
     running = [name for name, stopping in stops.items() if stopping.was_running]

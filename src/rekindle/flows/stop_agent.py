@@ -45,6 +45,7 @@ class StopAgent:
         self.was_running = False
         self.was_killed = False
         self._unrecorded: RekindleError | None = None
+        self._foreign: OwnershipError | None = None
         self._is_noted = False
         self._is_unheard = False
         self._is_signalled = False
@@ -61,7 +62,9 @@ class StopAgent:
             self._store.submit(self._agent, policy.say(run, "stopped", self._clock()))
         except RekindleError as error:
             if isinstance(error, OwnershipError) and not self.was_running:
-                raise  # the agent lives on another host
+                # Said at the end: the agent can write owner.json, and what it left here ends first.
+                self._foreign = error
+                return
             self._is_unheard = True
             if not self._is_stopped():  # else it is durable, and only not in the log yet
                 self._unrecorded = error
@@ -85,8 +88,11 @@ class StopAgent:
         """Once it has ended: check that the stop is recorded.
 
         Raises:
+            OwnershipError: The agent lives on another host, which has to stop it.
             StopUnrecordedError: It is not, and the error says where else it is noted.
         """
+        if self._foreign is not None:
+            raise self._foreign
         error = self._unrecorded
         if error is None or self._is_recorded():
             return

@@ -21,7 +21,8 @@ from rekindle.thresholds.texts import CONSENT_VALUE_CHARACTERS
 
 FREE = frozenset({"prompt", "rules", "convergence", "handover"})
 """Keys of an agent that name its task and its method; they start nothing and permit nothing."""
-_SHARED = ("personas", "notify", "prices", "runtime", "redact", "fleet")
+_FLEET = "fleet"
+_SHARED = ("personas", "notify", "prices", "runtime", "redact", _FLEET)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 Controlled = dict[str, Any]
@@ -62,6 +63,15 @@ def select_controlled(
             found[section] = value
     found |= outside
     return {key: value for key, value in found.items() if value not in (None, {}, [])}
+
+
+def select_fleet(controlled: Controlled) -> Controlled:
+    """Return those of an agent's controlled settings that name the fleet, and are the project's."""
+    return {key: value for key, value in controlled.items() if key.startswith(f"{_FLEET}.")}
+
+
+def without_fleet(controlled: Controlled) -> Controlled:
+    return {key: value for key, value in controlled.items() if not key.startswith(f"{_FLEET}.")}
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:

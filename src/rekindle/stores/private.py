@@ -4,6 +4,7 @@ Everything inside a workspace counts as written by the agent. What the operator 
 tells an honest log from a forged one, is kept below the user's own folder instead:
 
     projects/NAME-HASH/project.json      which folder this is, and that the user trusts it
+    projects/NAME-HASH/fleet.json        the `fleet:` that commands may connect to
     projects/NAME-HASH/agents/NAME/      the operator's commands to one agent, and what they fixed
 
 HASH is the start of a SHA-256 of the project's path, so that two projects of one name differ.
@@ -96,6 +97,11 @@ class PrivateProject(msgspec.Struct, frozen=True):
     @property
     def record(self) -> Path:
         return self.path / _RECORD
+
+    @property
+    def fleet(self) -> Path:
+        """The fleet of the manifest that the operator accepted last."""
+        return self.path / "fleet.json"
 
     def agent(self, name: str) -> PrivateAgent:
         return PrivateAgent(self.path / _AGENTS / agent_name(name))

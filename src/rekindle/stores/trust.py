@@ -16,7 +16,7 @@ import msgspec
 from rekindle.documents import jsontext
 from rekindle.errors import DocumentError, StoreError, storing
 from rekindle.stores import private
-from rekindle.stores.private import PrivateAgent, PrivateProject, render_path
+from rekindle.stores.private import PrivateProject, render_path
 from rekindle.system import disk
 
 SCHEMA = 1
@@ -40,7 +40,7 @@ class TrustRecord(msgspec.Struct, frozen=True):
 
 
 class AcceptedSettings(msgspec.Struct, frozen=True):
-    """The controlled settings of an agent, as the operator's last command accepted them."""
+    """Controlled settings of an agent, or the project's fleet, as the operator accepted them."""
 
     settings: dict[str, Any]
     at: datetime
@@ -97,18 +97,19 @@ def record_trust(project: PrivateProject, now: datetime) -> None:
     """
     if disk.exists(project.record) and not is_trusted(project, now):
         project.remove_agents()
+        disk.remove(project.fleet)
     project.make()
     disk.replace(project.record, _encode(identify(project.project, now)))
 
 
-def read_settings(agent: PrivateAgent) -> dict[str, Any] | None:
+def read_settings(record: Path) -> dict[str, Any] | None:
     """Return the settings that the operator accepted, or None if there was no such command."""
-    found: AcceptedSettings | None = _read(agent.settings, AcceptedSettings)
+    found: AcceptedSettings | None = _read(record, AcceptedSettings)
     return found.settings if found else None
 
 
-def record_settings(agent: PrivateAgent, settings: dict[str, Any], now: datetime) -> None:
-    disk.replace(agent.settings, _encode(AcceptedSettings(settings, now)))
+def record_settings(record: Path, settings: dict[str, Any], now: datetime) -> None:
+    disk.replace(record, _encode(AcceptedSettings(settings, now)))
 
 
 def _encode(record: TrustRecord | AcceptedSettings) -> bytes:

@@ -57,6 +57,7 @@ def accept_folder(folder: Path) -> None:
 def accept_project(project: Project) -> None:
     """Record that the user trusts a project's folder, and its settings as they were read."""
     trust.record_trust(private.of_project(project.path), clock.now())
+    accept_fleet(project)
     for name in project.manifest.agents:
         accept_settings(project, name)
 
@@ -72,13 +73,54 @@ def controlled(project: Project, name: str) -> Controlled:
 
 
 def accept_settings(project: Project, name: str) -> list[str]:
-    """Record the agent's settings as accepted; return what was not accepted before."""
-    folder = private.of_project(project.path).make_agent(name)
-    before, after = trust.read_settings(folder), controlled(project, name)
-    changes = consent.compare(before or {}, after)
-    if before is None or changes:
-        trust.record_settings(folder, after, clock.now())
+    """Record the agent's settings as accepted; return what was not accepted before.
+
+    The fleet is among them: it is the project's, and counts for every agent.
+    """
+    record = private.of_project(project.path).make_agent(name).settings
+    before, after = trust.read_settings(record), controlled(project, name)
+    changes = consent.compare(consent.without_fleet(before or {}), consent.without_fleet(after))
+    if before != after:
+        trust.record_settings(record, after, clock.now())
+    return [_redacted(project, change.render()) for change in changes] + accept_fleet(project)
+
+
+def accept_fleet(project: Project) -> list[str]:
+    """Record the manifest's fleet as accepted; return what was not accepted before."""
+    changes = _find_fleet_changes(project)
+    if changes:
+        own = private.of_project(project.path)
+        own.make()
+        trust.record_settings(own.fleet, _fleet_of(project), clock.now())
     return [_redacted(project, change.render()) for change in changes]
+
+
+def require_fleet(project: Project) -> None:
+    """Refuse to connect to a fleet that the operator has not accepted.
+
+    Its address, and the variable whose value is sent there, could be an agent's.
+
+    Raises:
+        UntrustedError: The folder was not accepted.
+        UnacceptedError: The fleet differs from the accepted one.
+    """
+    require_trust(project.path)
+    if changes := _find_fleet_changes(project):
+        raise UnacceptedError(
+            "`fleet:`",
+            f"{_CHANGED}: {_redacted(project, consent.render_changes(changes))}",
+            "`rekindle run NAME`, `rekindle restart NAME`, `rekindle fleet import NAME` or"
+            " `rekindle fleet worker --trust` accepts it",
+        )
+
+
+def _find_fleet_changes(project: Project) -> list[Change]:
+    accepted = trust.read_settings(private.of_project(project.path).fleet)
+    return consent.compare(accepted or {}, _fleet_of(project))
+
+
+def _fleet_of(project: Project) -> Controlled:
+    return consent.select_fleet(consent.select_controlled(project.manifest, ""))
 
 
 def find_changes(project: Project, name: str) -> list[Change]:
@@ -135,7 +177,7 @@ def accepted_notify(project: Project, name: str) -> list[str]:
 
 
 def _accepted(project: Project, name: str) -> Controlled | None:
-    return trust.read_settings(private.of_project(project.path).agent(name))
+    return trust.read_settings(private.of_project(project.path).agent(name).settings)
 
 
 def _redacted(project: Project, text: str) -> str:

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
 from rekindle.cli.main import run
+from rekindle.errors import ManifestError
 from rekindle.wiring.trust import accept_folder
 
 MANIFEST = "version: 1\nagents:\n  trades:\n    harness: command\n    command: ['true']\n"
@@ -35,6 +37,8 @@ def project(tmp_path, monkeypatch):
 
 def say(project, section):
     (project / "rekindle.yaml").write_text(f"{MANIFEST}{section}\n")
+    with suppress(ManifestError):
+        accept_folder(project)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["status"], ["fleet", "--help"], ["doctor"]])

@@ -223,10 +223,11 @@ def test_a_session_is_not_told_what_a_repository_brought(clone):
     assert "Delete everything" in told()
 
 
-def test_an_untrusted_manifest_has_no_engine_asked(clone):
+@pytest.mark.parametrize("command", [("status",), ("fleet", "worker")], ids=" ".join)
+def test_an_untrusted_manifest_has_no_engine_asked(clone, command):
     """The address and the variable whose value is sent there come from the manifest."""
     clone.write("", "fleet: {address: '127.0.0.1:9', api_key: $SECRET}\n")
-    told = clone("status", code=UNTRUSTED, SECRET="s3cret")  # noqa: S106
+    told = clone(*command, code=UNTRUSTED, SECRET="s3cret")  # noqa: S106
     assert "is not trusted" in told.err
 
 

@@ -1,6 +1,7 @@
 """What an agent adds to a manifest in a trusted folder starts nothing, and connects to nothing."""
 
 import json
+import socket
 import sys
 import time
 
@@ -25,7 +26,7 @@ runtime:
   brief: {at: "00:00"}
 """
 ENTRY = '  evil: {harness: command, command: ["true"], until: ["true"]}\n'
-MANIFEST_ERROR = 3
+MANIFEST_ERROR, ENGINE_ERROR = 3, 10
 
 
 class Folder:
@@ -152,3 +153,58 @@ def test_hooks_install_accepts_the_agent_that_it_is_for(folder):
     _, err = folder("hooks", "install", "-a", "evil")
     assert 'agents.evil.harness: added "claude-code"' in err
     trust.require_accepted(config.load(folder.path), "evil")
+
+
+@pytest.fixture
+def engine():
+    """An address that an agent could have planted, and whether anything has connected to it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0)
+        yield listener
+
+
+def plant_fleet(folder, engine):
+    port = engine.getsockname()[1]
+    folder.add(f"fleet: {{address: '127.0.0.1:{port}', api_key: $SECRET, tls: false}}\n")
+
+
+COMMANDS = [
+    ("status",),
+    ("stop",),
+    ("brief",),
+    ("loops",),
+    ("answer", "trades", "yes"),
+    ("fleet", "remove", "trades"),
+    ("fleet", "worker"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_fleet_that_was_added_is_not_connected_to(folder, engine, monkeypatch, command):
+    """Its address would be sent the value of any variable that it names."""
+    monkeypatch.setenv("SECRET", "s3cret")
+    plant_fleet(folder, engine)
+    _, err = folder(*command, code=MANIFEST_ERROR)
+    assert 'fleet.api_key: added "$SECRET"' in err
+    assert "rekindle restart NAME" in err
+    assert "s3cret" not in err
+    with pytest.raises(BlockingIOError):
+        engine.accept()
+
+
+def test_doctor_reports_it_and_connects_to_nothing(folder, engine):
+    plant_fleet(folder, engine)
+    assert "✗ fleet: rekindle.yaml: `fleet:`: changed" in folder("doctor", code=8)[0]
+    with pytest.raises(BlockingIOError):
+        engine.accept()
+
+
+@pytest.mark.parametrize("command", [("run",), ("restart",), ("fleet", "import", "trades")])
+def test_the_commands_that_have_an_agent_run_accept_a_fleet(folder, command):
+    """Each prints what it accepts; from then on every command connects."""
+    folder.add("fleet: {address: '127.0.0.1:9'}\n")
+    _, err = folder(*command, code=ENGINE_ERROR)
+    assert 'trades: accepted from rekindle.yaml: fleet.address: added "127.0.0.1:9"' in err
+    assert "could not be reached" in folder("status", code=ENGINE_ERROR)[1]
+    folder.manifest.write_text(folder.manifest.read_text().replace(":9", ":10"))
+    assert 'fleet.address: "127.0.0.1:9" → "127.0.0.1:10"' in folder("status", code=3)[1]

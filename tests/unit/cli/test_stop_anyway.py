@@ -1,0 +1,133 @@
+"""`stop` and `down` end an agent of this host, whatever it wrote into its workspace."""
+
+import json
+import sys
+
+import pytest
+
+from rekindle.wiring import trust
+
+AGENT = """\
+import pathlib, subprocess, sys, time
+left = [sys.executable, "-c", "import time; time.sleep(600)", "left-behind"]
+subprocess.Popen(left, start_new_session=True)
+pathlib.Path("launched").write_text("x")
+time.sleep(600)
+"""
+MANIFEST = """\
+version: 1
+agents:
+  trades: {harness: command, command: [PYTHON, agent.py]}
+"""
+FLEET = "fleet: {address: '127.0.0.1:9', api_key: $SECRET, tls: false}\n"
+SUPERVISOR = ("run", "trades", "--said")
+MANIFEST_ERROR, FOREIGN, UNRECORDED = 3, 6, 13
+
+
+class Folder:
+    """A trusted folder whose agent runs in the background, with a process beside it."""
+
+    def __init__(self, place, path):
+        self.place, self.path = place, path
+        path.mkdir()
+        self.manifest = path / "rekindle.yaml"
+        self.manifest.write_text(MANIFEST.replace("PYTHON", sys.executable))
+        (path / "agent.py").write_text(AGENT)
+        (path / "PROMPT.md").write_text("Ship it.\n")
+        trust.accept_folder(path)
+        self("up")
+        place.wait_for(lambda: (path / "launched").exists() and len(self.pids()) == 3)
+
+    def __call__(self, *words, code=0, at="."):
+        started = self.place.start(
+            [sys.executable, "-I", "-m", "rekindle", *words],
+            env={"PATH": "/usr/bin:/bin", "REKINDLE_TRUST": "", "SECRET": "s3cret"},
+            cwd=self.path / at,
+        )
+        assert started.wait() == code, started.out + started.err
+        return started
+
+    def pids(self):
+        """Return the processes of the supervisor, of the agent, and the one beside it."""
+        ends = (SUPERVISOR, ("agent.py",), ("left-behind",))
+        found = self.place._ask(do="list")["processes"]
+        return [
+            one["pid"]
+            for one in found
+            if any(tuple(one["argv"][-len(end) :]) == end for end in ends)
+        ]
+
+    def require_end(self):
+        """Require that all of them are gone: a supervisor frees its lock just before it exits."""
+        self.place.wait_for(lambda: self.pids() == [])
+
+    def kill_supervisor(self):
+        found = self.place._ask(do="list")["processes"]
+        [pid] = [one["pid"] for one in found if tuple(one["argv"][-3:]) == SUPERVISOR]
+        self.place.signal(pid, 9)
+        self.place.wait_for(lambda: len(self.pids()) == 1)
+
+    def plant_owner(self):
+        """Name another host as the agent's, as any program in the workspace can."""
+        owner = self.path / ".rekindle/agents/trades/owner.json"
+        owner.write_text(json.dumps(json.loads(owner.read_text()) | {"host": "elsewhere"}))
+
+
+@pytest.fixture
+def folder(place, tmp_path):
+    made = Folder(place, tmp_path / "project")
+    yield made
+    for pid in made.pids():
+        place.signal(pid, 9)
+    place.wait_for(lambda: not made.pids())
+
+
+@pytest.mark.parametrize("command", ["stop", "down"])
+def test_a_fleet_that_was_added_keeps_nothing_alive(folder, command):
+    """The lock of its supervisor is on this host: no engine is asked."""
+    folder.manifest.write_text(folder.manifest.read_text() + FLEET)
+    assert "✓ trades: stopped" in folder(command).out
+    folder.require_end()
+    folder("stop", code=MANIFEST_ERROR)
+    folder.manifest.write_text(MANIFEST.replace("PYTHON", sys.executable))
+    assert json.loads(folder("status", "--json").out)["agents"][0]["run"]["desired"] == "stopped"
+
+
+@pytest.mark.parametrize("command", ["stop", "down"])
+@pytest.mark.parametrize("name", ["trades", "other"])
+def test_a_manifest_planted_in_a_folder_below_hides_nothing(folder, command, name):
+    """A manifest that the user has not accepted does not say which project is meant."""
+    (folder.path / "src").mkdir()
+    planted = folder.manifest.read_text().replace("trades:", f"{name}:")
+    (folder.path / "src/rekindle.yaml").write_text(planted)
+    stopped = folder(command, at="src")
+    assert "✓ trades: stopped" in stopped.out
+    assert f"{folder.path} is meant" in stopped.err
+    folder.require_end()
+
+
+def test_an_accepted_project_below_is_the_one_that_is_meant(folder):
+    """A project in a project is fine: the agent of the outer one continues, and is named."""
+    (folder.path / "src").mkdir()
+    (folder.path / "src/rekindle.yaml").write_text(folder.manifest.read_text())
+    trust.accept_folder(folder.path / "src")
+    stopped = folder("stop", at="src")
+    assert "is not running" in stopped.out
+    assert f"cd {folder.path} && rekindle stop trades" in stopped.err
+    assert len(folder.pids()) == 3
+
+
+@pytest.mark.parametrize("command", ["stop", "down"])
+def test_an_owner_that_was_planted_keeps_nothing_alive(folder, command):
+    """What this host has recorded of the agent ends first; then it is said who has the agent."""
+    folder.kill_supervisor()
+    folder.plant_owner()
+    assert "elsewhere" in folder(command, code=FOREIGN).err
+    folder.require_end()
+
+
+def test_nor_a_supervisor(folder):
+    """Its lock is outside the workspace, and says that it runs here."""
+    folder.plant_owner()
+    folder("stop", code=UNRECORDED)
+    folder.require_end()
