@@ -34,6 +34,7 @@ Our exception tree, with the exit code that each branch ends a command with:
     │   ├── FolderLostError           12
     │   ├── ForeignOwnerError         6
     │   │   └── OnFleetError          6
+    │   ├── InUseError                6
     │   ├── LeaseError                6
     │   ├── StalePushError            6
     │   └── SupervisedError           6
@@ -86,6 +87,7 @@ __all__ = [
     "ForeignOwnerError",
     "ForgedCommandError",
     "HookProgramError",
+    "InUseError",
     "LeaseError",
     "LiteralSecretError",
     "LogMissingError",
@@ -405,6 +407,17 @@ class BusyError(OwnershipError):
         )
         self.agent = agent
         self.waited = waited
+
+
+class InUseError(OwnershipError):
+    """Something of Rekindle still runs in a folder that is to be forgotten."""
+
+    def __init__(self, folder: str, running: Iterable[str]) -> None:
+        self.folder, self.running = folder, tuple(running)
+        super().__init__(
+            f"{folder} is in use: {', '.join(self.running)}",
+            hint="stop the agents with `rekindle down` there, end the daemon, then try again",
+        )
 
 
 class ConfinedError(BusyError):

@@ -196,6 +196,9 @@ REFUSED = [
     "approve trades",
     "deny trades",
     "service install --print",
+    "service install --all --print",
+    "forget . --yes",
+    "uninstall --yes",
 ]
 CALLED = """\
 for number, words in enumerate(calls):

@@ -44,6 +44,7 @@ SAMPLES = [
     errors.OwnershipError("a", hint="b"),
     errors.BusyError("trades", 1.5),
     errors.ConfinedError("trades", "/a"),
+    errors.InUseError("/project", ["trades"]),
     errors.CycleEndedError("trades", 4),
     errors.FolderLostError("trades", "/a", "its log is gone"),
     errors.FencedError("trades", 1, 2),

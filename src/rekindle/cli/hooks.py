@@ -291,22 +291,14 @@ def examine_all() -> list[Report]:
         for level in levels_of(cli):
             places = [place_of(cli, level, folder, os.environ)] if level == "user" else []
             if folder and level != "user":
-                places = [place_of(cli, level, folder, os.environ, at) for at in _folders(folder)]
+                places = [
+                    place_of(cli, level, folder, os.environ, at)
+                    for at in agent_dirs.folders_of(folder)
+                ]
             reports = [install_hooks.examine(place) for place in places]
             there = [one for one in reports if one.state != "not installed"]
             found += there or (reports[:1] if cli in used else [])
     return found
-
-
-def _folders(folder: Path) -> list[Path]:
-    """Return where the sessions of a project's agents look for hooks, its own folder first."""
-    try:
-        project = config.load(folder)
-    except RekindleError:
-        return [folder]  # a manifest that cannot be read is said by others
-    below = [agent_dirs.dir_of(project, name) for name in project.manifest.agents]
-    own = folder.resolve()
-    return [folder, *dict.fromkeys(at for at in below if at != own)]
 
 
 def _used(folder: Path | None) -> list[Harness]:

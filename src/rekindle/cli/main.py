@@ -63,6 +63,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "events": ("rekindle.cli.events:events", "What happened, newest last."),
     "redact": ("rekindle.cli.redact:redact", "A text without the secrets in it."),
     "fleet": ("rekindle.cli.fleet:fleet", "Agents over many hosts."),
+    "forget": ("rekindle.cli.forget:forget", "Remove every trace of one project."),
+    "uninstall": ("rekindle.cli.forget:uninstall", "Remove every trace of Rekindle on this host."),
     "config": ("rekindle.cli.config:config", "Every setting: its value, origin and meaning."),
 }
 """Where each command lives and what it is for: `--help` needs no import of any of them."""

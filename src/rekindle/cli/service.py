@@ -10,7 +10,6 @@ from rekindle.cli.options import open_project, require_operator
 from rekindle.cli.output import echo
 from rekindle.cli.trust import ensure_trust, trust_option
 from rekindle.documents import service as units
-from rekindle.documents.identity import derived_id
 from rekindle.errors import UsageError, storing
 from rekindle.policy import environment
 from rekindle.policy.mornings import NEVER
@@ -19,6 +18,7 @@ from rekindle.stores.files.layout import Root
 from rekindle.system import disk, user_folder
 from rekindle.wiring.caller import refuse_agent_of
 from rekindle.wiring.trust import list_trusted
+from rekindle.wiring.unit_files import unit_name, unit_path
 
 _KINDS = {"linux": "systemd", "darwin": "launchd"}
 
@@ -115,7 +115,7 @@ def _meant(
 
 def _units(kind: str, found: units.Service, brief: Brief | None) -> dict[Path, bytes]:
     """The files, and what stands in them; the one that is started comes last."""
-    path = _path(kind, found.name)
+    path = unit_path(kind, found.name)
     if kind == "launchd":
         made = (
             units.launchd(found)
@@ -140,16 +140,3 @@ def _service(folder: Path, *, briefs: bool, every: bool = False) -> units.Servic
     return units.Service(
         unit_name(folder, briefs=briefs, every=every), argv, str(folder), kept, every
     )
-
-
-def unit_name(folder: Path, *, briefs: bool = False, every: bool = False) -> str:
-    """Return the name of a project's unit; of the one for all projects if `every`."""
-    name = "rekindle" if every else f"rekindle-{derived_id(str(folder))}"
-    return f"{name}-briefs" if briefs else name
-
-
-def _path(kind: str, name: str) -> Path:
-    if kind == "systemd":
-        own = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-        return Path(own) / "systemd/user" / f"{name}.service"
-    return Path.home() / "Library/LaunchAgents" / f"{name}.plist"

@@ -106,9 +106,14 @@ def _refuse_other(place: Place, found: list[Installed], others: Collection[Path]
         )
 
 
+def is_installed(place: Place) -> bool:
+    """Return whether hooks of ours are in the file, or a record of it is kept."""
+    return bool(_installed(place, _read(place)[0])) or place.record.exists()
+
+
 def uninstall(place: Place) -> Done:
     """Take our hooks out: the file is as it was, or as others have changed it since."""
-    if not _installed(place, _read(place)[0]) and not place.record.exists():
+    if not is_installed(place):
         return Done(settings_changed=False, program_changed=False)
     with _alone(place):
         text, current = _read(place)

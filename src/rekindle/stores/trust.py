@@ -80,6 +80,12 @@ def list_recorded() -> list[Path]:
     return found
 
 
+def recorded_identity(project: PrivateProject) -> tuple[int, int] | None:
+    """Return device and inode of the folder as it was when the user accepted it."""
+    record: TrustRecord | None = _read(project.record, TrustRecord)
+    return (record.device, record.inode) if record else None
+
+
 def list_trusted(now: datetime) -> list[Path]:
     """Return the folders that the user accepted, and that are still the same folders."""
     found = []

@@ -114,6 +114,7 @@ TERMINAL_DRAIN_SECONDS = declare(
     "Time the terminal has to show the last output of a program.",
 )
 TMUX_SECONDS = declare(10.0, "run.tmux_seconds", "seconds", "Time one call of tmux has.")
+CRONTAB_SECONDS = declare(10.0, "run.crontab_seconds", "seconds", "Time one call of crontab has.")
 PROCESS_POLL_SECONDS = declare(
     0.005,
     "run.process_poll_seconds",

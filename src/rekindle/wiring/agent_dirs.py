@@ -44,6 +44,17 @@ def choose_agent(project: Project, place: Path) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
+def folders_of(folder: Path) -> list[Path]:
+    """Return where the sessions of a project's agents look for hooks, its own folder first."""
+    try:
+        project = config.load(folder)
+    except RekindleError:
+        return [folder]  # a manifest that cannot be read is reported by others
+    below = [dir_of(project, name) for name in project.manifest.agents]
+    own = folder.resolve()
+    return [folder, *dict.fromkeys(at for at in below if at != own)]
+
+
 def renew(folder: Path) -> None:
     """Write the list that hooks read, with the stamp of the manifest that it is made from."""
     with storing(folder / FILE):

@@ -15,7 +15,7 @@ also if it is full.
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -146,6 +146,22 @@ def outer_locks_held(project: Path) -> dict[str, OuterLock]:
         if path.name.startswith(prefix)
     }
     return {agent: lock for agent, lock in locks.items() if lock.is_held()}
+
+
+def find_lock_files(project: Path, recorded: tuple[int, int] | None) -> list[Path]:
+    """Return the free outer locks of a project, also of one that is gone, by what was recorded.
+
+    An inode is used again: a lock that is held now is another project's.
+    """
+    prefixes = {f"{_host()}-{recorded[0]:x}-{recorded[1]:x}-"} if recorded else set()
+    with suppress(OSError):
+        prefixes.add(_prefix(project))
+    try:
+        there = sorted(_locks().iterdir())
+    except OSError:
+        return []
+    found = [path for path in there if path.name.startswith(tuple(prefixes))]
+    return [path for path in found if not OuterLock(path).is_held()]
 
 
 class Supervision:
