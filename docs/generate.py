@@ -191,7 +191,7 @@ def _abilities(harness: Harness) -> list[tuple[str, str]]:
         ),
         (
             "reports by hooks",
-            "yes" if can.hooks else "no: only what it prints is followed; no heartbeats",
+            "yes" if can.hooks else "no: what it prints is followed, and kept as its transcript",
         ),
         ("a person gets it", harness.INSTALL),
     ]

@@ -33,6 +33,7 @@ from rekindle.flows import transcripts
 from rekindle.flows.fruitless import Fruitless
 from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
+from rekindle.flows.transcribe import Transcribe
 from rekindle.flows.watched import Watched
 from rekindle.flows.world import Agent, CallRefused, Noticed, Trouble, World
 from rekindle.policy import budget, hang
@@ -69,12 +70,13 @@ class Follow:
         primer_tokens: int | None = None,
         fruitless: Fruitless | None = None,
         on_tick: Callable[[], None] = lambda: None,
+        transcribe: Transcribe | None = None,
     ) -> None:
         """With `primer_tokens`, a fresh session may be taken instead of this one.
 
         With `fruitless`, it is ended when it works for too long without progress.
         """
-        self.fruitless, self._on_tick = fruitless, on_tick
+        self.fruitless, self._on_tick, self._transcribe = fruitless, on_tick, transcribe
         self._origin, self._agent, self._world, self._child = origin, agent, world, child
         self._watched, self._meter, self._gauge = watched, meter, gauge
         self.ending: Exit | None = None
@@ -171,6 +173,8 @@ class Follow:
             if isinstance(seen, Called) and self.was_stopped:
                 self._work_on(now)
             self._tell(self._without_secrets(seen))
+            if self._transcribe is not None:
+                self._transcribe.take(seen)
         if not self._agent.harness.CAN.hooks:
             told = Usage(self._watched.read_and_said, None, "estimated")
             self._meter.take(Used(told, turn="all that it was given and said"))
@@ -290,6 +294,9 @@ class Follow:
             with self._world.store.writer(self._agent.name) as writer:
                 writer.fold()
                 self._note_turns(writer.projection, writer.append)
+                if self._transcribe is not None and (sign := self._transcribe.sign()):
+                    writer.append(sign)
+                    self._heard = writer.projection.heard
                 known = writer.projection
         except (TamperedLogError, LogMissingError) as error:
             self._end(Exit("interrupted", str(error)))

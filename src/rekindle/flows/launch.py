@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from rekindle.documents.event import LaunchStarted
+from rekindle.documents.event import Heartbeat, LaunchStarted
 from rekindle.documents.launch import (
     MARK,
     Ended,
@@ -20,6 +20,7 @@ from rekindle.flows.follow import Follow
 from rekindle.flows.fruitless import Fruitless
 from rekindle.flows.gauge import Gauge
 from rekindle.flows.meter import Meter
+from rekindle.flows.transcribe import Transcribe
 from rekindle.flows.watched import Watched
 from rekindle.flows.world import Agent, World
 from rekindle.policy import tokens
@@ -61,6 +62,8 @@ class Launch:
             )
         )
         self.watched = Watched()
+        self._transcribe: Transcribe | None = None
+        """For a program without hooks, which reports no transcript of its own."""
         self.meter = Meter(spent or Spent(), agent.prices, start.usd_left)
         self.gauge = Gauge(agent, world, mark, windows)
         self.code: int | None = None
@@ -109,6 +112,8 @@ class Launch:
     ) -> Exit:
         child = self._begin(prompt)
         self.watched.read_and_said = tokens.estimate(prompt)
+        if not self._agent.harness.CAN.hooks and not self._agent.stays:
+            self._transcribe = Transcribe(self._agent, self._world, self.start.session, prompt)
         follow = Follow(
             origin,
             self._agent,
@@ -122,13 +127,22 @@ class Launch:
             if self._is_bounded
             else None,
             on_tick=background.watch(origin, child.pid) if background else lambda: None,
+            transcribe=self._transcribe,
         )
-        follow.to_the_end()
+        try:
+            follow.to_the_end()
+        finally:
+            if self._transcribe is not None:
+                self._transcribe.write(is_last=True)
         if follow.fruitless is not None:
             self.stretch, self.fruitless = follow.fruitless.stretch, follow.fruitless.seconds()
         self.seconds = self._world.elapsed() - began
         self.code = child.code
         return self._said_of(child, follow)
+
+    def last_sign(self) -> Heartbeat | None:
+        """Return the last sign of life of a program without hooks: when it printed something."""
+        return self._transcribe.sign(is_last=True) if self._transcribe else None
 
     def _said_of(self, child: Child, follow: Follow) -> Exit:
         ending = follow.ending

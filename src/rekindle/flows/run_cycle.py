@@ -390,7 +390,8 @@ class RunCycle:
         spent = launch.meter.spent(ended=True)
         now = self._world.clock()
         session = start.session or watched.opened
-        ended: list[events.AnyEvent] = []
+        sign = launch.last_sign()
+        ended: list[events.AnyEvent] = [sign] if sign else []
         if found.kind == HANDED_OFF:
             launch.gauge.told_of(launch.transcript())
             trigger = launch.gauge.trigger(launch.mark, number, session)

@@ -34,6 +34,8 @@ from rekindle.thresholds.texts import (
 NAME = "command"
 CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
 """Its variables are in the manifest, under `env:`: none is known here."""
+RELAY = "REKINDLE_RELAY"
+"""Names the file in which the program writes the relay for its next cycle."""
 INSTALL = "correct `command:` in rekindle.yaml"
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
@@ -53,7 +55,7 @@ _INSTEAD = "remove it from the persona, or give the program an option of its own
 
 
 def command(start: Start) -> Command:
-    """The program as the manifest names it; nothing is added to it.
+    """Return the program as the manifest names it, and a variable that names its relay.
 
     In a terminal it is not told its prompt: nobody knows how it would take one.
     """
@@ -74,7 +76,7 @@ def command(start: Start) -> Command:
                 f"{_UNKNOWN} cannot be held to a persona's `{name}:`",
                 hint=_INSTEAD,
             )
-    return Command(start.program)
+    return Command(start.program, {RELAY: start.draft} if start.draft else {})
 
 
 def ask(question: Question) -> Command:

@@ -187,3 +187,21 @@ TRANSCRIPT_TAIL_BYTES = declare(
     "bytes",
     "End of a transcript that is read for the latest activity.",
 )
+TRANSCRIBED_BYTES = declare(
+    4 * 1024 * 1024,
+    "transcript.transcribed_bytes",
+    "bytes",
+    "Compressed output of one launch that is kept of a program without hooks, before its end.",
+)
+TRANSCRIBED_EVERY_SECONDS = declare(
+    30.0,
+    "transcript.transcribed_every_seconds",
+    "seconds",
+    "Interval at which the output of a program without hooks is kept, and counts as activity.",
+)
+TRANSCRIBED_TURNS = declare(
+    50,
+    "transcript.transcribed_turns",
+    "count",
+    "Turns of such output after which they are kept at once.",
+)

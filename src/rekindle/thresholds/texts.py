@@ -55,6 +55,12 @@ OPEN_CHARACTERS = declare(
 CODEX_CALL_WORDS = declare(
     100, "transcript.codex_call_words", "words", "Arguments of a Codex command that a turn keeps."
 )
+TRANSCRIBED_TURN_CHARACTERS = declare(
+    4_000,
+    "transcript.transcribed_turn_characters",
+    "characters",
+    "Output of a program without hooks that is one turn of its transcript.",
+)
 COMMAND_LINE_CHARACTERS = declare(
     2_000,
     "command.line_characters",
