@@ -101,7 +101,7 @@ class Processes(Quiet):
             source="startup",
             transcript=str(path),
         )
-        inbox.append(self._store.folder("trades").inbox, [started], durable=False)
+        inbox.append(self._store.folder("trades").private.inbox, [started], durable=False)
         if crossed < HANDOFFS:
             with path.open("a") as file:
                 file.write(said("assistant", "so full", 3, usage=85))

@@ -1,5 +1,6 @@
 """`rekindle summarize`."""
 
+import os
 from typing import get_args
 
 import click
@@ -45,13 +46,14 @@ def summarize(  # noqa: PLR0917 - one for each option
     if not mechanical:
         ensure_trust(project, trust=False)
         require_accepted(project, name)
-    harness = told_by(file, HARNESSES.working())
+    path = os.path.realpath(file)  # a link of the person's own, unlike one that a session names
+    harness = told_by(path, HARNESSES.working())
     if harness is None:
         raise DocumentError(
             file, "is no transcript of a CLI that is known", hint=f"known: {', '.join(HARNESSES)}"
         )
     redacted = store.redaction.text
-    told = (turn.without_secrets(redacted) for turn in ReadTranscript(file, harness).all())
+    told = (turn.without_secrets(redacted) for turn in ReadTranscript(path, harness).all())
     task = redacted(wiring.task(project, name))
     turns = without_primer(told, task, is_supervised=False)
     known = wiring.known(project, store, name, wiring.commit(project, name, since))

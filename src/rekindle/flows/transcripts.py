@@ -15,15 +15,16 @@ from rekindle.thresholds.storage import (
 
 
 def opened(path: str, *, buffering: int = -1) -> BinaryIO:
-    """A file of a CLI's, which may be anything: opening a pipe would wait for who writes to it.
+    """Open a file of a CLI, which may be anything: opening a pipe would wait for its writer.
 
     Raises:
-        OSError: It is not there, or is no plain file.
+        OSError: It is not there, is not a plain file of this user, or is a link.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
         os.close(fd)
-        raise OSError(errno.EINVAL, "is not a plain file", path)
+        raise OSError(errno.EINVAL, "is not a plain file of this user", path)
     return os.fdopen(fd, "rb", buffering)
 
 

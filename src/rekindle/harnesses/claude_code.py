@@ -90,6 +90,7 @@ __all__ = [
 NAME = "claude-code"
 CAN = Capabilities(reports_money=True, denies_paths=True, model=True)
 HOOKS_FILE = "hooks.json"
+_TRANSCRIPTS = r"/.+/projects/[^/]+/{session}\.jsonl"
 HOOK_FILES = HookFiles(
     program="claude",
     folder=".claude",
@@ -247,7 +248,7 @@ def told(event: str, text: str) -> str:  # noqa: ARG001 - other CLIs want anothe
 
 def read_hook(line: HookLine) -> AnyEvent | None:
     """The fact that a hook reports; None where it reports nothing that we keep."""
-    return hookwords.read(line, NAME, prompt_id="prompt_id")
+    return hookwords.read(line, NAME, transcripts=_TRANSCRIPTS, prompt_id="prompt_id")
 
 
 def read_stream(line: bytes) -> tuple[Seen, ...]:  # noqa: PLR0911 - one for each kind of line

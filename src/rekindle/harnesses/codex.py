@@ -82,6 +82,7 @@ NEVER_PASSED_ON = (
     *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_PERMISSION_PROFILE"),
 )
 """Those of a session that we may have been started from ourselves."""
+_TRANSCRIPTS = r"/.+/(?:archived_)?sessions/(?:\d+/){{0,3}}rollout-[^/]+-{session}\.jsonl"
 HOOK_FILES = HookFiles(
     program="codex",
     folder=".codex",
@@ -219,7 +220,7 @@ def told(event: str, text: str) -> str:
 
 def read_hook(line: HookLine) -> AnyEvent | None:
     """The fact that a hook reports; None where it reports nothing that we keep."""
-    return hookwords.read(line, NAME, prompt_id="turn_id")
+    return hookwords.read(line, NAME, transcripts=_TRANSCRIPTS, prompt_id="turn_id")
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> Usage | None:

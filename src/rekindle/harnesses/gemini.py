@@ -91,6 +91,7 @@ __all__ = [
 
 NAME = "gemini"
 CAN = Capabilities(launch_hooks=False, denies_paths=True, model=True)
+_TRANSCRIPTS = r"/.+/chats/session-[^/]+-{short}\.jsonl?"
 HOOK_FILES = HookFiles(
     program="gemini",
     folder=".gemini",
@@ -271,7 +272,7 @@ def told(event: str, text: str) -> str:
 
 def read_hook(line: HookLine) -> AnyEvent | None:
     """The fact that a hook reports; None where it reports nothing that we keep."""
-    found = hookwords.read(line, NAME, _FACTS)
+    found = hookwords.read(line, NAME, _FACTS, transcripts=_TRANSCRIPTS)
     if isinstance(found, SessionStarted) and found.source == "resume":
         # It names the file by the minute of its own start, and goes on in the one of the session's.
         return msgspec.structs.replace(found, transcript="")

@@ -4,6 +4,7 @@ All payloads carry session_id, transcript_path, cwd and hook_event_name; a tool'
 behind its input, so that it survives when a large payload is cut.
 """
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -46,12 +47,18 @@ def handler(command: str, seconds: int, **more: Any) -> dict[str, Any]:
 
 
 def read(
-    line: HookLine, harness: str, facts: Mapping[str, Fact] = WORDS, *, prompt_id: str = "prompt_id"
+    line: HookLine,
+    harness: str,
+    facts: Mapping[str, Fact] = WORDS,
+    *,
+    transcripts: str,
+    prompt_id: str = "prompt_id",
 ) -> AnyEvent | None:
     """The fact that a hook reports; None where it reports nothing that we keep.
 
-    `facts` says what the words mean that stand in its hooks' commands; `prompt_id` is the field by
-    which two hooks that report one prompt are known.
+    `facts` says what the words mean that stand in its hooks' commands; `transcripts` is the pattern
+    of the paths at which the CLI keeps a session; `prompt_id` is the field by which two hooks that
+    report one prompt are known.
     """
     fields = line.fields()
     session = text(fields.get("session_id"))
@@ -70,7 +77,7 @@ def read(
                 source=line.source or word("source", 40),
                 launch=line.launch,
                 process=line.process,
-                transcript=one_line(text(fields.get("transcript_path"))),
+                transcript=_transcript(text(fields.get("transcript_path")), session, transcripts),
                 context_tokens=count(fields.get("context_tokens")) or 0,
                 cache_expired=fields.get("prompt_cache_likely_expired") is True,
                 visitor=line.visitor,
@@ -108,3 +115,14 @@ def _identity(line: HookLine, told: dict[str, Any]) -> str:
     The payload, if it says when: all hooks of one event are told in the same bytes.
     """
     return jsontext.fingerprint(line.payload)[:16] if told.get("timestamp") else ""
+
+
+def _transcript(path: str, session: str, pattern: str) -> str:
+    """Return the path of a session's transcript; empty if the CLI keeps no such session there.
+
+    An agent can write such a report itself, and would have any file of the user read and archived
+    in its workspace.
+    """
+    path = one_line(path)
+    names = {"session": re.escape(session), "short": re.escape(session[:8])}
+    return path if re.fullmatch(pattern.format(**names), path) and "/../" not in path else ""

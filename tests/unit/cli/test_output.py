@@ -49,7 +49,8 @@ def project(tmp_path, monkeypatch):
     started = events.SessionStarted(
         ts=clock.now(), session="s1", harness="claude-code", transcript=str(transcript)
     )
-    store.submit("trades", started)
+    with store.writer("trades") as writer:
+        writer.append(started)
     return tmp_path
 
 

@@ -51,7 +51,8 @@ class Folder:
 
     def plant_session(self, agent="evil"):
         """Write a session of an agent into the workspace, as any program there can."""
-        transcript = self.path / "session.jsonl"
+        transcript = self.path / "projects/p/s.jsonl"
+        transcript.parent.mkdir(parents=True)
         message = {"role": "assistant", "id": "m", "content": [{"type": "text", "text": "done"}]}
         line = {"type": "assistant", "timestamp": clock.now().isoformat(), "message": message}
         transcript.write_text(json.dumps(line) + "\n")
@@ -91,7 +92,7 @@ def test_nor_by_hand(folder):
     folder.add(PLANTED)
     folder.plant_session()
     folder("brief", "evil", code=MANIFEST_ERROR)
-    folder("summarize", "session.jsonl", "--as", "brief", "-a", "evil", code=MANIFEST_ERROR)
+    folder("summarize", "projects/p/s.jsonl", "--as", "brief", "-a", "evil", code=MANIFEST_ERROR)
     assert not folder.canary.exists()
 
 

@@ -32,7 +32,7 @@ def test_turns_that_took_the_same_all_count(scene, tmp_path):
             source="startup",
             transcript=str(transcript),
         )
-        inbox.append(scene.store.folder("trades").inbox, [started], durable=False)
+        inbox.append(scene.store.folder("trades").private.inbox, [started], durable=False)
         scene.rest(0.3)
 
     def turns(*names):

@@ -515,7 +515,8 @@ def test_an_agent_that_talks_about_limits():
 
 def test_a_session_that_goes_on_is_kept_where_it_was_begun():
     """The file that its hook then names has the minute of the second start, and little in it."""
-    told = {"session_id": SESSION, "transcript_path": "/chats/session-2026-11-15T22-20-6f1c.jsonl"}
+    path = f"/g/chats/session-2026-11-15T22-20-{SESSION[:8]}.jsonl"
+    told = {"session_id": SESSION, "transcript_path": path}
     payload = json.dumps(told).encode()
     begun = gemini.read_hook(hooked("SessionStart", payload, source="startup"))
     again = gemini.read_hook(hooked("SessionStart", payload, source="resume"))

@@ -26,7 +26,14 @@ import msgspec
 from rekindle import hook
 from rekindle.documents import event as events
 from rekindle.documents import hookline, jsontext
-from rekindle.documents.event import AnyEvent, Event, LoopAdded, LoopResolved, Unrecognised
+from rekindle.documents.event import (
+    AnyEvent,
+    Event,
+    LoopAdded,
+    LoopResolved,
+    SessionStarted,
+    Unrecognised,
+)
 from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, ForgedCommandError, StoreError, storing
@@ -82,7 +89,8 @@ class Record(msgspec.Struct, frozen=True):
         if version.isdigit() and rest.startswith((_EVENT, _HOOK)):
             jsontext.refuse_newer(int(version), "inbox record", _VERSION)
             if rest.startswith(_EVENT):
-                return _harmless(events.from_outside(rest[len(_EVENT) :]))
+                event = _harmless(events.from_outside(rest[len(_EVENT) :]))
+                return event if self.is_operators else _without_transcript(event)
             line = hookline.parse(rest[len(_HOOK) :])
             if line.harness not in harnesses:
                 raise DocumentError("hook record", f"is of an unknown harness ({line.harness})")
@@ -234,6 +242,13 @@ def _harmless(event: AnyEvent | Unrecognised) -> AnyEvent | Unrecognised:
         return msgspec.structs.replace(
             event, id=one_line(event.id, LOOP_ID_CHARACTERS), reason=one_line(event.reason)
         )
+    return event
+
+
+def _without_transcript(event: AnyEvent | Unrecognised) -> AnyEvent | Unrecognised:
+    """Only a hook's record names a transcript, which its harness recognises by the path."""
+    if isinstance(event, SessionStarted):
+        return msgspec.structs.replace(event, transcript="")
     return event
 
 
