@@ -3,7 +3,7 @@
 import ast
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import get_args
@@ -69,6 +69,23 @@ ALLOWED = {
     "system/terminal.py:_SIZE_BYTES": "size of struct winsize",
 }
 """Numbers outside `rekindle.thresholds` as `file:name`, each with its reason."""
+ALLOWED_INSIDE = {
+    "cli/init.py:default_name": "format of a name on disk",
+    "demo/*:*": "the script of a demonstration",
+    "documents/identity.py:derived_id": "format of an id on disk",
+    "documents/identity.py:slug": "format of an id on disk",
+    "hook.py:*": "the hook imports nothing of ours, because every tool call waits for it",
+    "policy/limits.py:_time": "hours of a clock",
+    "policy/redact/*:*": "shapes of secrets, fitted together with the patterns beside them",
+    "stores/private.py:_name": "format of a folder's name",
+}
+"""Limits inside functions as `file:function`, each with its reason."""
+SMALL = {-1, 0, 1, 2}
+"""Numbers that count, halve or point to the end: a limit is larger."""
+SHORTEST_TEXT = 20
+"""A slice below this takes a field, a digest or a date apart; a longer one cuts a text."""
+CUTTING = {"one_line", "word", "timedelta", "sleep"}
+"""Calls whose numbers are limits."""
 
 
 def is_number(node: ast.expr) -> bool:
@@ -96,9 +113,39 @@ def find_numbers(source: str) -> Iterator[str]:
             yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def find_undeclared(numbers: list[str]) -> list[str]:
+def is_limit(node: ast.expr | None, least: float = 0) -> bool:
+    """A literal number that is not small and at least so large."""
+    if node is None or not is_number(node):
+        return False
+    if isinstance(node, ast.Call):
+        return True
+    number = eval(compile(ast.Expression(node), "", "eval"), {})  # noqa: S307 - literals only
+    return number not in SMALL and number >= least
+
+
+def find_limits(source: str) -> Iterator[str]:
+    """Return the functions with a limit in them: a default, a local, a cut text, a time."""
+    for made in ast.walk(ast.parse(source)):
+        if not isinstance(made, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if any(map(is_limit, [*made.args.defaults, *made.args.kw_defaults])):
+            yield made.name
+        for node in ast.walk(made):
+            match node:
+                case ast.Assign(value=value) | ast.AnnAssign(value=value) if is_limit(value):
+                    yield made.name
+                case ast.Slice(upper=upper) if is_limit(upper, SHORTEST_TEXT):
+                    yield made.name
+                case ast.Call(func=func, args=args, keywords=keywords):
+                    called = func.attr if isinstance(func, ast.Attribute) else ast.unparse(func)
+                    given = [*args, *(keyword.value for keyword in keywords)]
+                    if called in CUTTING and any(map(is_limit, given)):
+                        yield made.name
+
+
+def find_undeclared(numbers: list[str], allowed: Mapping[str, str] = ALLOWED) -> list[str]:
     """Return the numeric constants that are neither declared nor allowed."""
-    return [one for one in numbers if not any(fnmatch(one, pattern) for pattern in ALLOWED)]
+    return [one for one in numbers if not any(fnmatch(one, pattern) for pattern in allowed)]
 
 
 def find_faults(declared: Mapping[str, Threshold]) -> list[str]:
@@ -117,13 +164,23 @@ def find_faults(declared: Mapping[str, Threshold]) -> list[str]:
     return faults
 
 
-@pytest.fixture(scope="module")
-def numbers() -> list[str]:
+def search_source(find: Callable[[str], Iterator[str]]) -> list[str]:
+    """Return what is found in the source files, as `file:name`."""
     return [
         f"{file.relative_to(SOURCE).as_posix()}:{name}"
         for file in sorted(SOURCE.rglob("*.py"))
-        for name in find_numbers(file.read_text("utf-8"))
+        for name in find(file.read_text("utf-8"))
     ]
+
+
+@pytest.fixture(scope="module")
+def numbers() -> list[str]:
+    return search_source(find_numbers)
+
+
+@pytest.fixture(scope="module")
+def limits() -> list[str]:
+    return search_source(find_limits)
 
 
 def test_no_module_keeps_a_threshold_of_its_own(numbers):
@@ -141,10 +198,36 @@ def test_a_new_number_in_a_module_is_found(line):
         assert find_undeclared([f"{file}:{name}"]) == [f"{file}:{name}"]
 
 
-def test_every_reason_is_still_needed(numbers):
+def test_no_function_keeps_a_limit_of_its_own(limits):
+    """The same inside functions: how much is cut off, how long is waited, how many are shown."""
+    assert find_undeclared(limits, ALLOWED_INSIDE) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def new(text): return one_line(text, 80)",
+        "def new(text): return text[:80]",
+        "def new(text, most=3): return text",
+        "def new():\n    patience = 5.0",
+        "async def new(): await asyncio.sleep(0.1)",
+        "def new(): return timedelta(minutes=2 * 5)",
+    ],
+)
+def test_a_new_limit_in_a_function_is_found(line):
+    assert set(find_limits(line)) == {"new"}
+    assert find_undeclared(["flows/new.py:new"], ALLOWED_INSIDE) == ["flows/new.py:new"]
+
+
+@pytest.mark.parametrize("line", ["def new(text): return text[:8]", "def new(x, least=1): x = 0"])
+def test_a_number_that_is_not_a_limit_is_left_alone(line):
+    assert list(find_limits(line)) == []
+
+
+def test_every_reason_is_still_needed(numbers, limits):
     """An entry whose number is gone would hide the next one."""
-    unused = {one for one in ALLOWED if not any(fnmatch(number, one) for number in numbers)}
-    assert unused == set()
+    for allowed, found in ((ALLOWED, numbers), (ALLOWED_INSIDE, limits)):
+        assert {one for one in allowed if not any(fnmatch(each, one) for each in found)} == set()
 
 
 def test_every_threshold_has_a_number_a_unit_and_a_meaning():

@@ -18,6 +18,7 @@ from rekindle.policy.settings import Settings
 from rekindle.stores import found as sources
 from rekindle.stores.files.layout import FOLDER
 from rekindle.stores.found import BRIEF, RELAY, RESOLVED, STATE, Found
+from rekindle.thresholds.screens import AGENTS_NAMED
 from rekindle.wiring.store import open_store
 
 
@@ -114,7 +115,9 @@ def _name(folder: Path, said: str | None, named: str) -> str:
             raise
     known = config.agents_of(folder)
     if len(known) > 1:
-        raise UsageError("which agent?", hint=f"say which with --agent: {', '.join(known[:20])}")
+        raise UsageError(
+            "which agent?", hint=f"say which with --agent: {', '.join(known[:AGENTS_NAMED])}"
+        )
     return known[0] if known else agent_name(default_name(folder))
 
 

@@ -20,6 +20,7 @@ from rekindle.policy.settings import Fleet
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.log import Entry
 from rekindle.stores.files.view import View
+from rekindle.thresholds.screens import AGENTS_NAMED
 from rekindle.wiring.agent_dirs import choose_agent, dir_of
 from rekindle.wiring.store import open_store
 
@@ -169,7 +170,7 @@ def agent_of(project: Project, agent: str | None) -> str:
     names = list(project.manifest.agents)
     if not names:
         raise UsageError("there is no agent yet", hint="add one with `rekindle init --agent NAME`")
-    which = ", ".join(names[:20])
+    which = ", ".join(names[:AGENTS_NAMED])
     raise UsageError(
         "which agent?",
         hint=f"name one, as AGENT or by --agent, or go to the folder of one (`dir:`): {which}",

@@ -14,6 +14,7 @@ from rekindle.documents.transcript import Turn, render
 from rekindle.errors import NotFoundError, UsageError
 from rekindle.stores.files.transcripts import Kept
 from rekindle.system import clock
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 from rekindle.wiring import transcripts
 
 _AGO = re.compile(r"([0-9]{1,6})\s*(s|min|m|h|d|w)\Z")
@@ -81,7 +82,8 @@ def _instant(since: str, now: datetime) -> datetime:
         return datetime.min.replace(tzinfo=UTC)  # before anything that there is
     except ValueError as error:
         raise UsageError(
-            f"{since[:40]!r} is no time", hint="say it as 2h, 3d, 2026-01-31 or 2026-01-31T06:00"
+            f"{since[:QUOTED_CHARACTERS]!r} is no time",
+            hint="say it as 2h, 3d, 2026-01-31 or 2026-01-31T06:00",
         ) from error
 
 

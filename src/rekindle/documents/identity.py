@@ -5,7 +5,7 @@ import re
 import unicodedata
 
 from rekindle.errors import UsageError
-from rekindle.thresholds.texts import LINE_LIMIT
+from rekindle.thresholds.texts import LINE_LIMIT, QUOTED_CHARACTERS
 
 AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}\Z")
 STABLE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -25,7 +25,7 @@ def loop_id(text: str) -> str:
     """The stable id of an open loop."""
     if not STABLE_ID.match(text):
         raise UsageError(
-            f"{text[:80]!r} cannot be a loop's id",
+            f"{text[:QUOTED_CHARACTERS]!r} cannot be a loop's id",
             hint=f"use a short kebab-case id such as `{slug(text)}`",
         )
     return text

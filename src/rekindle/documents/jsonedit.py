@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from rekindle.errors import DocumentError
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SCALAR = re.compile(r"[^,\]}\s]+")
@@ -125,7 +126,7 @@ class _Scan:
         if key in keys:
             raise DocumentError(
                 self.document,
-                f"line {line_of(self.text, place)} has the key {key[:40]!r} twice",
+                f"line {line_of(self.text, place)} has the key {key[:QUOTED_CHARACTERS]!r} twice",
                 hint="keep one of the two; nothing was changed",
             )
         keys.add(key)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from rekindle.errors import DocumentError, NewerSchemaError
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 _FAILURES = (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError, TypeError)
 
@@ -56,7 +57,7 @@ def refuse_repeated_keys(data: bytes, document: str) -> None:
         keys = [key for key, _ in found]
         if len(set(keys)) < len(keys):
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise DocumentError(document, f"has the key {twice[:40]!r} twice")
+            raise DocumentError(document, f"has the key {twice[:QUOTED_CHARACTERS]!r} twice")
         return dict(found)
 
     import json  # noqa: PLC0415 - only an edited file needs it, and every start would pay for it

@@ -12,7 +12,7 @@ import msgspec
 from rekindle.documents import relay as relays
 from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
-from rekindle.thresholds.texts import REQUEST_CHARACTERS, RULES_CHARACTERS
+from rekindle.thresholds.texts import PHASE_CHARACTERS, REQUEST_CHARACTERS, RULES_CHARACTERS
 
 SOURCE_OF_TRUTH = "Source of truth: state.json > brief.md > conversation history."
 _BANNER = "=== RECOVERY DETECTED ==="
@@ -232,7 +232,7 @@ def _with_directive_only(primer: Primer) -> Primer:
     fields = {}
     phase = primer.relay.content(Field.CURRENT_PHASE)
     if phase:
-        fields[Field.CURRENT_PHASE] = one_line(phase, 300)
+        fields[Field.CURRENT_PHASE] = one_line(phase, PHASE_CHARACTERS)
     directive = primer.relay.next_action
     if directive is not None:
         fields[Field.NEXT_ACTION] = directive

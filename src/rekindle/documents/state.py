@@ -12,6 +12,7 @@ import msgspec
 from rekindle.documents import jsontext
 from rekindle.documents.identity import derived_id, one_line
 from rekindle.errors import DocumentError
+from rekindle.thresholds.texts import LOOP_ID_CHARACTERS
 
 SCHEMA = 1
 _KNOWN = {"v", "seq", "agent", "last_active", "open_loops", "resolved", "numbers", "check"}
@@ -123,7 +124,7 @@ def _open_loop(item: object) -> OpenLoop:
     fields = _require_object(item, "open_loops")
     text = one_line(_text(fields.get("text")))
     return OpenLoop(
-        id=one_line(_text(fields.get("id")), 200) or derived_id(text),
+        id=one_line(_text(fields.get("id")), LOOP_ID_CHARACTERS) or derived_id(text),
         text=text,
         added=one_line(_text(fields.get("added")))[:10],
         stale=fields.get("stale") is True,
@@ -135,7 +136,7 @@ def _resolution(item: object) -> Resolution:
     fields = _require_object(item, "resolved")
     reason = one_line(_text(fields.get("reason")))
     return Resolution(
-        id=one_line(_text(fields.get("id")), 200) or derived_id(reason),
+        id=one_line(_text(fields.get("id")), LOOP_ID_CHARACTERS) or derived_id(reason),
         reason=reason,
         resolved_date=one_line(_text(fields.get("resolved_date")))[:10],
         extra={key: value for key, value in fields.items() if key not in _KNOWN_RESOLVED},

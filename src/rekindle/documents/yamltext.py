@@ -17,6 +17,7 @@ from rekindle.thresholds.storage import (
     MANIFEST_DEPTH,
     MANIFEST_NUMBER_CHARACTERS,
 )
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 _TEXT = "tag:yaml.org,2002:str"
 _NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
@@ -123,7 +124,9 @@ class _Builder:
             return self._constructor.construct_object(node)
         except (ValueError, OverflowError) as error:
             raise ManifestError(
-                f"cannot be meant: {event.value[:40]} ({error})", file=self.file, line=line
+                f"cannot be meant: {event.value[:QUOTED_CHARACTERS]} ({error})",
+                file=self.file,
+                line=line,
             ) from error
 
     def _open(self, container: dict[str, Any] | list[Any], line: int) -> None:

@@ -45,6 +45,9 @@ with workflow.unsafe.imports_passed_through():
         FLEET_BRIEF_SECONDS,
         FLEET_HOST_SECONDS,
         FLEET_LEASE_DAYS,
+        FLEET_NOTIFY_SECONDS,
+        FLEET_NOTIFY_WAIT_SECONDS,
+        FLEET_OFFER_RETRY_SECONDS,
         FLEET_OFFER_SECONDS,
         FLEET_OFFERS,
         FLEET_QUEUED_SECONDS,
@@ -239,7 +242,8 @@ class AgentWorkflow:
                 task_queue=pool_queue(self._kept.definition.pool),
                 start_to_close_timeout=timedelta(seconds=FLEET_OFFER_SECONDS),
                 retry_policy=RetryPolicy(
-                    initial_interval=timedelta(milliseconds=100), backoff_coefficient=1
+                    initial_interval=timedelta(seconds=FLEET_OFFER_RETRY_SECONDS),
+                    backoff_coefficient=1,
                 ),
             )
             await workflow.wait_condition(lambda: asked.done() or self._said != self._heard)  # noqa: B023 - awaited here
@@ -423,8 +427,8 @@ class AgentWorkflow:
                 "notify",
                 args=[self._order(), what, words],
                 task_queue=pool_queue(self._kept.definition.pool),
-                start_to_close_timeout=timedelta(minutes=2),
-                schedule_to_close_timeout=timedelta(minutes=10),
+                start_to_close_timeout=timedelta(seconds=FLEET_NOTIFY_SECONDS),
+                schedule_to_close_timeout=timedelta(seconds=FLEET_NOTIFY_WAIT_SECONDS),
             )
         except ActivityError as error:
             workflow.logger.warning("nobody could be told: %s", error.cause)

@@ -60,6 +60,7 @@ from rekindle.harnesses.foreign import (
     word,
 )
 from rekindle.thresholds.running import ARGUMENT_BYTES, HOOK_SECONDS
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 __all__ = [
     "CAN",
@@ -145,7 +146,7 @@ def command(start: Start) -> Command:
     """
     if not uuid(start.session):
         raise UsageError(
-            f"{start.session[:80]!r} cannot be a session of Claude Code",
+            f"{start.session[:QUOTED_CHARACTERS]!r} cannot be a session of Claude Code",
             hint="its sessions are named by a UUID, in lower case",
         )
     argv = list(start.program or ("claude",))

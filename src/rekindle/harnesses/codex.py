@@ -44,6 +44,7 @@ from rekindle.harnesses.codex_stream import read_stream
 from rekindle.harnesses.codex_transcript import own_from, read_transcript, used
 from rekindle.harnesses.foreign import argument, count, mapping, parsed, uuid, word
 from rekindle.thresholds.running import HOOK_CONTEXT_TOKENS, HOOK_SECONDS
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 __all__ = [
     "CAN",
@@ -134,7 +135,7 @@ def command(start: Start) -> Command:
     """
     if start.resumes and not uuid(start.session):
         raise UsageError(
-            f"{start.session[:80]!r} cannot be a session of Codex",
+            f"{start.session[:QUOTED_CHARACTERS]!r} cannot be a session of Codex",
             hint="its sessions are named by a UUID, in lower case",
         )
     argv = list(start.program or ("codex",))

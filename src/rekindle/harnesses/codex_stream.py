@@ -6,6 +6,7 @@ from typing import Any
 from rekindle.documents.launch import Called, Finished, Opened, Retried, Returned, Said, Seen
 from rekindle.harnesses.codex_exit import told_status
 from rekindle.harnesses.foreign import count, mapping, parsed, text, uuid, word
+from rekindle.thresholds.texts import CALL_PATHS
 
 _ITEMS = {
     "command_execution": "command",
@@ -63,5 +64,5 @@ def _failure(message: str) -> Seen:
 
 def _about(value: object) -> str:
     if isinstance(value, list):  # of a patch, the files that it changes
-        return word(" ".join(text(mapping(each).get("path")) for each in value[:20]))
+        return word(" ".join(text(mapping(each).get("path")) for each in value[:CALL_PATHS]))
     return word(value)

@@ -16,7 +16,7 @@ from rekindle.documents.transcript import (
 from rekindle.errors import DocumentError, UsageError
 from rekindle.thresholds.running import ARGUMENT_BYTES
 from rekindle.thresholds.storage import JSON_LINE_BYTES
-from rekindle.thresholds.texts import ABOUT_CHARACTERS, MARGIN_CHARACTERS
+from rekindle.thresholds.texts import ABOUT_CHARACTERS, MARGIN_CHARACTERS, WORD_CHARACTERS
 
 _MEANT_OTHERWISE = ("-", "/", "!")
 """What no prompt may begin with: an option, a command of the CLI, a command for the shell."""
@@ -51,7 +51,7 @@ def text(value: object) -> str:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
-def word(value: object, limit: int = 200) -> str:
+def word(value: object, limit: int = WORD_CHARACTERS) -> str:
     """A text as a short line; what is cut off is not looked at, for it may be megabytes."""
     return one_line(text(value[: 2 * limit]), limit) if isinstance(value, str) else ""
 

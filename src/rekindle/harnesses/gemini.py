@@ -62,6 +62,7 @@ from rekindle.harnesses.gemini_exit import classify
 from rekindle.harnesses.gemini_policy import TOOLS, policy, protection
 from rekindle.harnesses.gemini_transcript import read_transcript
 from rekindle.thresholds.running import HOOK_SECONDS
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 __all__ = [
     "CAN",
@@ -152,7 +153,7 @@ def command(start: Start) -> Command:
     """
     if not foreign.uuid(start.session):
         raise UsageError(
-            f"{start.session[:80]!r} cannot be a session of Gemini CLI",
+            f"{start.session[:QUOTED_CHARACTERS]!r} cannot be a session of Gemini CLI",
             hint="its sessions are named by a UUID, in lower case",
         )
     # The folder is trusted because somebody has said `run` in it: untrusted, it would not start.

@@ -13,6 +13,7 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Ended, Exit, Warned
 from rekindle.harnesses import verdicts
 from rekindle.harnesses.verdicts import Verdict
+from rekindle.thresholds.texts import EXIT_CHARACTERS, LIMIT_CHARACTERS
 
 _SENTENCES: verdicts.Sentences = (
     (verdicts.MISSING, r"no previous sessions found|invalid session identifier"),
@@ -84,8 +85,10 @@ def _warned(ended: Ended) -> str:
 def _failed(ended: Ended) -> Exit:
     said, when = _own_words(ended)
     kind, name = verdict(said, _status(ended.code)) or _CODES.get(ended.code) or _unexplained(ended)
-    words = one_line(f"{name}: {said}" if said else name, 240)
-    return Exit(kind, words, one_line(f"{said} {when}", 600) if kind == "limit" else "")
+    words = one_line(f"{name}: {said}" if said else name, EXIT_CHARACTERS)
+    return Exit(
+        kind, words, one_line(f"{said} {when}", LIMIT_CHARACTERS) if kind == "limit" else ""
+    )
 
 
 def _status(code: int) -> int | None:

@@ -22,7 +22,7 @@ from rekindle.documents.hookline import HookLine
 from rekindle.documents.identity import STABLE_ID, one_line
 from rekindle.errors import DocumentError
 from rekindle.harnesses.foreign import count, text
-from rekindle.thresholds.running import HOOK_PROMPT_CHARACTERS
+from rekindle.thresholds.running import HOOK_PROMPT_CHARACTERS, HOOK_WORD_CHARACTERS
 
 Fact = Literal["started", "ended", "asked", "compacted", "worked"]
 WORDS: dict[str, Fact] = {
@@ -74,7 +74,7 @@ def read(
                 ts=line.ts,
                 session=session,
                 harness=harness,
-                source=line.source or word("source", 40),
+                source=line.source or word("source", HOOK_WORD_CHARACTERS),
                 launch=line.launch,
                 process=line.process,
                 transcript=_transcript(text(fields.get("transcript_path")), session, transcripts),
@@ -83,26 +83,29 @@ def read(
                 visitor=line.visitor,
             )
         case "ended":
-            reason = word("reason", 80)
+            reason = word("reason", HOOK_WORD_CHARACTERS)
             return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
         case "asked" if not fields.get("agent_id"):  # a sub-agent is asked by its agent
             return PromptSubmitted(
                 ts=line.ts,
                 session=session,
                 text=text(fields.get("prompt"))[:HOOK_PROMPT_CHARACTERS],
-                call=word(prompt_id, 80) or _identity(line, fields),
+                call=word(prompt_id, HOOK_WORD_CHARACTERS) or _identity(line, fields),
                 visitor=line.visitor,
             )
         case "compacted":
             return SessionCompacted(
-                ts=line.ts, session=session, trigger=word("trigger", 40), visitor=line.visitor
+                ts=line.ts,
+                session=session,
+                trigger=word("trigger", HOOK_WORD_CHARACTERS),
+                visitor=line.visitor,
             )
         case "worked":
             return Heartbeat(
                 ts=line.ts,
                 session=session,
-                tool=word("tool_name", 80),
-                call=word("tool_use_id", 80) or _identity(line, fields),
+                tool=word("tool_name", HOOK_WORD_CHARACTERS),
+                call=word("tool_use_id", HOOK_WORD_CHARACTERS) or _identity(line, fields),
                 visitor=line.visitor,
             )
         case _:

@@ -9,6 +9,7 @@ import signal
 
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Ended, Exit, ExitKind
+from rekindle.thresholds.texts import EXIT_CHARACTERS, LIMIT_CHARACTERS
 
 Verdict = tuple[ExitKind, str]
 """The kind of an end, and what to call it."""
@@ -64,9 +65,11 @@ def by_signal(code: int) -> Exit | None:
 def failed(found: Verdict, said: str, resets_at: int | None = None) -> Exit:
     """An end with the program's own words, which also say when a limit ends."""
     kind, name = found
-    words = one_line(f"{name}: {said}" if said else name, 240)
+    words = one_line(f"{name}: {said}" if said else name, EXIT_CHARACTERS)
     return (
-        Exit(kind, words, one_line(said, 300), resets_at) if kind == "limit" else Exit(kind, words)
+        Exit(kind, words, one_line(said, LIMIT_CHARACTERS), resets_at)
+        if kind == "limit"
+        else Exit(kind, words)
     )
 
 

@@ -23,6 +23,7 @@ from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError
 from rekindle.policy.check import check
 from rekindle.policy.loops import Loops
 from rekindle.policy.settings import ADOPT_DEPTH
+from rekindle.thresholds.texts import LOOP_ID_CHARACTERS
 
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -184,4 +185,4 @@ def _closing(row: object) -> Closing | None:
         return None
     when = states.moment(row.get("ts")) or states.moment(row.get("resolved_date"))
     line = one_line(reason or "resolved")
-    return Closing(one_line(identity, 200) or derived_id(line), line, when)
+    return Closing(one_line(identity, LOOP_ID_CHARACTERS) or derived_id(line), line, when)

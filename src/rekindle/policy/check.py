@@ -10,6 +10,7 @@ from rekindle.documents.identity import one_line
 from rekindle.documents.relay import Field, Relay
 from rekindle.policy.settings import HEADLINE_CHARACTERS
 from rekindle.policy.tokens import estimate
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 
 class Kind(StrEnum):
@@ -87,7 +88,7 @@ def _findings(relay: Relay, text: str, tokens: int, cap: int) -> list[Finding]:
     elif not directive.strip():
         found.append(Finding(Kind.BLANK, "Next Action is blank: say what comes next"))
     elif relays.is_placeholder(directive) and not _claims_end(relay):
-        words = one_line(directive, 40)
+        words = one_line(directive, QUOTED_CHARACTERS)
         found.append(Finding(Kind.PLACEHOLDER, f"Next Action only says {words!r}"))
     places = relay.places(Field.NEXT_ACTION)
     if len(places) > 1:

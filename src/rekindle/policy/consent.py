@@ -17,7 +17,7 @@ import msgspec
 from rekindle.documents.identity import one_line
 from rekindle.documents.manifest import Manifest
 from rekindle.policy import addresses
-from rekindle.thresholds.texts import CONSENT_VALUE_CHARACTERS
+from rekindle.thresholds.texts import CHANGES_SHOWN, CONSENT_VALUE_CHARACTERS
 
 FREE = frozenset({"prompt", "rules", "convergence", "handover"})
 """Keys of an agent that name its task and its method; they start nothing and permit nothing."""
@@ -83,7 +83,7 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
     ]
 
 
-def render_changes(changes: Sequence[Change], most: int = 3) -> str:
+def render_changes(changes: Sequence[Change], most: int = CHANGES_SHOWN) -> str:
     """Render changes on one line, at most so many of them."""
     shown = "; ".join(change.render() for change in changes[:most])
     return shown + (f"; and {len(changes) - most} more" if len(changes) > most else "")

@@ -26,7 +26,7 @@ from rekindle.policy.permissions import find_rule
 from rekindle.policy.run import Run
 from rekindle.thresholds.running import QUESTION_CHARACTERS, QUESTIONS_A_LAUNCH
 from rekindle.thresholds.screens import ANSWER_CHARACTERS
-from rekindle.thresholds.texts import ABOUT_CHARACTERS
+from rekindle.thresholds.texts import ABOUT_CHARACTERS, QUOTED_CHARACTERS
 
 State = Literal["open", "answered", "unanswered", "withdrawn"]
 """`unanswered`: its deadline has passed; `withdrawn`: another command has settled it."""
@@ -310,7 +310,7 @@ def closed(known: Projection, question: QuestionAsked, now: datetime) -> str:
     match state_of(known, question, now):
         case "answered" if answer is not None:
             by = f" by {answer.by}" if answer.by else ""
-            what = answer.choice or one_line(answer.text, 80)
+            what = answer.choice or one_line(answer.text, QUOTED_CHARACTERS)
             return f"it was answered{by} at {answer.ts:%Y-%m-%d %H:%M} UTC: {what}"
         case "unanswered":
             return f"its deadline has passed, and its default applies: {question.default}"

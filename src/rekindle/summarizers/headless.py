@@ -19,7 +19,7 @@ from rekindle.policy.summarize import Request
 from rekindle.ports import Child, Harness, Processes
 from rekindle.system import disk, programs
 from rekindle.thresholds.running import TICK_SECONDS
-from rekindle.thresholds.texts import SUMMARY_OUTPUT_BYTES
+from rekindle.thresholds.texts import REASON_CHARACTERS, SUMMARY_OUTPUT_BYTES
 
 
 class Headless(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ class Headless(msgspec.Struct, frozen=True, kw_only=True):
         fault = self._read(child, lines)
         found = None if fault else self.harness.answer(lines)
         if found is None:
-            told = one_line(child.errors, 300) or f"it ended with {child.code}"
+            told = one_line(child.errors, REASON_CHARACTERS) or f"it ended with {child.code}"
             usd, tokens = self._cost(lines)
             words = f"{self.harness.NAME} {fault or f'gave no answer: {told}'}"
             raise SummaryError(words, usd=usd, tokens=tokens)

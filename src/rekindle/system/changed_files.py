@@ -8,6 +8,7 @@ from pathlib import Path
 from rekindle.documents.identity import one_line
 from rekindle.policy.artefacts import is_searched
 from rekindle.policy.settings import UNVERSIONED_FILES
+from rekindle.thresholds.texts import PATH_CHARACTERS
 
 
 def list_changed(folder: str, since: float) -> tuple[str, ...]:
@@ -32,7 +33,7 @@ def list_changed(folder: str, since: float) -> tuple[str, ...]:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(f"{path}/")
             elif entry.is_file(follow_symlinks=False) and _changed_at(entry) >= since:
-                changed.append(one_line(path, 300))
+                changed.append(one_line(path, PATH_CHARACTERS))
     return tuple(changed)
 
 

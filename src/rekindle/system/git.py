@@ -20,6 +20,7 @@ import msgspec
 from rekindle.errors import AuditError
 from rekindle.system import gitprocess
 from rekindle.system.gitprocess import configured
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 _UPGRADE = "pip install --upgrade rekindle-agents"
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
@@ -143,7 +144,9 @@ class Repository:
         found = self._run("rev-parse", "--show-object-format").strip()
         if found not in {"sha1", "sha256"}:
             raise AuditError(
-                "newer", f"object ids of the kind {found[:20]!r} are not known here", hint=_UPGRADE
+                "newer",
+                f"object ids of the kind {found[:QUOTED_CHARACTERS]!r} are not known here",
+                hint=_UPGRADE,
             )
         return Pack(found)
 

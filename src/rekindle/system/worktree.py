@@ -11,6 +11,7 @@ from rekindle.errors import AuditError
 from rekindle.policy.settings import WORKTREE_CALL_SECONDS
 from rekindle.system.git import Repository
 from rekindle.thresholds.storage import WORKTREE_NAMES
+from rekindle.thresholds.texts import PATH_CHARACTERS, SUBJECT_CHARACTERS
 
 _OURS = ":(exclude,top).rekindle"
 _STATUS = (
@@ -83,7 +84,9 @@ class WorkTree:
         said = self._look("log", "--format=%s", *plain, "HEAD", "--", _OURS, ".")
         names = ("--format=", "--name-only", "--no-renames")
         changed = self._look("log", *names, *plain, "HEAD", "--", _OURS, ".")
-        subjects = tuple(one_line(subject, 200) for subject in said.split("\0") if subject)
+        subjects = tuple(
+            one_line(subject, SUBJECT_CHARACTERS) for subject in said.split("\0") if subject
+        )
         return subjects, _files(changed.split("\0"))
 
     def commits(self, since: str) -> tuple[str, ...]:
@@ -94,7 +97,9 @@ class WorkTree:
             *("log", "--format=%s", "-z", "-n", str(WORKTREE_NAMES), "--no-show-signature"),
             *("--end-of-options", f"{since}..HEAD"),
         )
-        return tuple(one_line(subject, 200) for subject in said.split("\0") if subject)
+        return tuple(
+            one_line(subject, SUBJECT_CHARACTERS) for subject in said.split("\0") if subject
+        )
 
     def _look(self, *arguments: str) -> str:
         if self._repository is None:
@@ -115,5 +120,5 @@ def _stamp(file: Path) -> str:
 
 def _files(names: Iterable[str]) -> tuple[str, ...]:
     """In their order, each once, on a line each."""
-    found = dict.fromkeys(one_line(name.strip("\n"), 300) for name in names)
+    found = dict.fromkeys(one_line(name.strip("\n"), PATH_CHARACTERS) for name in names)
     return tuple(name for name in found if name)[:WORKTREE_NAMES]

@@ -221,3 +221,15 @@ FLEET_OUTPUT_BYTES = declare(
     "bytes",
     "Size at which the output file of a cycle on a host starts again.",
 )
+FLEET_OFFER_RETRY_SECONDS = declare(
+    0.1, "fleet.offer_retry_seconds", "seconds", "Pause before a pool is asked for a host again."
+)
+FLEET_NOTIFY_SECONDS = declare(
+    120.0, "fleet.notify_seconds", "seconds", "Time that a host has to send a notification."
+)
+FLEET_NOTIFY_WAIT_SECONDS = declare(
+    600.0,
+    "fleet.notify_wait_seconds",
+    "seconds",
+    "Time after which a notification that no host has sent is dropped.",
+)

@@ -342,3 +342,6 @@ HANDOFFS_MOST = declare(
     "count",
     "Handoffs of one cycle after which a person has to look at it; they cost a day's work.",
 )
+HOOK_WORD_CHARACTERS = declare(
+    80, "hooks.word_characters", "characters", "Part of a word that is kept of a hook's report."
+)

@@ -112,3 +112,4 @@ WITHHELD_FILE_BYTES = declare(
 WITHHELD_DEPTH = declare(
     3, "run.withheld_depth", "count", "How deep below the agent's folder `run` searches."
 )
+AGENTS_NAMED = declare(20, "agents.named", "count", "Agents that a message names.")

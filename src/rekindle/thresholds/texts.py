@@ -249,3 +249,32 @@ BRIEF_FEW_LINES = declare(
 BRIEF_NEXT_CHARACTERS = declare(
     100, "brief.next_characters", "characters", "Part of the next action that stays in every brief."
 )
+QUOTED_CHARACTERS = declare(
+    80, "texts.quoted_characters", "characters", "Part of a value that a message quotes."
+)
+REASON_CHARACTERS = declare(
+    300, "texts.reason_characters", "characters", "Part of an error that is kept as a reason."
+)
+EXIT_CHARACTERS = declare(
+    240, "exits.characters", "characters", "Part of a CLI's words that is kept of its exit."
+)
+LIMIT_CHARACTERS = declare(
+    600,
+    "exits.limit_characters",
+    "characters",
+    "Part of a CLI's words in which the end of a usage limit is looked for.",
+)
+WORD_CHARACTERS = declare(
+    200, "texts.word_characters", "characters", "Longest name that a CLI's output is believed."
+)
+PHASE_CHARACTERS = declare(
+    300, "relay.phase_characters", "characters", "Part of the phase that a shortened relay keeps."
+)
+PATH_CHARACTERS = declare(
+    300, "work.path_characters", "characters", "Part of a changed file's path that is kept."
+)
+SUBJECT_CHARACTERS = declare(
+    200, "work.subject_characters", "characters", "Part of a commit's subject that is kept."
+)
+CALL_PATHS = declare(20, "calls.paths", "count", "Files of a tool call that are shown.")
+CHANGES_SHOWN = declare(3, "consent.changes_shown", "count", "Changed settings that are shown.")

@@ -27,6 +27,7 @@ from rekindle.summarizers.mechanical import Known
 from rekindle.system import clock, disk, programs
 from rekindle.system.processes import Processes
 from rekindle.system.worktree import WorkTree
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 from rekindle.wiring.agent_environment import locate_words
 from rekindle.wiring.store import HARNESSES, text_of
 
@@ -151,7 +152,8 @@ def commit(project: Project, name: str, since: str) -> str:
     found = tree(project, name).commit(since) if since else ""
     if since and not found:
         raise UsageError(
-            f"git knows no commit {one_line(since, 60)!r}", hint="`git log --oneline` lists them"
+            f"git knows no commit {one_line(since, QUOTED_CHARACTERS)!r}",
+            hint="`git log --oneline` lists them",
         )
     return found
 

@@ -19,6 +19,7 @@ from rekindle.documents.transcript import Cursor, Turn
 from rekindle.errors import BusyError, StoreError, UsageError, storing
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
 from rekindle.system import disk
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 _GZIP = 31
 """The window of a gzip file, as zlib counts it."""
@@ -179,7 +180,7 @@ class TranscriptArchive:
     def _path(self, kept: Kept, ending: str) -> Path:
         for name in (kept.session, kept.thread):
             if name and not STABLE_ID.match(name):
-                raise UsageError(f"{name[:80]!r} cannot be a session's name")
+                raise UsageError(f"{name[:QUOTED_CHARACTERS]!r} cannot be a session's name")
         return self._folder / f"{kept.name}{ending}"
 
 

@@ -48,6 +48,7 @@ from rekindle.stores.files.seal import Place
 from rekindle.stores.files.view import View, folded_up_to
 from rekindle.system import disk
 from rekindle.thresholds.storage import ASIDE_BYTES
+from rekindle.thresholds.texts import REASON_CHARACTERS
 
 _FROM_OUTSIDE = (
     *events.HOOK_REPORTS,
@@ -353,7 +354,7 @@ class Writer:
 
     def _rejected(self, record: inbox.Record, reason: str) -> events.InboxRejected:
         return events.InboxRejected(
-            ts=self.now(), bytes=len(record.line), reason=one_line(reason, 200)
+            ts=self.now(), bytes=len(record.line), reason=one_line(reason, REASON_CHARACTERS)
         )
 
     def _commit_proposed(self, proposal: events.RelayProposed, at: str) -> None:
