@@ -125,7 +125,7 @@ def test_a_new_user_s_first_agent_works_and_is_verified(hour, installed):
 
 
 def test_a_refused_call_is_shown_everywhere_and_the_hint_permits_it(hour, place):
-    """Run, status, events, brief and page have it; the YAML of the hint lets the cycle continue."""
+    """Run, status, events, logs, brief and page have it; the YAML of the hint permits it."""
     manifest, rekindle = hour.project / "rekindle.yaml", hour.rekindle
     manifest.write_text(UNPERMITTED.format(harness=hour.name) + SUMMARIZER)
     (hour.project / "PROMPT.md").write_text(TASK)
@@ -152,6 +152,8 @@ def test_a_refused_call_is_shown_everywhere_and_the_hint_permits_it(hour, place)
     assert "1 tool call of this run: refused, no permission" in rekindle("brief", "trades")
     page = rekindle("brief", "--all")
     assert re.search(r"refused: +1 tool call of this run", page)
+    assert re.search(r"a tool call was refused, no permission: .*parser\.py", page)
+    assert re.search(rf"✗ {shown}.*parser\.py: refused, no permission", rekindle("logs"))
     [asked] = hour.log("question.asked")
     assert asked["choices"] == ["accept", "stop"]
 

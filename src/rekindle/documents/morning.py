@@ -25,6 +25,15 @@ class Asks(msgspec.Struct, frozen=True):
     """Other answers than the one in `command`."""
 
 
+class Moment(msgspec.Struct, frozen=True):
+    """A line of the night."""
+
+    at: str
+    text: str
+    kind: str = ""
+    """The class of its mark."""
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """An agent."""
 
@@ -35,8 +44,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     done: tuple[str, ...] = ()
     next: str = ""
     asks: tuple[Asks, ...] = ()
+    night: tuple[Moment, ...] = ()
+    """What happened since the morning before."""
     loops: str = ""
     """How many are open."""
+    open_loops: tuple[str, ...] = ()
+    """Those that nothing is asked about, each with its text."""
     refused: str = ""
     """How many of its tool calls were refused."""
     cost: str = ""
@@ -107,8 +120,11 @@ def _lines(one: Entry) -> Iterator[str]:
     if one.next:
         yield f"  next:     {one.next}"
     yield from _listed("for you", (_asked(ask) for ask in one.asks))
+    yield from _listed("night", (f"{moment.at}  {moment.text}".strip() for moment in one.night))
     if one.loops:
         yield f"  loops:    {one.loops}"
+    for text in one.open_loops:
+        yield f"            {text}"
     if one.refused:
         yield f"  refused:  {one.refused}"
     if one.cost:
@@ -165,6 +181,8 @@ def _article(one: Entry) -> str:
         _section("Waits for you", map(_ask, one.asks), "asks"),
         _section("Done", map(_words, one.done), "done"),
         f"<section><h3>Next</h3><p>{_words(one.next)}</p></section>" if one.next else "",
+        _section("Open loops", map(_words, one.open_loops), "open"),
+        _night(one.night),
         _facts(one),
     ]
     return (
@@ -178,6 +196,17 @@ def _section(title: str, items: Iterable[str], name: str) -> str:
     lines = "".join(f"<li>{item}</li>\n" for item in items)
     return (
         f'<section class="{name}"><h3>{title}</h3>\n<ul>\n{lines}</ul></section>' if lines else ""
+    )
+
+
+def _night(moments: Iterable[Moment]) -> str:
+    lines = "".join(
+        f'<li class="{moment.kind or "more"}"><time>{escape(moment.at)}</time>'
+        f"<span>{_words(moment.text)}</span></li>\n"
+        for moment in moments
+    )
+    return (
+        f'<section class="night"><h3>The night</h3>\n<ol>\n{lines}</ol></section>' if lines else ""
     )
 
 
@@ -245,6 +274,12 @@ ul { margin: 0; padding-left: 1.2rem; }
 li + li { margin-top: 0.25rem; }
 section p { margin: 0; }
 .asks h3 { color: var(--needs-you); }
+.night ol { margin: 0; padding: 0; list-style: none; }
+.night li { display: grid; grid-template-columns: 5.5rem 1fr; gap: 0.6rem; }
+.night time { color: var(--faint); font-variant-numeric: tabular-nums; }
+.night .crash span, .night .refused span { color: var(--broken); }
+.night .wait span { color: var(--waiting); }
+.night .end span { font-weight: 600; }
 code { font: 0.875em/1.4 ui-monospace, monospace; }
 li > code { color: var(--faint); }
 dl {

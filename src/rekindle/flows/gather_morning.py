@@ -7,8 +7,9 @@ from rekindle.documents import brief as briefs
 from rekindle.documents import event as events
 from rekindle.documents import relay as relays
 from rekindle.documents.brief import Brief, Label
+from rekindle.documents.event import AnyEvent, Unrecognised
 from rekindle.documents.identity import one_line
-from rekindle.documents.morning import Asks, Entry, Page
+from rekindle.documents.morning import Asks, Entry, Moment, Page
 from rekindle.documents.relay import Field
 from rekindle.documents.row import Row
 from rekindle.documents.summary import carried
@@ -18,7 +19,9 @@ from rekindle.policy import loops, mornings, questions
 from rekindle.policy.fold import Projection
 from rekindle.policy.row import broken_row
 from rekindle.policy.settings import HEADLINE_CHARACTERS, Runtime
+from rekindle.policy.timeline import make_timeline
 from rekindle.stores.files import FileStore
+from rekindle.thresholds.screens import MORNING_LOOPS, MORNING_MOMENTS
 
 _DAY = timedelta(days=1)
 _AT_THEIR_TIME = (events.LoopAdded, events.LoopResolved, events.StateAdopted)
@@ -87,7 +90,10 @@ class GatherMorning:
         known = self._store.read(agent).projection
         brief = self._brief(agent)
         written = known.briefed.ts or (known.documents["brief"].ts if brief else None)
-        following = (brief.content(Label.NEXT) if brief else "") or (row.next_action)
+        # Finished work has nothing next, whatever its last relay or brief says.
+        following = (brief.content(Label.NEXT) if brief else "") or row.next_action
+        following = "" if row.state == "done" else following
+        asks, happened = tuple(self._asks(row, known)), self._happened(agent)
         return Entry(
             agent=agent,
             state=row.state,
@@ -95,10 +101,12 @@ class GatherMorning:
             why=row.reason,
             done=carried((brief.content(Label.CHANGED) or "") if brief else ""),
             next=one_line(following, HEADLINE_CHARACTERS * 2),
-            asks=tuple(self._asks(row, known)),
+            asks=asks,
+            night=self._night(happened),
             loops=_loops(row),
+            open_loops=self._open_loops(known),
             refused=_refused(row),
-            cost=self._cost(agent, known),
+            cost=self._cost(happened, known),
             brief=f"written {written.astimezone(self._zone):%Y-%m-%d %H:%M}"
             if brief and written
             else f"none yet{f': rekindle brief {agent}' if known.lives or known.attempts else ''}",
@@ -124,13 +132,46 @@ class GatherMorning:
             elif one.stale:
                 yield Asks(f"{one.id}: open since {one.added}: {one.text}", command)
 
-    def _cost(self, agent: str, known: Projection) -> str:
-        since, spend = self._since(), Spend()
+    def _open_loops(self, known: Projection) -> tuple[str, ...]:
+        """Return the loops that the page asks nothing about, the oldest first."""
+        found = [
+            f"{one.id}: {one.text}"
+            for one in loops.open_now(known.loops, self._now, self._runtime.loops)
+            if not one.stale and not known.briefed.claimed.get(one.id)
+        ]
+        more = len(found) - MORNING_LOOPS
+        shown = [one_line(text, HEADLINE_CHARACTERS * 2) for text in found[:MORNING_LOOPS]]
+        return (
+            (*shown, f"and {more} more: rekindle loops -a {known.agent}")
+            if more > 0
+            else tuple(shown)
+        )
+
+    def _happened(self, agent: str) -> list[AnyEvent | Unrecognised]:
+        """Return the events that the page is about, oldest first."""
+        since = self._since()
+        found = []
         for event in self._store.newest_events(agent):
             if event.ts < since - _DAY and not isinstance(event, _AT_THEIR_TIME):
                 break
-            if event.ts < since:
-                continue
+            if event.ts >= since:
+                found.append(event)
+        return found[::-1]
+
+    def _night(self, happened: Sequence[AnyEvent | Unrecognised]) -> tuple[Moment, ...]:
+        today = self._now.astimezone(self._zone).date()
+        moments = []
+        for one in make_timeline(happened):
+            at = one.at.astimezone(self._zone)
+            day = "" if at.date() == today else f"{at:%a} "
+            moments.append(Moment(f"{day}{at:%H:%M}", one.text, one.kind))
+        hidden = len(moments) - MORNING_MOMENTS
+        earlier = (Moment("earlier", f"{hidden} more: `rekindle logs`"),) if hidden > 0 else ()
+        return (*earlier, *moments[-MORNING_MOMENTS:])
+
+    def _cost(self, happened: Sequence[AnyEvent | Unrecognised], known: Projection) -> str:
+        since, spend = self._since(), Spend()
+        for event in happened:
             if isinstance(event, events.LaunchEnded | events.SummaryMade):
                 spend.add(event.usd, event.tokens)
                 self._whole.add(event.usd, event.tokens)

@@ -59,6 +59,18 @@ TABLE_NAME_SHARE = declare(
 TABLE_TEXT_COLUMNS = declare(
     10, "status.text_columns", "characters", "Least columns for a reason or a next action."
 )
+MOMENT_CHARACTERS = declare(
+    160, "morning.moment_characters", "characters", "Longest line of the timeline of a night."
+)
+MOMENT_EXAMPLES = declare(
+    3, "morning.moment_examples", "count", "Refused calls that a line of the timeline names."
+)
+MORNING_MOMENTS = declare(
+    16, "morning.moments", "count", "Most lines of the timeline of an agent's night."
+)
+MORNING_LOOPS = declare(
+    10, "morning.loops", "count", "Most open loops of an agent that the morning page shows."
+)
 QUESTION_WIDTH = declare(
     100, "status.question_characters", "characters", "Part of a question that `status` shows."
 )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents import morning
-from rekindle.documents.morning import Asks, Entry, Page
+from rekindle.documents.morning import Asks, Entry, Moment, Page
 
 HOSTILE = '<img src=//evil.example onerror="x()"></style><script>alert(1)</script>&amp; javascript:'
 
@@ -21,6 +21,8 @@ def page(text=HOSTILE):
         next=text,
         asks=(Asks(text, text), Asks("and?")),
         loops=text,
+        night=(Moment(text, text, "crash"),),
+        open_loops=(text,),
         cost=text,
         brief=text,
     )

@@ -8,6 +8,7 @@ import pytest
 from days import Shop
 from rekindle.documents import event as events
 from rekindle.documents import morning
+from rekindle.documents import relay as relays
 from rekindle.flows.gather_morning import GatherMorning
 from rekindle.flows.read_rows import ReadRows
 from rekindle.policy import endings, loops
@@ -98,3 +99,61 @@ def test_a_run_that_is_over_has_the_words_of_its_outcome(shop, why):
     assert [ask.command for ask in entry.asks] == asked
     assert f"trades: {row.words} (of its own)" in morning.render(found)
     assert row.words in morning.render_html(found)
+
+
+def launched(shop, exit_kind, words="", **ago):
+    """A launch that ended so, at that time."""
+    with shop.store.writer("trades") as writer:
+        then = shop.clock() - timedelta(**ago)
+        known = {"launch": f"l{len(ago)}{ago}", "cycle": 1, "session": "s"}
+        writer.append(
+            events.CycleStarted(ts=then, cycle=1),
+            events.LaunchStarted(ts=then, harness="claude-code", **known),
+            events.LaunchEnded(ts=then, exit=exit_kind, words=words, **known),
+        )
+
+
+def test_the_night_is_a_timeline_in_the_zone_of_the_page(shop):
+    """What is older than the page's day is not in it; the day is named if it is not today."""
+    launched(shop, "crash", "long ago", days=3)
+    launched(shop, "crash", "exit code 1", hours=23)
+    with shop.store.writer("trades") as writer:
+        refused = {"launch": "l", "cycle": 1, "tool": "Write", "about": "a.py", "of_run": 1}
+        writer.append(events.CallRefused(ts=shop.clock(), **refused))
+    (entry,) = page(shop).entries
+    then, now = shop.clock() - timedelta(hours=23), shop.clock()
+    assert [(one.at, one.kind, one.text) for one in entry.night] == [
+        (f"{then:%a %H:%M}", "crash", "crashed: exit code 1"),
+        (f"{now:%H:%M}", "refused", "a tool call was refused, no permission: Write a.py"),
+    ]
+    assert f"  night:    {then:%a %H:%M}  crashed: exit code 1\n" in morning.render(page(shop))
+
+
+def test_a_long_night_shows_its_end(shop):
+    for minute in range(40):
+        launched(shop, "crash", f"cause {minute}", minutes=40 - minute)
+    (entry,) = page(shop).entries
+    assert (entry.night[0].at, entry.night[0].text) == ("earlier", "24 more: `rekindle logs`")
+    assert len(entry.night) == 17
+    assert entry.night[-1].text == "crashed: cause 39"
+
+
+def test_open_loops_are_shown_with_their_text(shop):
+    shop.store.submit("trades", loops.add({}, "rate", "How many an hour?", shop.clock()))
+    (entry,) = page(shop).entries
+    assert entry.open_loops == ("rate: How many an hour?",)
+    assert "            rate: How many an hour?\n" in morning.render(page(shop))
+
+
+def test_finished_work_has_nothing_next(shop):
+    """Whatever its last relay says."""
+    with shop.store.writer("trades") as writer:
+        relay = relays.parse(b"# Relay\n\n## Next Action\nWrite the parser\n")
+        writer.commit_relay(relay, by="person")
+    assert page(shop).entries[0].next == "Write the parser"
+    with shop.store.writer("trades") as writer:
+        writer.append(
+            events.RunStarted(ts=shop.clock()), events.RunEnded(ts=shop.clock(), outcome="done")
+        )
+    (entry,) = page(shop).entries
+    assert (entry.state, entry.next) == ("done", "")

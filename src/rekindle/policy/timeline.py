@@ -1,0 +1,162 @@
+"""The night of an agent as a timeline: what happened between two mornings, in few lines."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from rekindle.documents import event as events
+from rekindle.documents.event import AnyEvent, Unrecognised
+from rekindle.documents.identity import one_line
+from rekindle.policy import endings
+from rekindle.policy.endings import REACTIONS
+from rekindle.thresholds.screens import MOMENT_CHARACTERS, MOMENT_EXAMPLES
+
+MomentKind = Literal["crash", "resume", "handoff", "wait", "refused", "cycle", "you", "end"]
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """Something that happened to an agent, once or several times in a row."""
+
+    at: datetime
+    kind: MomentKind
+    texts: tuple[str, ...]
+    key: str = ""
+    """Moments with the same key can be one; empty: this one cannot."""
+    count: int = 1
+
+    @property
+    def text(self) -> str:
+        """The moment in a line."""
+        if self.kind == "refused":
+            return _refused(self.texts, self.count)
+        times, last = f" {self.count} times" if self.count > 1 else "", self.texts[-1]
+        text = {
+            "crash": f"crashed{times}: {last}",
+            "resume": f"{last}{times}",
+            "wait": f"waited{times}{', the last time' if times else ''} {last}",
+        }.get(self.kind, last)
+        return one_line(text, MOMENT_CHARACTERS)
+
+
+def make_timeline(happened: Iterable[AnyEvent | Unrecognised]) -> list[Moment]:
+    """Return what an operator reads in the morning, of events in the order of the log.
+
+    What repeats itself is one moment, also if each time a resume followed.
+    """
+    moments: list[Moment] = []
+    for moment in _read(happened):
+        is_resumed = len(moments) > 1 and moments[-1].kind == "resume"
+        for place in (-1, -2) if is_resumed else (-1,):
+            if moments and moment.key and moments[place].key == moment.key:
+                moments[place] = _merge(moments[place], moment)
+                break
+        else:
+            moments.append(moment)
+    return moments
+
+
+def _merge(before: Moment, moment: Moment) -> Moment:
+    texts, count = (*before.texts, *moment.texts), before.count + moment.count
+    return msgspec.structs.replace(before, texts=texts, count=count)
+
+
+def _read(happened: Iterable[AnyEvent | Unrecognised]) -> Iterator[Moment]:
+    spend = _Spend()
+    ended = ""
+    for event in happened:
+        spend.add(event)
+        match event:
+            case events.LaunchStarted():
+                if ended and (event.resumes or event.recovery):
+                    yield _resumed(event)
+                ended = ""
+            case events.LaunchEnded():
+                is_crash = event.exit == "lost" or REACTIONS[endings.reaction(event.exit)].counts
+                ended = event.exit if event.exit != "clean" else ""
+                if is_crash:
+                    text = endings.explain(event.exit, event.words)
+                    yield Moment(event.ts, "crash", (text,), text)
+            case events.CycleEnded():
+                yield Moment(event.ts, "cycle", (_describe_cycle(event, spend.take()),))
+            case _:
+                yield from _read_other(event)
+    if words := spend.take():
+        yield Moment(spend.at, "cycle", (f"spent {words}",))
+
+
+def _resumed(event: events.LaunchStarted) -> Moment:
+    how = "the same session resumed" if event.resumes else "a fresh session took over"
+    return Moment(event.ts, "resume", (how,), how)
+
+
+def _read_other(event: AnyEvent | Unrecognised) -> Iterator[Moment]:
+    match event:
+        case events.HandoffResumed():
+            text = (
+                f"window full: handed off to a fresh session ({event.count} in cycle {event.cycle})"
+            )
+            yield Moment(event.ts, "handoff", (text,))
+        case events.WaitStarted() if endings.outcome(event.why).state == "waiting":
+            waited = _duration((event.until - event.ts).total_seconds())
+            cause = endings.explain(event.why)
+            yield Moment(event.ts, "wait", (f"{waited}: {cause}",), cause)
+        case events.CallRefused():
+            yield Moment(event.ts, "refused", (f"{event.tool} {event.about}".strip(),), "refused")
+        case events.SafeModeEntered():
+            outcome = endings.outcome(event.why).words
+            text = f"{outcome}: {endings.explain(event.why, event.words)}"
+            yield Moment(event.ts, "end", (text,))
+        case events.RunEnded():
+            why = endings.known(event.outcome)
+            text = f"{endings.outcome(why).words}: {endings.explain(why, event.words)}"
+            yield Moment(event.ts, "end", (text,))
+        case events.DesiredSaid() if event.desired == "stopped":
+            yield Moment(event.ts, "you", ("you stopped it",))
+        case events.QuestionAnswered() if not event.refused:
+            by = event.by or "its deadline"
+            text = f"{event.question} answered by {by}: {event.choice or event.text}"
+            yield Moment(event.ts, "you", (text,))
+        case _:
+            pass
+
+
+class _Spend:
+    """What was spent since it was last taken."""
+
+    def __init__(self) -> None:
+        self._usd, self._tokens = 0.0, 0
+        self.at = datetime.min.replace(tzinfo=UTC)
+
+    def add(self, event: AnyEvent | Unrecognised) -> None:
+        if isinstance(event, events.LaunchEnded | events.SummaryMade):
+            self._usd += event.usd or 0.0
+            self._tokens += event.tokens or 0
+            self.at = event.ts
+
+    def take(self) -> str:
+        parts = [f"${self._usd:.2f}"] if self._usd else []
+        parts += [f"{self._tokens:,} tokens"] if self._tokens else []
+        self._usd, self._tokens = 0.0, 0
+        return ", ".join(parts)
+
+
+def _describe_cycle(event: events.CycleEnded, spent: str) -> str:
+    until = {"passed": "`until:` passed", "failed": "`until:` failed"}.get(event.until, "")
+    verdict = "" if event.verdict in {"", "progress"} else event.verdict
+    facts = ", ".join(filter(None, (verdict, until, spent)))
+    return f"cycle {event.cycle} ended{f': {facts}' if facts else ''}"
+
+
+def _refused(texts: tuple[str, ...], count: int) -> str:
+    named = [one_line(text, MOMENT_CHARACTERS) for text in dict.fromkeys(texts)][:MOMENT_EXAMPLES]
+    more = f" and {count - len(named)} more" if count > len(named) else ""
+    calls = "a tool call was" if count == 1 else f"{count} tool calls were"
+    return f"{calls} refused, no permission: {', '.join(named)}{more}"
+
+
+def _duration(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours and rest else f"{hours} h" if hours else f"{rest} min"
