@@ -30,6 +30,11 @@ def resolve(address: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, address)
 
 
+def name_variables(address: str) -> list[str]:
+    """Return the variables that an address names."""
+    return [braced or bare for braced, bare in _VARIABLE.findall(address)]
+
+
 def is_without_secrets(address: str) -> bool:
     """Return whether an address is made of variables alone, but for its scheme.
 

@@ -14,7 +14,7 @@ from rekindle.config import Project
 from rekindle.documents import manifest
 from rekindle.errors import RekindleError, StoreError, UsageError, storing
 from rekindle.flows.watch_agents import Around, Briefs, Looked, WatchAgents
-from rekindle.policy import environment
+from rekindle.policy import addresses, environment
 from rekindle.policy.notices import make_notice
 from rekindle.policy.watch import Tried
 from rekindle.ports import Harness
@@ -135,10 +135,12 @@ def attach_command() -> str:
 
 
 def _given(project: Project, name: str) -> dict[str, str]:
-    """What of our environment the agent is given, and what its entry takes over by name."""
+    """Return what a supervisor in a window needs: the agent's variables, and those of `notify:`."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
-    own = (value.removeprefix("$") for value in (entry.env or {}).values())
+    own = [value.removeprefix("$") for value in (entry.env or {}).values()]
+    for address in trust.accepted_notify(project, name):
+        own += addresses.name_variables(address)
     named = {key: os.environ[key] for key in own if key in os.environ}
     passed, never = (harness.PASSED_ON, harness.NEVER_PASSED_ON) if harness else ((), ())
     # The window's terminal is tmux's own.

@@ -64,3 +64,19 @@ def test_without_tmux_a_headless_agent_comes_back_in_the_background(project):
     (project.path / "go").touch()
     project("run", "trades")
     assert not project.private("trades").window.exists()
+
+
+def test_a_supervisor_in_a_window_can_notify(project):
+    """It has the variables of `notify:`, which its agent does not get."""
+    project("stop", "trades")
+    manifest = project.path / "rekindle.yaml"
+    manifest.write_text(manifest.read_text() + "notify: ['json://$ALERTS_HOST']\n")
+    (project.path / "agent.py").write_text("import sys; sys.exit('error: invalid API key')\n")
+    out = project("up", "trades", "--tmux", ALERTS_HOST="127.0.0.1:9").out
+    assert "needs you" in out
+    [pid] = project.pids("run", "trades", "--said")
+    reading = project.place.start(
+        ["cat", f"/proc/{pid}/environ"], env={"PATH": "/usr/bin:/bin"}, cwd=project.path
+    )
+    assert reading.wait() == 0, reading.err
+    assert "ALERTS_HOST=127.0.0.1:9" in reading.out.split("\0")

@@ -3,7 +3,7 @@
 import pytest
 
 from rekindle.errors import NotifyVariableError
-from rekindle.policy.addresses import is_without_secrets, resolve
+from rekindle.policy.addresses import is_without_secrets, name_variables, resolve
 
 ENVIRON = {"TOPIC": "alerts-1", "URL": "json://me:pass@host/$NOT", "EMPTY": "", "A_1": "a"}
 
@@ -48,3 +48,8 @@ def test_a_variable_that_is_not_set_is_named(name):
 def test_only_variables_are_without_secrets(address, expected):
     """A literal topic, token or password may be one; a scheme is not."""
     assert is_without_secrets(address) is expected
+
+
+def test_the_variables_of_an_address_are_named():
+    """A supervisor that is started with few variables is given these."""
+    assert name_variables("json://$USER:${PASS}@host/$$") == ["USER", "PASS"]
