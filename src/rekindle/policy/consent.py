@@ -52,11 +52,10 @@ def select_controlled(
     `outside` holds the keys that lead to a file or a folder outside the project, with the path:
     these are controlled whatever the key.
     """
-    whole = msgspec.to_builtins(manifest)
-    entry = whole["agents"].get(agent, {})
+    entry = msgspec.to_builtins(manifest.agents.get(agent, {}))
     found = {f"agents.{agent}.{key}": value for key, value in entry.items() if key not in FREE}
     for section in _SHARED:
-        value = whole[section]
+        value = msgspec.to_builtins(getattr(manifest, section))
         if isinstance(value, dict):
             found |= {f"{section}.{key}": inner for key, inner in value.items()}
         else:

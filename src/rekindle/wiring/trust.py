@@ -59,7 +59,7 @@ def accept_project(project: Project) -> None:
     trust.record_trust(private.of_project(project.path), clock.now())
     accept_fleet(project)
     for name in project.manifest.agents:
-        accept_settings(project, name)
+        _accept_agent(project, name)
 
 
 def forget_folder(folder: Path) -> None:
@@ -77,12 +77,17 @@ def accept_settings(project: Project, name: str) -> list[str]:
 
     The fleet is among them: it is the project's, and counts for every agent.
     """
+    changes = _accept_agent(project, name)
+    return [_redacted(project, change.render()) for change in changes] + accept_fleet(project)
+
+
+def _accept_agent(project: Project, name: str) -> list[Change]:
+    """Record the agent's settings as accepted; return what changed beside the fleet."""
     record = private.of_project(project.path).make_agent(name).settings
     before, after = trust.read_settings(record), controlled(project, name)
-    changes = consent.compare(consent.without_fleet(before or {}), consent.without_fleet(after))
     if before != after:
         trust.record_settings(record, after, clock.now())
-    return [_redacted(project, change.render()) for change in changes] + accept_fleet(project)
+    return consent.compare(consent.without_fleet(before or {}), consent.without_fleet(after))
 
 
 def accept_fleet(project: Project) -> list[str]:
