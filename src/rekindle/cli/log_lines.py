@@ -8,6 +8,7 @@ from rekindle.documents import primer
 from rekindle.documents.event import AnyEvent, Unrecognised
 from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Called, Exit, ExitKind, Said
+from rekindle.documents.row import with_others
 from rekindle.documents.transcript import Call, Turn
 from rekindle.flows.world import (
     CallRefused,
@@ -19,13 +20,15 @@ from rekindle.flows.world import (
     Report,
     Waits,
 )
-from rekindle.policy import endings
+from rekindle.policy import endings, questions
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 
 def describe_event(event: AnyEvent | Unrecognised, name: str) -> list[ReportLine]:
     """Return the lines for an event; none if it tells the operator nothing."""
     report = _as_report(event)
+    if isinstance(report, InSafeMode):
+        return describe_report(report, name)[:1]  # the question that follows has the command
     if report is not None:
         return describe_report(report, name)
     text = _describe(event)
@@ -70,7 +73,8 @@ def _describe(event: AnyEvent | Unrecognised) -> str:  # noqa: PLR0911 - one for
         case events.HandoffFailed() | events.HandoffHalted():
             return f"handoff: {event.words}"
         case events.QuestionAsked():
-            return f"{event.question} asks: {event.text}"
+            step = with_others(questions.command_line(event), questions.other_answers(event))
+            return f"{event.question} asks: {one_line(event.text, REPORT_CHARACTERS)} → {step}"
         case events.QuestionAnswered():
             by = event.by or "the deadline"
             refused = f", which does not count: {event.refused}" if event.refused else ""
@@ -79,13 +83,17 @@ def _describe(event: AnyEvent | Unrecognised) -> str:  # noqa: PLR0911 - one for
             return ""
 
 
-def describe_turn(turn: Turn, name: str) -> list[ReportLine]:
-    """Return the lines for a turn: what was said, then each tool call."""
+def describe_turn(turn: Turn, name: str, *, is_launched: bool) -> list[ReportLine]:
+    """Return the lines for a turn: what was said, then each tool call.
+
+    `is_launched`: a supervisor began the session, so that its first turn is Rekindle's prompt.
+    """
     lines = []
     if turn.compacted:
         lines.append(ReportLine("the conversation was compacted"))
     if turn.text.strip() and turn.who == "person":
-        if not (primer.is_one(turn.text) or primer.is_resumption(turn.text)):
+        is_prompt = is_launched and turn.number == 1
+        if not (is_prompt or primer.is_one(turn.text) or primer.is_resumption(turn.text)):
             lines.append(ReportLine(one_line(f"you: {turn.text}", REPORT_CHARACTERS)))
     elif turn.text.strip():
         lines += describe_report(Said(turn.text), name)

@@ -166,10 +166,11 @@ class _Turns:
 
     def _lines(self, kept: Kept, turns: Iterator[Turn]) -> Iterator[Told]:
         """Yield the lines of turns that were not printed yet; a turn can grow."""
-        at = clock.now()
+        at, known = clock.now(), self._store.read(self._name).projection
+        is_launched = any(one.session == kept.session for one in known.attempts.values())
         for turn in turns:
             at = instant(turn, at)
-            lines = describe_turn(turn, self._name)
+            lines = describe_turn(turn, self._name, is_launched=is_launched)
             key = kept.name, turn.number
             for line in lines[self._printed.get(key, 0) :]:
                 yield at, self._name, line

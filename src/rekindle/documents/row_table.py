@@ -105,7 +105,7 @@ def _cells(row: Row, now: datetime, *, is_marked: bool) -> tuple[str, ...]:
         f"{row.agent}{'!' if is_marked else ''}",
         row.label,
         row.reason,
-        row.next_action,
+        "" if row.state == "done" else row.next_action,
         _fullness(row.window),
         _spent(row.spend),
         render_age(row.last_active, now),

@@ -39,17 +39,17 @@ class Project:
         known = {"launch": f"l{minute}", "cycle": 1, "session": "s-1", "harness": "claude-code"}
         self.add(agent, events.LaunchStarted(ts=at(minute), **known | more))
 
-    def write_turn(self, minute, text, **call):
-        """Append an answer of the agent to the transcript that its CLI writes."""
+    def write_turn(self, minute, text, who="assistant", **call):
+        """Append a turn to the transcript that the agent's CLI writes."""
         content = [{"type": "text", "text": text}]
         if call:
             content.append({"type": "tool_use", "id": f"c{minute}", **call})
         line = {
-            "type": "assistant",
+            "type": who,
             "uuid": f"u{minute}",
             "sessionId": "s-1",
             "timestamp": f"{at(minute):%Y-%m-%dT%H:%M:%S.000Z}",
-            "message": {"id": f"m{minute}", "role": "assistant", "content": content},
+            "message": {"id": f"m{minute}", "role": who, "content": content},
         }
         with self.transcript.open("a") as file:
             file.write(json.dumps(line) + "\n")
@@ -72,6 +72,7 @@ def tell_story(project):
     started = {"session": "s-1", "harness": "claude-code", "transcript": str(project.transcript)}
     project.launch("trades", 0)
     project.add("trades", events.SessionStarted(ts=at(0), **started))
+    project.write_turn(0, "Write the parser. Then report.", who="user")
     project.write_turn(1, "I write the parser", name="Write", input={"file_path": "parser.py"})
     refused = {"launch": "l0", "cycle": 1, "tool": "Write", "about": "parser.py", "of_run": 1}
     project.launch("docs", 2, session="d-1", harness="codex")
@@ -139,3 +140,20 @@ def wait_for(is_so, seconds=30):
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_safe_mode_is_followed_by_the_question_with_its_command(project, capfd):
+    """Not by `restart`, which would pass the question over."""
+    project.launch("docs", 0, session="d-1")
+    choices = {"choices": ("retry", "stop"), "default": "stop"}
+    project.add(
+        "docs",
+        events.SafeModeEntered(ts=at(1), why="auth", words="not logged in"),
+        events.QuestionAsked(
+            ts=at(1), question="docs-1", number=1, about="auth", text="not logged in", **choices
+        ),
+    )
+    assert lines(capfd, "-n", "2", "docs") == [
+        "2026-04-09 01:01:00  needs you, in safe mode: not logged in",
+        "2026-04-09 01:01:00  docs-1 asks: not logged in → rekindle answer docs-1 retry (or: stop)",
+    ]

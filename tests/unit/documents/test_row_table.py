@@ -101,3 +101,8 @@ def test_control_characters_of_an_agent_do_not_break_the_line():
     lines = render_table(rows, NOW, 100)
     assert len(lines) == 4
     assert "\x1b" not in lines[2].text
+
+
+def test_finished_work_has_nothing_next():
+    line = render_table([row("a", "done", reason="verified"), row("b")], NOW, 120)[2].text
+    assert line.split() == ["a", "done", "verified", "-", "25%", "~$1.23", "4", "min"]
