@@ -37,7 +37,8 @@ _REFUSED = """\
 
 A CLI without a person refuses a tool call that nothing permits, and exits as if all were well.
 Rekindle shows the call, counts it in `launch.ended`, and asks once for each call, for at most
-{most} calls of a launch. The run continues meanwhile. Calls that a persona's `deny` refuses are not
+{most} calls of a launch. The run continues meanwhile; if the agent made no progress without the
+call, it enters safe mode instead (`no-permission`). Calls that a persona's `deny` refuses are not
 asked about. Permissions are settings: `allow` prints the lines for rekindle.yaml, and
 `rekindle restart` accepts them.
 

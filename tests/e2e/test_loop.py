@@ -151,7 +151,7 @@ def test_a_loop_that_repeats_itself_is_told_once_then_paused(loop):
     same = relay("Write the lexer")
     loop.play(*([loop.writes(same)] for _ in range(10)))
     out = loop.run(code=21)
-    assert "without a step: Write the lexer" in out
+    assert "without progress: Write the lexer" in out
     assert "runtime: stall: pause: false" in out
     assert loop.verdicts == ["", "stalled", "stalled"]
     told = [SIGNAL in opening for opening in loop.openings]
@@ -202,7 +202,7 @@ def test_a_loop_that_waits_for_a_person_is_paused_at_once_and_goes_on_when_answe
     waiting = "Waiting for Ann to choose a grammar; nothing else can be done before"
     loop.play([loop.writes(relay("Write the lexer"))], [loop.writes(relay(waiting))])
     out = loop.run(code=22)
-    assert "it waits for somebody: Waiting for Ann" in out
+    assert "it waits for a person: Waiting for Ann" in out
     assert "`rekindle answer trades-1`" in out
     assert len(loop.ended) == 2
     loop.rekindle("answer", "trades", "Take", "the", "second", "one.")

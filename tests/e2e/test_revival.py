@@ -33,7 +33,7 @@ def test_a_supervised_session_goes_on_after_kill_9(rekindle, model):
     ended = rekindle.events("launch.ended")
     assert [one["exit"] for one in ended] == ["crash", "clean"]
     assert ended[0]["swept"] >= 1
-    assert "the same session goes on" in running.out
+    assert "the same session continues" in running.out
 
 
 def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, model):

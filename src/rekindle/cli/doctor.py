@@ -34,11 +34,11 @@ PROGRAMS = {"git": "keeps an audit trail of the relays", "tmux": "a window for e
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Mend what can be mended, then look again.")
+@click.option("--fix", is_flag=True, help="Fix what can be fixed, then look again.")
 @take_over
 @as_json
 def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
-    """What is wrong, and the command that mends it.
+    """What is wrong, and the command that fixes it.
 
     Ends with 0 when nothing is broken; a missing optional program is not a fault.
     """

@@ -44,5 +44,5 @@ def handoff(agent: str | None, as_json: bool) -> None:
         print_json({"agent": name, "asked": "handoff"})
         return
     when = "at its person's next prompt" if stays else "between two of its tool calls"
-    echo(f"✓ {name}: is stopped {when}, and a fresh session goes on with a checkpoint")
+    echo(f"✓ {name}: is stopped {when}, and a fresh session continues with a checkpoint")
     echo("`rekindle events` tells when; a session that ends before then needs none.")

@@ -261,7 +261,7 @@ def export(folder: Path, harness: str) -> None:
 def status(as_json: bool) -> None:
     """Where the hooks are installed, and whether they can run.
 
-    Ends with 8 where some are broken, and names the command that mends them.
+    Ends with 8 where some are broken, and names the command that fixes them.
     """
     found = examine_all()
     if as_json:

@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("rekindle.cli.run:run", "Run an agent, and keep it alive until it is done."),
     "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
     "stop": ("rekindle.cli.stop:stop", "Stop an agent, and have it stay stopped."),
-    "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that mends it."),
+    "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that fixes it."),
     "restart": ("rekindle.cli.stop:restart", "Start an agent again now, whatever held it back."),
     "questions": ("rekindle.cli.questions:questions", "What the agents ask a person."),
     "answer": ("rekindle.cli.questions:answer", "Answer a question of an agent."),

@@ -91,7 +91,7 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
         _print_redacted(redacted)
     if not found.usable:
         raise CheckFailedError(
-            f"not usable: {found.kind}", hint="mend what is marked ✗, then check again"
+            f"not usable: {found.kind}", hint="fix what is marked ✗, then check again"
         )
 
 

@@ -47,7 +47,7 @@ def describe_report(report: Report, name: str, *, has_keyboard: bool = False) ->
 def _describe(report: Report, name: str, *, has_keyboard: bool) -> Iterator[ReportLine]:
     match report:
         case Launching():
-            how = "the same session goes on" if report.resumes else "a fresh session"
+            how = "the same session continues" if report.resumes else "a fresh session"
             told = ", told what was interrupted" if report.recovery else ""
             which = f" ({report.session[:8]})" if report.session else ""
             yield ReportLine(f"cycle {report.cycle}, {how}{which}{told}", "agent", {"bold": True})
@@ -58,7 +58,7 @@ def _describe(report: Report, name: str, *, has_keyboard: bool) -> Iterator[Repo
         case HandedOff():
             by = "a model" if report.how == "headless" else "what the log, git and the turns say"
             why = f" ({report.words})" if report.words else ""
-            text = f"a checkpoint was written by {by}{why}; a fresh session goes on"
+            text = f"a checkpoint was written by {by}{why}; a fresh session continues"
             yield ReportLine(text, "agent")
         case Noticed():
             yield ReportLine(f"! {report.words}", "margin", {"fg": "yellow"})

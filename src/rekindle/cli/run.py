@@ -52,8 +52,10 @@ from rekindle.wiring.watch import is_in_window, keep_last_words, start_briefs
 )
 @click.option("--cycles", type=click.IntRange(0), help="How many cycles this run has; 0: no end.")
 @budget_option
-@click.option("--kept", is_flag=True, hidden=True, help="Go on with what was said before.")
-@click.option("--said", is_flag=True, hidden=True, help="Your word stands in the log already.")
+@click.option("--kept", is_flag=True, hidden=True, help="Continue as the operator said before.")
+@click.option(
+    "--said", is_flag=True, hidden=True, help="The operator's command is in the log already."
+)
 @trust_option
 @as_json
 def run(  # noqa: PLR0917 - one for each option
@@ -170,7 +172,7 @@ def _ended(store: FileStore, name: str, result: RunResult, *, silent: bool) -> i
     """Print how the run stopped, and return the exit code of its outcome."""
     if result.outcome is None:
         if not silent:
-            echo(f"{name}: is not to run")
+            echo(f"{name}: nothing was started: it was stopped, or its run is over")
         return 0
     row, why = OUTCOMES[result.outcome], result.why
     hint = endings.hint(why, name, is_safe=bool(result.safe), answer=_answer(store, name, why))

@@ -127,6 +127,6 @@ def _documents(folder: AgentFolder, known: Projection) -> dict[str, str]:
             found[name] = data.decode("utf-8", "replace")
         elif name in in_force:
             raise StoreError(
-                name, "is gone from the archive", hint="`rekindle doctor` says what mends it"
+                name, "is gone from the archive", hint="`rekindle doctor` says what fixes it"
             )
     return found

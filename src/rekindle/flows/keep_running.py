@@ -224,7 +224,7 @@ class KeepRunning:
             self._world.notify("no progress", words)
 
     def _is_outside(self, move: Move, tried: list[sessions.Attempt], known: Projection) -> bool:
-        """Whether the last try ended by what no other try of ours can mend."""
+        """Return whether the last launch ended for a cause that another launch cannot fix."""
         is_probe = isinstance(move, Wait) and move.probe
         is_last = bool(tried) and tried[-1].seq > known.run.since
         return is_last and (is_probe or REACTIONS[endings.reaction(tried[-1].exit)].is_outside)

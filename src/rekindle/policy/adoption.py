@@ -134,7 +134,7 @@ def _state(data: bytes) -> State:
     except NewerSchemaError:
         raise
     except DocumentError as error:
-        error.hint = "mend it, or adopt the relay alone by its own path"
+        error.hint = "fix it, or adopt the relay alone by its own path"
         raise
 
 

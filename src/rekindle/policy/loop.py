@@ -1,4 +1,4 @@
-"""Between two cycles: whether the loop goes on, is told that it repeats itself, or is paused.
+"""Between two cycles: whether the loop continues, is told that it repeats itself, or is paused.
 
 A cycle whose relay reports that the work is done ends the run, unless `until:` fails: then the
 next cycle is told how it failed. It is never told that it stalls.
@@ -102,13 +102,13 @@ def after(
 def _pause(known: Mapping[int, CycleEnded], last: CycleEnded, since: int) -> Safe | None:
     off = OFF_SWITCH.format(key="pause")
     if last.verdict == Kind.WAITING and not last.evidence:
-        return Safe("waiting", f"it waits for somebody: {last.about or last.words}; {off}")
+        return Safe("waiting", f"it waits for a person: {last.about or last.words}; {off}")
     is_paused = rung([*_since(known, since), last]) >= PAUSED_RUNG
     if is_paused and last.claimed:
         return Safe("disputed", f"it reports that it is done, and `until:` fails; {off}")
     if is_paused:
         why = "; ".join(filter(None, (last.about, last.owed or last.words, off)))
-        return Safe("stalled", f"cycle after cycle without a step: {why}")
+        return Safe("stalled", f"cycle after cycle without progress: {why}")
     return None
 
 

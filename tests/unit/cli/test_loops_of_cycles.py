@@ -148,7 +148,7 @@ def test_runs_of_one_cycle_each_are_seen_through_too(loop):
 def test_a_wait_in_the_last_cycle_is_not_called_done(loop):
     loop.agent("relay('Write the lexer' if number == 1 else 'Waiting for Ann to reply')")
     found = loop.run("--cycles", "2", code=22)
-    assert "needs you after cycle 2: it waits for somebody" in found.err
+    assert "needs you after cycle 2: it waits for a person" in found.err
     loop.project("answer", "trades", "Go on")
     events = loop.project("events", "--json", "--last", "3").out
     assert "Waiting for Ann to reply" in events

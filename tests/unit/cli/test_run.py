@@ -160,7 +160,7 @@ def test_a_crash_is_told_and_the_same_session_goes_on(project):
     )
     out = project("run").out
     assert "! ended by SIGKILL; ended what it had left running (1)" in out
-    assert "the same session goes on" in out
+    assert "the same session continues" in out
     assert project.place.processes() == []
 
 

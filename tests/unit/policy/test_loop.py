@@ -97,11 +97,11 @@ def test_a_pause_says_what_and_why_and_how_to_switch_it_off_and_has_no_brackets(
     """Whoever shows it puts it into brackets."""
     off = "`runtime: stall: pause: false` switches this off"
     assert after(same(1), same(2)).words == (
-        f"cycle after cycle without a step: Write the lexer; the same ask again; {off}"
+        f"cycle after cycle without progress: Write the lexer; the same ask again; {off}"
     )
     unusable = [cycle(n, "unusable", about="", words="no directive") for n in (1, 2, 3)]
-    assert after(*unusable).words == f"cycle after cycle without a step: no directive; {off}"
-    assert after(cycle(1, "waiting", about="Ann")).words == f"it waits for somebody: Ann; {off}"
+    assert after(*unusable).words == f"cycle after cycle without progress: no directive; {off}"
+    assert after(cycle(1, "waiting", about="Ann")).words == f"it waits for a person: Ann; {off}"
 
 
 def test_a_wait_beside_which_work_is_done_climbs_the_ladder():

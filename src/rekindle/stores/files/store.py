@@ -195,7 +195,7 @@ class FileStore:
         except RekindleError as error:
             error.hint = (
                 "what you handed in is kept and counts already: do not repeat it; when this is"
-                f" mended, `rekindle doctor --fix` folds it ({error.hint})"
+                f" fixed, `rekindle doctor --fix` folds it ({error.hint})"
             )
             raise
         return True
