@@ -194,6 +194,10 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     """How that command failed, with the end of its output."""
     claimed: bool = False
     """The agent reports in its relay that the work is done."""
+    review: str = ""
+    """`passed`, `failed` or `unavailable`: the review of its end; empty: there was none."""
+    review_words: str = ""
+    """What the reviewer misses, or why there is no answer."""
     seconds: float = 0.0
     signs: WorkSigns | None = None
     """Work that could be seen since the cycle began."""
@@ -464,6 +468,25 @@ class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     """Launches of the run whose cost is not known."""
 
 
+class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
+    summary = "Another persona verified that the work is done, before the end of the run counts."
+    cycle: int
+    persona: str = ""
+    verdict: str = ""
+    """`passed`, `failed`, or `unavailable` if there is no answer."""
+    words: str = ""
+    """What the reviewer misses, or why there is no answer."""
+    usd: float | None = None
+    tokens: int = 0
+    """What the review has cost."""
+    seconds: float = 0.0
+    run_usd: float = 0.0
+    run_tokens: int = 0
+    """What the run has spent with it."""
+    unpriced: int = 0
+    """Launches of the run whose cost is not known."""
+
+
 class SpendNoted(Event, frozen=True, kw_only=True, tag="spend.noted"):
     summary = "What the run has spent so far, with the turns of the process that runs."
     launch: str
@@ -663,6 +686,7 @@ AnyEvent = (
     | HandoffHalted
     | SpendNoted
     | SummaryMade
+    | ReviewMade
     | LoopAdded
     | LoopResolved
     | StateAdopted

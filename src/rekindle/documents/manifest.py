@@ -97,6 +97,13 @@ class Agent(msgspec.Struct, frozen=True):
     ] = None
     until_claimed: bool | None = None
     """Whether `until:` counts only after the agent has reported that it is done."""
+    review: (
+        Annotated[
+            str,
+            _doc("Name under `personas` that verifies an end in one session, before it counts."),
+        ]
+        | None
+    ) = None
     budget: Annotated[Budget | None, _doc("What a run may spend; the first cap ends it.")] = None
     convergence: bool | None = None
     handover: Annotated[Handover | None, _doc("How a full window is handed on.")] = None

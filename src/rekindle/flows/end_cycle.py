@@ -28,8 +28,10 @@ from rekindle.flows.summarize import Made, Summarize, document, noted
 from rekindle.flows.until import UntilResult
 from rekindle.flows.world import Agent, Trouble, World
 from rekindle.policy import sessions
+from rekindle.policy.budget import Spent
 from rekindle.policy.claimed_end import claims_end
 from rekindle.policy.fold import Projection
+from rekindle.policy.loop import Reviewed, reviewed
 from rekindle.policy.settings import RELAY_BYTES, STOP_SECONDS
 from rekindle.stores.files.writer import Writer
 from rekindle.summarizers.mechanical import Known, summarize
@@ -50,6 +52,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the work since a commit, without reading a transcript."""
     until: Callable[[], UntilResult]
     """Whether all is done, as the command of `until:` says."""
+    review: Callable[[int, str, Spent], events.ReviewMade | None] = lambda *_: None
+    """Have another persona verify the end of a cycle, by its relay; None: no review is set up."""
 
 
 class EndCycle:
@@ -72,7 +76,23 @@ class EndCycle:
         claimed = relay is not None and claims_end(relay)
         is_asked = claimed or not self._agent.until_claimed
         until = self._ending.until() if is_asked else UntilResult()
-        return self._judge.ended(number, now, how=how, until=until, claimed=claimed)
+        is_end = until.verdict == "passed" or (claimed and not until.verdict)
+        review = self._review(number, now, relay) if is_end else Reviewed()
+        return self._judge.ended(number, now, how=how, until=until, claimed=claimed, review=review)
+
+    def _review(self, number: int, now: Projection, relay: Relay | None) -> Reviewed:
+        """Return the review of a reported end; one that the log has is not made again."""
+        if now.reviewed.cycle == number and now.reviewed.seq > now.began.seq:
+            return now.reviewed
+        text = relays.render(relay) if relay else ""
+        made = self._ending.review(number, text, now.run.spent_of_run())
+        if made is None:
+            return Reviewed()
+        with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.append(made)
+        if made.verdict == "unavailable":
+            self._world.tell(Trouble(f"the review could not be made: {made.words}"))
+        return reviewed(made)
 
     def _committed(self, writer: Writer) -> str:
         """How this cycle's relay came about, if a supervisor that is gone has committed it."""

@@ -172,7 +172,7 @@ class GatherMorning:
     def _cost(self, happened: Sequence[AnyEvent | Unrecognised], known: Projection) -> str:
         since, spend = self._since(), Spend()
         for event in happened:
-            if isinstance(event, events.LaunchEnded | events.SummaryMade):
+            if isinstance(event, events.LaunchEnded | events.SummaryMade | events.ReviewMade):
                 spend.add(event.usd, event.tokens)
                 self._whole.add(event.usd, event.tokens)
         told = f"{spend} since {since:%Y-%m-%d %H:%M}" if str(spend) else ""

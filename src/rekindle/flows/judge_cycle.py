@@ -12,6 +12,7 @@ from rekindle.flows.world import Agent, World
 from rekindle.policy import convergence, decisions
 from rekindle.policy.artefacts import is_artefact
 from rekindle.policy.fold import Projection
+from rekindle.policy.loop import Reviewed
 from rekindle.policy.progress import (
     artefact_name,
     artefact_names,
@@ -34,7 +35,14 @@ class JudgeCycle:
         self._agent, self._world = agent, world
 
     def ended(
-        self, number: int, now: Projection, *, how: str, until: UntilResult, claimed: bool
+        self,
+        number: int,
+        now: Projection,
+        *,
+        how: str,
+        until: UntilResult,
+        claimed: bool,
+        review: Reviewed,
     ) -> CycleEnded:
         """Return the event that ends a cycle.
 
@@ -90,6 +98,8 @@ class JudgeCycle:
             until=until.verdict,
             until_words=until.words,
             claimed=claimed,
+            review=review.verdict,
+            review_words=review.words,
             seconds=max(0.0, self._world.clock().timestamp() - now.began.at),
             signs=name_series(signs, earlier),
         )

@@ -141,6 +141,7 @@ class Projection(msgspec.Struct, frozen=True):
     answers: dict[str, events.QuestionAnswered] = {}
     """The answer to each of them that counts."""
     window: WindowFill = WindowFill()
+    reviewed: loop.Reviewed = loop.Reviewed()
 
     @property
     def may_miss_stop(self) -> bool:
@@ -330,6 +331,7 @@ class _Working:
         self.questions = dict(before.questions)
         self.answers = dict(before.answers)
         self.window = before.window
+        self.reviewed = before.reviewed
 
     def projection(self) -> Projection:
         return Projection(
@@ -363,6 +365,7 @@ class _Working:
             self.questions,
             self.answers,
             self.window,
+            self.reviewed,
         )
 
     def take(self, event: AnyEvent | Unrecognised) -> None:
@@ -427,18 +430,26 @@ class _Working:
         if key := key_of(event):
             self.seen[key] = max(event.ts, self.seen.get(key, event.ts))
 
+    def _cycle(self, event: events.CycleStarted | events.ReviewMade | events.CycleEnded) -> None:
+        match event:
+            case events.CycleStarted():
+                self.cycle = max(self.cycle, event.cycle)
+                self.began = max(self.began, loop.began(event))
+            case events.ReviewMade():
+                self.reviewed = max(self.reviewed, loop.reviewed(event))
+                self.run = runs.happened(self.run, event)
+            case events.CycleEnded():
+                self.cycle_ended = max(self.cycle_ended, event.cycle)
+                loop.ended(self.ended, event)
+
     def _run(self, event: AnyEvent | Unrecognised) -> None:
         match event:
             case events.SessionLost():
                 sessions.ended(self.lives, event)
             case events.OwnerChanged() | events.WorkspacePushed() | events.WorkspaceKept():
                 self._place(event)
-            case events.CycleStarted():
-                self.cycle = max(self.cycle, event.cycle)
-                self.began = max(self.began, loop.began(event))
-            case events.CycleEnded():
-                self.cycle_ended = max(self.cycle_ended, event.cycle)
-                loop.ended(self.ended, event)
+            case events.CycleStarted() | events.ReviewMade() | events.CycleEnded():
+                self._cycle(event)
             case events.LaunchStarted():
                 sessions.launched(self.attempts, event)
             case events.LaunchEnded():

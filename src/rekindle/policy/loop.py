@@ -1,7 +1,7 @@
 """Between two cycles: whether the loop continues, is told that it repeats itself, or is paused.
 
-A cycle whose relay reports that the work is done ends the run, unless `until:` fails: then the
-next cycle is told how it failed. It is never told that it stalls.
+A cycle whose relay reports that the work is done ends the run, unless `until:` fails or the review
+does not agree: then the next cycle is told what failed. It is never told that it stalls.
 
 The ladder. A cycle that took no step is a rung; one that did leads back to the ground.
 
@@ -30,6 +30,7 @@ TOLD_RUNG = 2
 PAUSED_RUNG = 3
 OFF_SWITCH = "`runtime: stall: {key}: false` switches this off"
 _SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
+_REFUSED = "the review does not agree"
 _FEW, _SOME = 5, 3
 
 
@@ -42,6 +43,15 @@ class Began(msgspec.Struct, frozen=True, order=True):
     """In seconds since 1970."""
     relay: str = ""
     head: str = ""
+
+
+class Reviewed(msgspec.Struct, frozen=True, order=True):
+    """The last review of a reported end."""
+
+    seq: int = 0
+    cycle: int = 0
+    verdict: str = ""
+    words: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True, order=True):
@@ -58,6 +68,10 @@ class Next(msgspec.Struct, frozen=True):
 
 def began(event: events.CycleStarted) -> Began:
     return Began(event.seq, event.cycle, event.ts.timestamp(), event.relay, event.head)
+
+
+def reviewed(event: events.ReviewMade) -> Reviewed:
+    return Reviewed(event.seq, event.cycle, event.verdict, event.words)
 
 
 def ended(known: dict[int, CycleEnded], event: CycleEnded) -> None:
@@ -83,10 +97,9 @@ def after(
     `done` of the `cap` cycles that the run may have are over, 0: any number. If the agent reports
     that its work is done and there is a command of `until:`, only that command decides.
     """
-    if last.until == "passed":
-        return Stop("done", "the command of `until:` passes")
-    if last.claimed and not last.until:
-        return Stop("claimed")
+    end = _end(last)
+    if end is not None:
+        return end
     is_last = bool(cap) and done >= cap
     pause = _pause(known, last, since) if settings.pause else None
     if pause is not None and is_last:
@@ -96,7 +109,22 @@ def after(
         return pause
     some = f"{done} cycle{'' if done == 1 else 's'}"
     checked = "`until:` does not pass" if last.until else "the agent reported no end of its work"
+    if last.review == "failed":
+        checked = _REFUSED
     return Stop("cycles", f"{some}, and {checked}") if is_last else Next()
+
+
+def _end(last: CycleEnded) -> Stop | None:
+    """Return the end of the run, if `until:` or the agent reports it and no review refuses it."""
+    is_reported = last.until == "passed" or (last.claimed and not last.until)
+    if not is_reported or last.review == "failed":
+        return None
+    if last.review == "unavailable":
+        return Stop("claimed", f"the review could not be made: {last.review_words}")
+    if last.until == "passed":
+        agrees = ", and the review agrees" if last.review else ""
+        return Stop("done", f"the command of `until:` passes{agrees}")
+    return Stop("done", "the review agrees") if last.review else Stop("claimed")
 
 
 def _pause(known: Mapping[int, CycleEnded], last: CycleEnded, since: int) -> Safe | None:
@@ -105,7 +133,8 @@ def _pause(known: Mapping[int, CycleEnded], last: CycleEnded, since: int) -> Saf
         return Safe("waiting", f"it waits for a person: {last.about or last.words}; {off}")
     is_paused = rung([*_since(known, since), last]) >= PAUSED_RUNG
     if is_paused and last.claimed:
-        return Safe("disputed", f"it reports that it is done, and `until:` fails; {off}")
+        check = _REFUSED if last.review == "failed" else "`until:` fails"
+        return Safe("disputed", f"it reports that it is done, and {check}; {off}")
     if is_paused:
         why = "; ".join(filter(None, (last.about, last.owed or last.words, off)))
         return Safe("stalled", f"cycle after cycle without progress: {why}")
@@ -157,6 +186,15 @@ def failed_until(known: Mapping[int, CycleEnded]) -> str:
         return ""
     claim = "You reported that the work is done. " if last.claimed else ""
     return f"{claim}The work is done when the command of `until:` passes.\n{last.until_words}"
+
+
+def failed_review(known: Mapping[int, CycleEnded]) -> str:
+    """Return what the next cycle is told of a review that does not agree, or nothing."""
+    last = known[max(known)] if known else None
+    if last is None or last.review != "failed":
+        return ""
+    claim = "You reported that the work is done." if last.claimed else "`until:` passes."
+    return f"{claim} A review does not agree. What it misses:\n{last.review_words}"
 
 
 def tried(known: Mapping[int, CycleEnded]) -> str:

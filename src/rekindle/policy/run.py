@@ -310,6 +310,9 @@ def happened(run: Run, event: object) -> Run:  # noqa: C901, PLR0911 - one for e
         ):
             whole = Spent(event.seq, usd, tokens, event.unpriced, is_reported=bool(event.usd))
             return change(run, spent=whole)
+        case events.ReviewMade() if event.seq > run.spent.seq:
+            spent = Spent(event.seq, event.run_usd, event.run_tokens, event.unpriced)
+            return change(run, spent=spent)
         case events.LaunchEnded() if event.seq > run.spent.seq:
             whole = Spent(
                 event.seq,

@@ -282,6 +282,7 @@ SPENDING_SHARE = declare(
 UNTIL_SECONDS = declare(
     1800.0, "loop.until_seconds", "seconds", "Time the command of `until:` has."
 )
+REVIEW_SECONDS = declare(3600.0, "loop.review_seconds", "seconds", "Time a review has.")
 SHORT_CYCLE_SECONDS = declare(
     60.0,
     "loop.short_cycle_seconds",

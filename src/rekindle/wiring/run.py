@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from rekindle.config import Project, load
+from rekindle.documents.event import ReviewMade
 from rekindle.errors import (
     NotifyError,
     RekindleError,
@@ -14,12 +15,14 @@ from rekindle.errors import (
 from rekindle.flows.end_cycle import Ending
 from rekindle.flows.keep_running import KeepRunning, RunResult
 from rekindle.flows.measure_windows import measure_windows
+from rekindle.flows.review import Review
 from rekindle.flows.steps import Steps
 from rekindle.flows.stopping import Stopping
 from rekindle.flows.until import Until, UntilResult
 from rekindle.flows.work_signs import read_signs
 from rekindle.flows.world import Agent, Report, SettingsChanged, Trouble, World
 from rekindle.policy import handoff
+from rekindle.policy.budget import Spent
 from rekindle.policy.notices import make_notice
 from rekindle.policy.settings import AgentDefaults, cycles_of
 from rekindle.stores import private
@@ -40,6 +43,7 @@ from rekindle.wiring.start_checks import (
     read_program,
     read_task,
     refuse_obstacles,
+    with_reviewer,
 )
 from rekindle.wiring.store import harness_of, text_of
 
@@ -206,7 +210,14 @@ def _ending(project: Callable[[], Project], store: FileStore, agent: Agent, worl
         command = tuple(project().manifest.agents[name].until or ())
         return Until(command, agent, world).ask()
 
+    def review(number: int, relay: str, spent: Spent) -> ReviewMade | None:
+        reviewing = with_reviewer(project(), name)
+        if reviewing is None:
+            return None
+        return Review(lambda: _agent(reviewing, store, name, ()), world).make(number, relay, spent)
+
     return Ending(
+        review=review,
         summarizer=lambda: summarizing.summarizer(project(), store, name, stops=world.stops),
         checkpointer=lambda: summarizing.summarizer(
             project(), store, name, persona(), stops=world.stops

@@ -31,7 +31,7 @@ from rekindle.policy.permissions import explain_reach
 from rekindle.policy.settings import AgentDefaults
 from rekindle.system import programs
 from rekindle.wiring import summarize as summarizing
-from rekindle.wiring.agent_environment import folder_of, make_environment
+from rekindle.wiring.agent_environment import folder_of, locate_words, make_environment
 from rekindle.wiring.store import HARNESSES, harness_of, text_of
 
 Program = tuple[str, ...]
@@ -242,6 +242,46 @@ def _check_permissions(project: Project, name: str, program: Program) -> None:
         ) from error
 
 
+def with_reviewer(project: Project, name: str) -> Project | None:
+    """Return the project with the agent as its reviewer; None: no review is set up.
+
+    Raises:
+        ManifestError: `review:` names a persona that does not exist.
+    """
+    entry, personas = project.manifest.agents[name], project.manifest.personas
+    if entry.review is None:
+        return None
+    if entry.review not in personas:
+        raise ManifestError(
+            f"agent {name}: there is no persona named {entry.review!r}",
+            line=project.marked.line(("agents", name, "review")),
+            hint=f"use one of: {', '.join(personas) or 'there is none yet'}",
+        )
+    persona = personas[entry.review]
+    harness = persona.adapter or entry.harness
+    own = persona.command or (entry.command if harness == entry.harness else None)
+    own = list(locate_words(project, name, own)) if own else None
+    reviewer = msgspec.structs.replace(
+        entry, harness=harness, persona=entry.review, command=own, mode="loop", review=None
+    )
+    agents = {**project.manifest.agents, name: reviewer}
+    manifest = msgspec.structs.replace(project.manifest, agents=agents)
+    return msgspec.structs.replace(project, manifest=manifest)
+
+
+def _check_review(project: Project, name: str, _: Program) -> None:
+    reviewing = with_reviewer(project, name)
+    if reviewing is not None:
+        for check in (_check_harness, _check_command, _check_persona, _check_permissions):
+            check(reviewing, name, ())
+
+
+def _check_reviewer_program(project: Project, name: str, _: Program) -> None:
+    reviewing = with_reviewer(project, name)
+    if reviewing is not None:
+        _check_program(reviewing, name, ())
+
+
 def _check_folder(project: Project, name: str, _: Program) -> None:
     folder = folder_of(project, name)
     if not folder.is_dir():
@@ -282,5 +322,6 @@ CHECKS: tuple[Check, ...] = (
     _check_summarizers,
     _check_prices,
     _check_permissions,
+    _check_review,
 )
-HOST_CHECKS: tuple[Check, ...] = (_check_folder, _check_program)
+HOST_CHECKS: tuple[Check, ...] = (_check_folder, _check_program, _check_reviewer_program)

@@ -134,6 +134,15 @@ facts = st.one_of(
         unpriced=st.integers(0, 3),
     ),
     st.builds(
+        events.ReviewMade,
+        ts=moments,
+        cycle=st.integers(1, 3),
+        verdict=st.sampled_from(["passed", "failed"]),
+        words=words,
+        run_usd=st.just(1.0),
+        run_tokens=st.integers(0, 9),
+    ),
+    st.builds(
         events.WindowMeasured,
         ts=moments,
         launch=st.just("l1"),
