@@ -29,7 +29,7 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "PROMPT.md").write_text("Trade.\n")
     accept_folder(tmp_path)
     # The watchdog's decision is what counts here; the tests of `up` start supervisors.
-    monkeypatch.setattr(wiring, "start_kept", lambda *_: 7)
+    monkeypatch.setattr(wiring, "start_kept", lambda *_: "")
     return tmp_path
 
 
