@@ -193,3 +193,19 @@ def test_a_topic_with_work_and_no_options_is_not_called_a_stall(loop):
     loop.run()
     assert not any(SIGNAL in loop.prompt(n) for n in (1, 2, 3, 4))
     assert loop.verdicts()[1:] == ["progress"] * 3
+
+
+def test_a_disputed_end_is_accepted_and_the_supervisor_ends(loop):
+    """The agent reports its end, `until:` fails: a person takes its word while it waits."""
+    loop.has(more='    until: ["false"]\n')
+    loop.agent("relay('DONE')")
+    running = loop.project.start("run")
+    loop.project.place.wait_for(lambda: "in safe mode" in running.out + running.err)
+    [asked] = json.loads(loop.project("questions", "--json").out)["questions"]
+    assert (asked["about"], asked["others"]) == ("disputed", ["TEXT", "accept", "stop"])
+    assert "done, as the agent reports" in loop.project("answer", "accept").out
+    assert running.wait() == 20, running.out + running.err
+    assert "although `until:` fails" in running.out
+    [row] = json.loads(loop.project("status", "--json").out)["agents"]
+    assert (row["state"], row["outcome"], row["command"]) == ("done", "done-unverified", "")
+    assert "No open questions." in loop.project("questions").out

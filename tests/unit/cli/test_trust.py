@@ -283,6 +283,16 @@ def test_run_accepts_what_put_the_agent_into_safe_mode(clone):
     assert clone.launches() == 3
 
 
+def test_an_answer_that_accepts_a_change_is_asked_for_once(clone):
+    """The supervisor that sees the answer finds the settings accepted."""
+    clone.change_under_supervisor()
+    clone("answer", "accept")
+    clone.place.wait_for(lambda: clone.launches() == 2)
+    log = (clone.path / ".rekindle/agents/trades/ops.jsonl").read_text()
+    assert [log.count(f'"question.{kind}"') for kind in ("asked", "answered")] == [1, 1]
+    assert '"restart.asked"' not in log.partition('"question.answered"')[2]
+
+
 def test_a_change_that_is_taken_back_ends_safe_mode(clone):
     """An agent that changes branches and comes back must not cost the night."""
     clone.change_under_supervisor()
