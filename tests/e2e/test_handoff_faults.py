@@ -278,10 +278,10 @@ def test_sessions_that_do_nothing_that_anybody_sees(found):
     run = found.rekindle.start("run", "trades")
     halted = _wait_for(found, "handoff.halted")
     assert "neither a file that git sees nor a commit nor an open loop" in halted["words"]
-    assert "`rekindle restart` goes on" in halted["words"]
     assert len({one["work"] for one in found.rekindle.events("handoff.triggered")}) == 1
     status = found.rekindle("status", "trades")
     assert "handoffs in this cycle: 2" in status, "the third is none"
+    assert "→ rekindle answer trades-1 retry" in status
     found.rekindle("restart", "trades")
     assert run.wait() == 0, run.out + run.err
     assert [one["count"] for one in found.rekindle.events("handoff.resumed")] == [1, 2, 3]
