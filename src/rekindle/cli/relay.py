@@ -168,7 +168,7 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
         when = render_moment(one.ts, "%Y-%m-%d %H:%M")
         commit = in_git.get((one.seq, one.sha256), "")[:RELAY_ID_CHARACTERS]
         column = f"{commit:<{RELAY_ID_CHARACTERS}}  " if in_git else ""
-        echo(f"{one.seq:>7}  {column}{when}  {one.by:<7} ~{one.tokens:>6,}  {one.headline}")
+        echo(f"{one.seq:>7}  {column}{when}  {one.by:<10} ~{one.tokens:>6,}  {one.headline}")
 
 
 @relay.command()

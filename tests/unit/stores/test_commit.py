@@ -117,6 +117,20 @@ def test_a_first_relay_written_by_hand_is_adopted(store):
     assert store.read("trades").committed.documents["relay"].by == "person"
 
 
+def test_an_edit_while_a_process_of_the_agent_runs_is_the_agent_s(store, clock):
+    """And a person's again once the process has ended."""
+    path = store.folder("trades").document("relay")
+    launch = {"ts": clock(), "launch": "l1", "cycle": 1, "session": "s1"}
+    with store.writer("trades") as writer:
+        writer.append(events.LaunchStarted(**launch, harness="command"))
+    for text, author in (("First", "agent-edit"), ("Second", "person")):
+        path.write_text(f"## Next Action\n{text}\n")
+        with store.writer("trades") as writer:
+            writer.fold()
+            writer.append(events.LaunchEnded(**launch, exit="clean"))
+        assert store.read("trades").committed.documents["relay"].by == author
+
+
 def test_an_edit_that_cannot_be_used_is_set_aside_and_said(store):
     """Rubbish in the relay's place is kept as .rejected; the last commit is restored."""
     commit(store)

@@ -1,9 +1,9 @@
 """Recovery: hold the readers' files against the log, and mend the difference.
 
 By hash. A file equal to the last commit is clean; equal to the one before, the crash came between
-commit and replace: roll forward. Neither: a person or an agent edited it. What they wrote is
-adopted as an event of its own if it can be used; else it is set aside as `*.rejected`, the last
-commit is restored, and an event says so. Nothing that somebody wrote is ever thrown away.
+commit and replace: roll forward. Neither: a person edited it, or the agent, if a process of it runs
+or was not seen to end. The text is adopted as an event of its own if it can be used; else it is set
+aside as `*.rejected`, the last commit is restored, and an event says so. No edit is thrown away.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,8 @@ from rekindle.stores.files.writer import Writer
 from rekindle.system import disk
 
 BY_HAND = "person"
+BY_AGENT = "agent-edit"
+"""The author of a relay whose file changed while a process of the agent ran."""
 
 
 def recover(writer: Writer, *, is_first: bool = True) -> None:
@@ -60,7 +62,8 @@ def _document(writer: Writer, name: str, adopted: Callable[[Writer, bytes], None
 
 
 def _adopt_relay(writer: Writer, data: bytes) -> None:
-    writer.commit_relay(relays.parse(data), by=BY_HAND)
+    runs = any(not one.exit for one in writer.projection.attempts.values())
+    writer.commit_relay(relays.parse(data), by=BY_AGENT if runs else BY_HAND)
 
 
 def _adopt_checkpoint(writer: Writer, data: bytes) -> None:
