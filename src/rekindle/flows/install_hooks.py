@@ -23,6 +23,7 @@ from rekindle.documents.identity import one_line
 from rekindle.errors import DocumentError, RekindleError, StoreError, UsageError, storing
 from rekindle.flows.hook_places import Level, Place, levels_of, place_of
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
+from rekindle.stores.files import layout
 from rekindle.system import disk, hook_program
 
 State = Literal["installed", "not installed", "partly", "outdated", "muted", "unreadable"]
@@ -38,6 +39,8 @@ class _Record(msgspec.Struct, frozen=True):
     written: str
     """The hash of what we left in the file."""
     made_folder: bool
+    folder: str = ""
+    """The agent's folder below the project's; empty: the project's own, or elsewhere."""
     v: int = _SCHEMA
 
 
@@ -84,6 +87,7 @@ def install(place: Place, folder: Path | None, others: Collection[Path] = ()) ->
             existed=earlier.existed if earlier else current is not None,
             written=jsontext.fingerprint(after),
             made_folder=earlier.made_folder if earlier else made_folder,
+            folder=_below(place),
         )
         disk.replace(place.record, jsontext.encode(record, place.record.name))
         if after != current:
@@ -93,6 +97,30 @@ def install(place: Place, folder: Path | None, others: Collection[Path] = ()) ->
             program_changed=program_changed,
             settings_made=current is None,
         )
+
+
+def recorded_folders(project: Path) -> list[Path]:
+    """Return the folders below a project's that hooks were installed in, whatever `dir:` says now.
+
+    An agent can write the records: nothing outside the project is believed.
+    """
+    found = []
+    for path in sorted((project / layout.FOLDER).glob("hooks-*.json")):
+        with suppress(StoreError):
+            record = _decode_record(disk.read(path), path.name)
+            at = (project / record.folder).resolve() if record and record.folder else None
+            if at and at.is_dir() and at.is_relative_to(project.resolve()):
+                found.append(at)
+    return found
+
+
+def _below(place: Place) -> str:
+    """Return the folder of the settings as a path below the project's, if it is there."""
+    project = place.home.parent.resolve()
+    folder = place.folder.resolve() if place.folder else project
+    if folder == project or not folder.is_relative_to(project):
+        return ""
+    return os.fsencode(folder.relative_to(project)).decode("utf-8", "replace")
 
 
 def _refuse_other(place: Place, found: list[Installed], others: Collection[Path]) -> None:
@@ -313,11 +341,14 @@ def _remove_settings(place: Place, *, made_folder: bool) -> None:
 
 
 def _read_record(place: Place) -> _Record | None:
-    data = disk.read(place.record)
+    return _decode_record(disk.read(place.record), place.record.name)
+
+
+def _decode_record(data: bytes | None, name: str) -> _Record | None:
     if data is None:
         return None
     try:
-        jsontext.decode_object(data, place.record.name, schema=_SCHEMA)
+        jsontext.decode_object(data, name, schema=_SCHEMA)
         return msgspec.json.decode(data, type=_Record)
     except (DocumentError, msgspec.MsgspecError):
         return None  # without it our entries are still found, one by one

@@ -45,12 +45,16 @@ def choose_agent(project: Project, place: Path) -> str | None:
 
 
 def folders_of(folder: Path) -> list[Path]:
-    """Return where the sessions of a project's agents look for hooks, its own folder first."""
-    try:
+    """Return where hooks of a project's agents are looked for, its own folder first.
+
+    These are the folders that the agents work in, and those that records of hooks name.
+    """
+    from rekindle.flows.install_hooks import recorded_folders  # noqa: PLC0415 - every command pays
+
+    below = recorded_folders(folder)
+    with suppress(RekindleError):  # a manifest that cannot be read is reported by others
         project = config.load(folder)
-    except RekindleError:
-        return [folder]  # a manifest that cannot be read is reported by others
-    below = [dir_of(project, name) for name in project.manifest.agents]
+        below += [dir_of(project, name) for name in project.manifest.agents]
     own = folder.resolve()
     return [folder, *dict.fromkeys(at for at in below if at != own)]
 

@@ -171,6 +171,22 @@ def test_what_was_installed_for_all_goes_for_all(rekindle, project):
     assert files() - {project / ".rekindle/dirs"} == before
 
 
+def test_hooks_are_found_after_dir_was_changed(rekindle, project):
+    """By their record, which names no folder outside the project."""
+    assert rekindle("hooks", "install", "--agent", "lab")[0] == 0
+    manifest = project / "rekindle.yaml"
+    manifest.write_text(manifest.read_text().replace("dir: lab", "dir: desk/deep"))
+    settings = project / "lab/.claude/settings.local.json"
+    assert str(settings) in rekindle("hooks", "status")[1]
+    (record,) = (project / ".rekindle").glob("hooks-*.json")
+    text = record.read_text()
+    record.write_text(text.replace('"folder":"lab"', '"folder":"../home"'))
+    assert str(settings) not in rekindle("hooks", "status")[1]
+    record.write_text(text)
+    assert rekindle("hooks", "uninstall", "--all")[0] == 0
+    assert not settings.exists()
+
+
 def test_a_folder_that_is_not_there_is_not_made(rekindle, project):
     (project / "lab/deep").rmdir()
     (project / "lab").rmdir()
