@@ -430,8 +430,8 @@ def is_locked(path: Path) -> bool:
     with storing(path):
         try:
             fd = open_plain(path, os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        except (FileNotFoundError, NotADirectoryError, walk.LinkedFolderError):
+            return False  # behind a link no file is ours
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

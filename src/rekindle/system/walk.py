@@ -18,23 +18,32 @@ FOLDER = ".rekindle"
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
+class LinkedFolderError(OSError):
+    """A folder below `.rekindle` is a link."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
 def open_folder(path: Path) -> int:
     """Open a folder; the caller closes the descriptor.
 
     Links are followed only above the last `.rekindle` of the path: a project may be reached by one.
 
     Raises:
-        OSError: The folder cannot be opened; with ELOOP if a name from `.rekindle` down is a link.
+        LinkedFolderError: A name from `.rekindle` down is a link.
+        OSError: The folder cannot be opened.
     """
     above, names = _split(f"{path}/")
     fd = os.open(above, _FLAGS)
     for name in names:
         try:
             inner = os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=fd)
-        except NotADirectoryError:
-            # Linux answers so for a link too; for readers, any other object means "missing".
-            if stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode):
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
+        except OSError as error:
+            # Linux answers ENOTDIR for a link too; for readers, any other object means "missing".
+            is_refused = error.errno in {errno.ENOTDIR, errno.ELOOP}
+            if is_refused and stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode):
+                raise LinkedFolderError(path) from None
             raise
         finally:
             os.close(fd)

@@ -27,7 +27,6 @@ READS = {
     "read": disk.read,
     "read_end": lambda path: disk.read_end(path, 10),
     "entries": lambda path: list(disk.entries(path.parent)),
-    "is_locked": disk.is_locked,
 }
 
 
@@ -89,6 +88,14 @@ def test_a_relative_path_is_held_to_the_same_rule(tmp_path, victim, monkeypatch)
     with pytest.raises(UnsafePathError):
         disk.replace(Path(".rekindle/file"), b"new\n")
     assert (victim / "run/file").read_text() == "the user's\n"
+
+
+def test_a_lock_behind_a_link_is_not_held(tmp_path, victim):
+    """Otherwise `stop` would fail where it must look for the supervisor's other lock."""
+    (tmp_path / ".rekindle").symlink_to(victim / "run")
+    with disk.locked(victim / "run/file", 0.0) as lock:
+        assert lock
+        assert disk.is_locked(tmp_path / ".rekindle/file") is False
 
 
 def test_below_an_object_that_is_not_a_folder_nothing_is_there(tmp_path):
