@@ -181,7 +181,7 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"agents": rows})
     else:
-        echo("Next: take `fleet:` out of rekindle.yaml, then `rekindle run` goes on here.")
+        echo("Next: take `fleet:` out of rekindle.yaml, then `rekindle run` continues here.")
 
 
 @fleet.command()

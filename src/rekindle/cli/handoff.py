@@ -26,7 +26,7 @@ def handoff(agent: str | None, as_json: bool) -> None:
     if not store.is_supervised(name) or tried is None or tried.exit:
         raise AgentError(
             f"{name} does not run: there is nothing to hand off",
-            hint=f"`rekindle status {name}` says why, and what goes on with it",
+            hint=f"`rekindle status {name}` shows why, and what continues it",
         )
     entry = project.manifest.agents[name]
     stays = entry.mode == "stay"

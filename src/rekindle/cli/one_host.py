@@ -11,7 +11,7 @@ _HOME = (
 )
 _ON_ITS_HOST = "it is kept on the host that the agent runs on: `rekindle status NAME` names it"
 _INSTEAD = {
-    "rekindle up": "`rekindle run NAME`: on a fleet it goes on without your terminal anyway",
+    "rekindle up": "`rekindle run NAME`: on a fleet it continues without your terminal anyway",
     "rekindle down": "`rekindle stop NAME` stops an agent of the fleet, and has it stay stopped",
     "rekindle watch": "the engine starts again what is gone; each host needs its worker alone",
     "rekindle daemon": "the engine starts again what is gone; each host needs its worker alone",

@@ -78,7 +78,7 @@ def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust
 @_briefs
 @_all
 def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
-    """Remove the unit; what runs goes on, until `rekindle down`."""
+    """Remove the unit; what runs stays, until `rekindle down`."""
     kind = kind or _KINDS.get(sys.platform, "systemd")
     found, brief = _meant(briefs=briefs, every=every)
     paths = list(_units(kind, found, brief))

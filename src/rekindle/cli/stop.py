@@ -72,8 +72,8 @@ class Stopping(Protocol):
 def stop(agent: str | None, every: bool, as_json: bool) -> None:
     """Stop AGENT, and have it stay stopped: nobody starts it until you say so.
 
-    It is asked to end, and killed when it has not within ten seconds; `rekindle run` goes on where
-    it was.
+    It is asked to end, and killed when it has not within ten seconds; `rekindle run` continues
+    where it was.
     """
     if every:
         if agent:
