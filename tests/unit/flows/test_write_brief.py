@@ -29,7 +29,7 @@ from rekindle.policy.settings import (
     Runtime,
     Settings,
 )
-from rekindle.stores.files import FileStore, inbox
+from rekindle.stores.files import FileStore
 from rekindle.stores.files.writer import Writer
 from rekindle.system import disk
 
@@ -323,12 +323,11 @@ def test_a_brief_costs_no_more_than_it_may(shop):
 
 
 def unfoldable(shop):
-    """A record of a newer Rekindle in the inbox."""
-    folder = shop.store.folder("trades")
-    one = events.Heartbeat(ts=shop.clock(), session="x", call="c", tool="t")
-    inbox.append(folder.inbox, [one], durable=True)
-    for path in folder.inbox.iterdir():
-        path.write_bytes(path.read_bytes().replace(b'"heartbeat"', b'"heartbeet"'))
+    """Put an operator's record of a newer Rekindle into the inbox outside the workspace."""
+    private = shop.store.folder("trades").private.inbox
+    private.mkdir(parents=True, exist_ok=True)
+    line = b'1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"loop.split"}'
+    (private / "00000000000000000001-newer.seg").write_bytes(b"\n" + line + b"\n")
 
 
 def test_nobody_is_asked_where_nothing_could_be_written(shop):
