@@ -107,6 +107,7 @@ class Reader:
             moment = f"{clock.now() - timedelta(minutes=1):%H:%M}"
             text = texts[0].replace("06:30", moment).replace("Europe/Berlin", "UTC")
             (self.path / "rekindle.yaml").write_text(text)
+            self.type("rekindle hooks install --agent trades")  # accepts the edit
             self.session("later", "I looked around.", is_short=True)
 
     def session(self, name, said, *, is_short=False):
