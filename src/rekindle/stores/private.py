@@ -49,6 +49,11 @@ class PrivateAgent(msgspec.Struct, frozen=True):
         return self.path / "spent.json"
 
     @property
+    def accepting(self) -> Path:
+        """There while the operator accepts a log: what the run had spent before."""
+        return self.path / "accepting.json"
+
+    @property
     def settings(self) -> Path:
         """The settings of the agent that the operator accepted last."""
         return self.path / "settings.json"

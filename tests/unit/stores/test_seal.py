@@ -12,7 +12,7 @@ from rekindle.policy import loops
 from rekindle.policy.fold import Projection
 from rekindle.policy.loop import Answer
 from rekindle.policy.run import Cap
-from rekindle.stores.files import FileStore, log, seal
+from rekindle.stores.files import FileStore, acceptance, log, seal
 from rekindle.stores.files.seal import Place, Seal
 from rekindle.stores.private import PrivateProject
 from rekindle.system import disk, user_folder
@@ -350,6 +350,38 @@ def test_spending_outlives_a_log_that_is_rewritten_whole(stopped, open_store, cl
     store = open_store()
     assert store.accept_log("trades")
     assert store.read("trades").committed.run.spent_of_run().usd == 9.0
+
+
+def test_spending_outlives_a_command_that_is_killed_while_it_accepts(
+    stopped, open_store, clock, monkeypatch
+):
+    """The log is sealed by then, so that no later command would look at it again."""
+    with stopped.writer("trades") as writer:
+        writer.append(events.RunStarted(ts=clock()))
+        writer.append(events.SpendNoted(ts=clock(), launch="a", tokens=900, usd=9.0))
+    folder, reseal = stopped.folder("trades"), acceptance.reseal
+    folder.log.write_bytes(folder.log.read_bytes().replace(b'"usd":9.0', b'"usd":0.1'))
+    claim_newer_state(folder)
+
+    def reseal_and_die(of):
+        reseal(of)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(acceptance, "reseal", reseal_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            open_store().accept_log("trades")
+    store = open_store()
+    assert store.log_condition("trades") == "sealed"
+    with store.writer("trades"):
+        pass
+    spent = store.read("trades").committed.run.spent_of_run()
+    assert (spent.usd, spent.tokens) == (9.0, 900)
+    with store.writer("trades") as writer:
+        writer.append(events.RunStarted(ts=clock()))
+    with open_store().writer("trades"):
+        pass
+    assert store.read("trades").committed.run.spent_of_run().usd == 0.0
 
 
 @pytest.mark.parametrize("forged", [events.RunStarted, events.LaunchEnded])

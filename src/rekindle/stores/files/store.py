@@ -42,6 +42,7 @@ from rekindle.stores.files import (
     ownership,
     seal,
     snapshot,
+    spending,
     view,
 )
 from rekindle.stores.files.layout import AgentFolder, Root
@@ -142,7 +143,8 @@ class FileStore:
             seen = self._look(folder)
             if not seen.is_tampered:
                 return ""
-            spent = acceptance.known_spending(folder)
+            # Killed after the log is sealed, the next writer notes it.
+            spending.claim(folder, acceptance.known_spending(folder))
             kept = acceptance.accept(folder, seen, self._clock())
             self._seen.pop(agent, None)
         with self.writer(agent, take_over=take_over) as writer:
@@ -151,8 +153,6 @@ class FileStore:
             writer.append(
                 events.DocumentRejected(ts=self._clock(), document="log", path=kept, reason=reason)
             )
-            if lost := acceptance.lost_spending(spent, writer.projection, self._clock()):
-                writer.append(lost)
             writer.snapshot()
         return words
 
@@ -258,6 +258,7 @@ class FileStore:
                         ts=self._clock(), document="log", path=aside, reason=reason
                     )
                 )
+            self._restore_spending(folder, writer)
             recovery.recover(writer, is_first=agent not in self._recovered)
             self._recovered.add(agent)
             writer.project()
@@ -265,6 +266,16 @@ class FileStore:
         # The lock is free: a slow git keeps nobody else waiting.
         if self._audit and _relay_of(writer.projection) != _relay_of(seen.committed):
             self._audit.follow(folder, writer.projection.seq)
+
+    def _restore_spending(self, folder: AgentFolder, writer: "Writer") -> None:
+        """Note spending again that the log which the operator accepts leaves out."""
+        if (known := spending.load_claimed(folder)) is None:
+            return
+        from rekindle.stores.files import acceptance  # noqa: PLC0415 - few commands need it
+
+        if lost := acceptance.lost_spending(known, writer.projection, self._clock()):
+            writer.append(lost)
+        spending.drop_claim(folder)
 
     def _command(self, folder: AgentFolder, commands: Sequence[Event]) -> None:
         """Keep the operator's commands where no sandboxed agent can write."""
