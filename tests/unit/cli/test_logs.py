@@ -60,7 +60,9 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    return Project(tmp_path)
+    yield Project(tmp_path)
+    monkeypatch.undo()
+    time.tzset()
 
 
 def lines(capfd, *arguments):
