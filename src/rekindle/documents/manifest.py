@@ -89,6 +89,13 @@ class Agent(msgspec.Struct, frozen=True):
         Annotated[str, _doc("File with rules that every session begins with, word for word.")]
         | None
     ) = None
+    relay: (
+        Annotated[
+            str,
+            _doc("The agent's own file for its relay, in the project, as memories/consensus.md."),
+        ]
+        | None
+    ) = None
     mode: Literal["loop", "stay"] | None = None
     persona: str | None = None
     cycles: Annotated[int, msgspec.Meta(ge=0)] | None = None

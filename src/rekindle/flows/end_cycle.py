@@ -23,6 +23,7 @@ from rekindle.errors import (
     SummaryError,
 )
 from rekindle.flows.judge_cycle import JudgeCycle
+from rekindle.flows.own_relay import OwnRelay
 from rekindle.flows.session_turns import session_turns
 from rekindle.flows.summarize import Made, Summarize, document, noted
 from rekindle.flows.until import UntilResult
@@ -60,6 +61,7 @@ class EndCycle:
     def __init__(self, agent: Agent, world: World, ending: Ending) -> None:
         self._agent, self._world, self._ending = agent, world, ending
         self._store, self._judge = world.store, JudgeCycle(agent, world)
+        self._own = OwnRelay(agent, world)
 
     def end(self, number: int) -> events.CycleEnded:
         """Write the relay of a cycle; returns the event that ends it, which is not in the log yet.
@@ -71,6 +73,8 @@ class EndCycle:
             before = writer.projection
             how = self._committed(writer) or self._by_the_agent(writer)
         how = how or self._by_us(number, before)
+        if self._agent.relay:
+            self._own.show()
         now = self._store.read(self._agent.name).committed
         relay = self._judge.current_relay(now)
         claimed = relay is not None and claims_end(relay)
@@ -104,7 +108,7 @@ class EndCycle:
         """What the agent has written, if it can be used; what cannot is kept beside it."""
         path, standing = writer.folder.draft, writer.projection.documents.get("relay")
         is_new = standing is not None and standing.seq > writer.projection.began.seq
-        draft = self._draft(writer, path)
+        draft = self._own.read_new() if self._agent.relay else self._draft(writer, path)
         if draft is not None:
             try:
                 found = relays.parse(draft)
@@ -113,9 +117,12 @@ class EndCycle:
                     found = _with_directive(found, self._judge.relay(standing.path))
                 writer.commit_relay(found, by="agent")
             except (DocumentError, CheckFailedError) as error:
+                if self._agent.relay:
+                    disk.replace(path, draft)  # kept beside the drafts, as any other
                 self._reject(writer, path, str(error))
             else:
-                disk.remove(path)
+                if not self._agent.relay:
+                    disk.remove(path)
                 return "draft"
         return "edit" if is_new else ""
 

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 import msgspec
 
@@ -19,6 +20,7 @@ from rekindle.flows.ask_person import AskPerson
 from rekindle.flows.background import BackgroundProcesses
 from rekindle.flows.compose_primer import compose_primer
 from rekindle.flows.launch import Launch
+from rekindle.flows.own_relay import OwnRelay
 from rekindle.flows.refusals import (
     Refusals,
     find_refused,
@@ -134,6 +136,8 @@ class RunCycle:
         number = known.cycle_now
         if known.is_cycle_open:
             return number
+        OwnRelay(self._agent, self._world).begin()
+        known = self.known()
         standing = known.documents.get("relay")
         started = events.CycleStarted(
             ts=self._world.clock(),
@@ -365,6 +369,8 @@ class RunCycle:
     def _draft(self) -> str:
         """Where it writes the next relay; empty: nobody asks it to."""
         is_asked = self._agent.drafts and self._agent.persona.writes and not self._agent.stays
+        if is_asked and self._agent.relay:
+            return str(Path(self._agent.project) / self._agent.relay)
         return str(self._world.store.folder(self._agent.name).draft) if is_asked else ""
 
     def _work(self) -> str:

@@ -56,6 +56,10 @@ class Agent(msgspec.Struct, frozen=True):
     drafts: bool = False
     """It is asked for the relay of the next cycle."""
     persona_name: str = "default"
+    project: str = ""
+    """The folder of the manifest."""
+    relay: str = ""
+    """A relay file of its own, below the folder of the manifest; empty: there is none."""
 
 
 class Launching(msgspec.Struct, frozen=True):

@@ -288,6 +288,8 @@ def _agent(
         cycles=cycles_of(entry) if cycles is None else cycles,
         drafts=True,
         threshold=handoff.threshold(entry.handover, project.settings.runtime.relay),
+        project=str(project.path),
+        relay=entry.relay or "",
         until_claimed=bool(entry.until_claimed),
         converges=bool(entry.convergence),
         keep=tuple(entry.keep or ()),

@@ -13,6 +13,7 @@ import msgspec
 
 from rekindle.config import Project
 from rekindle.documents import manifest
+from rekindle.documents.identity import one_line
 from rekindle.documents.launch import Start
 from rekindle.documents.manifest import PROMPT, Persona, Price
 from rekindle.errors import (
@@ -26,10 +27,12 @@ from rekindle.errors import (
 )
 from rekindle.harnesses import command
 from rekindle.plugins import find_program
+from rekindle.policy.artefacts import is_artefact
 from rekindle.policy.list_prices import complete_prices
 from rekindle.policy.permissions import explain_reach
-from rekindle.policy.settings import AgentDefaults
-from rekindle.system import programs
+from rekindle.policy.settings import RELAY_BYTES, AgentDefaults
+from rekindle.stores.files import layout
+from rekindle.system import inside, programs
 from rekindle.wiring import summarize as summarizing
 from rekindle.wiring.agent_environment import folder_of, locate_words, make_environment
 from rekindle.wiring.store import HARNESSES, harness_of, text_of
@@ -242,6 +245,28 @@ def _check_permissions(project: Project, name: str, program: Program) -> None:
         ) from error
 
 
+def _check_relay(project: Project, name: str, _: Program) -> None:
+    """Refuse a relay file that leads outside the project, or that would count as work."""
+    file = project.manifest.agents[name].relay
+    if file is None:
+        return
+    parts = Path(file).parts
+    if not parts or Path(file).is_absolute() or ".." in parts or "\0" in file:
+        problem = "is not a path inside the project"
+    elif not {layout.FOLDER, ".git"}.isdisjoint(parts):
+        problem = "is in a folder of Rekindle's or git's own"
+    elif is_artefact(file):
+        problem = "would count as a result of the work: its name is not one of a relay"
+    else:
+        inside.read(project.path, file, RELAY_BYTES)
+        return
+    raise ManifestError(
+        f"agent {name}: `relay: {one_line(file)}` {problem}",
+        line=project.marked.line(("agents", name, "relay")),
+        hint="use a file in the project named consensus.md, relay.md or progress.md",
+    )
+
+
 def with_reviewer(project: Project, name: str) -> Project | None:
     """Return the project with the agent as its reviewer; None: no review is set up.
 
@@ -317,6 +342,7 @@ CHECKS: tuple[Check, ...] = (
     _check_command,
     _check_task,
     _check_rules,
+    _check_relay,
     _check_persona,
     _check_environment,
     _check_summarizers,

@@ -79,7 +79,7 @@ def test_the_reference_loads():
         field.name
         for field in msgspec.structs.fields(Agent)
         if getattr(agent, field.name) is not None
-    } | {"handover", "keep", "may_control", "review", "until_claimed"}
+    } | {"handover", "keep", "may_control", "relay", "review", "until_claimed"}
     # `handover` is with the steps of pipelines; the others are newer than the reference.
 
 
