@@ -29,6 +29,7 @@ from rekindle.documents.manifest import FILE
 from rekindle.errors import (
     AgentError,
     ConfinedError,
+    DocumentError,
     ManifestError,
     ManifestMissingError,
     NewerSchemaError,
@@ -46,7 +47,7 @@ from rekindle.stores import private
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.supervision import outer_locks_held
 from rekindle.stores.private import render_path
-from rekindle.system import clock, host
+from rekindle.system import clock, host, orphans
 from rekindle.system.processes import Processes
 from rekindle.thresholds import screens
 from rekindle.wiring.caller import refuse_agent_of
@@ -290,8 +291,12 @@ def end_background(store: Store, name: str, *, was_killed: bool = False) -> None
 
 
 def _end_background(store: FileStore, name: str, patience: float) -> None:
-    attempts = store.read(name).projection.attempts
-    end_everything(store.root.project, name, Processes(), attempts, patience=patience)
+    processes, project, attempts = Processes(), store.root.project, {}
+    with suppress(DocumentError):  # the agent can damage its log; what was recorded outside counts
+        attempts = store.read(name).projection.attempts
+    end_everything(project, name, processes, attempts, patience=patience)
+    for mark in orphans.find_launches(project, name):
+        processes.end_marked(mark, boot=processes.boot(), uptime=0.0, patience=patience)
 
 
 def stopping_of(store: Store, agent: str) -> "StopAgent | _FleetStop":

@@ -14,6 +14,8 @@ from rekindle.documents.manifest import Persona
 
 MARK = "REKINDLE_LAUNCH"
 """The variable with which everything that a launch starts is marked; hook.py looks for it too."""
+FOLDER = "REKINDLE_FOLDER"
+"""The variable with the folder of the agent that a launch is of."""
 
 Known = Literal["reported", "exact", "estimated", "unknown"]
 ExitKind = Literal[

@@ -8,6 +8,7 @@ import msgspec
 
 from rekindle.documents.event import Heartbeat, LaunchStarted
 from rekindle.documents.launch import (
+    FOLDER,
     MARK,
     Ended,
     Exit,
@@ -195,7 +196,7 @@ class Launch:
             disk.replace(self._scratch / name, text.encode())
         own = {
             MARK: self.mark,
-            "REKINDLE_FOLDER": str(folder.path),
+            FOLDER: str(folder.path),
             "REKINDLE_RULES": str(self._scratch),
             "REKINDLE_AGENT": self._agent.name,
         }

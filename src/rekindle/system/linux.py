@@ -103,6 +103,11 @@ def environment(pid: int) -> dict[str, str]:
     return dict(os.fsdecode(word).split("=", 1) for word in words if b"=" in word)
 
 
+def locate(pid: int, path: Path) -> Path:
+    """Return where we find a path of a process, whose root may be another, as in a container."""
+    return Path(f"{_PROC}/{pid}/root{path}")
+
+
 def command(pid: int) -> str:
     """Return the command line of a process; empty if it is gone."""
     try:

@@ -18,11 +18,12 @@ import signal
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from threading import Lock
 
 import msgspec
 
-from rekindle.documents.launch import Background, Swept, Vitals
+from rekindle.documents.launch import FOLDER, MARK, Background, Swept, Vitals
 from rekindle.errors import AgentError
 from rekindle.system import kernel
 from rekindle.system.tree import Identity, Table, below
@@ -30,6 +31,8 @@ from rekindle.thresholds.running import ORPHAN_ROUNDS
 
 _FACTS_OF_BIRTH = 3
 """When, in which boot, in which namespace: what makes a process's number its own."""
+_ABOVE = 2
+"""How far above the folder of an agent that of its project is."""
 
 
 BESIDE: set[int] = set()
@@ -111,6 +114,22 @@ def end_launch(of: Belongings, *, boot: str, patience: float) -> Swept:
         return found - kept - below(kept, table)
 
     return _end(to_end, patience, f"launch {of.mark}")
+
+
+def find_launches(project: Path, agent: str) -> set[str]:
+    """Return the marks of an agent's launches of which a process lives, by its environment.
+
+    Nothing in the workspace is asked: an agent can rewrite the log that names its launches.
+    """
+    found = set()
+    for pid in _table():
+        environment = kernel.here.environment(pid)
+        mark, folder = environment.get(MARK), Path(environment.get(FOLDER, ""))
+        if mark and folder.is_absolute() and folder.name == agent and len(folder.parents) > _ABOVE:
+            with suppress(OSError):  # it has ended, or its project is gone
+                if kernel.here.locate(pid, folder.parents[_ABOVE]).samefile(project):
+                    found.add(mark)
+    return found
 
 
 def end_processes(names: Collection[str], *, patience: float) -> Swept:

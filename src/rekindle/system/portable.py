@@ -112,6 +112,11 @@ def environment(pid: int) -> dict[str, str]:
         return {}
 
 
+def locate(pid: int, path: Path) -> Path:  # noqa: ARG001 - as linux.py has it
+    """Return where we find a path of a process: here every process has our root."""
+    return path
+
+
 def command(pid: int) -> str:
     """Return the command line of a process; empty if it is gone."""
     try:

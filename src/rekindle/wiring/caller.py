@@ -15,14 +15,13 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from rekindle.config import Project
-from rekindle.documents.launch import MARK
+from rekindle.documents.launch import FOLDER, MARK
 from rekindle.errors import CalledByAgentError, RekindleError
 from rekindle.stores import background
 from rekindle.stores.files import ownership
 from rekindle.stores.files.layout import AgentFolder, Root
 from rekindle.system import kernel, orphans
 
-_FOLDER = "REKINDLE_FOLDER"
 _OF_SUPERVISOR = ("run", "supervisor")
 
 
@@ -65,7 +64,7 @@ def _callers(project: Path, agents: Collection[str], *, has_fleet: bool) -> Iter
 
 def _launched_by(pid: int) -> Path | None:
     environment = kernel.here.environment(pid)
-    return Path(environment[_FOLDER]) if environment.keys() >= {MARK, _FOLDER} else None
+    return Path(environment[FOLDER]) if environment.keys() >= {MARK, FOLDER} else None
 
 
 def _supervised_by(pid: int) -> Iterator[Path]:

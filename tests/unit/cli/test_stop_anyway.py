@@ -1,6 +1,7 @@
 """`stop` and `down` end an agent of this host, whatever it wrote into its workspace."""
 
 import json
+import shutil
 import sys
 
 import pytest
@@ -38,12 +39,15 @@ class Folder:
         self("up")
         place.wait_for(lambda: (path / "launched").exists() and len(self.pids()) == 3)
 
-    def __call__(self, *words, code=0, at="."):
-        started = self.place.start(
+    def start(self, *words, at="."):
+        return self.place.start(
             [sys.executable, "-I", "-m", "rekindle", *words],
             env={"PATH": "/usr/bin:/bin", "REKINDLE_TRUST": "", "SECRET": "s3cret"},
             cwd=self.path / at,
         )
+
+    def __call__(self, *words, code=0, at="."):
+        started = self.start(*words, at=at)
         assert started.wait() == code, started.out + started.err
         return started
 
@@ -93,8 +97,7 @@ def test_a_fleet_that_was_added_keeps_nothing_alive(folder, command):
     assert json.loads(folder("status", "--json").out)["agents"][0]["run"]["desired"] == "stopped"
 
 
-@pytest.mark.parametrize("command", ["stop", "down"])
-@pytest.mark.parametrize("name", ["trades", "other"])
+@pytest.mark.parametrize(("command", "name"), [("stop", "trades"), ("down", "other")])
 def test_a_manifest_planted_in_a_folder_below_hides_nothing(folder, command, name):
     """A manifest that the user has not accepted does not say which project is meant."""
     (folder.path / "src").mkdir()
@@ -123,6 +126,26 @@ def test_an_owner_that_was_planted_keeps_nothing_alive(folder, command):
     folder.kill_supervisor()
     folder.plant_owner()
     assert "elsewhere" in folder(command, code=FOREIGN).err
+    folder.require_end()
+
+
+DAMAGE = {
+    "owner that is not one": ("owner.json", b"{"),
+    "log that was rewritten": ("ops.jsonl", b"nothing\n"),
+    "folder that is gone": ("", b""),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_of_its_files_keeps_nothing_alive(folder, damage):
+    """Whatever `stop` then says, what the agent had left behind is gone."""
+    name, data = DAMAGE[damage]
+    folder.kill_supervisor()
+    if name:
+        (folder.path / ".rekindle/agents/trades" / name).write_bytes(data)
+    else:
+        shutil.rmtree(folder.path / ".rekindle")
+    folder.start("stop").wait()
     folder.require_end()
 
 
