@@ -86,6 +86,8 @@ def on_terminal(*words):
         (("decisions",), b"TITLE"),
         (("loops",), b"TITLE"),
         (("transcript",), b"EIGHT"),
+        (("logs",), b"EIGHT"),
+        (("brief", "--all"), b"TITLE"),
         (("events",), b"TITLE"),
         (("events", "--json"), b"DROWKCAB"),
         (("status",), b"TITLE"),
