@@ -8,6 +8,7 @@ docs/explanation/escapes.md has the results.
 import json
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from loopback.openai import OpenAI
 from loopback.place import Place
 from loopback.script import Hang, Text, ToolCall
 from rekindle.errors import FolderLostError
+from rekindle.system import tmux, user_folder
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -69,6 +71,17 @@ class CodexAgent:
         )
         given = json.dumps({str(path): data.hex() for path, data in files.items()})
         command = shlex.join([sys.executable, "-c", code, given])
+        return [ToolCall("exec_command", {"cmd": command, "yield_time_ms": 30_000})]
+
+    def connect(self, path):
+        """Connect to a socket by a command of its shell, and say how that went."""
+        code = (
+            "import pathlib, socket, sys\n"
+            "try: socket.socket(socket.AF_UNIX).connect(sys.argv[1])\n"
+            "except OSError as error: print(error)\n"
+            "pathlib.Path('tried.txt').write_text('tried')\n"
+        )
+        command = shlex.join([sys.executable, "-c", code, str(path)])
         return [ToolCall("exec_command", {"cmd": command, "yield_time_ms": 30_000})]
 
 
@@ -122,6 +135,13 @@ class Escape:
         cli.environment = lambda **more: environment(**{**more, "PATH": path})
         self.rekindle = Rekindle(cli, place)
         self.wanted, self.results = {}, {}
+        # In the place of the tmux server that has the windows of agents.
+        server = user_folder.make(tmux.socket().parent.name) / tmux.socket().name
+        server.unlink(missing_ok=True)
+        self.windows = socket.socket(socket.AF_UNIX)
+        self.windows.bind(str(server))
+        self.windows.listen()
+        self.windows.settimeout(0)
         self._set_up(cli.project)
 
     def _set_up(self, project):
@@ -166,6 +186,8 @@ class Escape:
         note = self.agent.write({self.at.project / "note.txt": b"a note"})
         note += self.agent.write({self.at.home / "shared/note.txt": b"a note"})
         note += self.agent.write({self.at.temporary: b"a note"})
+        if isinstance(self.agent, CodexAgent):  # the others have no shell here
+            note += self.agent.connect(self.windows.getsockname())
         names = [name for name in ATTACKS if name not in LATER]
         draft = self.agent.write({self.at.draft: RELAY.encode()})
         self.model.play(*note, *self.calls(names), *draft, Text("done."), *note, Text("done."))
@@ -257,6 +279,8 @@ def escape(request):
         found.rewrite_log()
         yield found
         found.at.temporary.unlink(missing_ok=True)
+        found.windows.close()
+        tmux.socket().unlink()
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -283,6 +307,14 @@ def test_a_rule_with_a_path_permits_a_folder_outside(escape):
     has_rule = "shared" in escape.agent.tools
     assert has_rule == (escape.name == "Claude Code")
     assert (escape.at.home / "shared/note.txt").exists() == has_rule
+
+
+def test_no_window_of_tmux_is_reached(escape):
+    """Whoever connects to its server can type into every window, outside the sandbox."""
+    if escape.name == "Codex":
+        assert (escape.at.project / "tried.txt").read_text() == "tried"
+    with pytest.raises(BlockingIOError):
+        escape.windows.accept()
 
 
 def test_the_sandbox_is_the_one_that_users_get(escape):
