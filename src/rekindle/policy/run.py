@@ -268,7 +268,7 @@ def answered(run: Run, event: events.QuestionAnswered) -> Run:
         return run
     if event.effect == "finish":
         by = f" by {event.by}" if event.by else ""
-        end = Mark(event.seq, "claimed", f"accepted{by}, although `until:` fails")
+        end = Mark(event.seq, "claimed", f"accepted{by}, although `until:` fails, or its review")
         return change(run, ended=max(run.ended, end))
     is_stop = event.effect == "stop"
     word = Said(event.ts, "stopped" if is_stop else "running")
