@@ -105,8 +105,10 @@ def recorded_folders(project: Path) -> list[Path]:
     An agent can write the records: nothing outside the project is believed.
     """
     found = []
-    for path in sorted((project / layout.FOLDER).glob("hooks-*.json")):
-        with suppress(StoreError):
+    with storing(project / layout.FOLDER):
+        records = sorted((project / layout.FOLDER).glob("hooks-*.json"))
+    for path in records:
+        with suppress(StoreError), storing(path):
             record = _decode_record(disk.read(path), path.name)
             at = (project / record.folder).resolve() if record and record.folder else None
             if at and at.is_dir() and at.is_relative_to(project.resolve()):
