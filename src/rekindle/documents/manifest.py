@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from rekindle.documents import shape, yamltext
+from rekindle.documents.command_line import split_line
 from rekindle.documents.identity import AGENT_NAME
 from rekindle.documents.jsontext import refuse_newer
 from rekindle.documents.shape import doc as _doc
@@ -230,6 +231,7 @@ def read(text: str, file: str = FILE) -> tuple[Manifest, Marked]:
         refuse_newer(int(marked.data["version"]), file, SCHEMA)
     _refuse_unreadable_triggers(marked, file)
     _split_command_lines(marked, file)
+    _refuse_keys_of_personas(marked, file)
     found = shape.conform(marked, Manifest)
     for name in found.agents:
         if not AGENT_NAME.match(name):
@@ -282,24 +284,23 @@ def _split_command_lines(marked: Marked, file: str) -> None:
             for key in keys:
                 line = _mapping(entry).get(key)
                 if isinstance(line, str):
-                    place = (section, name, key)
-                    entry[key] = _split_command(line, file, marked.line(place), key)
+                    number = marked.line((section, name, key))
+                    entry[key] = split_line(line, key, file=file, number=number)
 
 
-def _split_command(line: str, file: str, number: int | None, key: str) -> list[str]:
-    import shlex  # noqa: PLC0415 - few manifests need it
-
-    hint = f'write the program and its arguments, as in `{key}: ["./check", "--all"]`'
-    try:
-        words = shlex.split(line)
-    except ValueError as error:
-        reason = str(error).casefold()
-        raise ManifestError(
-            f"`{key}: {line}`: {reason}", file=file, line=number, hint=hint
-        ) from error
-    if not words:
-        raise ManifestError(f"`{key}:` is empty", file=file, line=number, hint=hint)
-    return words
+def _refuse_keys_of_personas(marked: Marked, file: str) -> None:
+    """Refuse a key of a persona in an agent's entry: `mode` is like `model`, and not meant."""
+    known = shape.fields_of(Agent)
+    for name, entry in _mapping(marked.data.get("agents")).items():
+        for key in _mapping(entry):
+            if key not in known and key in shape.fields_of(Persona):
+                raise ManifestError(
+                    f"unknown key {shape.dotted(('agents', name, key))!r}",
+                    file=file,
+                    line=marked.line(("agents", name, key)),
+                    hint=f"`{key}:` belongs to a persona: write it under `personas: NAME:`,"
+                    " and `persona: NAME` here",
+                )
 
 
 def _mapping(found: Any) -> dict[Any, Any]:

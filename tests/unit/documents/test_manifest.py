@@ -1,6 +1,7 @@
 """The manifest: a mistake is named with its line, and nothing hostile is built."""
 
 import gc
+import json
 import time
 from pathlib import Path
 from typing import Annotated
@@ -547,7 +548,9 @@ def test_plain_words_stay_plain():
     [
         ("just test", ["just", "test"]),
         ("'sh -c \"a && b\"'", ["sh", "-c", "a && b"]),
-        ('"./my agent; rm x | cat $HOME"', ["./my", "agent;", "rm", "x", "|", "cat", "$HOME"]),
+        ("'./my \"agent; rm\" x\\; $HOME'", ["./my", "agent; rm", "x;", "$HOME"]),
+        ("'pytest -k \"a;b\" ''(c|d)'' \"$(e)\"'", ["pytest", "-k", "a;b", "(c|d)", "$(e)"]),
+        ("'[ -e cd ]'", ["[", "-e", "cd", "]"]),
         ('["just", "test"]', ["just", "test"]),
     ],
 )
@@ -569,3 +572,41 @@ def test_a_line_that_is_not_a_command_is_refused_with_its_line(written):
         manifest.parse(text)
     assert refused.value.line == 5
     assert "--all" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("true && false", "`&&`"),
+        ("echo three tests fail; exit 1", "`;`"),
+        ("false || true", "`||`"),
+        ("cat a | grep b", "`|`"),
+        ("make > log", "`>`"),
+        ("test -n $(cat a)", "`$(`"),
+        ("test -n `cat a`", "a shell for ```"),
+        ("./server &", "`&`"),
+        ("(make)", "`(`"),
+        ("cd src", "`cd`"),
+        ("! grep TODO a", "`!`"),
+        ("CI=1 make", "`CI=1`"),
+        ("echo one\nfalse\n", "several lines"),
+    ],
+)
+@pytest.mark.parametrize("key", ["agents: {a: {harness: x, until", "personas: {p: {command"])
+def test_a_line_that_only_a_shell_understands_is_refused(line, shown, key):
+    """As arguments of a program that passes, its operators would verify nothing."""
+    error = refused(f"version: 1\n{key}: {json.dumps(line)}}}}}\n")
+    assert error.line == 2
+    assert shown in str(error)
+    name = key.rpartition(" ")[2].lstrip("{")
+    example = error.hint.split("`, or quote")[0].removeprefix("write `")
+    accepted = manifest.parse(f"version: 1\nagents: {{a: {{harness: x, {example}}}}}\n")
+    assert getattr(accepted.agents["a"], name) == ["sh", "-c", line.strip()]
+
+
+@pytest.mark.parametrize("key", ["model: opus", "temperature: 0.5", "permissions: {deny: [Bash]}"])
+def test_a_key_of_a_persona_in_an_agent_is_refused_with_its_place(key):
+    error = refused(f"version: 1\nagents:\n  a:\n    harness: x\n    {key}\n")
+    name = key.partition(":")[0]
+    assert str(error) == f"rekindle.yaml:5: unknown key 'agents.a.{name}'"
+    assert f"`{name}:` belongs to a persona" in error.hint

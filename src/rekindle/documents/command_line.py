@@ -1,0 +1,58 @@
+"""A command that is written as one line: split into words, and refused if it needs a shell.
+
+No shell runs a command of the manifest. In a line such as `make && ./check`, the operators would
+become arguments of the first program, whose exit would count for all of them.
+"""
+
+import re
+
+import msgspec
+
+from rekindle.errors import ManifestError
+
+_QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_OPERATOR = re.compile(r"&&|\|\||>>|<<|\$\(|[;&|<>()`\n]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
+_SHELL_WORD = re.compile(
+    r"[!.:{]|\[\[|alias|bg|break|case|cd|continue|declare|eval|exec|exit|export|fg|for|function|if"
+    r"|jobs|local|popd|pushd|read|readonly|return|select|set|shift|shopt|source|trap|type|typeset"
+    r"|ulimit|umask|unalias|unset|until|wait|while"
+)
+"""First words that only a shell understands. Some hosts have a program `cd`, which does nothing."""
+
+
+def find_shell_syntax(line: str) -> str:
+    """Return the first part of a line that only a shell understands; empty: there is none."""
+    bare = _QUOTED.sub("_", line.strip())
+    if operator := _OPERATOR.search(bare):
+        return operator[0].replace("\n", "several lines")
+    first = bare.split(maxsplit=1)[0] if bare else ""
+    return first if _SHELL_WORD.fullmatch(first) or _ASSIGNMENT.match(first) else ""
+
+
+def split_line(line: str, key: str, *, file: str, number: int | None) -> list[str]:
+    """Return the words of the command of a key, which is in a line of a file.
+
+    Raises:
+        ManifestError: It cannot be split, or only a shell could run it.
+    """
+    import shlex  # noqa: PLC0415 - few manifests need it
+
+    hint = f'write the program and its arguments, as in `{key}: ["./check", "--all"]`'
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        reason = f"`{key}: {line}`: {str(error).casefold()}"
+        raise ManifestError(reason, file=file, line=number, hint=hint) from error
+    if not words:
+        raise ManifestError(f"`{key}:` is empty", file=file, line=number, hint=hint)
+    if syntax := find_shell_syntax(line):
+        shown = syntax if " " in syntax else f"`{syntax}`"
+        script = msgspec.json.encode(line.strip()).decode()
+        raise ManifestError(
+            f"`{key}:` needs a shell for {shown}, and no shell runs it",
+            file=file,
+            line=number,
+            hint=f"write `{key}: [sh, -c, {script}]`, or quote what is meant as text",
+        )
+    return words
