@@ -371,10 +371,10 @@ def _beside(place: Place) -> list[Place]:
 def _forget(place: Place) -> bool:
     """Remove the record, and an earlier version's program if no other settings need it."""
     with storing(place.home):
-        place.record.unlink(missing_ok=True)
+        disk.remove(place.record)
         if any(place.home.glob("hooks-*.json")) or not place.old_program.exists():
             return False
         if any(_installed(one, _read(one)[0]) for one in _beside(place)):
             return False  # its record is lost, and it needs the program all the same
-        place.old_program.unlink()
+        disk.remove(place.old_program)
     return True

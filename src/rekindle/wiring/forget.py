@@ -4,9 +4,7 @@ What the user wrote stays: rekindle.yaml, prompts, and the branches of the audit
 """
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import msgspec
 
 from rekindle import hook
 from rekindle.documents.identity import one_line
-from rekindle.errors import InUseError, storing
+from rekindle.errors import InUseError
 from rekindle.flows import install_hooks
 from rekindle.flows.hook_places import Place, levels_of, place_of
 from rekindle.policy import cron_lines
@@ -24,6 +22,7 @@ from rekindle.stores.files.layout import Root
 from rekindle.stores.files.supervision import find_lock_files, outer_locks_held
 from rekindle.stores.private import render_path
 from rekindle.system import crontab, disk, user_folder
+from rekindle.system.remove_folder import remove_folder
 from rekindle.wiring import agent_dirs
 from rekindle.wiring.store import HARNESSES
 from rekindle.wiring.unit_files import find_units
@@ -72,7 +71,7 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Trace]:
         yield Trace(f"records of the project: {_shown(project.path)}", project.remove)
     if disk.exists(root.path) and not keep_history:
         words = f"logs, relays and transcripts: {_shown(root.path)}"
-        yield Trace(words, partial(_remove_folder, root.path))
+        yield Trace(words, partial(remove_folder, root.path))
 
 
 def find_user_traces() -> Iterator[Trace]:
@@ -88,10 +87,10 @@ def find_user_traces() -> Iterator[Trace]:
     folders = {*(place.home for place in places), *map(Path, hook.spool_folders())}
     for path in sorted(folders - {user_folder.path() / "spool"}):
         if disk.exists(path):
-            yield Trace(f"records of hooks: {_shown(path)}", partial(_remove_folder, path))
+            yield Trace(f"records of hooks: {_shown(path)}", partial(remove_folder, path))
     if disk.exists(user_folder.path()):
         own = user_folder.path()
-        yield Trace(f"your Rekindle folder: {_shown(own)}", partial(_remove_folder, own))
+        yield Trace(f"your Rekindle folder: {_shown(own)}", partial(remove_folder, own))
 
 
 def _places(folder: Path) -> list[Place]:
@@ -122,26 +121,7 @@ def _uncron(line: str) -> None:
 
 
 def _file(path: Path, kind: str) -> Trace:
-    def remove() -> None:
-        with storing(path):
-            path.unlink(missing_ok=True)
-
-    return Trace(f"{kind}: {_shown(path)}", remove)
-
-
-def _remove_folder(path: Path) -> None:
-    """Remove a folder with everything in it; one that is a mount point stays, empty."""
-    with storing(path):
-        if path.is_symlink():
-            path.unlink()
-            return
-        for child in path.iterdir() if path.is_dir() else ():
-            if child.is_dir() and not child.is_symlink():
-                shutil.rmtree(child)
-            else:
-                child.unlink()
-    with suppress(OSError):
-        path.rmdir()
+    return Trace(f"{kind}: {_shown(path)}", partial(disk.remove, path))
 
 
 def _shown(path: Path) -> str:

@@ -1,6 +1,7 @@
 """`rekindle forget` and `rekindle uninstall`: no file is left that was not there before."""
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -198,3 +199,28 @@ def test_a_link_in_the_place_of_the_state_leads_nowhere(tmp_path):
         trace.remove()
     assert not (tmp_path / "project/.rekindle").is_symlink()
     assert (tmp_path / "mine/file").read_text() == "mine"
+
+
+def test_a_link_that_appears_while_the_state_is_removed_is_not_followed(tmp_path, monkeypatch):
+    """A process of the agent exchanges `.rekindle` for a link at the first removal."""
+    state, mine = tmp_path / "project/.rekindle", tmp_path / "mine"
+    for folder in (state, mine):
+        (folder / "tree").mkdir(parents=True)
+        for name in ("a", "b", "tree/file"):
+            (folder / name).write_text("")
+    before = sorted(mine.rglob("*"))
+    unlink, swapped = os.unlink, []
+
+    def swap(*args, **options):
+        if not swapped:
+            swapped.append(state.rename(tmp_path / "project/moved"))
+            state.symlink_to(mine)
+        unlink(*args, **options)
+
+    accept_folder(tmp_path / "project")
+    traces = list(forget.find_traces(tmp_path / "project"))
+    monkeypatch.setattr(os, "unlink", swap)
+    traces[-1].remove()
+    assert swapped
+    assert sorted(mine.rglob("*")) == before
+    assert list(swapped[0].iterdir()) == []
