@@ -129,9 +129,10 @@ def _end(last: CycleEnded) -> Stop | None:
 
 def _pause(known: Mapping[int, CycleEnded], last: CycleEnded, since: int) -> Safe | None:
     off = OFF_SWITCH.format(key="pause")
-    if last.verdict == Kind.WAITING and not last.evidence:
-        return Safe("waiting", f"it waits for a person: {last.about or last.words}; {off}")
     is_paused = rung([*_since(known, since), last]) >= PAUSED_RUNG
+    # What another agent did in the same folder is evidence too: it does not end the wait.
+    if last.verdict == Kind.WAITING and (is_paused or not last.evidence):
+        return Safe("waiting", f"it waits for a person: {last.about or last.words}; {off}")
     if is_paused and last.claimed:
         check = _REFUSED if last.review == "failed" else "`until:` fails"
         return Safe("disputed", f"it reports that it is done, and {check}; {off}")

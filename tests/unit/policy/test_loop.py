@@ -107,7 +107,8 @@ def test_a_pause_says_what_and_why_and_how_to_switch_it_off_and_has_no_brackets(
 def test_a_wait_beside_which_work_is_done_climbs_the_ladder():
     worked = [cycle(n, "waiting", evidence="1 commit") for n in (1, 2, 3)]
     assert after(*worked[:2]) == Next()
-    assert isinstance(after(*worked), Safe)
+    assert after(*worked).why == "waiting", "it needs an answer: another try would wait again"
+    assert after(*worked, done=3, cap=3).why == "waiting"
 
 
 def test_the_operator_s_word_leads_back_to_the_ground():
