@@ -13,7 +13,7 @@ from rekindle.config import Project
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.plugins import find_program
 from rekindle.policy import connection
-from rekindle.policy.row import Around, make_row
+from rekindle.policy.row import Around, explain_safe_mode, make_row
 from rekindle.policy.settings import Fleet
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.inspection import Problem
@@ -138,8 +138,10 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Pr
     with suppress(RekindleError):  # damage is reported by the inspection
         known = store.read(name).projection
         if known.run.is_safe:
-            row = make_row(known, Around(clock.now()))
-            yield Problem(f"is in safe mode: {row.reason}", row.command)
+            around = Around(clock.now(), is_supervised=store.is_supervised(name))
+            row = make_row(known, around)
+            stopped = ", and you stopped it" if row.state == "stopped" else ""
+            yield Problem(f"is in safe mode: {explain_safe_mode(known)}{stopped}", row.command)
 
 
 def _exposed(project: Project, name: str) -> list[Problem]:

@@ -175,7 +175,8 @@ def _ended(store: FileStore, name: str, result: RunResult, *, silent: bool) -> i
             echo(f"{name}: nothing was started: it was stopped, or its run is over")
         return 0
     row, why = OUTCOMES[result.outcome], result.why
-    hint = endings.hint(why, name, is_safe=bool(result.safe), answer=_answer(store, name, why))
+    answer = _answer(store, name, why)
+    hint = endings.hint(why, name, is_safe=bool(result.safe), is_supervised=False, answer=answer)
     if result.outcome == "stopped":
         where = f", in safe mode ({result.safe})" if result.safe else ""
         line = f"{name}: {row.words} in cycle {result.cycle}{where}; {hint}"

@@ -115,7 +115,8 @@ class GatherMorning:
     def _asks(self, row: Row, known: Projection) -> Iterator[Asks]:
         """Yield what only a person can do something about."""
         agent = row.agent
-        is_over = known.run.is_over and row.state != "done"
+        # An agent that the operator stopped does not wait for the operator.
+        is_over = known.run.is_over and row.state != "done" and known.run.desired != "stopped"
         if row.command and (row.state in {"needs you", "broken"} or is_over):
             yield Asks(row.reason, row.command, row.others)
         for asked in questions.open_questions(known, self._now):
@@ -161,7 +162,7 @@ class GatherMorning:
     def _night(self, happened: Sequence[AnyEvent | Unrecognised]) -> tuple[Moment, ...]:
         today = self._now.astimezone(self._zone).date()
         moments = []
-        for one in make_timeline(happened):
+        for one in make_timeline(happened, self._now, self._zone):
             at = one.at.astimezone(self._zone)
             day = "" if at.date() == today else f"{at:%a} "
             moments.append(Moment(f"{day}{at:%H:%M}", one.text, one.kind))

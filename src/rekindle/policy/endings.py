@@ -183,7 +183,7 @@ class EndingRow(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""
     """What the operator does before the agent continues."""
     command: Literal["run", "restart", "answer"] = "run"
-    """Command that continues; in safe mode `restart` instead of `run`."""
+    """Command that continues; in safe mode `restart` instead of `run`, see `command`."""
     reaction: Reaction | None = None
     """Reaction of the restart policy; None: no launch ends so."""
     between: bool = False
@@ -342,26 +342,49 @@ def explain(why: str, words: str = "") -> str:
     return words or (ENDINGS[known(why)].text if why else "")
 
 
-def explain_wait(why: str, until: datetime, zone: tzinfo | None = None) -> str:
-    """Return what is waited for, and until when, in the operator's time."""
-    moment = f"until {until.astimezone(zone):%Y-%m-%d %H:%M}"
-    return f"{moment}: {explain(why)}" if why else moment
+def explain_wait(
+    why: str, until: datetime, now: datetime, zone: tzinfo | None = None, words: str = ""
+) -> str:
+    """Return what is waited for, and until when, in the operator's time.
+
+    `words` says how the last launch ended; they are shown if it is what has to be waited for.
+    """
+    moment = f"until {render_until(until, now, zone)}"
+    if why not in EXITS or not REACTIONS[reaction(why)].counts:
+        return f"{moment}: {explain(why)}" if why else moment
+    return f"{moment}, then retried: {explain(why)}{f', {words}' if words else ''}"
 
 
-def command(why: str, name: str, *, is_safe: bool = False) -> str:
-    """Return the command that continues an agent; `is_safe`: it is in safe mode."""
-    verb = ENDINGS[known(why)].command
-    if verb == "answer":
+def render_until(until: datetime, now: datetime, zone: tzinfo | None = None) -> str:
+    """Return a moment in the operator's time: the time of day, after the date if not today."""
+    there, here = until.astimezone(zone), now.astimezone(zone)
+    return f"{there:%H:%M}" if there.date() == here.date() else f"{there:%Y-%m-%d %H:%M}"
+
+
+def command(why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True) -> str:
+    """Return the command that continues an agent; `is_safe`: it is in safe mode.
+
+    `restart` ends the safe mode, or the run that was over, and only a supervisor starts the agent.
+    """
+    row = ENDINGS[known(why)]
+    if row.command == "answer":
         return f"rekindle answer {name}"  # it asks for the text
-    return f"rekindle {'restart' if is_safe else verb} {name}"
+    restart = f"rekindle restart {name}"
+    if is_supervised:
+        return restart if is_safe else f"rekindle {row.command} {name}"
+    needs_restart = is_safe or (row.command == "restart" and not row.between)
+    return f"{restart} && rekindle run {name}" if needs_restart else f"rekindle run {name}"
 
 
-def hint(why: str, name: str, *, is_safe: bool = False, answer: str = "") -> str:
+def hint(
+    why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True, answer: str = ""
+) -> str:
     """Return what the operator does next, with the command that continues the agent.
 
     `answer` is the command that answers its question, if it has asked one.
     """
-    continues = f"`{answer or command(why, name, is_safe=is_safe)}`"
+    continues = answer or command(why, name, is_safe=is_safe, is_supervised=is_supervised)
+    continues = f"`{continues}`"
     fix = ENDINGS[known(why)].fix.format(name=name)
     return f"{fix}; then {continues}" if fix else f"{continues} continues"
 

@@ -70,7 +70,7 @@ def make_row(known: Projection, around: Around, harness: str = "") -> Row:
         stale_loops=sum(one.stale for one in opened),
         refused=known.run.refused_of_run(),
         open_questions=_count_questions(known, around.now),
-        last_active=known.last_active,
+        last_active=_last_active(known),
     )
 
 
@@ -130,6 +130,12 @@ def listed_row(agent: str, harness: str, listed: str, cycle: int, why: str = "")
     )
 
 
+def _last_active(known: Projection) -> datetime | None:
+    """Return the last sign of the agent; of one that gave none, when its process began."""
+    began = (one.began for one in known.attempts.values())
+    return max(filter(None, (known.last_active, *began)), default=None)
+
+
 def _standing(known: Projection, around: Around) -> _Standing:
     tried = sessions.newest(known.attempts)
     if known.run.is_safe:
@@ -138,7 +144,7 @@ def _standing(known: Projection, around: Around) -> _Standing:
         lost = "events of its log are lost, and a stop may be among them"
         return _Standing("broken", lost, "rekindle doctor")
     if around.is_supervised:
-        return _supervised(known, tried, around.zone)
+        return _supervised(known, tried, around)
     if tried is None and not known.run.is_over:
         return _by_hand(known, around)
     return _left(known, tried, around)
@@ -151,10 +157,14 @@ def _safe(known: Projection, around: Around) -> _Standing:
     if run.safe.why == "tampered":
         return _Standing("broken", reason, "rekindle doctor")
     if run.desired == "stopped" and not around.is_supervised:
-        command = endings.command(run.safe.why, known.agent, is_safe=True)
+        command = endings.command(
+            run.safe.why, known.agent, is_safe=True, is_supervised=around.is_supervised
+        )
         return _Standing("stopped", f"by you, in safe mode: {reason}", command, "stopped")
     outcome = ENDINGS[endings.known(run.safe.why)].outcome
-    command, others = next_command(known, around.now, run.safe.why)
+    command, others = next_command(
+        known, around.now, run.safe.why, is_supervised=around.is_supervised
+    )
     return _Standing("needs you", reason, command, outcome, others)
 
 
@@ -183,11 +193,12 @@ def _by_hand(known: Projection, around: Around) -> _Standing:
     return _Standing("stopped", "your last session was killed: it did not report its end")
 
 
-def _supervised(known: Projection, tried: Attempt | None, zone: tzinfo | None) -> _Standing:
+def _supervised(known: Projection, tried: Attempt | None, around: Around) -> _Standing:
     waits = known.run.waits(tried.seq if tried else 0)
     if waits is None:
         return _Standing("running", f"cycle {known.cycle_now}")
-    words = endings.explain_wait(waits.why, waits.until, zone)
+    exit_words = tried.words if tried and tried.exit == waits.why else ""
+    words = endings.explain_wait(waits.why, waits.until, around.now, around.zone, exit_words)
     return _Standing("waiting", words, outcome="waiting")
 
 
@@ -198,8 +209,8 @@ def _left(known: Projection, tried: Attempt | None, around: Around) -> _Standing
         why = run.ended.why
         outcome, reason = ENDINGS[endings.known(why)].outcome, endings.explain(why, run.ended.words)
         state = OUTCOMES[outcome].state
-        # A stop that came after it, as an answer, settles what it needed; what is done stays done.
-        if state == "done" or run.desired != "stopped":
+        # A stop that came after it, as an answer, settles what it needed.
+        if state in {"done", "stopped"} or run.desired != "stopped":
             command, others = ("", ()) if state == "done" else next_command(known, around.now, why)
             return _Standing(state, reason, command, outcome, others)
     if run.desired == "stopped":
@@ -210,7 +221,9 @@ def _left(known: Projection, tried: Attempt | None, around: Around) -> _Standing
     return _Standing("stopped", f"in cycle {known.cycle}: {reason}", f"rekindle run {name}")
 
 
-def next_command(known: Projection, now: datetime, why: str) -> tuple[str, tuple[str, ...]]:
+def next_command(
+    known: Projection, now: datetime, why: str, *, is_supervised: bool = False
+) -> tuple[str, tuple[str, ...]]:
     """Return the command that answers the open question, else the one that continues.
 
     Beside it the other answers that the question takes.
@@ -220,7 +233,8 @@ def next_command(known: Projection, now: datetime, why: str) -> tuple[str, tuple
 
         if asked := questions.blocking(known, now):
             return questions.command_line(asked), questions.other_answers(asked)
-    return endings.command(why, known.agent, is_safe=known.run.is_safe), ()
+    is_safe = known.run.is_safe
+    return endings.command(why, known.agent, is_safe=is_safe, is_supervised=is_supervised), ()
 
 
 def _count_questions(known: Projection, now: datetime) -> int:

@@ -1,7 +1,7 @@
 """The night of an agent as a timeline: what happened between two mornings, in few lines."""
 
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 import msgspec
@@ -13,6 +13,15 @@ from rekindle.policy import endings
 from rekindle.policy.endings import REACTIONS
 from rekindle.thresholds.screens import MOMENT_CHARACTERS, MOMENT_EXAMPLES
 
+_ENDS_WAIT = (
+    events.LaunchStarted,
+    events.DesiredSaid,
+    events.RestartAsked,
+    events.QuestionAnswered,
+    events.WaitStarted,
+    events.SafeModeEntered,
+    events.RunEnded,
+)
 MomentKind = Literal["crash", "resume", "handoff", "wait", "refused", "cycle", "you", "end"]
 
 
@@ -35,18 +44,22 @@ class Moment(msgspec.Struct, frozen=True):
         text = {
             "crash": f"crashed{times}: {last}",
             "resume": f"{last}{times}",
-            "wait": f"waited{times}{', the last time' if times else ''} {last}",
+            "wait": f"waited{times}{', the last time' if times else ''} {last}"
+            if self.key
+            else last,
         }.get(self.kind, last)
         return one_line(text, MOMENT_CHARACTERS)
 
 
-def make_timeline(happened: Iterable[AnyEvent | Unrecognised]) -> list[Moment]:
+def make_timeline(
+    happened: Sequence[AnyEvent | Unrecognised], now: datetime, zone: tzinfo | None = None
+) -> list[Moment]:
     """Return what an operator reads in the morning, of events in the order of the log.
 
     What repeats itself is one moment, also if each time a resume followed.
     """
     moments: list[Moment] = []
-    for moment in _read(happened):
+    for moment in _read(happened, now, zone):
         is_resumed = len(moments) > 1 and moments[-1].kind == "resume"
         for place in (-1, -2) if is_resumed else (-1,):
             if moments and moment.key and moments[place].key == moment.key:
@@ -54,7 +67,7 @@ def make_timeline(happened: Iterable[AnyEvent | Unrecognised]) -> list[Moment]:
                 break
         else:
             moments.append(moment)
-    return moments
+    return sorted(moments, key=lambda moment: moment.at)
 
 
 def _merge(before: Moment, moment: Moment) -> Moment:
@@ -62,10 +75,12 @@ def _merge(before: Moment, moment: Moment) -> Moment:
     return msgspec.structs.replace(before, texts=texts, count=count)
 
 
-def _read(happened: Iterable[AnyEvent | Unrecognised]) -> Iterator[Moment]:
+def _read(
+    happened: Sequence[AnyEvent | Unrecognised], now: datetime, zone: tzinfo | None
+) -> Iterator[Moment]:
     spend = _Spend()
     ended = ""
-    for event in happened:
+    for place, event in enumerate(happened):
         spend.add(event)
         match event:
             case events.LaunchStarted():
@@ -80,6 +95,10 @@ def _read(happened: Iterable[AnyEvent | Unrecognised]) -> Iterator[Moment]:
                     yield Moment(event.ts, "crash", (text,), text)
             case events.CycleEnded():
                 yield Moment(event.ts, "cycle", (_describe_cycle(event, spend.take()),))
+            case events.WaitStarted() if endings.outcome(event.why).state == "waiting":
+                later = (happened[index] for index in range(place + 1, len(happened)))
+                end = next((one.ts for one in later if isinstance(one, _ENDS_WAIT)), None)
+                yield _describe_wait(event, end, now, zone)
             case _:
                 yield from _read_other(event)
     if words := spend.take():
@@ -91,6 +110,18 @@ def _resumed(event: events.LaunchStarted) -> Moment:
     return Moment(event.ts, "resume", (how,), how)
 
 
+def _describe_wait(
+    event: events.WaitStarted, end: datetime | None, now: datetime, zone: tzinfo | None
+) -> Moment:
+    """Return a wait: the time that it took, or until when it lasts."""
+    cause = endings.explain(event.why)
+    if end is None and now < event.until:
+        until = endings.render_until(event.until, now, zone)
+        return Moment(event.ts, "wait", (f"waits until {until}: {cause}",))
+    seconds = (min(end or event.until, event.until) - event.ts).total_seconds()
+    return Moment(event.ts, "wait", (f"{_duration(seconds)}: {cause}",), cause)
+
+
 def _read_other(event: AnyEvent | Unrecognised) -> Iterator[Moment]:
     match event:
         case events.HandoffResumed():
@@ -98,10 +129,6 @@ def _read_other(event: AnyEvent | Unrecognised) -> Iterator[Moment]:
                 f"window full: handed off to a fresh session ({event.count} in cycle {event.cycle})"
             )
             yield Moment(event.ts, "handoff", (text,))
-        case events.WaitStarted() if endings.outcome(event.why).state == "waiting":
-            waited = _duration((event.until - event.ts).total_seconds())
-            cause = endings.explain(event.why)
-            yield Moment(event.ts, "wait", (f"{waited}: {cause}",), cause)
         case events.CallRefused():
             yield Moment(event.ts, "refused", (f"{event.tool} {event.about}".strip(),), "refused")
         case events.SafeModeEntered():

@@ -184,7 +184,7 @@ def test_ctrl_c_in_safe_mode_says_what_leaves_it(project):
     assert running.wait() == 130
     last = running.out.splitlines()[-1]
     assert last.startswith("trades: stopped in cycle 1, in safe mode (")
-    assert last.endswith("); `rekindle restart trades` continues")
+    assert last.endswith("); `rekindle restart trades && rekindle run trades` continues")
 
 
 def test_a_program_in_the_place_of_the_cli_s_own(project):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from rekindle.system import clock, host, orphans
 from rekindle.wiring.store import open_store
 
 MANIFEST = "version: 1\nagents:\n  trades:\n    harness: claude-code\n"
+MOMENT = r"(\d{4}-\d{2}-\d{2} )?\d{2}:\d{2}"
 CAPS = "    budget: {usd: 5, tokens: 2000000, hours: 8}\n"
 
 
@@ -46,7 +48,7 @@ def status(tmp_path, monkeypatch, capfd):
         if ended:
             happened.append(
                 events.LaunchEnded(
-                    ts=now, launch="l1", cycle=1, session="s", exit=ended, words="", **last
+                    ts=now, launch="l1", cycle=1, session="s", exit=ended, **{"words": "", **last}
                 )
             )
         with store.writer("trades") as writer:
@@ -113,15 +115,46 @@ def test_a_wait_says_until_when_and_for_what(status):
     until = clock.now() + timedelta(hours=3)
     wait = events.WaitStarted(ts=clock.now(), why="limit", until=until)
     lines, row = status(wait, ended="limit", supervised=True)
-    at = f"{until.astimezone():%Y-%m-%d %H:%M}"
-    assert lines["state"] == f"  state:  waiting: until {at}: a usage limit"
+    assert re.fullmatch(rf"  state:  waiting: until {MOMENT}: a usage limit", lines["state"])
+    assert f"{until.astimezone():%H:%M}" in lines["state"]
     assert row["run"]["waits"]["kind"] == "limit"
 
 
 def test_a_wait_for_nothing_in_particular_says_only_until_when(status):
     until = clock.now() + timedelta(hours=3)
     lines, _ = status(events.WaitStarted(ts=clock.now(), why="", until=until), supervised=True)
-    assert lines["state"].endswith(f"waiting: until {until.astimezone():%Y-%m-%d %H:%M}")
+    assert re.fullmatch(rf"  state:  waiting: until {MOMENT}", lines["state"])
+
+
+def test_a_wait_after_a_crash_tells_the_exit_and_the_retry(status):
+    until = clock.now() + timedelta(minutes=3)
+    wait = events.WaitStarted(ts=clock.now(), why="crash", until=until)
+    lines, _ = status(wait, ended="crash", words="exit code 3", supervised=True)
+    assert lines["state"].endswith(", then retried: it crashed, exit code 3")
+
+
+def test_a_process_that_gave_no_sign_yet_is_active_since_it_began(status):
+    lines, row = status(ended="", supervised=True)
+    assert "never" not in lines["active"]
+    assert row["last_active"] == row["run"]["began"]
+
+
+@pytest.mark.parametrize(
+    ("why", "outcome", "command"),
+    [
+        ("done", "done", ""),
+        ("cycles", "out-of-cycles", "rekindle run trades"),
+        ("budget", "out-of-budget", "rekindle restart trades && rekindle run trades"),
+    ],
+)
+def test_a_stop_after_the_end_of_a_run_keeps_its_outcome(status, capfd, why, outcome, command):
+    ended = events.CycleEnded(ts=clock.now(), cycle=1)
+    status(ended, events.RunEnded(ts=clock.now(), outcome=why, words="as it ended"), ended="clean")
+    assert main.run(["stop", "trades"]) == 0
+    capfd.readouterr()
+    assert main.run(["status", "--json"]) == 0
+    [row] = json.loads(capfd.readouterr().out)["agents"]
+    assert (row["outcome"], row["reason"], row["command"]) == (outcome, "as it ended", command)
 
 
 def test_work_that_is_on_one_host_alone_is_said_to_be(status, capfd):
@@ -168,9 +201,15 @@ def test_a_supervisor_that_is_gone(status):
         ("done", "done", "done", "done and verified", ""),
         ("claimed", "done", "done-unverified", "done as the agent says", ""),
         ("waiting", "needs you", "needs-person", "needs you", "rekindle answer trades"),
-        ("stalled", "needs you", "stalled", "stalled", "rekindle restart trades"),
+        ("stalled", "needs you", "stalled", "stalled", "rekindle run trades"),
         ("cycles", "stopped", "out-of-cycles", "out of cycles", "rekindle run trades"),
-        ("budget", "stopped", "out-of-budget", "out of budget", "rekindle restart trades"),
+        (
+            "budget",
+            "stopped",
+            "out-of-budget",
+            "out of budget",
+            "rekindle restart trades && rekindle run trades",
+        ),
         ("limit", "waiting", "waiting", "waiting", "rekindle run trades"),
     ],
 )
@@ -264,7 +303,7 @@ def test_a_window_whose_size_is_estimated_is_shown(status):
         (
             events.SafeModeEntered(ts=clock.now(), why="auth", words="not logged in"),
             "by you, in safe mode: not logged in",
-            "rekindle restart trades",
+            "rekindle restart trades && rekindle run trades",
         ),
         (
             events.RunEnded(ts=clock.now(), outcome="waiting", words="Ann has to say"),
@@ -334,7 +373,7 @@ def test_eleven_agents_have_one_line_each_and_those_that_need_a_person_come_firs
     assert lines[0] == "11 agents: 1 needs you, 10 stopped"
     assert lines[2].split()[:6] == ["trades", "needs", "you", "not", "logged", "in"]
     assert [line.split()[0] for line in lines[2:13]] == names
-    assert lines[-1] == "→ rekindle restart trades"
+    assert lines[-1] == "→ rekindle restart trades && rekindle run trades"
 
 
 def test_one_agents_details_have_the_cycles_that_are_left(status):

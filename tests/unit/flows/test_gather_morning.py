@@ -95,7 +95,7 @@ def test_a_run_that_is_over_has_the_words_of_its_outcome(shop, why):
     (entry,) = found.entries
     row = endings.outcome(why)
     assert (entry.state, entry.label, entry.why) == (row.state, row.words, "of its own")
-    asked = [endings.command(why, "trades")] if row.severity else []
+    asked = [endings.command(why, "trades", is_supervised=False)] if row.severity else []
     assert [ask.command for ask in entry.asks] == asked
     assert f"trades: {row.words} (of its own)" in morning.render(found)
     assert row.words in morning.render_html(found)
@@ -157,3 +157,19 @@ def test_finished_work_has_nothing_next(shop):
         )
     (entry,) = page(shop).entries
     assert (entry.state, entry.next) == ("done", "")
+
+
+@pytest.mark.parametrize("why", ["cycles", "stalled"])
+def test_an_agent_that_the_operator_stopped_does_not_wait_for_the_operator(shop, why):
+    with shop.store.writer("trades") as writer:
+        now = shop.clock()
+        launch = {"ts": now, "launch": "l1", "cycle": 1, "session": "s"}
+        writer.append(
+            events.LaunchStarted(harness="command", **launch),
+            events.LaunchEnded(exit="clean", **launch),
+            events.RunEnded(ts=now, outcome=why),
+            events.DesiredSaid(ts=now, desired="stopped"),
+        )
+    found = page(shop)
+    assert (found.entries[0].state, found.entries[0].asks) == ("stopped", ())
+    assert morning.headline(found).startswith("1 agent, nothing waits for you")

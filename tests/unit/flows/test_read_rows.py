@@ -83,4 +83,4 @@ def test_a_question_whose_deadline_passes_changes_the_row(rows, store, clock):
         writer.append(*questions.with_questions(writer.projection, [entered], asking))
     assert rows.row("trades").command == "rekindle answer trades-1 retry"
     clock.forward(seconds=61)
-    assert rows.row("trades").command == "rekindle restart trades"
+    assert rows.row("trades").command == "rekindle restart trades && rekindle run trades"

@@ -1,6 +1,7 @@
 """The table of endings: complete, and the only one."""
 
 import types
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -90,6 +91,37 @@ def test_a_reason_of_a_newer_version_counts_as_a_crash():
 def test_a_hint_ends_with_the_command_that_continues(why, is_safe, command):
     assert endings.command(why, "trades", is_safe=is_safe) == command
     assert f"`{command}`" in endings.hint(why, "trades", is_safe=is_safe)
+
+
+@pytest.mark.parametrize(
+    ("why", "is_safe", "command"),
+    [
+        ("waiting", True, "rekindle answer trades"),
+        ("auth", True, "rekindle restart trades && rekindle run trades"),
+        ("budget", False, "rekindle restart trades && rekindle run trades"),
+        ("stalled", False, "rekindle run trades"),
+        ("cycles", False, "rekindle run trades"),
+    ],
+)
+def test_without_a_supervisor_the_command_starts_one(why, is_safe, command):
+    """`restart` alone starts nothing, and `run` alone would stay in safe mode."""
+    how = {"is_safe": is_safe, "is_supervised": False}
+    assert endings.command(why, "trades", **how) == command
+    assert f"`{command}`" in endings.hint(why, "trades", **how)
+
+
+def test_a_wait_for_today_is_told_by_the_time_of_day():
+    now = datetime(2026, 4, 9, 14, 0, tzinfo=UTC)
+    until = now + timedelta(hours=1, minutes=49)
+    assert endings.explain_wait("limit", until, now, UTC) == "until 15:49: a usage limit"
+    tomorrow = endings.explain_wait("limit", until + timedelta(days=1), now, UTC)
+    assert tomorrow == "until 2026-04-10 15:49: a usage limit"
+
+
+def test_a_wait_after_a_crash_tells_the_exit_and_the_retry():
+    now = datetime(2026, 4, 9, 14, 0, tzinfo=UTC)
+    told = endings.explain_wait("crash", now, now, UTC, "exit code 3")
+    assert told == "until 14:00, then retried: it crashed, exit code 3"
 
 
 @pytest.mark.parametrize("why", ENDINGS)
