@@ -1,13 +1,13 @@
 """`rekindle forget` and `rekindle uninstall`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 
 from rekindle.cli.options import here
-from rekindle.cli.output import echo
+from rekindle.cli.output import echo, styled
 from rekindle.documents.identity import one_line
 from rekindle.errors import RekindleError, UsageError
 from rekindle.stores import trust
@@ -16,7 +16,7 @@ from rekindle.stores.git import branch
 from rekindle.stores.private import render_path
 from rekindle.wiring import forget as wiring
 from rekindle.wiring.caller import refuse_agent_of
-from rekindle.wiring.forget import Trace
+from rekindle.wiring.forget import Leftover, Trace
 
 _dry_run = click.option("--dry-run", is_flag=True, help="Remove nothing, list what would go.")
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -35,8 +35,8 @@ def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
 
     Removed are hooks in the settings of CLIs, units, lines of your crontab, locks, the record that
     you trust the folder, and .rekindle with the agents' logs, relays and transcripts. Your files,
-    rekindle.yaml and the branches of the audit trail stay. Refused while an agent or the daemon
-    runs there.
+    rekindle.yaml and the branches of the audit trail stay. A line of your crontab that starts other
+    commands too is not removed but shown. Refused while an agent or the daemon runs there.
     """
     folder = (here() / folder).resolve()
     names = Root(folder).names()
@@ -80,14 +80,16 @@ def uninstall(keep_history: bool, dry_run: bool, yes: bool) -> None:
         echo("Next: remove the program, for instance with `uv tool uninstall rekindle-agents`.")
 
 
-def _remove(traces: Sequence[Trace], *, dry_run: bool, yes: bool) -> bool:
+def _remove(found: Sequence[Trace | Leftover], *, dry_run: bool, yes: bool) -> bool:
     """List the traces, ask, and remove them; return whether that was done."""
+    traces = [one for one in found if isinstance(one, Trace)]
+    _show_leftovers(one for one in found if isinstance(one, Leftover))
     if dry_run or not yes:
         for trace in traces:
             echo(f"· {trace.words}")
     if dry_run:
         return False
-    if not yes:
+    if traces and not yes:
         if not sys.stdin.isatty():
             raise UsageError("nothing was removed", hint="repeat the command with --yes")
         if not click.confirm("Remove all of this?", default=False):
@@ -103,6 +105,11 @@ def _remove(traces: Sequence[Trace], *, dry_run: bool, yes: bool) -> bool:
     if failed is not None:
         raise failed
     return True
+
+
+def _show_leftovers(leftovers: Iterable[Leftover]) -> None:
+    for left in dict.fromkeys(leftovers):
+        echo(styled("!", fg="yellow"), f" left: {left.words}: {left.reason}; {left.hint}")
 
 
 def _tell_left(names: Sequence[str]) -> None:

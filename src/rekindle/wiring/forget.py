@@ -16,6 +16,7 @@ from rekindle.errors import InUseError
 from rekindle.flows import install_hooks
 from rekindle.flows.hook_places import Place, levels_of, place_of
 from rekindle.policy import cron_lines
+from rekindle.policy.cron_lines import Use
 from rekindle.stores import private, trust
 from rekindle.stores.files import inbox
 from rekindle.stores.files.layout import Root
@@ -33,6 +34,14 @@ class Trace(msgspec.Struct, frozen=True):
 
     words: str
     remove: Callable[[], object]
+
+
+class Leftover(msgspec.Struct, frozen=True):
+    """Something that may be Rekindle's and is not removed, because it is also the user's."""
+
+    words: str
+    reason: str
+    hint: str
 
 
 def refuse_running(folder: Path) -> None:
@@ -55,7 +64,7 @@ def refuse_daemon() -> None:
         raise InUseError(render_path(user_folder.path()), ["the daemon of all projects"])
 
 
-def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Trace]:
+def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Trace | Leftover]:
     """Yield what Rekindle has of a project, in the order in which it is removed."""
     yield from _hooks(_places(folder))
     yield from (_file(path, "unit") for path in find_units(folder))
@@ -74,7 +83,7 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Trace]:
         yield Trace(words, partial(remove_folder, root.path))
 
 
-def find_user_traces() -> Iterator[Trace]:
+def find_user_traces() -> Iterator[Trace | Leftover]:
     """Yield what Rekindle has beside all projects."""
     places = [
         place_of(cli, "user", None, os.environ)
@@ -110,10 +119,14 @@ def _hooks(places: list[Place]) -> Iterator[Trace]:
             yield Trace(words, partial(install_hooks.uninstall, place))
 
 
-def _cron(folder: str) -> Iterator[Trace]:
+def _cron(folder: str) -> Iterator[Trace | Leftover]:
     for line in crontab.read():
-        if cron_lines.starts_rekindle(line, folder):
-            yield Trace(f"line of your crontab: {one_line(line)}", partial(_uncron, line))
+        words = f"line of your crontab: {one_line(line)}"
+        use = cron_lines.find_use(line, folder)
+        if use is Use.ALONE:
+            yield Trace(words, partial(_uncron, line))
+        elif use is Use.AMONG_OTHERS:
+            yield Leftover(words, "it may start other commands too", "edit it with `crontab -e`")
 
 
 def _uncron(line: str) -> None:

@@ -14,7 +14,7 @@ from rekindle.cli import main
 from rekindle.errors import InUseError
 from rekindle.stores import private
 from rekindle.stores.files.supervision import outer_lock
-from rekindle.system import disk, user_folder
+from rekindle.system import crontab, disk, user_folder
 from rekindle.wiring import forget, trust
 from rekindle.wiring.trust import accept_folder
 
@@ -224,3 +224,21 @@ def test_a_link_that_appears_while_the_state_is_removed_is_not_followed(tmp_path
     assert swapped
     assert sorted(mine.rglob("*")) == before
     assert list(swapped[0].iterdir()) == []
+
+
+def test_cron_lines_with_other_commands_are_shown_and_stay(tmp_path, monkeypatch, capfd):
+    folder = locked(tmp_path, "trades")
+    mixed = f"@daily cd {folder} && rekindle watch --once; ./backup.sh"
+    lines = [
+        f"@daily cd {folder} && rekindle watch --once",
+        mixed,
+        f"@daily tar c {folder}/rekindle",
+    ]
+    monkeypatch.setattr(crontab, "read", lambda: lines)
+    monkeypatch.setattr(crontab, "write", lines.__init__)
+    for how in (["forget", str(folder)], ["uninstall"]):
+        assert main.run([*how, "--yes"]) == 0
+        assert lines == [mixed, f"@daily tar c {folder}/rekindle"]
+        said = capfd.readouterr().out
+        assert said.count(mixed) == 1
+        assert f"! left: line of your crontab: {mixed}: " in said
