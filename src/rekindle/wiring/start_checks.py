@@ -328,6 +328,40 @@ def _check_program(project: Project, name: str, program: Program) -> None:
         raise ProgramMissingError(word, "it is not installed", hint=hint)
 
 
+def _check_until(project: Project, name: str, _: Program) -> None:
+    """Look for the program of `until:` as the end of a cycle does.
+
+    A path in the agent's folder may be missing: the agent may be the one to write or build it.
+    """
+    words, folder = project.manifest.agents[name].until, folder_of(project, name)
+    if not words or _can_start(
+        words[0], folder, make_environment(project, name).variables.get("PATH")
+    ):
+        return
+    program = words[0]
+    is_line = len(words) == 1 and len(program.split()) > 1
+    is_relative = "/" in program and not Path(program).is_absolute()
+    is_there = is_relative and (folder / program).exists()
+    if is_relative and not is_there and not is_line:
+        return
+    if is_line:
+        hint = f"write each word as an item of the list: `until: {_render_list(program.split())}`"
+    elif is_there:
+        hint = f"make it executable: `chmod +x {program}`"
+    else:
+        hint = "install it, or correct `until:` in rekindle.yaml"
+    raise ManifestError(
+        f"agent {name}: the program of `until:` {'cannot be run' if is_there else 'is not found'}:"
+        f" {one_line(program)}",
+        line=project.marked.line(("agents", name, "until")),
+        hint=hint,
+    )
+
+
+def _render_list(words: list[str]) -> str:
+    return f"[{', '.join(msgspec.json.encode(word).decode() for word in words)}]"
+
+
 def _can_start(word: str, folder: Path, path: str | None) -> bool:
     if "/" not in word:
         return which(word, path=path) is not None
@@ -350,4 +384,9 @@ CHECKS: tuple[Check, ...] = (
     _check_permissions,
     _check_review,
 )
-HOST_CHECKS: tuple[Check, ...] = (_check_folder, _check_program, _check_reviewer_program)
+HOST_CHECKS: tuple[Check, ...] = (
+    _check_folder,
+    _check_program,
+    _check_reviewer_program,
+    _check_until,
+)

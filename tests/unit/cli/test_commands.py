@@ -584,6 +584,21 @@ def change_manifest(old, new):
             "correct `command:`",
         ),
         (
+            change_manifest("    prompt:", "    until: [nosuchtest]\n    prompt:"),
+            "the program of `until:` is not found: nosuchtest",
+            "install it, or correct `until:`",
+        ),
+        (
+            change_manifest("    prompt:", "    until: [test -e agent.py]\n    prompt:"),
+            "the program of `until:` is not found: test -e agent.py",
+            '`until: ["test", "-e", "agent.py"]`',
+        ),
+        (
+            change_manifest("    prompt:", "    until: [./PROMPT.md]\n    prompt:"),
+            "the program of `until:` cannot be run: ./PROMPT.md",
+            "chmod +x ./PROMPT.md",
+        ),
+        (
             change_manifest("    prompt:", "    dir: absent\n    prompt:"),
             "absent is not there",
             "correct `dir:`",
@@ -606,6 +621,9 @@ def change_manifest(old, new):
         "no prompt",
         "prompt of init",
         "program missing",
+        "until missing",
+        "until in one word",
+        "until not executable",
         "folder missing",
         "no permission",
         "notify",
@@ -619,6 +637,11 @@ def test_doctor_fails_if_run_would_start_nothing(rekindle, project, change, prob
     assert code == 8
     assert problem in out
     assert hint in out
+
+
+def test_doctor_accepts_an_until_that_the_agent_is_to_write(rekindle, project):
+    change_manifest("    prompt:", "    until: [./check.sh]\n    prompt:")(project)
+    assert rekindle("doctor")[0] == 0
 
 
 def test_doctor_names_a_missing_cli_and_how_to_install_it(rekindle, project, monkeypatch):
