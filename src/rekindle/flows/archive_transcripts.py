@@ -127,7 +127,12 @@ class ArchiveTranscripts:
 
 
 def files_beside(asides: Asides) -> Iterator[str]:
-    """The files that may be of sub-agents; no link to a folder is followed: it may lead back."""
+    """Yield the files that may be of sub-agents; no link to a folder is followed.
+
+    It may lead back, or out of the CLI's folder, also in the place of the first folder.
+    """
+    if os.path.realpath(asides.folder) != asides.folder:
+        return iter(())
     folders = islice(os.walk(asides.folder), ARCHIVE_FILES if asides.deep else 1)
     found = (
         os.path.join(folder, name)  # noqa: PTH118 - a path of the CLI's own

@@ -13,19 +13,43 @@ from rekindle.thresholds.storage import (
     TRANSCRIPT_TAIL_BYTES,
 )
 
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER_FLAGS = _FLAGS | os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
+"""With O_PATH, as on Linux, a folder need not be readable."""
+
 
 def opened(path: str, *, buffering: int = -1) -> BinaryIO:
     """Open a file of a CLI, which may be anything: opening a pipe would wait for its writer.
 
+    No link is followed, also not to a folder: an agent could lead from its workspace to any session
+    of the user. `path` is a real path, as a harness returns it.
+
     Raises:
-        OSError: It is not there, is not a plain file of this user, or is a link.
+        OSError: It is not there, is not a plain file of this user, or a name of `path` is a link.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    *folders, name = path.split("/")
+    folder = _open_folder(folders)
+    try:
+        fd = os.open(name, _FLAGS | os.O_RDONLY | os.O_NONBLOCK, dir_fd=folder)
+    finally:
+        os.close(folder)
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
         os.close(fd)
         raise OSError(errno.EINVAL, "is not a plain file of this user", path)
     return os.fdopen(fd, "rb", buffering)
+
+
+def _open_folder(names: list[str]) -> int:
+    """Open a folder, each name in the folder above it; the caller closes the descriptor."""
+    fd = os.open("/" if names and not names[0] else ".", _FOLDER_FLAGS)
+    for name in filter(None, names):
+        above = fd
+        try:
+            fd = os.open(name, _FOLDER_FLAGS, dir_fd=above)
+        finally:
+            os.close(above)
+    return fd
 
 
 def tail(path: str) -> bytes:

@@ -4,6 +4,7 @@ All payloads carry session_id, transcript_path, cwd and hook_event_name; a tool'
 behind its input, so that it survives when a large payload is cut.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -121,11 +122,16 @@ def _identity(line: HookLine, told: dict[str, Any]) -> str:
 
 
 def _transcript(path: str, session: str, pattern: str) -> str:
-    """Return the path of a session's transcript; empty if the CLI keeps no such session there.
+    """Return the real path of a session's transcript; empty if the CLI keeps no such session there.
 
     An agent can write such a report itself, and would have any file of the user read and archived
-    in its workspace.
+    in its workspace. The path that the links lead to must have the form too; whatever is reached by
+    a link later is not read. Links above, as in a user's home, are resolved here.
     """
     path = one_line(path)
     names = {"session": re.escape(session), "short": re.escape(session[:8])}
-    return path if re.fullmatch(pattern.format(**names), path) and "/../" not in path else ""
+    form = pattern.format(**names)
+    if not re.fullmatch(form, path) or "/../" in path:
+        return ""
+    real = os.path.realpath(path)
+    return real if re.fullmatch(form, real) else ""

@@ -10,6 +10,7 @@ from rekindle.flows.archive_transcripts import ArchiveTranscripts
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcripts import Kept, TranscriptArchive
 from rekindle.wiring.store import HARNESSES
+from rekindle.wiring.trust import is_trusted
 
 
 def told(project: Project, store: FileStore, name: str) -> Iterator[tuple[Kept, Iterator[Turn]]]:
@@ -23,8 +24,8 @@ def told(project: Project, store: FileStore, name: str) -> Iterator[tuple[Kept, 
 
 
 def archive(project: Project, store: FileStore, name: str) -> None:
-    """Keep what the sessions of an agent have told since."""
-    if project.settings.runtime.archive.transcripts and store.exists(name):
+    """Add to the archive what the sessions of an agent have told since."""
+    if _is_archived(project) and store.exists(name):
         ArchiveTranscripts(store, name, HARNESSES.working()).all()
 
 
@@ -32,5 +33,13 @@ def archive_sessions(
     project: Project, store: FileStore, name: str, transcript_of: Mapping[str, str]
 ) -> None:
     """Keep what some of its sessions have told since, by the paths of their transcripts."""
-    if project.settings.runtime.archive.transcripts:
+    if _is_archived(project):
         ArchiveTranscripts(store, name, HARNESSES.working()).sources(transcript_of)
+
+
+def _is_archived(project: Project) -> bool:
+    """Return whether transcripts are archived: not for a folder that the user has not accepted.
+
+    A cloned repository would have the user's own sessions copied into it.
+    """
+    return project.settings.runtime.archive.transcripts and is_trusted(project.path)

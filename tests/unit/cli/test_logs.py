@@ -15,6 +15,7 @@ from rekindle.documents import event as events
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host
+from rekindle.wiring.trust import accept_folder
 
 MANIFEST = "version: 1\nagents:\n  trades: {harness: claude-code}\n  docs: {harness: codex}\n"
 BEGAN = datetime(2026, 4, 9, 1, 0, tzinfo=UTC)
@@ -27,6 +28,7 @@ def at(minutes):
 class Project:
     def __init__(self, folder):
         (folder / "rekindle.yaml").write_text(MANIFEST)
+        accept_folder(folder)
         self.path = folder
         self.transcript = folder / "session.jsonl"
         self.store = FileStore(folder, host=host.identify(), settings=Settings(), clock=clock.now)

@@ -18,6 +18,7 @@ from rekindle.documents import event as events
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host
+from rekindle.wiring.trust import accept_folder
 
 OSC = "\x1b]0;TITLE\x07"
 CSI = "\x1b[8mHIDDEN\x1b[2J"
@@ -33,6 +34,7 @@ def project(tmp_path, monkeypatch):
     """An agent whose relays, loops and events hold what a terminal obeys."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rekindle.yaml").write_text(MANIFEST)
+    accept_folder(tmp_path)
     store = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
     first = RELAY.replace("Write the parser", f"First {HOSTILE}")
     second = RELAY.replace("Write the parser", f"Second {HOSTILE}").replace(

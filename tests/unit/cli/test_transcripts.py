@@ -16,7 +16,7 @@ from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcripts import TranscriptArchive
 from rekindle.system import clock, host
-from rekindle.wiring.trust import accept_folder
+from rekindle.wiring.trust import accept_folder, forget_folder
 
 MANIFEST = """\
 version: 1
@@ -58,6 +58,16 @@ def told(tmp_path, monkeypatch, capfd):
 
     call.archive = TranscriptArchive(store.folder("trades").transcripts)
     return call
+
+
+def test_a_folder_that_was_not_accepted_gets_no_session_of_the_user(told, tmp_path):
+    """A cloned repository can name a session, and bring the folder that it is archived in."""
+    forget_folder(tmp_path)
+    assert "nothing is known" in told("transcript", code=7)[1]
+    told("logs")
+    assert told.archive.all() == []
+    accept_folder(tmp_path)
+    assert "words of aaaa-1" in told("transcript")[0]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ import pytest
 
 from rekindle.documents import event as events
 from rekindle.flows import transcripts
+from rekindle.flows.archive_transcripts import ArchiveTranscripts
 from rekindle.harnesses import claude_code, codex, gemini
 from rekindle.policy.settings import Settings
 from rekindle.stores.files import FileStore, inbox
+from rekindle.stores.files.transcripts import TranscriptArchive
 
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
 HOOKED = {one.NAME: one for one in (claude_code, codex, gemini)}
@@ -99,6 +101,61 @@ def test_a_link_in_the_place_of_a_transcript_is_not_followed(tmp_path):
     link.symlink_to(tmp_path / "secret")
     assert transcripts.tail(str(link)) == b""
     assert transcripts.tail(str(tmp_path / "secret")) == b"secret\n"
+
+
+def test_a_link_above_a_transcript_is_not_followed(tmp_path):
+    """The agent can replace a folder after its report was read."""
+    real = tmp_path / "real"
+    real.mkdir()
+    (real / "s.jsonl").write_text("secret\n")
+    (tmp_path / "link").symlink_to(real)
+    assert transcripts.tail(str(tmp_path / "link/s.jsonl")) == b""
+    assert transcripts.tail(str(real / "s.jsonl")) == b"secret\n"
+
+
+@pytest.mark.parametrize("harness", OWN)
+def test_a_home_that_is_reached_by_a_link_is_resolved(store, tmp_path, harness):
+    """As /home is a link on some systems, and a CLI's folder for some users."""
+    path = tmp_path / "real" / OWN[harness].removeprefix("/h/")
+    path.parent.mkdir(parents=True)
+    path.write_text("own\n")
+    (tmp_path / "home").symlink_to("real")
+    report(store, harness, str(tmp_path / "home" / OWN[harness].removeprefix("/h/")))
+    assert known_transcript(store) == str(path)
+    assert transcripts.tail(known_transcript(store)) == b"own\n"
+
+
+def test_the_place_that_a_link_leads_to_must_be_a_transcript_s_too(store, tmp_path):
+    """Else a link of the agent gives any file of that name the form of a transcript's path."""
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / f"{SESSION}.jsonl").touch()
+    (tmp_path / "projects").mkdir()
+    (tmp_path / "projects/p").symlink_to("../private")
+    report(store, "claude-code", str(tmp_path / f"projects/p/{SESSION}.jsonl"))
+    assert known_transcript(store) == ""
+
+
+def test_a_link_in_the_place_of_the_sub_agents_folder_is_not_followed(store, tmp_path):
+    """It would lead to all sessions of the user."""
+    others = tmp_path / "h/.claude/projects/-h-private"
+    others.mkdir(parents=True)
+    message = {"role": "user", "content": "private words"}
+    line = json.dumps({"type": "user", "message": message, "uuid": "a"})
+    (others / "other.jsonl").write_text(f"{line}\n")
+    own = tmp_path / f"work/projects/p/{SESSION}.jsonl"
+    own.with_suffix("").mkdir(parents=True)
+    own.touch()
+    aside = own.with_suffix("") / "subagents"
+    aside.symlink_to(others.parent)
+    report(store, "claude-code", str(own))
+    assert known_transcript(store) == str(own)
+    ArchiveTranscripts(store, "trades", [claude_code]).all()
+    assert TranscriptArchive(store.folder("trades").transcripts).all() == []
+    # The file in the place of the link is archived: the report itself is as a CLI writes it.
+    aside.unlink()
+    others.rename(aside)
+    ArchiveTranscripts(store, "trades", [claude_code]).all()
+    assert len(TranscriptArchive(store.folder("trades").transcripts).all()) == 1
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
