@@ -51,6 +51,7 @@ from rekindle.system import clock, host, orphans
 from rekindle.system.processes import Processes
 from rekindle.thresholds import screens
 from rekindle.wiring.caller import refuse_agent_of
+from rekindle.wiring.running import RunningAgents
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import accept_settings, is_trusted
 
@@ -89,7 +90,7 @@ def stop(agent: str | None, every: bool, as_json: bool) -> None:
     try:
         project = load_to_stop()
         require_operator(project)
-        name = agent_of(project, agent)
+        name = _choose_to_stop(project, agent)
         store = _store_to_stop(project, name)
     except UsageError as error:
         if project is None or not running_unnamed(project):
@@ -131,34 +132,54 @@ def load_to_stop() -> Project:
 
     If nothing runs in it and the user has not accepted it, an agent may have put its manifest into
     a folder below its own: then the project above whose agents run here is meant.
+
+    Raises:
+        ManifestMissingError: Agents run in a nearer folder that has lost its manifest.
     """
-    nearest = config.find(here())
-    if nearest is None or is_trusted(nearest) or outer_locks_held(nearest):
-        return config.load(here())
-    above = next((at for at in nearest.parents if outer_locks_held(at)), None)
-    if above is None:
-        return config.load(here())
-    where = one_line(render_path(above))
+    start = here()
+    nearest, meant = config.find(start), RunningAgents().find_nearest(start)
+    if nearest is None or meant is None or meant == nearest:
+        return config.load(start)
+    where = one_line(render_path(meant))
+    if meant.is_relative_to(nearest):
+        raise ManifestMissingError(where)
+    if is_trusted(nearest):
+        return config.load(start)
     echo(
         f"Note: {where} is meant: nothing runs in {one_line(nearest.name)}, and you have not"
         f" accepted its {FILE} on this host",
         err=True,
     )
-    if not (above / FILE).exists():
+    if not (meant / FILE).exists():
         raise ManifestMissingError(where)
-    return config.load(above)
+    return config.load(meant)
+
+
+def _choose_to_stop(project: Project, agent: str | None) -> str:
+    """Return the agent that is meant; if it is unclear, the only one that runs here.
+
+    An agent can add others to the manifest.
+    """
+    try:
+        return agent_of(project, agent)
+    except UsageError:
+        found = [*outer_locks_held(project.path)] or [*RunningAgents().find(project.path)]
+        if len(found) != 1:
+            raise
+        return found[0]
 
 
 def _store_to_stop(project: Project, name: str) -> Store:
     """Return what keeps the agent; the files, if it runs on this host whatever `fleet:` says."""
-    if name in outer_locks_held(project.path):
+    if name in RunningAgents().find(project.path):
         return open_store(project, say=print_note)
     return open_store_of(project)
 
 
 def _note_above(project: Project, name: str) -> None:
     """Name an agent of the same name that runs in a folder above: it may be the one meant."""
-    above = next((at for at in project.path.parents if name in outer_locks_held(at)), None)
+    running = RunningAgents()
+    above = next((at for at in project.path.parents if name in running.find(at)), None)
     if above is not None:
         where = one_line(render_path(above))
         command = f"cd {shlex.quote(where)} && rekindle stop {name}"
@@ -167,33 +188,34 @@ def _note_above(project: Project, name: str) -> None:
 
 def running_unnamed(project: Project) -> list[str]:
     """Return agents that run in this folder and that the manifest does not name any more."""
-    return [name for name in outer_locks_held(project.path) if name not in project.manifest.agents]
+    running = RunningAgents().find(project.path)
+    return [name for name in running if name not in project.manifest.agents]
 
 
 def stop_without_manifest(
     agents: Sequence[str], error: RekindleError, *, every: bool = False, as_json: bool
 ) -> None:
-    """Stop supervisors of this folder whose manifest cannot be read or does not name them.
+    """Stop agents of this folder whose manifest cannot be read or does not name them.
 
     Without a name the only one is meant; `every`: all of them.
     """
-    start = here()
-    places = ((at, outer_locks_held(at)) for at in (start, *start.parents))
-    folder, held = next(((at, found) for at, found in places if found), (start, {}))
-    refuse_agent_of(folder, held, "rekindle stop")
-    meant = [name for name in held if not agents or name in agents]
+    running = RunningAgents()
+    folder = running.find_nearest(here()) or here()
+    locks = running.find(folder)
+    refuse_agent_of(folder, locks, "rekindle stop")
+    meant = [name for name in locks if not agents or name in agents]
     if len(meant) > 1 and not (agents or every):
         error.hint = f"running: {', '.join(meant)}; `rekindle stop NAME` or `rekindle down`"
         raise error
     if not meant:
         raise error
-    stops = {name: StopLock(held[name], clock.now) for name in meant}
+    stops = {name: StopLock(locks[name], clock.now) for name in meant}
     for stopping in stops.values():
         stopping.tell()
     left = wait_for_ends(stops)
     for name, stopping in stops.items():
-        if stopping.was_killed:
-            end_background(_open_default_store(folder), name, was_killed=True)
+        if stopping.was_killed or not stopping.was_running:
+            end_background(_open_default_store(folder), name, was_killed=stopping.was_killed)
         if name not in left:
             _say_stopped(name, was_running=True, as_json=as_json)
     if left:
@@ -295,7 +317,7 @@ def _end_background(store: FileStore, name: str, patience: float) -> None:
     with suppress(DocumentError):  # the agent can damage its log; what was recorded outside counts
         attempts = store.read(name).projection.attempts
     end_everything(project, name, processes, attempts, patience=patience)
-    for mark in orphans.find_launches(project, name):
+    for mark in orphans.find_marks(project, name):
         processes.end_marked(mark, boot=processes.boot(), uptime=0.0, patience=patience)
 
 

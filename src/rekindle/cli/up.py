@@ -32,10 +32,10 @@ from rekindle.errors import (
     StoreError,
     UnknownAgentError,
 )
-from rekindle.stores.files.supervision import outer_locks_held
 from rekindle.wiring import watch
 from rekindle.wiring.bring_up import BringUp, BroughtUp
 from rekindle.wiring.run import check_agent, check_notify
+from rekindle.wiring.running import RunningAgents
 from rekindle.wiring.store import open_store
 from rekindle.wiring.trust import accept_settings
 
@@ -107,8 +107,8 @@ def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
     try:
         project = load_to_stop()
         named = [project.require_agent(name) for name in agents]
-        held = outer_locks_held(project.path)
-        of_host = [name for name in named or held if name in held]
+        running_here = RunningAgents().find(project.path)
+        of_host = [name for name in named or running_here if name in running_here]
         if not of_host:
             refuse_fleet(project)  # else what runs on this host stops, whatever `fleet:` says
         store = open_store(project, say=print_note)

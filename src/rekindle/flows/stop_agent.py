@@ -12,14 +12,16 @@ from rekindle.stores.files.supervision import OuterLock
 
 
 class StopLock:
-    """The stop of a supervisor of which only the lock outside the folder is known."""
+    """The stop of an agent of which only the lock outside the folder is known."""
 
     def __init__(self, lock: OuterLock, clock: Callable[[], datetime]) -> None:
         self._lock, self._clock = lock, clock
+        self.was_running = False
         self.was_killed = False
         self._is_signalled = False
 
     def tell(self) -> None:
+        self.was_running = self._lock.is_held()
         with suppress(StoreError):  # the signal stops it all the same
             self._lock.note_stop(policy.say(Run(), "stopped", self._clock()))
         self.has_ended()

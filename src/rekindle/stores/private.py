@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from rekindle.documents.identity import agent_name
+from rekindle.documents.identity import AGENT_NAME, agent_name
 from rekindle.errors import storing
 from rekindle.system import disk, user_folder
 
@@ -110,6 +110,14 @@ class PrivateProject(msgspec.Struct, frozen=True):
 
     def agent(self, name: str) -> PrivateAgent:
         return PrivateAgent(self.path / _AGENTS / agent_name(name))
+
+    def agents(self) -> list[str]:
+        """Return the agents that have private files."""
+        try:
+            found = [entry.name for entry in os.scandir(self.path / _AGENTS)]
+        except OSError:
+            return []
+        return sorted(filter(AGENT_NAME.match, found))
 
     def make(self) -> None:
         user_folder.make(_PROJECTS, self._name, _AGENTS)

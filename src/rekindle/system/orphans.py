@@ -23,6 +23,7 @@ from threading import Lock
 
 import msgspec
 
+from rekindle.documents.identity import AGENT_NAME
 from rekindle.documents.launch import FOLDER, MARK, Background, Swept, Vitals
 from rekindle.errors import AgentError
 from rekindle.system import kernel
@@ -116,20 +117,42 @@ def end_launch(of: Belongings, *, boot: str, patience: float) -> Swept:
     return _end(to_end, patience, f"launch {of.mark}")
 
 
-def find_launches(project: Path, agent: str) -> set[str]:
-    """Return the marks of an agent's launches of which a process lives, by its environment.
+class LivingLaunch(msgspec.Struct, frozen=True):
+    """A launch of which a process lives."""
 
-    Nothing in the workspace is asked: an agent can rewrite the log that names its launches.
+    project: Path
+    """As this process finds it: the root of the other one may differ, as in a container."""
+    agent: str
+    mark: str
+
+
+def find_launches() -> list[LivingLaunch]:
+    """Return the launches of which a process lives, by what it has in its environment.
+
+    Nothing in a workspace is read: an agent can rewrite the log that names its launches.
     """
-    found = set()
+    found = []
     for pid in _table():
         environment = kernel.here.environment(pid)
         mark, folder = environment.get(MARK), Path(environment.get(FOLDER, ""))
-        if mark and folder.is_absolute() and folder.name == agent and len(folder.parents) > _ABOVE:
-            with suppress(OSError):  # it has ended, or its project is gone
-                if kernel.here.locate(pid, folder.parents[_ABOVE]).samefile(project):
-                    found.add(mark)
+        is_deep = folder.is_absolute() and len(folder.parents) > _ABOVE
+        if mark and is_deep and AGENT_NAME.match(folder.name):
+            project = kernel.here.locate(pid, folder.parents[_ABOVE])
+            found.append(LivingLaunch(project, folder.name, mark))
     return found
+
+
+def find_marks(project: Path, agent: str) -> set[str]:
+    """Return the marks of an agent's launches of which a process lives."""
+    return {one.mark for one in find_launches() if one.agent == agent and is_of(one, project)}
+
+
+def is_of(launch: LivingLaunch, project: Path) -> bool:
+    """Return whether a launch is of this project."""
+    try:
+        return launch.project.samefile(project)
+    except OSError:
+        return False  # its process has ended, or its project is gone
 
 
 def end_processes(names: Collection[str], *, patience: float) -> Swept:
@@ -240,6 +263,12 @@ def is_alive(process: str) -> bool:
     if len(born) != _FACTS_OF_BIRTH or born[1] != this_boot():
         return False
     return born[2] != kernel.here.room() or identify(int(pid)) == process
+
+
+def is_here(process: str) -> bool:
+    """Return whether a process of this namespace lives, by its identity."""
+    pid = process.partition(".")[0]
+    return pid.isdecimal() and identify(int(pid)) == process
 
 
 def _exists(pid: int) -> bool:

@@ -97,6 +97,14 @@ def test_a_fleet_that_was_added_keeps_nothing_alive(folder, command):
     assert json.loads(folder("status", "--json").out)["agents"][0]["run"]["desired"] == "stopped"
 
 
+def test_stop_without_a_name_means_the_only_agent_that_runs(folder):
+    """An agent that adds another one to the manifest does not have `stop` refused."""
+    more = "  more: {harness: command, command: ['true']}\n"
+    folder.manifest.write_text(folder.manifest.read_text() + more)
+    assert "✓ trades: stopped" in folder("stop").out
+    folder.require_end()
+
+
 @pytest.mark.parametrize(("command", "name"), [("stop", "trades"), ("down", "other")])
 def test_a_manifest_planted_in_a_folder_below_hides_nothing(folder, command, name):
     """A manifest that the user has not accepted does not say which project is meant."""

@@ -1,0 +1,95 @@
+"""`stop` and `down` end what an agent without a supervisor left, whatever its manifest says now."""
+
+import sys
+
+import pytest
+
+from rekindle import config
+from rekindle.documents.launch import FOLDER, MARK
+from rekindle.wiring import trust
+from rekindle.wiring.store import open_store
+
+MANIFEST = """\
+version: 1
+agents:
+  trades: {harness: command, command: [sleep, "600"]}
+"""
+SECOND = "  other: {harness: command, command: [sleep, '600']}\n"
+FLEET = "fleet: {address: '127.0.0.1:9', tls: false}\n"
+USAGE_ERROR = 2
+
+
+class Leftover:
+    """A trusted project without a supervisor, and a process that bears the mark of a launch."""
+
+    def __init__(self, place, path):
+        self.place, self.path, self.manifest = place, path, path / "rekindle.yaml"
+        path.mkdir()
+        self.manifest.write_text(MANIFEST)
+        trust.accept_folder(path)
+        open_store(config.load(path)).create("trades")
+        self.process = self.leave("trades", path)
+
+    def leave(self, agent, project):
+        environment = {
+            MARK: f"mark-{agent}-{project.name}",
+            FOLDER: f"{project}/.rekindle/agents/{agent}",
+        }
+        return self.place.start(["/bin/sleep", "600"], env=environment, cwd=self.path)
+
+    def __call__(self, *words, at=".", code=0):
+        started = self.place.start(
+            [sys.executable, "-I", "-m", "rekindle", *words],
+            env={"PATH": "/usr/bin:/bin", "REKINDLE_TRUST": ""},
+            cwd=self.path / at,
+        )
+        assert started.wait() == code, started.out + started.err
+        return started
+
+
+@pytest.fixture
+def project(place, tmp_path):
+    return Leftover(place, tmp_path / "project")
+
+
+def _plant_below(project):
+    (project.path / "src").mkdir()
+    (project.path / "src/rekindle.yaml").write_text(MANIFEST)
+
+
+TAMPERED = {
+    "fleet": lambda project: project.manifest.write_text(MANIFEST + FLEET),
+    "broken": lambda project: project.manifest.write_text("x: ["),
+    "removed": lambda project: project.manifest.unlink(),
+    "renamed": lambda project: project.manifest.write_text(MANIFEST.replace("trades", "eve")),
+    "second agent": lambda project: project.manifest.write_text(MANIFEST + SECOND),
+    "planted below": _plant_below,
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "tampered"),
+    [*(("stop", one) for one in TAMPERED), ("down", "fleet"), ("down", "renamed")],
+)
+def test_no_manifest_keeps_a_process_alive(project, command, tampered):
+    TAMPERED[tampered](project)
+    project(command, at="src" if tampered == "planted below" else ".")
+    assert project.process.wait() < 0
+    project.manifest.write_text(MANIFEST)
+    run = open_store(config.load(project.path)).read("trades").projection.run
+    assert run.desired == "stopped"
+
+
+def test_a_process_that_claims_a_folder_below_hides_no_other(project):
+    """Any process can name any folder in its environment; the trusted one above is meant."""
+    _plant_below(project)
+    claimed = project.leave("trades", project.path / "src")
+    project("stop", at="src")
+    assert project.process.wait() < 0
+    assert claimed.pid in project.place.living()
+
+
+def test_which_of_two_is_meant_only_the_operator_can_tell(project):
+    project.manifest.write_text(MANIFEST + SECOND)
+    project.leave("other", project.path)
+    assert "which agent?" in project("stop", code=USAGE_ERROR).err
