@@ -21,6 +21,7 @@ from rekindle.flows.world import (
     Waits,
 )
 from rekindle.policy import endings, questions
+from rekindle.policy.refused_end import explain_refusal
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 
@@ -44,7 +45,8 @@ def _as_report(event: AnyEvent | Unrecognised) -> Report | None:  # noqa: PLR091
             kind: ExitKind = "clean" if event.exit == "clean" else "crash"
             return Fell(Exit(kind, endings.explain(event.exit, event.words)), event.swept)
         case events.CycleEnded():
-            return Handed(event.cycle, event.how, event.verdict, event.words)
+            refused = explain_refusal(event)
+            return Handed(event.cycle, event.how, event.verdict, event.words, refused)
         case events.HangNoticed():
             return Noticed(event.words, event.ended)
         case events.CallRefused():

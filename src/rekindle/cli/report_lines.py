@@ -55,6 +55,8 @@ def _describe(report: Report, name: str, *, has_keyboard: bool) -> Iterator[Repo
             yield from _describe_exit(report)
         case Handed():
             yield ReportLine(_describe_end(report), "agent")
+            if report.refused:
+                yield ReportLine(f"✗ {report.refused}", style={"fg": "yellow"})
         case HandedOff():
             by = "a model" if report.how == "headless" else "what the log, git and the turns say"
             why = f" ({report.words})" if report.words else ""

@@ -17,6 +17,7 @@ from rekindle.flows.world import Agent, Handed, World
 from rekindle.policy import handoff, loop, sessions
 from rekindle.policy.cycle import Fresh, Resume
 from rekindle.policy.fold import Projection
+from rekindle.policy.refused_end import explain_refusal
 from rekindle.policy.restart import Safe, Stop
 from rekindle.policy.run import Move, Run
 from rekindle.policy.supervise import Limits, decide, tried
@@ -107,7 +108,8 @@ class Steps:
         self.cycle.append(*follows)
         if self._ending is not None:
             self.cycle.tell_progress()
-            self._world.tell(Handed(number, ended.how, ended.verdict, ended.words))
+            refused = explain_refusal(ended)
+            self._world.tell(Handed(number, ended.how, ended.verdict, ended.words, refused))
         if isinstance(then, Safe):
             self.cycle.person.notify(then.why)
         return (then if isinstance(then, Stop | Safe) else None), known.seq

@@ -8,9 +8,10 @@ from contextlib import closing
 import msgspec
 
 from rekindle.documents.identity import one_line, visible
-from rekindle.errors import RekindleError
+from rekindle.errors import ProgramMissingError, RekindleError
 from rekindle.flows.stopping import Stopping
-from rekindle.flows.world import Agent, Trouble, World
+from rekindle.flows.world import Agent, World
+from rekindle.policy.refused_end import NOT_STARTED, render_failure
 from rekindle.policy.settings import UNTIL_SECONDS
 from rekindle.thresholds.running import TICK_SECONDS
 from rekindle.thresholds.texts import MARGIN_CHARACTERS, UNTIL_CHARACTERS, UNTIL_LINES
@@ -44,8 +45,8 @@ class Until:
                 folder=self._agent.folder,
             )
         except RekindleError as error:
-            self._world.tell(Trouble(f"`until:` could not be asked: {error}"))
-            return self._failed(f"could not be started: {error}")
+            reason = error.reason if isinstance(error, ProgramMissingError) else error
+            return self._failed(f"{NOT_STARTED}: {reason}")
         began = self._world.elapsed()
         world = self._world
         stops = Stopping(world.store, self._agent.name, world.interrupted, world.elapsed)
@@ -58,9 +59,7 @@ class Until:
                 if stops():
                     return UntilResult(STOPPED)
                 if self._world.elapsed() - began > UNTIL_SECONDS:
-                    took = f"took longer than {UNTIL_SECONDS:g} s"
-                    self._world.tell(Trouble(f"`until:` {took}"))
-                    return self._failed(took, output)
+                    return self._failed(f"took longer than {UNTIL_SECONDS:g} s", output)
         if child.code == 0:
             return UntilResult("passed")
         errors = child.errors.encode("utf-8", "replace").splitlines()
@@ -72,6 +71,4 @@ class Until:
         # Secrets are redacted before the cut: half a secret is not recognized.
         text = self._world.store.redaction.text(text[-UNTIL_CHARACTERS - MARGIN_CHARACTERS :])
         tail = text[-UNTIL_CHARACTERS:].splitlines()[-UNTIL_LINES:]
-        shown = "\n".join(f"    {visible(line)}" for line in tail)
-        end = f" Its output ends with:\n{shown}" if shown else " It printed nothing."
-        return UntilResult("failed", f"`{command}` {how}.{end}")
+        return UntilResult("failed", render_failure(command, how, list(map(visible, tail))))

@@ -106,6 +106,9 @@ class Handed(msgspec.Struct, frozen=True):
     how: str
     verdict: str
     words: str
+    refused: str = ""
+    """Why `until:` or the review does not let it end the run; empty: neither was asked, or both
+    passed."""
 
 
 class Trouble(msgspec.Struct, frozen=True):

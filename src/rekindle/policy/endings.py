@@ -247,7 +247,8 @@ ENDINGS: dict[Reason, EndingRow] = {
     ),
     "disputed": EndingRow(
         text="it reports that it is done, and `until:` fails",
-        fix="compare `until:` with its work (`rekindle events -a {name}`), and change one of them",
+        fix="compare its work with what refuses it (`rekindle events -a {name}`), and change one"
+        " of them",
         command="restart",
         between=True,
         choices=("TEXT", "retry", "accept", "stop"),

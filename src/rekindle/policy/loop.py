@@ -22,6 +22,7 @@ import msgspec
 
 from rekindle.documents import event as events
 from rekindle.documents.event import CycleEnded
+from rekindle.policy.refused_end import NOT_STARTED, explain_refusal
 from rekindle.policy.restart import Safe, Stop
 from rekindle.policy.settings import CYCLES_KEPT, SHORT_CYCLE_SECONDS, Stall
 from rekindle.policy.stall.verdict import STUCK, Kind
@@ -30,7 +31,6 @@ TOLD_RUNG = 2
 PAUSED_RUNG = 3
 OFF_SWITCH = "`runtime: stall: {key}: false` switches this off"
 _SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
-_REFUSED = "the review does not agree"
 _FEW, _SOME = 5, 3
 
 
@@ -109,8 +109,8 @@ def after(
         return pause
     some = f"{done} cycle{'' if done == 1 else 's'}"
     checked = "`until:` does not pass" if last.until else "the agent reported no end of its work"
-    if last.review == "failed":
-        checked = _REFUSED
+    if last.review == "failed" or NOT_STARTED in explain_refusal(last):
+        checked = explain_refusal(last)
     return Stop("cycles", f"{some}, and {checked}") if is_last else Next()
 
 
@@ -134,7 +134,7 @@ def _pause(known: Mapping[int, CycleEnded], last: CycleEnded, since: int) -> Saf
     if last.verdict == Kind.WAITING and (is_paused or not last.evidence):
         return Safe("waiting", f"it waits for a person: {last.about or last.words}; {off}")
     if is_paused and last.claimed:
-        check = _REFUSED if last.review == "failed" else "`until:` fails"
+        check = explain_refusal(last) or "`until:` fails"
         return Safe("disputed", f"it reports that it is done, and {check}; {off}")
     if is_paused:
         why = "; ".join(filter(None, (last.about, last.owed or last.words, off)))

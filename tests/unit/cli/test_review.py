@@ -99,7 +99,7 @@ def test_the_cost_of_a_review_counts_for_the_run(loop):
 def test_the_agent_is_told_what_the_reviewer_misses(loop):
     critic = "print('DONE' if pathlib.Path('count').read_text() == '2' else 'NOT DONE\\nno lexer')"
     set_up(loop, critic)
-    loop.run(code=0)
+    assert "  ✗ the review does not agree: no lexer\n" in loop.run(code=0).out
     told = (loop.path / "prompt-2").read_text()
     assert "You reported that the work is done. A review does not agree." in told
     assert "no lexer" in told

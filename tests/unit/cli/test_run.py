@@ -398,7 +398,9 @@ def test_a_claim_counts_when_until_passes_and_the_agent_is_told_what_failed(proj
         + '    until: ["./verify.sh"]\n    until_claimed: true\n'
     )
     project.claude(RELAYS.format(directives=["Write the lexer", "DONE", "DONE"]))
-    assert "✓ trades: done and verified after cycle 3" in project("run").out
+    out = project("run").out
+    assert "✓ trades: done and verified after cycle 3" in out
+    assert out.count("✗ `until:` fails: `./verify.sh` exited with 1: [redacted:") == 1
     assert (project.path / "verified").read_text() == "verified\n" * 2
     first, second, third = prompts(project)
     assert "until:" not in first + second

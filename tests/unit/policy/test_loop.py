@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents import event as events
-from rekindle.policy import fold, loop
+from rekindle.policy import fold, loop, refused_end
 from rekindle.policy.fold import Projection
 from rekindle.policy.loop import Next
 from rekindle.policy.restart import Safe, Stop
@@ -145,6 +145,28 @@ def test_after_its_cycles_a_run_is_over_and_never_called_done():
         assert "3 cycles" in found.words
         assert words in found.words
     assert after(cycle(1), done=10**6, cap=0) == Next()
+
+
+def test_a_command_of_until_that_could_not_be_started_is_named_so():
+    words = refused_end.render_failure("./check", "could not be started: no such file", [])
+    found = after(cycle(1, until="failed", until_words=words), done=3, cap=3)
+    assert found.words == "3 cycles, and `until:` could not be started: no such file"
+    claims = [claim(n, until="failed", until_words=words) for n in (1, 2, 3)]
+    assert "done, and `until:` could not be started: no such file;" in after(*claims).words
+
+
+@pytest.mark.parametrize(
+    ("how", "output", "line"),
+    [
+        ("exited with 1", ["2 passed", "1 failed", ""], "`./check` exited with 1: 1 failed"),
+        ("exited with 1", [], "`./check` exited with 1"),
+        ("exited with 1", ["x could not be started"], "`./check` exited with 1: x could not be"),
+        ("took longer than 9.5 s", [], "`./check` took longer than 9.5 s"),
+    ],
+)
+def test_a_failed_command_of_until_is_explained_in_one_line(how, output, line):
+    found = refused_end.explain_failure(refused_end.render_failure("./check", how, output))
+    assert found.startswith(f"`until:` fails: {line}")
 
 
 def test_a_claim_ends_the_run_only_if_no_command_of_until_decides():

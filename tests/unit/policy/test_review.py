@@ -85,8 +85,9 @@ def test_the_next_cycle_is_told_what_is_missing():
 
 
 def test_three_refused_reports_without_work_need_a_person():
-    refused = [cycle(number, claimed=True, review="failed") for number in (1, 2, 3)]
+    review = {"review": "failed", "review_words": "- no lexer"}
+    refused = [cycle(number, claimed=True, **review) for number in (1, 2, 3)]
     found = decide(refused[2], refused[:2])
     assert isinstance(found, Safe)
     assert found.why == "disputed"
-    assert "the review does not agree" in found.words
+    assert "the review does not agree: - no lexer" in found.words
