@@ -17,7 +17,8 @@ rekindle approve [ID|AGENT]
 rekindle deny [ID|AGENT]
 ```
 
-With an agent's name the question that this agent waits for is meant; without any the only open one.
+With an agent's name the question that this agent waits for is meant; without any the only open one,
+and a text is then one argument of several words: `rekindle answer "Take the second"`.
 The command that is shown can be pasted as it is; the other choices are beside it. `answer` without
 a choice asks for it at the terminal.
 

@@ -592,7 +592,8 @@ class UnknownQuestionError(NotFoundError):
 
     def __init__(self, question: str = "") -> None:
         what = f"no question with id {question!r}" if question else "no question is open"
-        super().__init__(what, hint="list them with `rekindle questions --all`")
+        answers = '; one is answered with `rekindle answer ID "TEXT"`' if question else ""
+        super().__init__(what, hint=f"list them with `rekindle questions --all`{answers}")
         self.question = question
 
 

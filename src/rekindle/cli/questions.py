@@ -152,7 +152,8 @@ def _print(row: dict[str, Any], now: datetime) -> None:
 def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Answer a question with one of its choices, or with TEXT, which the next cycle is told.
 
-    With AGENT the question that this agent waits for is meant; without both the only open one.
+    With AGENT the question that this agent waits for is meant; without both the only open one, and
+    TEXT is then one argument of several words: `rekindle answer "Take the second"`.
     Without an answer, a terminal is asked for it. Each question is answered once. An agent without
     a question is told TEXT in its next cycle.
     """
@@ -230,9 +231,16 @@ def _find(words: Sequence[str]) -> tuple[Meant, Sequence[str]]:
         which = ", ".join(one.question.question for one in found[:QUESTIONS_NAMED] if one.question)
         raise UsageError("which question?", hint=f"name it by its id: {which}")
     offered = found[0].question.choices if found[0].question else ()
-    if len(words) > 1 and " ".join(words[1:]) in offered:
+    if first and not _is_answer(words, offered):
         raise UnknownQuestionError(first)  # nor a mistyped agent
     return found[0], words
+
+
+def _is_answer(words: Sequence[str], offered: Sequence[str]) -> bool:
+    """Return whether words are an answer, and none of them can be meant as the name of an agent."""
+    text = " ".join(words).strip().casefold()
+    is_cap = policy.RAISE in offered and words[0].casefold() == "raise"
+    return text in offered or is_cap or (len(words) == 1 and len(text.split()) > 1)
 
 
 def _read(store: Store, agent: str) -> Projection:

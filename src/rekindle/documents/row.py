@@ -1,5 +1,6 @@
 """One row per agent: all that `status`, `--json`, the morning page and notifications say of it."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
@@ -9,6 +10,7 @@ import msgspec
 State = Literal["running", "waiting", "needs you", "stopped", "done", "broken"]
 Source = Literal["reported", "estimated", "unknown"]
 """Where a number comes from. An unknown one has no value: it is never shown as 0."""
+_WITHOUT_ANSWER = re.compile(r"rekindle answer \S+$")
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -78,5 +80,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_others(command: str, others: Sequence[str]) -> str:
-    """Return a command as people are shown it, with the other answers beside it."""
+    """Return a command as people are shown it, with the other answers beside it.
+
+    A command that would ask for its answer is shown with the place of the text.
+    """
+    if "TEXT" in others and _WITHOUT_ANSWER.search(command):
+        command, others = f'{command} "TEXT"', [one for one in others if one != "TEXT"]
     return f"{command}  (or: {', '.join(others)})" if others else command

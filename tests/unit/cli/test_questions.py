@@ -83,7 +83,7 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     [row] = json.loads(project("questions", "--json"))["questions"]
     assert (row["id"], row["text"], row["state"]) == ("trades-1", WAITS, "open")
     assert (row["command"], row["others"]) == ("rekindle answer trades-1", ["TEXT", "stop"])
-    assert "→ rekindle answer trades-1  (or: TEXT, stop)\n" in project("status")
+    assert '→ rekindle answer trades-1 "TEXT"  (or: stop)\n' in project("status")
     assert re.search(rf"trades-1  waiting, asked .+\n  {WAITS}\n", project("questions", "trades-1"))
     assert "no question with id 'trades-7'" in project("questions", "trades-7", code=7)
     [asked] = json.loads(project("status", "--json"))["agents"][0]["questions"]
@@ -91,11 +91,11 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     assert "answer with what?" in project("answer", "trades-1", code=2)  # without a terminal
     assert "not one of its choices" in project("answer", "trades-1", "", code=2)
     assert "use `rekindle answer`" in project("approve", "trades-1", code=2)
-    for mistyped in ("trdes-1", "trdes"):
-        assert "trdes" in project("answer", mistyped, "stop", code=7)
+    for words in (("trdes-1", "stop"), ("trdes", "stop"), ("trdes", "Take", "two"), ("trdes",)):
+        assert "trdes" in project("answer", *words, code=7)
     assert project.log("question.answered") == []
     token = f"ghp_{'a1B2c3D4e5' * 4}"[:40]  # what is recorded of it is not what was typed
-    assert "its next cycle is told" in project("answer", "Take", f"the second one, {token}")
+    assert "its next cycle is told" in project("answer", f"Take the second one, {token}")
     assert "is closed: it was answered by" in project("answer", "trades-1", "stop", code=7)
     assert "No open questions." in project("questions")
     running = project.start("run", "trades")
