@@ -22,7 +22,7 @@ from rekindle.cli.output import echo, print_json, styled
 from rekindle.cli.trust import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.documents.identity import one_line
-from rekindle.errors import CheckFailedError, RekindleError, UsageError
+from rekindle.errors import CheckFailedError, RekindleError, UnacceptedError, UsageError
 from rekindle.flows import install_hooks
 from rekindle.flows.export_hooks import export_hooks
 from rekindle.flows.hook_places import LEVELS, Level, Place, first_level, levels_of, place_of
@@ -213,6 +213,7 @@ def uninstall(
         ]
     else:
         places = [_place(level, harness, agent)]
+        _refuse_unaccepted(places[0])
     rows = []
     for place in places:
         done = install_hooks.uninstall(place)
@@ -224,6 +225,16 @@ def uninstall(
         print_json(rows if every else rows[0])
     elif not places:
         echo("No hooks of ours here: nothing to do.")
+
+
+def _refuse_unaccepted(place: Place) -> None:
+    """Refuse to change settings in a folder that only the manifest names."""
+    if place.folder and place.folder not in agent_dirs.folders_of(place.home.parent):
+        raise UnacceptedError(
+            f"`dir:` {one_line(str(place.folder))}",
+            "is outside the project, and you have not accepted it",
+            "`rekindle hooks install` accepts it",
+        )
 
 
 def _print_removed(place: Place, done: Done) -> None:

@@ -52,6 +52,23 @@ class Place(msgspec.Struct, frozen=True):
     def shown(self) -> str:
         return one_line(str(self.settings))
 
+    @property
+    def target(self) -> Path:
+        """The settings file itself, if the path leads to it by links."""
+        return Path(os.path.realpath(self.settings))  # resolve() raises an error for a loop
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether links lead from a project's settings to a file that is not the project's.
+
+        An agent or a cloned repository can make such a link. Links of the user's settings are the
+        user's own.
+        """
+        if self.level == "user":
+            return False
+        inside = (self.home.parent, self.folder or self.home.parent)
+        return not any(self.target.is_relative_to(os.path.realpath(each)) for each in inside)
+
 
 def levels_of(harness: Harness) -> tuple[Level, ...]:
     """The levels that a CLI has; the first is the one that touches the fewest people."""

@@ -20,7 +20,14 @@ import msgspec
 from rekindle.documents import hooksettings, jsonedit, jsontext
 from rekindle.documents.hooksettings import Hooks, Installation, Installed
 from rekindle.documents.identity import one_line
-from rekindle.errors import DocumentError, RekindleError, StoreError, UsageError, storing
+from rekindle.errors import (
+    DocumentError,
+    RekindleError,
+    StoreError,
+    UnsafePathError,
+    UsageError,
+    storing,
+)
 from rekindle.flows.hook_places import Level, Place, levels_of, place_of
 from rekindle.policy.settings import LOCK_WAIT_SECONDS
 from rekindle.stores.files import layout
@@ -203,7 +210,7 @@ def _installation(place: Place, text: str) -> Installation:
         text = jsonedit.plain(text)
         deciding = {name: jsonedit.plain(held) for name, held in deciding.items()}
     folder = os.path.realpath(place.folder) if place.folder else ""
-    return Installation(str(_target(place)), text, folder, deciding)
+    return Installation(str(place.target), text, folder, deciding)
 
 
 def _hooks(place: Place, folder: Path | None) -> Hooks:
@@ -275,7 +282,12 @@ def _agent(found: list[Installed]) -> list[str]:
 
 @contextmanager
 def _alone(place: Place) -> Iterator[None]:
-    """One at a time: two that merge at once would each undo the other."""
+    """One at a time: two that merge at once would each undo the other.
+
+    Raises:
+        UnsafePathError: The settings of a project lead to a file outside of it.
+    """
+    _refuse_outside(place)
     with storing(place.home):
         place.home.parent.mkdir(parents=True, exist_ok=True)
     disk.make_folder(place.home)
@@ -283,19 +295,23 @@ def _alone(place: Place) -> Iterator[None]:
         if lock is None:
             raise UsageError("somebody else is changing the hooks", hint="repeat the command")
         disk.sweep_temporary(place.home, of=f"-{place.record.name}")
-        target = _target(place)
+        target = place.target
         if target.parent.is_dir():
             disk.sweep_temporary(target.parent, of=f"-{target.name}")
         yield
 
 
-def _target(place: Place) -> Path:
-    """The file itself: settings that are a link are the user's own arrangement."""
-    return Path(os.path.realpath(place.settings))  # unlike resolve(), it raises nothing for a loop
+def _refuse_outside(place: Place) -> None:
+    if place.is_outside:
+        raise UnsafePathError(
+            place.shown,
+            f"leads to {one_line(str(place.target))}, outside the project",
+            hint="replace the link by a file, or use --for user",
+        )
 
 
 def _read(place: Place) -> tuple[str, bytes | None]:
-    data = disk.read(_target(place))
+    data = disk.read(place.target)
     try:
         return (data or b"").decode(), data
     except UnicodeDecodeError as error:
@@ -305,7 +321,7 @@ def _read(place: Place) -> tuple[str, bytes | None]:
 
 
 def _write(place: Place, data: bytes) -> None:
-    target = _target(place)
+    target = place.target
     new = _SHARED_MODE if place.level == "project" else disk.FILE_MODE
     with storing(target):
         mode = target.stat().st_mode & 0o777 if target.exists() else new
@@ -333,7 +349,7 @@ def _make_settings_folder(place: Place) -> bool:
 
 
 def _remove_settings(place: Place, *, made_folder: bool) -> None:
-    target = _target(place)
+    target = place.target
     with storing(target):
         target.unlink()
     disk.sync_folder(target.parent)

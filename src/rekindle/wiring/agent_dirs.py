@@ -19,7 +19,7 @@ from rekindle.policy.agent_dirs import AgentDir, choose_agents
 from rekindle.policy.settings import AgentDefaults
 from rekindle.stores.files.layout import Root
 from rekindle.system import disk
-from rekindle.wiring.trust import is_trusted
+from rekindle.wiring.trust import is_accepted_dir, is_trusted
 
 _SCHEMA = 1
 
@@ -47,14 +47,16 @@ def choose_agent(project: Project, place: Path) -> str | None:
 def folders_of(folder: Path) -> list[Path]:
     """Return where hooks of a project's agents are looked for, its own folder first.
 
-    These are the folders that the agents work in, and those that records of hooks name.
+    These are the folders that the agents work in, and those that records of hooks name. A folder
+    outside the project counts only if the operator accepted it: a manifest can name any folder.
     """
     from rekindle.flows.install_hooks import recorded_folders  # noqa: PLC0415 - every command pays
 
     below = recorded_folders(folder)
     with suppress(RekindleError):  # a manifest that cannot be read is reported by others
         project = config.load(folder)
-        below += [dir_of(project, name) for name in project.manifest.agents]
+        dirs = {name: dir_of(project, name) for name in project.manifest.agents}
+        below += [at for name, at in dirs.items() if is_accepted_dir(project, name, at)]
     own = folder.resolve()
     return [folder, *dict.fromkeys(at for at in below if at != own)]
 

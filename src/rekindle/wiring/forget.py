@@ -12,7 +12,7 @@ import msgspec
 
 from rekindle import hook
 from rekindle.documents.identity import one_line
-from rekindle.errors import InUseError
+from rekindle.errors import InUseError, RekindleError
 from rekindle.flows import install_hooks
 from rekindle.flows.hook_places import Place, levels_of, place_of
 from rekindle.policy import cron_lines
@@ -112,10 +112,20 @@ def _places(folder: Path) -> list[Place]:
     ]
 
 
-def _hooks(places: list[Place]) -> Iterator[Trace]:
+def _hooks(places: list[Place]) -> Iterator[Trace | Leftover]:
     for place in places:
-        if install_hooks.is_installed(place):
-            words = f"hooks in {place.shown}"
+        words = f"hooks in {place.shown}"
+        try:
+            if not install_hooks.is_installed(place):
+                continue
+        except RekindleError as error:
+            reason = str(error).removeprefix(f"{place.shown}: ")
+            yield Leftover(f"{words}, if there are any", reason, "remove them by hand")
+            continue
+        if place.is_outside:
+            reason = f"it leads to {_shown(place.target)}, outside the project"
+            yield Leftover(words, reason, "remove the link if it is not yours")
+        else:
             yield Trace(words, partial(install_hooks.uninstall, place))
 
 

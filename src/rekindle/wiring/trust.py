@@ -176,6 +176,13 @@ def require_accepted(project: Project, name: str) -> None:
         )
 
 
+def is_accepted_dir(project: Project, name: str, folder: Path) -> bool:
+    """Return whether an agent's `dir:` is in the project, or the operator accepted this folder."""
+    if folder.is_relative_to(project.path.resolve()):
+        return True
+    return (_accepted(project, name) or {}).get(f"agents.{name}.dir") == private.render_path(folder)
+
+
 def accepted_notify(project: Project, name: str) -> list[str]:
     """Return the addresses that the operator accepted: an agent may have added its own."""
     return list((_accepted(project, name) or {}).get("notify", []))

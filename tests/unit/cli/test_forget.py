@@ -239,3 +239,16 @@ def test_cron_lines_with_other_commands_are_shown_and_stay(tmp_path, monkeypatch
     assert main.run(["forget", str(folder), "--yes"]) == 0
     assert lines == [mixed, f"@daily tar c {folder}/rekindle"]
     assert f"! left: line of your crontab: {mixed}: " in capfd.readouterr().out
+
+
+def test_settings_that_cannot_be_read_are_shown_and_stay(tmp_path, capfd):
+    """An agent that breaks its settings does not keep the rest from being removed."""
+    folder = locked(tmp_path, "trades")
+    (folder / ".claude").mkdir()
+    (folder / ".claude/settings.json").write_text("{")
+    assert main.run(["forget", str(folder), "--yes"]) == 0
+    said = capfd.readouterr().out
+    assert f"! left: hooks in {folder}/.claude/settings.json, if there are any: " in said
+    assert (folder / ".claude/settings.json").read_text() == "{"
+    assert not (folder / ".rekindle").exists()
+    assert not trust.is_trusted(folder)

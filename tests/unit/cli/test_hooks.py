@@ -20,6 +20,7 @@ from rekindle.errors import StoreError
 from rekindle.flows import install_hooks
 from rekindle.harnesses import codex
 from rekindle.system import bytecode, disk, hook_program
+from rekindle.wiring.trust import forget_folder
 
 MINE = """\
 {
@@ -415,7 +416,7 @@ def test_bytes_that_are_no_text_are_refused(rekindle, root):
 
 def test_settings_that_are_a_link_stay_one(rekindle, root, level):
     """Dotfiles: what the link points to is changed and changed back."""
-    target = root / "dotfiles.json"
+    target = root / ("dotfiles.json" if level == "user" else "project/dotfiles.json")
     target.write_text(MINE)
     path = root / FILES[level]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -426,6 +427,63 @@ def test_settings_that_are_a_link_stay_one(rekindle, root, level):
     rekindle("hooks", "uninstall", "--for", level)
     assert path.is_symlink()
     assert target.read_text() == MINE
+
+
+@pytest.mark.parametrize("linked", ["file", "missing file", "folder", "missing folder"])
+@pytest.mark.parametrize("level", ["local", "project"])
+def test_settings_that_lead_outside_the_project_are_refused(rekindle, root, level, linked):
+    """An agent or a cloned repository could have made the link to the user's own settings."""
+    path, outside = root / FILES[level], root / "outside"
+    if "missing" not in linked:
+        outside.mkdir()
+        (outside / path.name).write_text(MINE)
+    if "folder" in linked:
+        path.parent.symlink_to(outside)
+    else:
+        path.parent.mkdir()
+        path.symlink_to(outside / path.name)
+    code, _, err = rekindle("hooks", "install", "--for", level)
+    assert (code, str(path) in err, "outside the project" in err) == (5, True, True)
+    if "missing" in linked:
+        assert not outside.exists()
+    else:
+        assert [one.read_text() for one in outside.iterdir()] == [MINE]
+
+
+def test_hooks_behind_a_link_out_of_the_project_stay(rekindle, root):
+    """Neither a link nor a planted record makes `uninstall` and `forget` edit the user's file."""
+    rekindle("hooks", "install", "--for", "user")
+    target, path = root / FILES["user"], root / FILES["project"]
+    before = target.read_bytes()
+    path.parent.mkdir()
+    path.symlink_to(target)
+    record = root / "project/.rekindle/hooks-claude-code-project.json"
+    record.write_text('{"v":1,"before":"","existed":false,"written":"x","made_folder":false}')
+    code, _, err = rekindle("hooks", "uninstall", "--for", "project")
+    assert (code, str(path) in err) == (5, True)
+    code, out, _ = rekindle("forget", ".", "--yes")
+    assert (code, f"! left: hooks in {path}: " in out) == (0, True)
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize(("accepted", "kept"), [(False, True), (True, False)])
+def test_a_folder_outside_counts_only_if_it_was_accepted(rekindle, root, accepted, kept):
+    """A cloned manifest may name any folder of the user's as `dir:`."""
+    other = root / "other"
+    other.mkdir()
+    (root / "project/rekindle.yaml").write_text(
+        f"version: 1\nagents:\n  eve: {{harness: claude-code, dir: {other}}}\n"
+    )
+    assert rekindle("hooks", "install", "--for", "project")[0] == 0
+    path = other / ".claude/settings.json"
+    assert commands(path)
+    if not accepted:
+        forget_folder(root / "project")
+        code, _, err = rekindle("hooks", "uninstall", "--for", "project")
+        assert (code, str(other) in err) == (3, True)
+        assert rekindle("hooks", "uninstall", "--all")[0] == 0
+    assert rekindle("forget", ".", "--yes")[0] == 0
+    assert path.exists() is kept
 
 
 def test_a_link_in_a_circle_is_refused(rekindle, root):
