@@ -51,6 +51,7 @@ from rekindle.policy.backoff import double
 from rekindle.policy.claims import Work
 from rekindle.policy.fold import Projection, fold
 from rekindle.policy.mornings import Due
+from rekindle.policy.run import is_done
 from rekindle.policy.settings import (
     BRIEF_PIECES,
     BRIEF_RETRY_MOST_SECONDS,
@@ -412,7 +413,9 @@ class WriteBrief:
         told = policy.Told(
             changed=policy.page(page, changed),
             more=policy.more(page),
-            next=following or (before and before.content(Label.NEXT)) or "not known",
+            next=""
+            if is_done(known.run)  # finished work has nothing next, whatever its relay says
+            else following or (before and before.content(Label.NEXT)) or "not known",
             risk=(*_notes(known, looked), *risk),
             open=loops.open_now(after.loops, now, limits.loops),
             claimed=after.briefed.claimed,

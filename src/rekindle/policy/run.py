@@ -139,6 +139,11 @@ class Run(msgspec.Struct, frozen=True):
         return {one.unit: one.amount for one in self.raised if one.seq > self.began}
 
 
+def is_done(run: Run) -> bool:
+    """Return whether the run is over because its work is done."""
+    return run.is_over and endings.outcome(run.ended.why).state == "done"
+
+
 class End(msgspec.Struct, frozen=True):
     """The cycle is over; what comes after it, `loop` says."""
 

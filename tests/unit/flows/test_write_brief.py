@@ -565,6 +565,21 @@ def test_of_a_program_that_leaves_no_transcript_the_cycles_tell(shop):
         assert found.content(Label.NEXT) == "Write part 2"
 
 
+def test_finished_work_has_nothing_next(shop):
+    with shop.store.writer("trades") as writer:
+        writer.commit_relay(relays.parse("## Next Action\nDONE\n"), by="agent")
+        ended = events.CycleEnded(ts=shop.clock(), cycle=1, did="all of it", claimed=True)
+        writer.append(
+            events.RunStarted(ts=shop.clock()),
+            events.CycleStarted(ts=shop.clock(), cycle=1),
+            ended,
+            events.RunEnded(ts=shop.clock(), outcome="done"),
+        )
+    shop.brief()
+    assert "DONE" not in shop.text()
+    assert briefs.parse(shop.text()).content(Label.NEXT) is None
+
+
 def test_neither_a_model_nor_git_is_waited_for_under_the_lock(shop):
     worked(shop)
     shop.work = Work(changed=("parser.py",))
