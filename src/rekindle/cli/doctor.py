@@ -190,12 +190,20 @@ def _mend(store: FileStore, name: str, *, take_over: bool) -> None:
 
 def _print(found: dict[str, list[Problem]], missing: dict[str, str]) -> None:
     """Print the problems, and each optional program; one that is missing has its use."""
+    noted: dict[Problem, list[str]] = {}
+    for name, problems in found.items():
+        for one in problems:
+            if one.is_note:
+                noted.setdefault(one, []).append(name)
     for name, problems in found.items():
         if not problems:
             echo(f"✓ {name}")
         for one in problems:
+            if one.is_note and one not in noted:
+                continue  # printed with the first agent that it is about
+            about = ", ".join(noted.pop(one)) if one.is_note else name
             mark = styled("·", dim=True) if one.is_note else styled("✗", fg="red")
-            echo(mark, f" {name}: {one.what}")
+            echo(mark, f" {about}: {one.what}")
             echo(f"    → {one.mend}")
     for name, use in missing.items():
         echo(f"· {name} is not installed (optional: {use})" if use else f"✓ {name}")

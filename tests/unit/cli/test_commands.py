@@ -644,6 +644,22 @@ def test_doctor_accepts_an_until_that_the_agent_is_to_write(rekindle, project):
     assert rekindle("doctor")[0] == 0
 
 
+def test_doctor_prints_a_note_about_several_agents_once(rekindle, project):
+    lines = "".join(f"  {name}: {{harness: claude-code}}\n" for name in ("books", "mail"))
+    append(project / "rekindle.yaml", lines)
+    _, out, _ = rekindle("doctor")
+    assert out.count("nothing kept yet") == 1
+    assert "· books, mail: nothing kept yet\n    → it begins with" in out
+
+
+def test_doctor_says_that_the_operator_stopped_an_agent_in_safe_mode(rekindle, project):
+    enter_safe_mode(project)
+    assert rekindle("stop", "trades")[0] == 0
+    _, out, _ = rekindle("doctor")
+    assert "trades: is in safe mode: not logged in, and you stopped it\n" in out
+    assert "    → rekindle restart trades && rekindle run trades\n" in out
+
+
 def test_doctor_names_a_missing_cli_and_how_to_install_it(rekindle, project, monkeypatch):
     monkeypatch.setenv("PATH", str(project))
     code, out, _ = rekindle("doctor")
