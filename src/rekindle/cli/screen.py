@@ -40,7 +40,7 @@ def repaint(render: Callable[[], list[Parts]], seconds: float) -> None:
     while True:
         lines = render()
         if is_terminal:
-            lines = lines[: max(1, terminal_size().lines - 1)]
+            lines = fit_lines(lines, max(1, terminal_size().lines - 1))
         if lines != before:
             if is_terminal:
                 paint(lines, is_first=before is None)
@@ -49,6 +49,14 @@ def repaint(render: Callable[[], list[Parts]], seconds: float) -> None:
             sys.stdout.flush()
             before = lines
         time.sleep(seconds)
+
+
+def fit_lines(lines: list[Parts], most: int) -> list[Parts]:
+    """Return at most so many lines; the last one counts those that are not shown."""
+    if len(lines) <= most:
+        return lines
+    shown = lines[: most - 1]
+    return [*shown, (f"… {len(lines) - len(shown)} more lines",)]
 
 
 def _print_below(lines: list[Parts], *, is_first: bool) -> None:

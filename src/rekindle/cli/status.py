@@ -1,9 +1,10 @@
 """`rekindle status`."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from rekindle.cli.screen import repaint, terminal_size
 from rekindle.config import Project
 from rekindle.documents.identity import one_line
 from rekindle.documents.row import Row, Spend, Window, with_others
-from rekindle.documents.row_table import render_table
+from rekindle.documents.row_table import needs_person, render_table, summarize_rows
 from rekindle.errors import RekindleError, UsageError
 from rekindle.policy import handoff
 from rekindle.policy.settings import POLL_SECONDS, SECONDS_AN_HOUR
@@ -85,15 +86,52 @@ def _as_json_of(folder: Path) -> dict[str, Any]:
 
 
 def _render_all(folders: list[Path]) -> list[Parts]:
-    lines: list[Parts] = []
-    for folder in folders:
-        lines += [("",)] if lines else []
-        lines.append((styled(one_line(render_path(folder)), bold=True),))
-        try:
-            lines += _render(_read_all_of(folder), clock.now())
-        except RekindleError as error:
-            lines += [(styled(f"  ! {error}", fg="yellow"),), (f"  → {error.hint}",)]
-    return lines or [("No project is trusted on this host. Next: `rekindle init`.",)]
+    """Return a total, and the lines of each project, those that need a person first."""
+    if not folders:
+        return [("No project is trusted on this host. Next: `rekindle init`.",)]
+    found = [_render_project(folder) for folder in folders]
+    agents = [one.row for project in found for one in project.agents]
+    projects = f"{len(folders)} project{'' if len(folders) == 1 else 's'}"
+    lines: list[Parts] = [(f"{projects}, {summarize_rows(agents)}",)]
+    for project in sorted(found, key=lambda one: not one.needs_person):
+        lines += [("",), *project.lines]
+    return lines
+
+
+class _RenderedProject(NamedTuple):
+    agents: list[rows.Shown]
+    lines: list[Parts]
+    needs_person: bool
+
+
+def _render_project(folder: Path) -> _RenderedProject:
+    """Return the lines of a project; a project that cannot be read needs a person."""
+    path = render_path(folder)
+    title: Parts = (styled(one_line(path), bold=True),)
+    way = f"cd {shlex.quote(path)} && "
+    try:
+        agents = [_lead_to(one, way) for one in _read_all_of(folder)]
+    except RekindleError as error:
+        lines: list[Parts] = [(styled(f"  ! {error}", fg="yellow"),), (f"  → {error.hint}",)]
+        return _RenderedProject([], [title, *lines], needs_person=True)
+    asks = any(needs_person(one.row) for one in agents)
+    return _RenderedProject(agents, [title, *_render(agents, clock.now(), way)], asks)
+
+
+def _lead_to(one: rows.Shown, way: str) -> rows.Shown:
+    """Return an agent whose commands begin with the way to its project."""
+    command = one.row.command
+    row = replace(one.row, command=f"{way}{command}") if _is_command(command) else one.row
+    asked = [
+        question | {"command": f"{way}{question['command']}"}
+        for question in one.details.get("questions", ())
+    ]
+    return rows.Shown(row, one.details | {"questions": asked} if asked else one.details)
+
+
+def _is_command(text: str) -> bool:
+    """Return whether a row has a command, and not advice with a command in it."""
+    return text.startswith("rekindle ")
 
 
 def _read_all_of(folder: Path) -> list[rows.Shown]:
@@ -112,15 +150,15 @@ def _reader(project: Project, names: list[str]) -> tuple[Callable[[], list[rows.
     return lambda: files.read(names), STATUS_POLL_SECONDS
 
 
-def _render(agents: list[rows.Shown], now: datetime) -> list[Parts]:
-    """Return the lines of the screen, each with its parts."""
+def _render(agents: list[rows.Shown], now: datetime, way: str = "") -> list[Parts]:
+    """Return the lines of the screen, each with its parts; commands begin with `way`."""
     if not agents:
         return [("No agents yet. Next: `rekindle init --agent NAME`.",)]
     if len(agents) == 1:
         return render_agent(agents[0], now)
     shown = [_with_place(one) for one in agents]
     marked = {one.row.agent for one in agents if "log" in one.details and _warnings(one)}
-    table = render_table(shown, now, terminal_size().columns, marked)
+    table = render_table(shown, now, terminal_size().columns, marked, way)
     return [(styled(line.text, fg=_COLOURS.get(line.state)),) for line in table]
 
 
@@ -158,7 +196,8 @@ def render_agent(one: rows.Shown, now: datetime) -> list[Parts]:
 def _known(one: rows.Shown, now: datetime) -> Iterator[str]:
     row, details = one.row, one.details
     none = "no relay yet" if "fleet" in details else "no relay yet: rekindle relay set FILE"
-    yield f"  next:   {row.next_action or none}"
+    if row.state != "done":
+        yield f"  next:   {row.next_action or none}"
     stale = f", {row.stale_loops} stale" if row.stale_loops else ""
     yield f"  loops:  {row.open_loops} open{stale}"
     yield f"  active: {ago(row.last_active, now)}"

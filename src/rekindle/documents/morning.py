@@ -14,6 +14,7 @@ import msgspec
 from rekindle.documents.row import State, with_others
 
 _CODE = re.compile(r"`([^`]+)`")
+_MORE_LOOPS = re.compile(r"and \d+ more: rekindle ")
 
 
 class Asks(msgspec.Struct, frozen=True):
@@ -89,6 +90,11 @@ def merge(pages: Mapping[str, Page]) -> Page:
             one,
             agent=f"{page.project}/{one.agent}",
             asks=tuple(_with_folder(ask, folder) for ask in one.asks),
+            brief=_lead_to(one.brief, folder),
+            open_loops=tuple(
+                _lead_to(text, folder) if _MORE_LOOPS.match(text) else text
+                for text in one.open_loops
+            ),
         )
         for folder, page in pages.items()
         for one in page.entries
@@ -99,6 +105,11 @@ def merge(pages: Mapping[str, Page]) -> Page:
         entries=tuple(sorted(entries, key=lambda one: not one.asks)),
         cost="; ".join(f"{page.project}: {page.cost}" for page in pages.values() if page.cost),
     )
+
+
+def _lead_to(text: str, folder: str) -> str:
+    """Return words of ours whose command begins with the way to the project."""
+    return text.replace(": rekindle ", f": cd {shlex.quote(folder)} && rekindle ", 1)
 
 
 def _with_folder(ask: Asks, folder: str) -> Asks:

@@ -13,7 +13,7 @@ from rekindle.thresholds.screens import TABLE_NAME_SHARE, TABLE_TEXT_COLUMNS
 
 _GAP = "  "
 _HEADER = ("agent", "state", "reason", "next", "window", "spent", "active")
-_REASON, _NEXT = 2, 3
+_REASON, _NEXT, _WINDOW = 2, 3, 4
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _THOUSANDS = ((1_000_000, "M"), (1_000, "k"))
 
@@ -26,21 +26,24 @@ class Line(NamedTuple):
 
 
 def render_table(
-    rows: Sequence[Row], now: datetime, columns: int, marked: Collection[str] = ()
+    rows: Sequence[Row],
+    now: datetime,
+    columns: int,
+    marked: Collection[str] = (),
+    way: str = "",
 ) -> list[Line]:
     """Return the lines for a terminal of this many columns, agents that need a person first.
 
-    `marked` names the agents of which `rekindle status AGENT` shows a warning.
+    `marked` names the agents of which `rekindle status AGENT` shows a warning. Commands for the
+    whole project begin with `way`. A command is never cut: one that is longer wraps.
     """
     ordered = sorted(rows, key=lambda row: not needs_person(row))
-    cells = [_HEADER, *(_cells(row, now, is_marked=row.agent in marked) for row in ordered)]
-    widths = _fit(cells, columns)
+    whole = [_HEADER, *(_cells(row, now, is_marked=row.agent in marked) for row in ordered)]
+    cells, widths = _fit(whole, columns)
     texts = [_join(line, widths, columns) for line in cells]
     lines = [Line(cut(summarize_rows(rows), columns)), Line(texts[0])]
     lines += [Line(text, row.state) for text, row in zip(texts[1:], ordered, strict=True)]
-    if step := _next_step(ordered, marked):
-        lines.append(Line(cut(step, columns)))
-    return lines
+    return lines + [Line(text) for text in _next_step(ordered, marked, columns, way)]
 
 
 def needs_person(row: Row) -> bool:
@@ -49,19 +52,17 @@ def needs_person(row: Row) -> bool:
 
 
 def summarize_rows(rows: Iterable[Row]) -> str:
-    """Return how many agents are in each state, and what their runs have spent."""
+    """Return how many agents have each outcome, or state, and what their runs have spent."""
     rows = list(rows)
-    states = Counter(row.state for row in rows)
     order: list[State] = ["needs you", "broken", "waiting"]
     order += [state for state in get_args(State) if state not in order]
-    count = [
-        f"{states[state]} {_in_plural(state, states[state])}" for state in order if states[state]
-    ]
+    labels = Counter(row.label for row in sorted(rows, key=lambda row: order.index(row.state)))
+    count = [f"{number} {_in_plural(label, number)}" for label, number in labels.items()]
     costs = [row.spend.usd for row in rows if row.spend.usd.value is not None]
     about = "~" if any(cost.source == "estimated" for cost in costs) else ""
     spent = f"; {about}${sum(cost.value or 0 for cost in costs):.2f} spent" if costs else ""
     agents = f"{len(rows)} agent{'' if len(rows) == 1 else 's'}"
-    return f"{agents}: {', '.join(count)}{spent}"
+    return f"{agents}: {', '.join(count)}{spent}" if rows else agents
 
 
 def display_width(text: str) -> int:
@@ -96,8 +97,8 @@ def _letter_width(letter: str) -> int:
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
 
 
-def _in_plural(state: State, count: int) -> str:
-    return {"needs you": "needs you" if count == 1 else "need you"}.get(state, state)
+def _in_plural(label: str, count: int) -> str:
+    return "need you" if label == "needs you" and count > 1 else label
 
 
 def _cells(row: Row, now: datetime, *, is_marked: bool) -> tuple[str, ...]:
@@ -133,13 +134,33 @@ def _short(number: float) -> str:
     return f"{number:.0f}"
 
 
-def _fit(cells: Sequence[Sequence[str]], columns: int) -> list[int]:
-    """Return the width of each column; the two columns of text share what the others leave."""
+def _fit(
+    cells: Sequence[tuple[str, ...]], columns: int
+) -> tuple[Sequence[tuple[str, ...]], list[int]]:
+    """Return the cells that fit, and their widths; the columns of text share what others leave.
+
+    If there is too little room the window is left out, and then the next action too.
+    """
+    widths = _widths(cells, columns)
+    for place in (_WINDOW, _NEXT):
+        if sum(widths) + len(_GAP) * (len(widths) - 1) <= columns:
+            break
+        cells = [(*line[:place], *line[place + 1 :]) for line in cells]
+        widths = _widths(cells, columns)
+    return cells, widths
+
+
+def _widths(cells: Sequence[tuple[str, ...]], columns: int) -> list[int]:
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
     for place in (0, 1):
         widths[place] = min(widths[place], round(columns * TABLE_NAME_SHARE))
-    others = sum(width for place, width in enumerate(widths) if place not in {_REASON, _NEXT})
-    room = max(columns - others - len(_GAP) * (len(widths) - 1), 2 * TABLE_TEXT_COLUMNS)
+    texts = {_REASON, _NEXT} if "next" in cells[0] else {_REASON}
+    others = sum(width for place, width in enumerate(widths) if place not in texts)
+    least = len(texts) * TABLE_TEXT_COLUMNS
+    room = max(columns - others - len(_GAP) * (len(widths) - 1), least)
+    if _NEXT not in texts:
+        widths[_REASON] = min(widths[_REASON], room)
+        return widths
     widths[_REASON] = min(widths[_REASON], max(room // 2, room - widths[_NEXT]))
     widths[_NEXT] = min(widths[_NEXT], room - widths[_REASON])
     return widths
@@ -154,10 +175,20 @@ def _join(cells: Sequence[str], widths: Sequence[int], columns: int) -> str:
     return cut(_GAP.join(padded).rstrip(), columns)
 
 
-def _next_step(rows: Sequence[Row], marked: Collection[str]) -> str:
+def _next_step(
+    rows: Sequence[Row], marked: Collection[str], columns: int, way: str
+) -> Iterable[str]:
+    """Return what the operator types next, on as many lines as that needs."""
     asking = [row for row in rows if needs_person(row)]
     if len(asking) == 1 and asking[0].command:
-        return f"→ {asking[0].next_step}"
+        row = asking[0]
+        whole = f"→ {row.next_step}"
+        if display_width(whole) <= columns or not row.others:
+            return [whole]
+        return [f"→ {row.command}", f"  {row.next_step.removeprefix(row.command).strip()}"]
     if asking:
-        return "→ `rekindle questions` lists what they ask, `rekindle status AGENT` shows one agent"
-    return "! `rekindle status AGENT` shows what is wrong" if marked else ""
+        listed = f"→ `{way}rekindle questions` lists what they ask"
+        shown = f"`{way}rekindle status AGENT` shows one agent"
+        whole = f"{listed}, {shown}"
+        return [whole] if display_width(whole) <= columns else [listed, f"  {shown}"]
+    return [f"! `{way}rekindle status AGENT` shows what is wrong"] if marked else []

@@ -6,10 +6,14 @@ import signal
 
 import pytest
 
+from rekindle import config
 from rekindle.cli import main
+from rekindle.cli.screen import fit_lines
+from rekindle.documents import event as events
 from rekindle.documents.morning import Asks, Entry, Page, merge
-from rekindle.system import user_folder
+from rekindle.system import clock, user_folder
 from rekindle.wiring import trust
+from rekindle.wiring.store import open_store
 from unit.cli.test_run import MANIFEST, Project
 
 
@@ -84,6 +88,47 @@ def test_one_status_and_one_page_for_all_projects(rekindle, two, tmp_path):
     assert code == 0
     assert "first/-: broken" in out or f"{two[0]}/-: broken" in out
     assert "second/second" in out
+
+
+def test_a_total_comes_first_and_then_the_projects_that_need_a_person(rekindle, two, tmp_path):
+    """Their commands are typed in any folder."""
+    store = open_store(config.load(two[1]))
+    with store.writer("second") as writer:
+        now = clock.now()
+        writer.append(
+            events.RunStarted(ts=now),
+            events.SafeModeEntered(ts=now, why="auth", words="not logged in"),
+        )
+    code, out, err = rekindle(tmp_path, "status", "--all")
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[0] == "2 projects, 2 agents: 1 needs you, 1 stopped"
+    assert [line for line in lines if line.startswith("/")] == [str(two[1]), str(two[0])]
+    assert f"          → cd {two[1]} && rekindle restart second && rekindle run second" in lines
+    assert f"          → cd {two[0]} && rekindle run first" in lines
+
+
+def test_lines_that_do_not_fit_the_screen_are_counted():
+    lines = [(f"line {number}",) for number in range(10)]
+    assert fit_lines(lines, 10) == lines
+    assert fit_lines(lines, 4) == [*lines[:3], ("… 7 more lines",)]
+
+
+def test_every_command_on_the_page_names_the_folder():
+    """Also the one that writes a brief, and the one that lists loops."""
+    entry = Entry(
+        agent="a",
+        state="stopped",
+        why="",
+        brief="none yet: rekindle brief a",
+        open_loops=("x: rekindle is slow", "and 3 more: rekindle loops -a a"),
+    )
+    page = merge({"/p": Page(project="p", written="Monday", entries=(entry,))})
+    assert page.entries[0].brief == "none yet: cd /p && rekindle brief a"
+    assert page.entries[0].open_loops == (
+        "x: rekindle is slow",
+        "and 3 more: cd /p && rekindle loops -a a",
+    )
 
 
 def test_a_command_on_the_page_names_the_folder():

@@ -223,6 +223,7 @@ def test_a_run_that_is_over_shows_its_outcome_and_the_next_command(  # noqa: PLR
     )
     lines, row = status(*over, ended="clean")
     assert lines["state"] == f"  state:  {words}: Ann has to say"
+    assert ("next" in lines) is (state != "done")
     assert (row["state"], row["outcome"], row["command"]) == (state, outcome, command)
     assert row["label"] == words
     assert "words" not in row

@@ -25,7 +25,7 @@ def row(agent, state="running", **more):
 def eleven():
     rows = [row(f"agent-{number}") for number in range(8)]
     needs = {"reason": "not logged in", "command": "rekindle answer asks-1 retry"}
-    waits = {"reason": "until 2026-04-09 09:00: a usage limit"}
+    waits = {"reason": "until 09:00: a usage limit"}
     return [*rows, row("asks", "needs you", **needs), row("rests", "waiting", **waits), row("old")]
 
 
@@ -34,6 +34,46 @@ def test_eleven_agents_take_at_most_fourteen_lines(columns):
     lines = [line.text for line in render_table(eleven(), NOW, columns)]
     assert len(lines) <= 14
     assert max(map(display_width, lines)) <= columns
+
+
+def test_a_narrow_table_leaves_out_the_window_before_cost_and_activity():
+    wide, narrow, slim = (render_table(eleven(), NOW, columns) for columns in (100, 60, 50))
+    assert wide[1].text.split()[-4:] == ["next", "window", "spent", "active"]
+    assert narrow[1].text.split() == ["agent", "state", "reason", "next", "spent", "active"]
+    assert slim[1].text.split() == ["agent", "state", "reason", "spent", "active"]
+    for table in (narrow, slim):
+        assert table[3].text.split()[-3:] == ["~$1.23", "4", "min"]
+
+
+def test_outcomes_are_counted_in_their_own_words():
+    """In the order of what needs a person."""
+    rows = [
+        row("a", "done", label="done and verified"),
+        row("b", "stopped", label="out of cycles"),
+        row("c", "stopped"),
+        row("d", "needs you", label="stalled"),
+        row("e", "needs you"),
+        row("f", "needs you"),
+    ]
+    line = render_table(rows, NOW, 160)[0].text
+    counted = "2 need you, 1 stalled, 1 out of cycles, 1 stopped, 1 done and verified"
+    assert sorted(line.split(";")[0].removeprefix("6 agents: ").split(", ")) == sorted(
+        counted.split(", ")
+    )
+    assert line.index("stalled") < line.index("out of cycles") < line.index("done and")
+
+
+def test_a_command_is_never_cut():
+    command = f"rekindle answer {'long-name' * 8}-1 retry"
+    asks = row("long", "needs you", command=command, others=("TEXT", "stop"))
+    lines = [line.text for line in render_table([asks, row("a")], NOW, 60)]
+    assert lines[-2:] == [f"→ {command}", "  (or: TEXT, stop)"]
+    two = [row("a", "needs you", command="x"), row("b", "needs you", command="x")]
+    lines = [line.text for line in render_table(two, NOW, 60, way="cd /p && ")]
+    assert lines[-2:] == [
+        "→ `cd /p && rekindle questions` lists what they ask",
+        "  `cd /p && rekindle status AGENT` shows one agent",
+    ]
 
 
 def test_a_line_has_all_that_an_operator_looks_for():
