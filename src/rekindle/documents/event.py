@@ -557,7 +557,8 @@ class Committed(Event, frozen=True, kw_only=True):
     path: str
     """Where the archive keeps these bytes, relative to the agent's folder."""
     by: str
-    """Who wrote it: person, agent, agent-edit (in the relay's own file), summarizer, machine."""
+    """Who wrote it: person, agent, agent-edit (in a file of the relay that the agent can write, so
+    it may be a person's edit), summarizer, machine."""
     tokens: int = 0
     headline: str = ""
     """Its first line of substance, so that a status needs no document."""

@@ -1,17 +1,19 @@
 """A relay file of the agent's own (`relay:`), in the project, for loops that are written for it.
 
 The committed relay is shown there when a cycle begins. What the agent has written there when the
-cycle ends is its relay. What a person writes there between two cycles is taken over when the next
-one begins.
+cycle ends is its relay. An edit between two cycles is taken over when the next one begins. Its
+author is not known: a process that `keep:` names can write there too. Only an edit before the
+agent's first launch counts as the person's.
 """
 
 from pathlib import Path
 
-from rekindle.documents import jsontext
 from rekindle.documents import relay as relays
 from rekindle.errors import CheckFailedError, DocumentError, RekindleError
 from rekindle.flows.world import Agent, Trouble, World
 from rekindle.policy.settings import RELAY_BYTES, STOP_SECONDS
+from rekindle.stores.files.recovery import BY_AGENT, BY_HAND
+from rekindle.stores.files.writer import archived_digest
 from rekindle.system import disk, inside
 
 
@@ -21,17 +23,18 @@ class OwnRelay:
         self._root, self._name = Path(agent.project), agent.relay
 
     def begin(self) -> None:
-        """Take over what a person has written, and show the relay that then counts."""
+        """Take over what was written since, and show the relay that then counts."""
         if not self._name:
             return
         written = self.read_new()
         if written is not None:
             try:
                 with self._world.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
-                    writer.commit_relay(relays.parse(written), by="person")
+                    by = BY_AGENT if writer.projection.attempts else BY_HAND
+                    writer.commit_relay(relays.parse(written), by=by)
             except (DocumentError, CheckFailedError) as error:
                 self._world.tell(Trouble(f"{self._name} cannot be used as a relay: {error}"))
-                return  # nothing that a person wrote is overwritten
+                return  # an edit is not overwritten
         self.show()
 
     def show(self) -> None:
@@ -56,7 +59,8 @@ class OwnRelay:
     def _is_known(self, data: bytes) -> bool:
         """Return whether the archive has this text, as it is or as it would be committed.
 
-        The names of archived documents end with the beginning of their hash.
+        The names of archived documents end with the beginning of their hash, all of one length.
+        An agent can put a file of another name there.
         """
         texts = [data]
         try:
@@ -64,6 +68,6 @@ class OwnRelay:
             texts.append(self._world.store.redaction.text(rendered).encode())
         except DocumentError:
             pass
+        known = {archived_digest(text) for text in texts}
         names = disk.entries(self._world.store.folder(self._agent.name).archive)
-        kept = tuple(name.removesuffix(".md").rpartition("-")[2] for name in names)
-        return any(jsontext.fingerprint(text).startswith(kept) for text in texts)
+        return any(name.removesuffix(".md").rpartition("-")[2] in known for name in names)

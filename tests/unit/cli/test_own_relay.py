@@ -63,8 +63,12 @@ def test_a_relay_that_was_there_before_the_first_cycle_counts(loop):
     assert (first["by"], first["headline"]) == ("person", "Begin with the lexer")
 
 
-def test_a_command_and_a_person_count_between_cycles(loop):
-    """`relay set` is shown in the file, and is not undone by the file's older text."""
+def test_a_command_and_an_edit_count_between_cycles(loop):
+    """`relay set` is shown in the file, and is not undone by the file's older text.
+
+    A process that `keep:` names may have made the edit: once the agent was launched, no edit of the
+    file counts as the person's.
+    """
     loop.agent(WRITES)
     loop.run("--cycles", "1")
     (loop.path / "new.md").write_text("## Next Action\nAs the command says\n")
@@ -72,10 +76,24 @@ def test_a_command_and_a_person_count_between_cycles(loop):
     loop.run("--cycles", "1")
     assert "As the command says" in (loop.path / "found-2").read_text()
     own = loop.path / "memories/consensus.md"
-    own.write_text("## Next Action\nAs the person says\n")
+    own.write_text("## Next Action\nAs the edit says\n")
     loop.run("--cycles", "1", code=20)
-    assert "As the person says" in (loop.path / "prompt-3").read_text()
-    assert [one["by"] for one in relays(loop)] == ["agent", "person", "agent", "person", "agent"]
+    assert "As the edit says" in (loop.path / "prompt-3").read_text()
+    authors = ["agent", "person", "agent", "agent-edit", "agent"]
+    assert [one["by"] for one in relays(loop)] == authors
+
+
+def test_a_file_of_the_agent_in_the_archive_hides_no_edit(loop):
+    """Its name must have a whole hash: the empty one would be the beginning of every hash."""
+    loop.agent("pass")
+    loop.run("--cycles", "1")
+    for name in (".md", "relay-00000001-.md", "relay-00000001"):
+        (loop.path / ".rekindle/agents/trades/memories/archive" / name).touch()
+    for digit in "0123456789abcdef":
+        (loop.path / f".rekindle/agents/trades/memories/archive/x-{digit}.md").touch()
+    (loop.path / "memories/consensus.md").write_text("## Next Action\nAs the edit says\n")
+    loop.run("--cycles", "1")
+    assert "As the edit says" in (loop.path / "prompt-2").read_text()
 
 
 def test_what_is_not_a_relay_is_kept_and_the_old_one_restored(loop):

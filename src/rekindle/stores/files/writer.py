@@ -372,8 +372,8 @@ class Writer:
         """Keep bytes for good and return their path; `last`, the last copy, if it holds them."""
         if last and _has_same_text(disk.read(self.folder.path / last), data, prefix):
             return last
-        digest = jsontext.fingerprint(data)[:12]
-        path = self.folder.archive / f"{prefix}-{self.projection.seq + 1:08d}-{digest}.md"
+        name = f"{prefix}-{self.projection.seq + 1:08d}-{archived_digest(data)}.md"
+        path = self.folder.archive / name
         if disk.read(path) != data:
             disk.replace(path, data)
         return str(path.relative_to(self.folder.path))
@@ -474,6 +474,11 @@ class Writer:
         if not self._start.seq <= seq < self.projection.seq:
             return self.projection
         return fold(self._start, [event for event in self._since if event.seq <= seq])
+
+
+def archived_digest(data: bytes) -> str:
+    """Return the part of a document's hash with which its name in the archive ends."""
+    return jsontext.fingerprint(data)[:12]
 
 
 def _has_same_text(archived: bytes | None, data: bytes, prefix: str) -> bool:
