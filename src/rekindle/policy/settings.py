@@ -73,7 +73,9 @@ class Restart(msgspec.Struct, frozen=True):
 
 
 class Watch(msgspec.Struct, frozen=True):
-    every: Annotated[Duration, _doc("Interval at which the watchdog looks.")] = Duration(15)
+    every: Annotated[Duration, _doc("Interval at which the watchdog looks; bounds: 1s and 5m.")] = (
+        Duration(15)
+    )
     silence: Annotated[
         Duration, _doc("Time without hook, stream or transcript activity that is a hang.")
     ] = Duration(600)

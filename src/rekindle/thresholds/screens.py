@@ -97,6 +97,12 @@ UP_SETTLE_SECONDS = declare(
     "Time `up` looks at a started supervisor for an early exit.",
 )
 UP_POLL_SECONDS = declare(0.05, "up.poll_seconds", "seconds", "Interval at which `up` looks.")
+WATCH_LEAST_SECONDS = declare(
+    1.0, "watch.least_seconds", "seconds", "Shortest interval at which a watchdog looks."
+)
+WATCH_MOST_SECONDS = declare(
+    300.0, "watch.most_seconds", "seconds", "Longest interval at which a watchdog looks."
+)
 WATCH_LAST_LINES = declare(
     3,
     "watch.last_lines",

@@ -22,7 +22,12 @@ from rekindle.stores.files import FileStore
 from rekindle.system import clock, detached, disk, host, tmux
 from rekindle.system.notify import Notifier
 from rekindle.system.processes import Interruption, Processes
-from rekindle.thresholds.screens import WATCH_LAST_BYTES, WATCH_LAST_LINES
+from rekindle.thresholds.screens import (
+    WATCH_LAST_BYTES,
+    WATCH_LAST_LINES,
+    WATCH_LEAST_SECONDS,
+    WATCH_MOST_SECONDS,
+)
 from rekindle.wiring import transcripts, trust
 from rekindle.wiring.store import HARNESSES, open_store
 
@@ -250,11 +255,9 @@ class Watchdog:
 
     @property
     def every(self) -> float:
-        return self._project.settings.runtime.watch.every
-
-    @property
-    def has_fleet(self) -> bool:
-        return self._project.settings.fleet is not None
+        """Seconds between two looks; bounded, because an agent can write the setting."""
+        written = self._project.settings.runtime.watch.every
+        return min(max(written, WATCH_LEAST_SECONDS), WATCH_MOST_SECONDS)
 
     def look(self) -> Iterator[Looked]:
         """Look once; yield what is new since the last look."""
@@ -268,10 +271,25 @@ class Watchdog:
                 yield Looked(manifest.FILE, started=False, words=str(error))
             else:
                 self._watching = _watching(self._project, open_store(self._project))
-        for found in _look(self._project, self._watching):
+        refusal = self._refuse_fleet()
+        if not refusal:
+            self._told.pop(manifest.FILE, None)
+        # The hosts of a fleet keep its agents.
+        has_fleet = self._project.settings.fleet is not None
+        for found in refusal if has_fleet else _look(self._project, self._watching):
             if found.started or self._told.get(found.agent) != found:
                 yield found
             self._told[found.agent] = found
+
+    def _refuse_fleet(self) -> list[Looked]:
+        """Return why a fleet that the operator has not accepted is not followed."""
+        if self._project.settings.fleet is None:
+            return []
+        try:
+            trust.require_fleet(self._project)
+        except RekindleError as error:
+            return [Looked(manifest.FILE, started=False, words=str(error))]
+        return []
 
 
 def keep_looking(folder: Path, tell: Callable[[Looked], None]) -> None:

@@ -37,8 +37,7 @@ class WatchAll:
             try:
                 watchdog = self._watchdogs.get(folder) or Watchdog(folder)
                 self._watchdogs[folder] = watchdog
-                # The hosts of a fleet keep its agents.
-                found = [] if watchdog.has_fleet else list(watchdog.look())
+                found = list(watchdog.look())
                 self._failed.pop(folder, None)
             except RekindleError as error:
                 words = str(error)

@@ -1,0 +1,54 @@
+"""What an agent writes into rekindle.yaml neither stops nor silences the watchdog."""
+
+import pytest
+
+from rekindle.wiring import trust
+from rekindle.wiring.watch import Watchdog
+from rekindle.wiring.watch_all import WatchAll
+
+MANIFEST = """\
+version: 1
+agents:
+  trades: {harness: command, command: ["true"]}
+"""
+FLEET = "fleet: {address: '127.0.0.1:9', tls: false}\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "rekindle.yaml").write_text(MANIFEST)
+    trust.accept_folder(tmp_path)
+    yield tmp_path
+    trust.forget_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("0s", 1), ("0.001s", 1), ("7s", 7), ("1000d", 300), ("none", 300)],
+)
+def test_the_interval_has_bounds(folder, written, seconds):
+    (folder / "rekindle.yaml").write_text(f"{MANIFEST}runtime: {{watch: {{every: {written}}}}}\n")
+    assert Watchdog(folder).every == seconds
+
+
+def _look(watching, folder):
+    return [found.words for at, found in watching.look() if at == folder]
+
+
+def test_a_fleet_that_was_added_is_reported_once(folder):
+    watching = WatchAll()
+    assert len(_look(watching, folder)) == 1  # how its agent is
+    (folder / "rekindle.yaml").write_text(MANIFEST + FLEET)
+    [words] = _look(watching, folder)
+    assert "`fleet:`: changed without your command" in words
+    assert _look(watching, folder) == []
+    (folder / "rekindle.yaml").write_text(MANIFEST)
+    assert _look(watching, folder) == []
+    (folder / "rekindle.yaml").write_text(MANIFEST + FLEET)
+    assert len(_look(watching, folder)) == 1
+
+
+def test_the_hosts_of_an_accepted_fleet_keep_its_agents(folder):
+    (folder / "rekindle.yaml").write_text(MANIFEST + FLEET)
+    trust.accept_folder(folder)
+    assert _look(WatchAll(), folder) == []
