@@ -59,15 +59,20 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def is_outside(self) -> bool:
-        """Whether links lead from a project's settings to a file that is not the project's.
+        """Whether links lead from a project's settings to a file that is not the project's."""
+        return self.level != "user" and self.root_of(self.target) is None
 
-        An agent or a cloned repository can make such a link. Links of the user's settings are the
-        user's own.
+    def root_of(self, target: Path) -> Path | None:
+        """Return the folder, the project's or the agent's, that must have the settings in it.
+
+        An agent or a cloned repository can make a link to a file elsewhere. None: the file is
+        elsewhere, or the settings are the user's, whose links are the user's own.
         """
         if self.level == "user":
-            return False
-        inside = (self.home.parent, self.folder or self.home.parent)
-        return not any(self.target.is_relative_to(os.path.realpath(each)) for each in inside)
+            return None
+        folders = (self.home.parent, self.folder or self.home.parent)
+        roots = (Path(os.path.realpath(folder)) for folder in folders)
+        return next((root for root in roots if target.parent.is_relative_to(root)), None)
 
 
 def levels_of(harness: Harness) -> tuple[Level, ...]:

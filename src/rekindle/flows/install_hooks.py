@@ -287,7 +287,7 @@ def _alone(place: Place) -> Iterator[None]:
     Raises:
         UnsafePathError: The settings of a project lead to a file outside of it.
     """
-    _refuse_outside(place)
+    target, _ = _find_target(place)
     with storing(place.home):
         place.home.parent.mkdir(parents=True, exist_ok=True)
     disk.make_folder(place.home)
@@ -295,19 +295,22 @@ def _alone(place: Place) -> Iterator[None]:
         if lock is None:
             raise UsageError("somebody else is changing the hooks", hint="repeat the command")
         disk.sweep_temporary(place.home, of=f"-{place.record.name}")
-        target = place.target
         if target.parent.is_dir():
             disk.sweep_temporary(target.parent, of=f"-{target.name}")
         yield
 
 
-def _refuse_outside(place: Place) -> None:
-    if place.is_outside:
+def _find_target(place: Place) -> tuple[Path, Path | None]:
+    """Return the file to write, and the folder below which no link may lead to it."""
+    target = place.target
+    root = place.root_of(target)
+    if root is None and place.level != "user":
         raise UnsafePathError(
             place.shown,
-            f"leads to {one_line(str(place.target))}, outside the project",
+            f"leads to {one_line(str(target))}, outside the project",
             hint="replace the link by a file, or use --for user",
         )
+    return target, root
 
 
 def _read(place: Place) -> tuple[str, bytes | None]:
@@ -321,7 +324,7 @@ def _read(place: Place) -> tuple[str, bytes | None]:
 
 
 def _write(place: Place, data: bytes) -> None:
-    target = place.target
+    target, root = _find_target(place)
     new = _SHARED_MODE if place.level == "project" else disk.FILE_MODE
     with storing(target):
         mode = target.stat().st_mode & 0o777 if target.exists() else new
@@ -330,7 +333,7 @@ def _write(place: Place, data: bytes) -> None:
             raise StoreError(
                 str(target), "is read-only", hint=f"chmod u+w {shlex.quote(str(target))}"
             )
-    disk.replace(target, data, mode=mode)
+    disk.replace(target, data, mode=mode, root=root)
 
 
 def _make_settings_folder(place: Place) -> bool:
@@ -349,9 +352,8 @@ def _make_settings_folder(place: Place) -> bool:
 
 
 def _remove_settings(place: Place, *, made_folder: bool) -> None:
-    target = place.target
-    with storing(target):
-        target.unlink()
+    target, root = _find_target(place)
+    disk.remove(target, root=root)
     disk.sync_folder(target.parent)
     if made_folder:
         with suppress(OSError):  # somebody else's files are in it by now

@@ -46,12 +46,15 @@ _KINDS = {
 }
 
 
-def replace(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
-    """Put `data` at `path` so that a reader or a crash sees the old content or the new."""
+def replace(path: Path, data: bytes, *, mode: int = FILE_MODE, root: Path | None = None) -> None:
+    """Put `data` at `path` so that a reader or a crash sees the old content or the new.
+
+    With `root`, a folder that `path` is below, links below it are refused.
+    """
     # A name of its own, so that two writers never share a temporary file.
     temp = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with storing(path), walk.open_parent(path) as folder:
+    with storing(path), walk.open_parent(path, root) as folder:
         fd = os.open(temp, flags, FILE_MODE, dir_fd=folder)
         try:
             try:
@@ -324,9 +327,9 @@ def set_aside(path: Path, to: Path) -> None:
         _sync(source, path.parent)
 
 
-def remove(path: Path) -> None:
-    """Remove a file or a link, if there is one."""
-    with storing(path), suppress(FileNotFoundError), walk.open_parent(path) as folder:
+def remove(path: Path, *, root: Path | None = None) -> None:
+    """Remove a file or a link, if there is one; with `root`, links below it are refused."""
+    with storing(path), suppress(FileNotFoundError), walk.open_parent(path, root) as folder:
         os.unlink(path.name, dir_fd=folder)
 
 

@@ -25,16 +25,19 @@ class LinkedFolderError(OSError):
         super().__init__(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 
-def open_folder(path: Path) -> int:
+def open_folder(path: Path, root: Path | None = None) -> int:
     """Open a folder; the caller closes the descriptor.
 
     Links are followed only above the last `.rekindle` of the path: a project may be reached by one.
+    With `root`, a folder that `path` is below, they are followed only down to that folder.
 
     Raises:
-        LinkedFolderError: A name from `.rekindle` down is a link.
+        LinkedFolderError: A name from `.rekindle`, or below `root`, is a link.
         OSError: The folder cannot be opened.
     """
     above, names = _split(f"{path}/")
+    if root is not None:
+        above, names = str(root), list(path.relative_to(root).parts)
     fd = os.open(above, _FLAGS)
     for name in names:
         try:
@@ -52,9 +55,9 @@ def open_folder(path: Path) -> int:
 
 
 @contextmanager
-def open_parent(path: Path) -> Iterator[int]:
+def open_parent(path: Path, root: Path | None = None) -> Iterator[int]:
     """Hold a descriptor of the folder that `path` is in."""
-    fd = open_folder(path.parent)
+    fd = open_folder(path.parent, root)
     try:
         yield fd
     finally:

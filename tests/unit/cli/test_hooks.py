@@ -450,6 +450,39 @@ def test_settings_that_lead_outside_the_project_are_refused(rekindle, root, leve
         assert [one.read_text() for one in outside.iterdir()] == [MINE]
 
 
+@pytest.mark.parametrize(
+    ("module", "step"),
+    [
+        (install_hooks, "_write"),
+        (disk, "replace"),
+        (install_hooks, "_remove_settings"),
+        (disk, "remove"),
+    ],
+)
+def test_a_link_out_that_appears_before_the_change_is_refused(
+    rekindle, root, monkeypatch, module, step
+):
+    """A process of the agent exchanges `.claude` for a link after the settings were checked."""
+    path, outside = root / FILES["project"], root / "outside"
+    command = "uninstall" if "remove" in step else "install"
+    if command == "uninstall":
+        rekindle("hooks", "install", "--for", "project")
+    outside.mkdir()
+    (outside / path.name).write_text(MINE)
+    change, swapped = getattr(module, step), []
+
+    def swap(at, *args, **options):
+        if not swapped and (module is install_hooks or at.name == path.name):
+            swapped.append(path.parent.rename(root / "moved"))
+            path.parent.symlink_to(outside)
+        return change(at, *args, **options)
+
+    monkeypatch.setattr(module, step, swap)
+    assert rekindle("hooks", command, "--for", "project")[0] == 5
+    assert swapped
+    assert [one.read_text() for one in outside.iterdir()] == [MINE]
+
+
 def test_hooks_behind_a_link_out_of_the_project_stay(rekindle, root):
     """Neither a link nor a planted record makes `uninstall` and `forget` edit the user's file."""
     rekindle("hooks", "install", "--for", "user")
@@ -505,10 +538,10 @@ def test_a_disk_that_refuses_leaves_the_old_file(rekindle, root, monkeypatch, re
     hook_program.path().unlink(missing_ok=True)
     name = hook_program.path().name if refused == "the program" else refused
 
-    def full(to, data, *, mode=disk.FILE_MODE):
+    def full(to, data, **options):
         if to.name == name:
             raise StoreError(str(to), "No space left on device", hint="free some space")
-        real(to, data, mode=mode)
+        real(to, data, **options)
 
     monkeypatch.setattr("rekindle.system.disk.replace", full)
     code, _, err = rekindle("hooks", "install")
