@@ -53,7 +53,12 @@ from rekindle.thresholds import screens
 from rekindle.wiring.caller import refuse_agent_of
 from rekindle.wiring.running import RunningAgents
 from rekindle.wiring.store import open_store
-from rekindle.wiring.trust import accept_settings, is_trusted
+from rekindle.wiring.trust import (
+    accept_settings,
+    has_lost_fleet,
+    is_trusted,
+    require_no_lost_fleet,
+)
 
 _PATIENCE_SECONDS = 2 * STOP_SECONDS + 5
 
@@ -111,13 +116,15 @@ def stop(agent: str | None, every: bool, as_json: bool) -> None:
         end_background(store, name, was_killed=stopping.was_killed)
     finally:
         stopping.require_record()
-    _say_stopped(name, was_running=stopping.was_running, as_json=as_json)
+    if stopping.was_running or not has_lost_fleet(project):
+        _say_stopped(name, was_running=stopping.was_running, as_json=as_json)
     if not stopping.was_running:
         _note_above(project, name)
     unnamed = running_unnamed(project) if agent is None and isinstance(store, FileStore) else []
     if unnamed:
         words = f"rekindle.yaml does not name {', '.join(unnamed)}"
         stop_without_manifest(unnamed, ManifestError(words), as_json=as_json)
+    require_no_lost_fleet(project, [] if stopping.was_running else [name])
 
 
 def _say_stopped(name: str, *, was_running: bool, as_json: bool) -> None:

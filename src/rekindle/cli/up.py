@@ -37,7 +37,7 @@ from rekindle.wiring.bring_up import BringUp, BroughtUp
 from rekindle.wiring.run import check_agent, check_notify
 from rekindle.wiring.running import RunningAgents
 from rekindle.wiring.store import open_store
-from rekindle.wiring.trust import accept_settings
+from rekindle.wiring.trust import accept_settings, has_lost_fleet, require_no_lost_fleet
 
 
 @click.command()
@@ -130,16 +130,20 @@ def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
         ]
     )
     failed += _failures([stops[name].require_record for name in names if name not in left])
+    elsewhere = [name for name in names if name not in running]
+    is_lost = has_lost_fleet(project)
+    failed += _failures([partial(require_no_lost_fleet, project, elsewhere)])
     if as_json:
-        stopped = [name for name in names if name not in left]
+        unsure = elsewhere if is_lost else []
+        stopped = [name for name in names if name not in {*left, *unsure}]
         print_json({"stopped": stopped, "were_running": running, "still_ending": left})
     else:
         for name in names:
             if name in left:
                 echo(f"✗ {name}: still ending")
             else:
-                state = "stopped" if name in running else "is not running, and stays so"
-                echo(f"✓ {name}: {state}")
+                stays = "does not run on this host" if is_lost else "is not running, and stays so"
+                echo(f"✓ {name}: {'stopped' if name in running else stays}")
     if failed:
         for other in failed[1:]:
             echo(f"Error: {other}", err=True)

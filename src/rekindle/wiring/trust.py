@@ -1,5 +1,6 @@
 """Whether this user trusts a project's folder here, and which settings the operator accepted."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rekindle import config
@@ -77,8 +78,15 @@ def accept_settings(project: Project, name: str) -> list[str]:
 
     The fleet is among them: it is the project's, and counts for every agent.
     """
-    changes = _accept_agent(project, name)
-    return [_redacted(project, change.render()) for change in changes] + accept_fleet(project)
+    had_fleet = has_lost_fleet(project)
+    changes = [_redacted(project, change.render()) for change in _accept_agent(project, name)]
+    changes += accept_fleet(project)
+    if had_fleet:
+        changes.append(
+            f"no `fleet:` any more; the fleet may still run {name}: to end it there, put `fleet:`"
+            f" back and use `rekindle fleet remove {name}`"
+        )
+    return changes
 
 
 def _accept_agent(project: Project, name: str) -> list[Change]:
@@ -117,6 +125,30 @@ def require_fleet(project: Project) -> None:
             "`rekindle run NAME`, `rekindle restart NAME`, `rekindle fleet import NAME` or"
             " `rekindle fleet worker --trust` accepts it",
         )
+
+
+def has_lost_fleet(project: Project) -> bool:
+    """Return whether the manifest names no fleet any more, though the operator accepted one."""
+    if project.settings.fleet is not None:
+        return False
+    return bool(trust.read_settings(private.of_project(project.path).fleet))
+
+
+def require_no_lost_fleet(project: Project, agents: Sequence[str]) -> None:
+    """Refuse to take agents for stopped that an accepted fleet may run.
+
+    Raises:
+        UnacceptedError: The manifest does not name that fleet any more.
+    """
+    if not agents or not has_lost_fleet(project):
+        return
+    changes = _redacted(project, consent.render_changes(_find_fleet_changes(project)))
+    raise UnacceptedError(
+        "`fleet:`",
+        f"{_CHANGED}: {changes}; the fleet may still run {', '.join(agents)}",
+        "put `fleet:` back and repeat the command; if `rekindle fleet remove` has ended its agents,"
+        " `rekindle run NAME` accepts the change",
+    )
 
 
 def _find_fleet_changes(project: Project) -> list[Change]:
