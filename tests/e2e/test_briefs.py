@@ -123,13 +123,13 @@ def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_p
 
 def test_every_cli_can_be_asked_about_a_day(worked):
     """Its own CLI has run the agent, and is asked, without its tools, what came of it."""
-    said = {**NOTHING, "Next": [{"text": "show it to somebody", "turns": [1]}]}
+    said = {**NOTHING, "Risk": [{"text": "it has no test", "turns": [1]}]}
     is_claude = worked.harness is claude_code
     worked.model.play(ToolCall("StructuredOutput", said) if is_claude else Text(json.dumps(said)))
     asked_before = len(worked.model.log.main)
     told = json.loads(worked.rekindle("brief", "trades", "--json"))["brief"]
     assert told["how"] == "headless", told["words"]
-    assert "**Next:** show it to somebody" in told["text"]
+    assert "**Risk:**\n- it has no test" in told["text"]
     assert "made.txt" in "".join(worked.model.log.main[asked_before].prompts)
     assert worked.rekindle.events("brief.committed")[-1]["by"] == "summarizer"
     assert len(worked.rekindle.events("session.started")) == 1
