@@ -167,19 +167,30 @@ DOMAINS = ("accounts", "desk", "fleet", "lab", "orders", "press", "trades")
 
 
 def test_seven_sessions_in_seven_folders_are_each_told_their_own_relay(unbriefed, model):
-    """One manifest, hooks installed for all, Claude Code by hand in each folder."""
+    """One manifest, Claude Code by hand in each folder.
+
+    The user's hooks name no agent: they choose it by the folder of the session. Three folders also
+    have hooks that name their agent; in the other four the choice by folder alone decides.
+    """
     project = unbriefed.project
     entries = "".join(f"  {name}: {{harness: claude-code, dir: {name}}}\n" for name in DOMAINS)
     (project / "rekindle.yaml").write_text(f"version: 1\nagents:\n{entries}")
-    for name in DOMAINS:
+    markers = {name: f"marker-{number}-of-{name}" for number, name in enumerate(DOMAINS)}
+    for name, marker in markers.items():
         (project / name).mkdir()
-        (project / "relay.md").write_text(f"## Next Action\nTend to {name} now\n")
+        (project / "relay.md").write_text(f"## Next Action\nTend to {marker}\n")
         unbriefed("relay", "set", "relay.md", "--agent", name)
     unbriefed("hooks", "install", "--all")
+    unbriefed("hooks", "install", "--for", "user")
+    for name in DOMAINS[3:]:
+        (project / name / ".claude/settings.local.json").unlink()
     model.play(*(Text("all done") for _ in DOMAINS))
     for name in DOMAINS:
         assert unbriefed.by_hand("hello", folder=name).wait() == 0
-    for name, request in zip(DOMAINS, model.log.main, strict=True):
-        assert [one for one in DOMAINS if f"Tend to {one} now" in request.text] == [name]
+    primed = [
+        [name for name, marker in markers.items() if marker in request.text]
+        for request in model.log.main
+    ]
+    assert primed == [[name] for name in DOMAINS]
     started = [(one["agent"], one["source"]) for one in unbriefed.events("session.started")]
     assert sorted(started) == [(name, "startup") for name in DOMAINS]
