@@ -7,16 +7,22 @@ Action into clauses and compares each with the tables below:
 | table | a clause that matches |
 |---|---|
 | `_ENDS` | reports that all of the work is done, or that nothing is left to do |
+| `_BARE` | is only a word like "Done": counts as the first clause alone |
 | `_NOTHING` | is only a word like "None": counts with a clause that reports something as finished |
 | `_FINISHED` | reports something, not necessarily all of the work, as finished |
+| `_SCOPE` | speaks of a part of the work ("this phase", "for now"): reports no end |
 | `_ASIDE` | is optional, conditional or waits for the operator's next task: asks for nothing |
-| `_OPEN`, `_VERBS` | asks for work, or waits for something |
+| `_OPEN`, `_VERBS` | asks for work, waits for something, or makes an exception |
 
-A relay claims an end if its Next Action begins with a clause of `_ENDS` (or of `_NOTHING`, with one
-of `_FINISHED` in it or in Current Phase), and no clause asks for work. In doubt it does not: a
-finished agent then costs one more cycle, while unfinished work that ends costs the work.
+`_ENDS` is a closed grammar: between "all" and "tasks", and after "done", only words are allowed
+that leave the whole task meant. "All backend tasks are done" is a report about a part.
+
+A relay claims an end if one clause of its Next Action is in `_ENDS` (or the first in `_NOTHING`,
+with one of `_FINISHED` in it or in Current Phase), and no clause asks for work. In doubt it does
+not: a finished agent then costs another cycle, while unfinished work that ends costs the work.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -27,82 +33,128 @@ def _either(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns))
 
 
-_WHOLE = (
-    r"(?:(?:the|this|our|my|entire|whole|overall)(?: (?!first|second|third|previous|prior|last"
-    r"|earlier|current|phase|half)\S+){0,3}? )?(?:(?:original|assigned|requested|primary|main) )*"
-    r"(?:tasks?|work|project|job|goals?|objectives?|mission|assignment|request|backlog|todo list"
-    r"|plan|scope|loop|run|implementation|feature|fix|migration|refactoring|procedure)"
+_CORE = (
+    r"(?:tasks?|to-?do list|to-?dos?|work|projects?|jobs?|goals?|objectives?|missions?|assignments?"
+    r"|requests?|backlog|scope)"
 )
+"""Nouns that mean all of the work."""
+_NARROW = r"(?:plan|loop|run|implementation|feature|fix|migration|refactoring|procedure|change)"
+"""Nouns that mean all of the work only with a bare article: not "the backend migration"."""
 _PARTS = (
-    r"(?:tasks?|items?|work|steps?|requirements?|features?|phases?|milestones?|stories|goals?"
-    r"|objectives?|criteria|todos?|to-dos?|issues?|deliverables?|functionality|checks?|boxes"
-    r"|checkboxes|projects?|jobs?|tickets?|plan)"
+    rf"(?:{_CORE}|items?|steps?|requirements?|features?|phases?|milestones?|stories|criteria"
+    r"|issues?|deliverables?|functionality|checks?|boxes|checkboxes|tickets?|changes?|plan)"
+)
+_SPAN = (
+    r"(?:(?:original|assigned|requested|required|primary|main|planned|entire|whole|overall|listed"
+    r"|given|agreed|defined|necessary|acceptance|remaining|outstanding|open|pending|user'?s?|your"
+    r"|development|coding|project|success|the|these|those|our|my|bounded|of|\d+|two|three|four|five|six"
+    r"|seven|eight|nine|ten) )*"
+)
+"""Words before a noun that do not narrow it."""
+_WHOLE = (
+    r"(?:(?:the|this|our|my|your|entire|whole|overall) )?"
+    rf"(?:{_SPAN}{_CORE}|(?:requested )?{_NARROW})"
+    r"|(?:the|this|our|my) (?:[^\s.]+ ){1,3}?(?:project|goal|mission)"
+)
+_ALL = (
+    rf"(?:all|every|each) {_SPAN}{_PARTS}"
+    r"(?: (?:on|in|from|of) (?:the|this|my|our) (?:plan|list|backlog|to-?do list|project|task))?"
+    r"|(?:all|everything)(?: of (?:it|them|this)| else)?"
+    r"(?: (?:that )?(?:planned|requested|(?:was |is |were )?(?:asked|requested|required|planned)"
+    r"|you asked|on (?:the|my|our) (?:plan|list))(?: for)?)?"
 )
 _DONE_WORDS = (
     r"done|completed?|finished|achieved|accomplished|fulfilled|implemented|delivered|satisfied"
     r"|met|reached|closed|concluded|wrapped up|checked off|feature[- ]complete|shipped"
     r"|ticked(?: off)?"
 )
-_OVER = rf"(?:{_DONE_WORDS}|over)"
 _IS = (
     r"(?:(?:is|are|was|were|has been|have been|'s|now|fully|all|already|successfully|100%|both|thus"
-    r"|officially|functionally) ?)*"
+    r"|officially|functionally) )*"
 )
-_STOP = r"(?=$| (?:and|as|because|since|so|per|here|now|successfully)\b|[!?.])"
-"""What may follow "done": "done for today" and "done with the lexer" report no end of the work."""
-_ANY_STOP = (
-    r"(?=$| (?:and|with|as|for|in|on|at|from|of|because|since|so|per|within|here|now|successfully"
-    r"|today|after|to)\b|[!?.])"
+_HERE = (
+    rf"(?: (?:now|here|at this time|successfully|in full|(?:for|from|in|on|within) (?:the|this)"
+    rf" {_SPAN}{_CORE}|as (?:planned|requested|specified|required|asked|expected|described)))?"
 )
-_MORE = (
-    r"(?: (?:further|more|remaining|additional|outstanding|next|other|pending|open|immediate"
-    r"|unfinished|follow-?up)){1,3}(?: \S+){0,2}?"
-)
+_STOP = rf"{_HERE}(?=$| (?:and|because|since|per)\b|[!?.])"
+"""What may follow an end: "done for today" and "no further work on the lexer" report none."""
 _STEPS = (
-    r"(?:actions?|updates?|steps?|work|tasks?|items?|todos?|changes?|cycles?|iterations?|sessions?"
-    r"|development|repairs?|implementation|issues?)"
+    r"(?:actions?|updates?|steps?|work|tasks?|items?|to-?dos?|changes?|cycles?|iterations?"
+    r"|sessions?|development|repairs?|implementation|issues?)"
 )
 _LEFT = (
     r"(?:needed|required|necessary|pending|remaining|remains?|outstanding|left|identified|planned"
-    r"|expected|to do|to be done)"
+    r"|expected|to do|to be done|to take)"
 )
-_ZH_DONE = r"(?:部|圆满|顺利|成功|完全)*(?:完成|结束|完毕|实现|达成|交付|做完|收尾|修复)"
+_MORE = (
+    r"(?:further|more|remaining|additional|outstanding|next|other|pending|open|unfinished"
+    r"|follow-?up)"
+)
+_OF = r"(?:development|implementation|coding|code|action|work)"
+_ZH_ADVERB = r"(?:已经|已|均|都|全部|全|部|圆满|顺利|成功|宣告|完全|正式|也)*"
+_ZH_DONE = (
+    r"(?:处理|执行|开发)?(?:完成|结束|完毕|实现|达成|交付|做完|收尾|修复|搞定|终止|解决)了?"
+    r"(?:并(?:已|且|通过|归档|验证|测试|合并|提交|交付|上线|部署)+)?$"
+)
+_ZH_CORE = r"(?:项目|任务|工作|目标|循环|开发工作|项目开发|整体工作|需求)"
+_ZH_PARTS = rf"(?:{_ZH_CORE}|事项|要求|功能|计划|步骤|内容|待办|问题|阶段|里程碑|features?|issues?)"
+_ZH_ALL = (
+    r"(?:所有|全部|整个|各项|一切|原定|既定|计划内?)"
+    r"(?:的|已|规划|计划|内|中|剩余|既定|原定|用户|要求|请求|开发|\s|\d+|[个项])*"
+)
+_ZH_LEAD = r"(?:(?:目前|现在|至此|当前|截至目前|到此|我们|我|用户要求的|用户) ?)*"
 _ZH_STEP = r"(?:任务|工作|事项|行动|操作|步骤|动作|计划|内容|事情|事|了)"
+_ZH_NONE = r"(?:已|并|再)?(?:无|没有|没|暂无|别无)(?:任何|更多)?"
 
-_ENDS = _either(
+_BARE = _either(
     rf"{DONE.lower()}{_STOP}",
-    r"(?:it'?s |we'?re |we are |i'?m |i am )?(?:all |now |finally )*(?:done|finished)$",
-    rf"(?:all|everything)(?: planned| requested)? ?{_IS}{_OVER}{_STOP}",
-    r"(?:completed?|finished|mission accomplished|that'?s (?:all|it)|the end)$",
-    rf"{_WHOLE} ?{_IS}{_OVER}{_STOP}",
-    rf"(?:all|every|each)(?: of)?(?: \S+){{0,5}}? {_PARTS}(?: \S+){{0,6}}? ?{_IS}{_OVER}{_STOP}",
-    rf"(?:there (?:is|are) |there'?s )?nothing(?: (?:is|more|else|further))*(?: {_LEFT})+",
-    r"nothing (?:more|else|further)$",
-    rf"(?:there (?:is|are) )?no{_MORE} {_STEPS}"
-    rf"(?: (?:is|are|was|were|{_LEFT}|at this time|items?))*{_ANY_STOP}",
-    rf"no (?:\S+ ){{0,2}}?{_STEPS}(?: (?:is|are|have been|was|were))? {_LEFT}",
-    r"(?:the |this )?(?:loop|run|agent|project|work) (?:can|may|should) (?:now |safely )*"
-    r"(?:stop|end|exit|be (?:closed|stopped|ended|archived))",
-    r"(?:stop|exit|end|terminate)(?: (?:the|this) (?:loop|run|work|cycle|session))?"
-    r"(?: here| now)?$",
-    r"(?:(?:目前|现在|至此|当前) ?)?(?:所有|全部|整个|本|该|此|各项|一切|原定|既定|计划内?)(?:的)?"
-    rf"[^，。；]{{0,40}}?(?:已经|已|均|都|全部|全)+{_ZH_DONE}",
-    r"(?:项目|任务|工作|目标|循环|开发工作|项目开发|整体工作|需求)[^，。；\d一二三四五六七八九十]{0,4}?"
-    r"(?:已经|已|均|都|全部|圆满|顺利|成功|宣告)*(?:完成|结束|达成|完毕|做完|收尾|终止)了?$",
-    r"(?:已经|已|均已|都已|全部|全都)+(?:全部|圆满|顺利|成功|都)*(?:完成|结束|完毕|做完|搞定)了?$",
+    r"(?:it'?s |it is |this is |we'?re |we are |i'?m |i am )?(?:all |now |finally )*"
+    rf"(?:done|finished|complete){_STOP}",
+    r"(?:completed?|finished|mission accomplished|that(?:'?s| is) (?:all|it)|the end)$",
+    r"(?:已经|已|均已|都已|都|全部|全都)+(?:全部|圆满|顺利|成功|都)*(?:完成|结束|完毕|做完|搞定)了?$",
     r"(?:完成|完毕|结束|收工|大功告成)了?$",
-    r"(?:目前|现在|当前)?(?:已|并|再)?(?:无|没有|没|暂无|别无)(?:任何|更多)?(?:后续|进一步|剩余"
-    r"|更多|其他|其它|待办|待处理|待执行|未完成|下一步|新的?|需要(?:做|处理|继续|执行|完成))+"
-    rf"(?:的)?{_ZH_STEP}?",
-    r"(?:目前|现在|当前)?(?:已|并)?(?:无需|无须|不需要|不用|不必|不再需要)(?:再|进一步|后续|更多"
-    rf"|任何|额外|继续|采取|进行|其他)*(?:的)?(?:{_ZH_STEP}|处理|开发|执行|修改|继续|做什么|跟进)",
+)
+_ENDS = _either(
+    rf"end of (?:the )?{_CORE}$",
+    rf"(?:{_WHOLE}|{_ALL}) {_IS}(?:{_DONE_WORDS}|over){_STOP}",
+    r"(?:(?:i|we)(?:'ve| have|'m| am|'re| are)? )?(?:now |already |fully |finally |successfully )*"
+    r"(?:completed|finished|implemented|delivered|accomplished|achieved|reached|fulfilled|met|"
+    rf"(?:done|finished) with) (?:(?:the|this|our|my) {_SPAN}{_CORE}|{_ALL}){_STOP}",
+    rf"(?:there (?:is|are) |there'?s )?nothing(?: (?:is|more|else|further|{_LEFT}))+{_STOP}",
+    rf"(?:there (?:is|are) |there'?s )?no(?: {_MORE})+(?: {_OF})? {_STEPS}"
+    rf"(?: (?:is|are|was|were|have been|{_LEFT}))*{_STOP}",
+    rf"(?:there (?:is|are) |there'?s )?no(?: {_OF})? {_STEPS}"
+    rf"(?: (?:is|are|have been|was|were))?(?: {_LEFT})+{_STOP}",
+    r"(?:the |this )?(?:loop|run|agent|project|work|you) (?:can|may|should) (?:now |safely )*"
+    r"(?:stop|end|exit|be (?:closed|stopped|ended|archived))(?: (?:the|this) (?:loop|run|work))?"
+    r"(?: here| now)?$",
+    r"(?:please )?(?:stop|exit|end|terminate)(?: (?:the|this) (?:loop|run|work|cycle|session))?"
+    r"(?: here| now)?$",
+    rf"{_ZH_LEAD}(?:{_ZH_ALL}{_ZH_PARTS}?|(?:本次|本|该|此|这个|这项)?{_ZH_CORE}){_ZH_ADVERB}{_ZH_DONE}",
+    rf"{_ZH_LEAD}(?:已经|已)(?:全部|圆满|顺利|成功)*完成了?(?:{_ZH_ALL}{_ZH_PARTS}|本?{_ZH_CORE})$",
+    rf"{_ZH_LEAD}{_ZH_NONE}(?:后续|进一步|剩余|更多|其他|其它|待办|待处理|待执行|未完成|下一步"
+    rf"|需要(?:再|做|处理|继续|执行|完成))+(?:的)?{_ZH_STEP}*$",
+    r"没有(?:任何)?(?:任务|工作|事)了$",
+    rf"{_ZH_LEAD}(?:已|并)?(?:无需|无须|不需要|不用|不必|不再需要)(?:再|进一步|后续|更多"
+    rf"|任何|额外|继续|采取|进行|其他|做|的)*(?:{_ZH_STEP}|处理|开发|执行|修改|继续|做什么|跟进)$",
     r"(?:循环|任务|项目|代理)?(?:现在|已)?(?:可以|可|应)(?:停止|结束|终止|关闭)(?:了|循环|运行)*$",
     r"(?:停止|结束|终止)(?:循环|运行|任务|本项目|项目)?$",
 )
+_LABEL = re.compile(
+    r"(?:(?:the|task|project|overall|work|final|loop|任务|项目|整体) ?)*(?:status|state|状态)"
+    r"(?: is\b|[ ]?[:：=—–-])\s*"
+)
+_SCOPE = _either(
+    r"\b(?:phase|stage|section|step|part|sprint|module|chapter|batch|iteration|round|cycle|session"
+    r"|half|milestone|current|first|second|third|previous|prior|last|earlier|today|for now|so far"
+    r"|front-?end|back-?end|this week|right now)\b",
+    r"(?<!所有)(?<!全部)阶段|模块|(?:本|该|此|这个?)步|(?<!全)部分|章节?|小节|本轮|本周期|周期|[这那]一?[步项轮期]|第[一二三四五六七八九十\d]|当前"
+    r"|今[天日]|本[周月日]|[上下]午|暂时|前端|后端|几乎|基本|即将|快要?完成",
+)
 _NOTHING = _either(
     rf"(?:none|nothing|n/?a|not applicable|nil)(?: (?:is|are|{_LEFT}|scheduled|queued|due|blocking"
-    r"|in flight|at this time|for now|right now))*"
-    r"(?: (?:for|on|in|from|to close|within) (?:this|the|that) [^,.]{1,40})?$",
+    rf"|in flight|at this time))*(?: (?:for|on|in|from|to close|within) (?:this|the|that)"
+    rf" {_SPAN}{_CORE})?$",
     r"(?:当前|目前|暂)?(?:无|没有)(?:了|活动任务|活跃任务|活跃计划|进行中任务|待办)?$",
 )
 _FINISHED = _either(
@@ -127,15 +179,12 @@ _OPEN = _either(
     r"|apart from|before|left|unverified|untested|fails?|failing|failed|verify|monitor|soon|ask"
     r"|broken|breaks?|red|missing|misses|missed|lacks?|incomplete|unfinished|wrong|tomorrow|later"
     r"|approve|approval|review|decide"
-    r"|(?:phase|milestone|stage|step|sprint|cycle|part|batch)s? #?[a-z]?\d+)\b",
+    r"|besides|aside from|excluding|save for|minus|exceptions?|to follow|for now"
+    r"|(?:phase|milestone|stage|step|sprint|cycle|part|batch|section)s? #?[a-z]?\d+)\b",
+    r"\b(?:phase|stage|step|sprint|part|batch|section)(?: \w)? (?:is|was|are|has|complete|done)\b",
+    r"(?<![删清移解排消去废])除|除外|[只仅][差剩]",
     r"继续|接下来|然后|开始|下一|剩余|但|不过|除了|尚|还需|还要|还有|还没|未|等待|需要|进入|推进|准备"
     r"|启动|计划|监控|阻塞|待|优先|失败|审批|批准|确认|决定|探索|持续|部分|可以|即可",
-)
-_DOUBT = _either(
-    r"\b(?:except|but|not|nearly|almost|apart|besides|unless|half|most|partly)\b", r"未|尚|除|部分"
-)
-_NONE_LEFT = _either(
-    r"(?:there (?:is|are) )?no(?:thing)?\b", r"(?:目前|现在|当前)?[已并再]?[无没暂别不]"
 )
 _LEAD = re.compile(r"(?:now|and|also|please|so|first|finally|just)\s+")
 _VERBS = re.compile(
@@ -163,11 +212,13 @@ _NOUN_FIRST = re.compile(
 )
 _STATED = re.compile(
     r"(?:the|an?|all|every|each|this|these|that|those|it|its|they|our|my|any|both|no|nothing|none"
-    r"|everything|see|future)\b|[^\x00-\x7f]"
+    r"|everything|see|future)(?: \S+){3}|[^\x00-\x7f].{7}"
 )
-"""How a statement begins. Other clauses are taken for instructions: their verb may be any word."""
+"""How a statement begins. Other clauses are taken for instructions, as their verb may be any word;
+shorter ones ("the lexer") are taken for the part of the work that an end speaks of."""
 _FACT = re.compile(
-    rf"\b(?:is|are|was|were|has|have|pass(?:es|ed)?|verified|green|merged|{_DONE_WORDS})\b|已|通过"
+    rf"\b(?:is|are|was|were|has|have|pass(?:es|ed)?|verified|green|merged|ready|works?|working|{_DONE_WORDS})\b"
+    r"|^(?:\S+ ){0,4}?\w+(?<!e)ed$|^(?:commit )?[0-9a-f]{7,40}$|^\d+ \w+$|^v?\d[\d.]*$|已|通过|完成"
 )
 _STATEMENT = _either(
     r"\b(?:now|it) (?:has|have|features?|includes?|supports?|provides?|covers?|contains?|reflects?"
@@ -181,6 +232,7 @@ _READY = re.compile(
     r"|demonstration|deployment|deploy|handover|handoff|be|used?|shipping|ship|approval)\b[ /,]*)+"
 )
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
+_WRAP = re.compile(r"(?<=[a-z,])\n(?=[a-z])")
 _BULLET = r"[ \t]*(?:[-+*•]|\d{1,3}[.)、])"
 _ITEM = re.compile(rf"{_BULLET}\s+|[ \t]*\|")
 _TICKED = re.compile(rf"(?:{_BULLET})\s*(?:\[[xX]\]|✅|☑|✔|~~)")
@@ -200,11 +252,21 @@ def claims_end(relay: Relay) -> bool:
     if any(_is_open(clause, is_item=is_item) for clause, is_item in clauses):
         return False
     first, _ = clauses[0]
-    if _ENDS.match(first):
+    if _find_end(first) or _BARE.match(first):
         return True
     phase = list(_clauses(relay.content(Field.CURRENT_PHASE) or ""))[:1]
-    is_finished = any(_FINISHED.search(clause) for clause, _ in (*clauses, *phase))
-    return bool(_NOTHING.match(first)) and is_finished
+    if _NOTHING.match(first):
+        finished = [one for one, _ in (*clauses, *phase) if _FINISHED.search(one)]
+        return bool(finished) and not any(map(_SCOPE.search, finished))
+    before = itertools.takewhile(lambda one: not _find_end(one), (one for one, _ in clauses))
+    facts = [bool(_FACT.search(one)) and not _SCOPE.search(one) for one in before]
+    return len(facts) < len(clauses) and all(facts)
+
+
+def _find_end(clause: str) -> re.Match[str] | None:
+    """Return the words that report the end of all of the work, or None."""
+    end = _ENDS.match(clause)
+    return None if end is None or _SCOPE.search(end[0]) else end
 
 
 def _clauses(text: str) -> Iterator[tuple[str, bool]]:
@@ -214,12 +276,13 @@ def _clauses(text: str) -> Iterator[tuple[str, bool]]:
     states what there is.
     """
     is_aside = False
-    for line in _FENCE.sub("", text).splitlines():
+    for line in _WRAP.sub(" ", _FENCE.sub("", text)).splitlines():
         is_item = bool(_ITEM.match(line))
         if _TICKED.match(line) or (is_item and is_aside):
             continue
         bare = _BRACKETED.sub(r", \1", _ITEM.sub("", line, count=1) if is_item else line)
-        bare = " ".join(_MARKS.sub(" ", bare).casefold().split())
+        bare = " ".join(_MARKS.sub(" ", bare).casefold().split()).strip(_EDGES)
+        bare = bare[label.end() :] if (label := _LABEL.match(bare)) else bare
         clauses = [part for part in (part.strip(_EDGES) for part in _CLAUSES.split(bare)) if part]
         if not clauses:
             continue
@@ -233,11 +296,13 @@ def _clauses(text: str) -> Iterator[tuple[str, bool]]:
 
 def _is_open(clause: str, *, is_item: bool) -> bool:
     """Return whether a clause asks for work."""
-    if end := _ENDS.match(clause) or _NOTHING.match(clause):
-        doubts = _DOUBT.search(end[0]) and not _NONE_LEFT.match(clause)
-        return bool(doubts) or bool(_OPEN.search(clause, end.end()))
-    is_fact = bool(_FACT.search(clause))
+    if end := _find_end(clause) or _BARE.match(clause) or _NOTHING.match(clause):
+        _, conjunction, rest = clause[end.end() :].partition(" and ")
+        is_rest_open = bool(conjunction) and _is_open(rest, is_item=is_item)
+        return is_rest_open or bool(_OPEN.search(clause, end.end()))
+    is_fact = bool(_FACT.search(clause) or _STATEMENT.search(clause))
     is_verb = bool(_VERBS.match(_LEAD.sub("", clause))) and not _NOUN_FIRST.match(clause)
     is_verb = is_verb or (bool(_VERBS_ZH.match(clause)) and not is_fact)
     is_stated = bool(_STATED.match(clause) or _FINISHED.search(clause)) and not is_item
+    is_stated = is_stated and not _SCOPE.search(clause)
     return is_verb or bool(_OPEN.search(clause)) or not (is_fact or is_stated)

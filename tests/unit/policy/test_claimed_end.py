@@ -1,4 +1,7 @@
-"""Claimed ends: the documented word, natural forms in two languages, and unfinished work."""
+"""Claimed ends: the documented word, natural forms in two languages, and unfinished work.
+
+The phrasings are written for these tests. Those of real relays are in tests/corpus.
+"""
 
 import time
 
@@ -50,8 +53,165 @@ Stop the loop.
 项目已圆满完成，等待新的指示。
 已全部完成
 目标已达成，循环可以结束。
+The lexer is complete. No further work is needed.
+词法分析器已通过测试，无后续任务
+Everything is done; README updated, ruff clean.
+I have completed the task; no action is required.
+I have completed the task.
+We have finished the work.
+I've finished everything.
+I completed all of the requested tasks.
+We've implemented all requirements and all tests pass.
+I have finished all tasks. Nothing remains.
+I am done with the task.
+I'm done with everything.
+We are done with all tasks.
+Finished all tasks.
+Completed all the work.
+Completed the task successfully.
+Successfully completed all tasks.
+Status: DONE
+Status: Complete
+Status: COMPLETED
+**Status**: ✅ COMPLETE
+STATUS - DONE
+Task status: complete
+Overall status: finished
+State: done.
+The work has been completed in full.
+There is no work left to do.
+We have reached the goal.
+Work is finished; you can stop.
+You can stop the loop now.
+You may stop now; the task is complete.
+Please stop the loop, the task is complete.
+End of work.
+End of task.
+This is complete.
+It is done.
+That is all.
+The requested change is complete.
+We are finished here.
+已完成所有任务
+已完成所有任务。
+已完成全部工作
+已完成全部任务，无需进一步操作
+我已完成所有任务
+我们已经完成了全部工作。
+我已经完成任务
+都完成了
+所有事项均已处理完毕
+状态：已完成
+状态：完成
+状态：DONE
+任务状态：已完成
+没有任务了
+无需再做任何事
+至此全部工作完成
 """.splitlines()
 UNFINISHED = """\
+The task is done and parse expressions
+The task is complete and tackle the docs
+DONE: the lexer
+DONE - the lexer
+Done (the lexer)
+任务已完成（本阶段）
+任务已完成（前端）
+所有任务已完成：前端
+任务已完成，仅限前端
+The task is complete (this phase)
+The task is complete, this phase
+All tasks are done as far as the lexer goes
+All tasks are done so parse expressions
+任务已完成，转向解析器
+任务已完成，去写解析器
+All tasks in section A are done
+本阶段任务已完成
+无后续任务，除文档外
+No further work on the lexer
+该模块全部工作已完成
+All tasks for today are done
+All tasks for now are done
+All tasks of the module are complete
+All tasks in the backend are complete
+All backend tasks are complete
+All frontend work is done
+All current tasks are done
+All high priority tasks are done
+All P0 tasks are done
+All remaining tasks of sprint 4 are finished
+All work on the parser is done
+All steps of phase 1 are complete
+All items in this section are done
+All tasks excluding the docs are complete
+Nothing left to do in this module
+Nothing more to do for now
+Nothing more to do on the lexer
+No further work in this phase
+No further work for the lexer
+No further action on issue 12
+No further action for now
+No further action today
+No action required for the lexer
+No remaining tasks in section A
+No more work on this part
+No more tasks in this batch
+No open tasks for the backend
+No pending tasks in the queue for module B
+The lexer work is done
+This part of the work is done
+This module's work is finished
+The lexer implementation is complete
+The backend migration is complete
+None in this module; it is complete
+None. Section A is complete.
+None - this phase is complete
+本阶段全部工作已完成
+本阶段已完成
+本模块已完成
+本步骤已完成
+本轮任务已完成
+本周期任务已完成
+本周期工作已全部完成
+本章节任务已完成
+该模块已完成
+该阶段所有任务已完成
+该功能已完成
+此模块任务已全部完成
+此步骤已完成
+所有第一阶段的任务已完成
+所有前端任务已完成
+所有后端工作已全部完成
+所有A模块的任务均已完成
+全部前端任务已完成
+所有任务已完成，除文档外
+所有任务已完成，文档除外
+全部完成，只差文档
+全部完成，仅剩文档
+任务基本完成
+任务即将完成
+任务快完成了
+无后续任务，文档除外
+没有剩余的前端任务
+无需进一步操作该模块
+In this phase, all tasks are complete
+I have completed the lexer
+I have completed the first task
+I have completed part of the task
+Completed all tasks in section B
+We are done with phase 2
+Status: in progress
+Status: almost done
+Parser status: done
+Status: DONE with the lexer
+Task complete; on to the parser
+已完成第一阶段
+已完成所有前端任务
+已完成该模块的全部工作
+我已完成第一个任务
+状态：进行中
+除文档外，所有任务已完成
+任务完成后编写文档
 The plan is complete. Code the parser.
 The feature is complete. Tackle the login page.
 The migration is done. Swap the callers over to the new API.
