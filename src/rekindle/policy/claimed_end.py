@@ -17,12 +17,12 @@ Action into clauses and compares each with the tables below:
 `_ENDS` is a closed grammar: between "all" and "tasks", and after "done", only words are allowed
 that leave the whole task meant. "All backend tasks are done" is a report about a part.
 
-A relay claims an end if one clause of its Next Action is in `_ENDS` (or the first in `_NOTHING`,
-with one of `_FINISHED` in it or in Current Phase), and no clause asks for work. In doubt it does
-not: a finished agent then costs another cycle, while unfinished work that ends costs the work.
+A relay claims an end if no clause of its Next Action asks for work, and the first is in `_ENDS` or
+`_BARE`, or in `_NOTHING` with one of `_FINISHED` after it or in Current Phase, or reports a fact
+before "nothing is left". In doubt it does not: a finished agent then costs another cycle, while
+unfinished work that ends costs the work.
 """
 
-import itertools
 import re
 from collections.abc import Iterator
 
@@ -52,12 +52,12 @@ _SPAN = (
 )
 """Words before a noun that do not narrow it."""
 _WHOLE = (
-    r"(?:(?:the|this|our|my|your|entire|whole|overall) )?"
+    r"(?!(?:work|tasks) (?:done|completed)$)(?:(?:the|this|our|my|your|entire|whole|overall) )?"
     rf"(?:{_SPAN}{_CORE}|(?:requested )?{_NARROW})"
     r"|(?:the|this|our|my) (?:[^\s.]+ ){1,3}?(?:project|goal|mission)"
 )
 _ALL = (
-    rf"(?:all|every|each) {_SPAN}{_PARTS}"
+    rf"(?:all|every|each) {_SPAN}{_PARTS}(?: and (?:tests|docs|documentation))?"
     r"(?: (?:on|in|from|of) (?:the|this|my|our) (?:plan|list|backlog|to-?do list|project|task))?"
     r"|(?:all|everything)(?: of (?:it|them|this)| else)?"
     r"(?: (?:that )?(?:planned|requested|(?:was |is |were )?(?:asked|requested|required|planned)"
@@ -91,7 +91,7 @@ _MORE = (
     r"|follow-?up)"
 )
 _OF = r"(?:development|implementation|coding|code|action|work)"
-_ZH_ADVERB = r"(?:已经|已|均|都|全部|全|部|圆满|顺利|成功|宣告|完全|正式|也)*"
+_ZH_ADVERB = r"(?:已经|已|均|都|全部?|圆满|顺利|成功|宣告|完全|正式|也)*"
 _ZH_DONE = (
     r"(?:处理|执行|开发)?(?:完成|结束|完毕|实现|达成|交付|做完|收尾|修复|搞定|终止|解决)了?"
     r"(?:并(?:已|且|通过|归档|验证|测试|合并|提交|交付|上线|部署)+)?$"
@@ -100,7 +100,8 @@ _ZH_CORE = r"(?:项目|任务|工作|目标|循环|开发工作|项目开发|整
 _ZH_PARTS = rf"(?:{_ZH_CORE}|事项|要求|功能|计划|步骤|内容|待办|问题|阶段|里程碑|features?|issues?)"
 _ZH_ALL = (
     r"(?:所有|全部|整个|各项|一切|原定|既定|计划内?)"
-    r"(?:的|已|规划|计划|内|中|剩余|既定|原定|用户|要求|请求|开发|\s|\d+|[个项])*"
+    r"(?:的|已?规划|计划|内|中|剩余|既定|原定|用户|要求|请求|开发|\s|\d|[个项])*"
+    r"(?:[^，。；]{1,8}(?:指令|指示|要求|安排|交办|布置)的)?"
 )
 _ZH_LEAD = r"(?:(?:目前|现在|至此|当前|截至目前|到此|我们|我|用户要求的|用户) ?)*"
 _ZH_STEP = r"(?:任务|工作|事项|行动|操作|步骤|动作|计划|内容|事情|事|了)"
@@ -111,7 +112,7 @@ _BARE = _either(
     r"(?:it'?s |it is |this is |we'?re |we are |i'?m |i am )?(?:all |now |finally )*"
     rf"(?:done|finished|complete){_STOP}",
     r"(?:completed?|finished|mission accomplished|that(?:'?s| is) (?:all|it)|the end)$",
-    r"(?:已经|已|均已|都已|都|全部|全都)+(?:全部|圆满|顺利|成功|都)*(?:完成|结束|完毕|做完|搞定)了?$",
+    r"(?:已经|已|均|都|全部|全都|圆满|顺利|成功)+(?:完成|结束|完毕|做完|搞定)了?$",
     r"(?:完成|完毕|结束|收工|大功告成)了?$",
 )
 _ENDS = _either(
@@ -140,8 +141,10 @@ _ENDS = _either(
     r"(?:循环|任务|项目|代理)?(?:现在|已)?(?:可以|可|应)(?:停止|结束|终止|关闭)(?:了|循环|运行)*$",
     r"(?:停止|结束|终止)(?:循环|运行|任务|本项目|项目)?$",
 )
+_NONE_LEFT = _either(r"(?:there (?:is|are) |there'?s )?no(?:thing)?\b", r"[已并再]?[无没不]")
+"""How an end begins that may follow other facts. "All 5 features are done" may speak of them."""
 _LABEL = re.compile(
-    r"(?:(?:the|task|project|overall|work|final|loop|任务|项目|整体) ?)*(?:status|state|状态)"
+    r"(?:(?:the|task|project|overall|work|final|loop|任务|项目|整体|当前) ?)*(?:status|state|状态)"
     r"(?: is\b|[ ]?[:：=—–-])\s*"
 )
 _SCOPE = _either(
@@ -258,9 +261,17 @@ def claims_end(relay: Relay) -> bool:
     if _NOTHING.match(first):
         finished = [one for one, _ in (*clauses, *phase) if _FINISHED.search(one)]
         return bool(finished) and not any(map(_SCOPE.search, finished))
-    before = itertools.takewhile(lambda one: not _find_end(one), (one for one, _ in clauses))
-    facts = [bool(_FACT.search(one)) and not _SCOPE.search(one) for one in before]
-    return len(facts) < len(clauses) and all(facts)
+    return _ends_with_nothing_left(clauses)
+
+
+def _ends_with_nothing_left(clauses: list[tuple[str, bool]]) -> bool:
+    """Return whether facts about the work come before the report that nothing is left."""
+    for clause, _ in clauses:
+        if _NONE_LEFT.match(clause):
+            return bool(_find_end(clause))
+        if _SCOPE.search(clause) or not _FACT.search(clause):
+            return False
+    return False
 
 
 def _find_end(clause: str) -> re.Match[str] | None:
@@ -295,11 +306,16 @@ def _clauses(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_open(clause: str, *, is_item: bool) -> bool:
-    """Return whether a clause asks for work."""
-    if end := _find_end(clause) or _BARE.match(clause) or _NOTHING.match(clause):
-        _, conjunction, rest = clause[end.end() :].partition(" and ")
-        is_rest_open = bool(conjunction) and _is_open(rest, is_item=is_item)
-        return is_rest_open or bool(_OPEN.search(clause, end.end()))
+    """Return whether a clause asks for work, or what follows the end that it reports does."""
+    end = _find_end(clause) or _BARE.match(clause) or _NOTHING.match(clause)
+    if not end:
+        return _asks_for_work(clause, is_item=is_item)
+    _, conjunction, rest = clause[end.end() :].partition(" and ")
+    asks = bool(conjunction) and _asks_for_work(rest, is_item=is_item)
+    return asks or bool(_OPEN.search(clause, end.end()))
+
+
+def _asks_for_work(clause: str, *, is_item: bool) -> bool:
     is_fact = bool(_FACT.search(clause) or _STATEMENT.search(clause))
     is_verb = bool(_VERBS.match(_LEAD.sub("", clause))) and not _NOUN_FIRST.match(clause)
     is_verb = is_verb or (bool(_VERBS_ZH.match(clause)) and not is_fact)

@@ -110,6 +110,7 @@ We are finished here.
 至此全部工作完成
 """.splitlines()
 UNFINISHED = """\
+The parser is shipped - all 5 features complete
 The task is done and parse expressions
 The task is complete and tackle the docs
 DONE: the lexer
@@ -291,6 +292,7 @@ def test_lists_decide():
         relay("All tasks are done.\n\nPossible follow-ups:\n1. a printer\n2. a cache")
     )
     assert claims_end(relay("The task is done. The tool now has:\n- a lexer\n- a parser"))
+    assert not claims_end(relay("Work completed:\n- lexer"))
 
 
 def test_the_word_is_found_wherever_the_directive_is():
@@ -305,7 +307,21 @@ def test_the_primer_documents_the_word():
 
 
 @pytest.mark.parametrize(
-    "part", [" ", "\n", "\t\n", "(", "```\n", "- [ ", "all is ", "no more ", "已"]
+    "part",
+    [
+        " ",
+        "\n",
+        "\t\n",
+        "(",
+        "```\n",
+        "- [ ",
+        "all is ",
+        "no more ",
+        "已",
+        "and done ",
+        "全部",
+        "x\n",
+    ],
 )
 def test_time_grows_with_the_size_of_the_relay_alone(part):
     """An agent writes the relay: no text may hold its supervisor up."""
@@ -314,6 +330,15 @@ def test_time_grows_with_the_size_of_the_relay_alone(part):
         for size in (8_000, 32_000)
     )
     assert large < 10 * max(small, 0.002)  # four times the text; its square would be sixteen
+
+
+@pytest.mark.parametrize(
+    "start", ["all ", "the ", "nothing is ", "no ", "所有", "已完成全部", "无需"]
+)
+def test_time_grows_with_the_size_of_an_end_alone(start):
+    for part in ("open ", "the ", "more ", "is ", "的", "要求的", "全部"):
+        long_end = relay(f"{start}{part * (32_000 // len(part))}x")
+        assert _seconds(long_end) < 1, part  # some milliseconds; its square would be minutes
 
 
 def _seconds(hostile):
