@@ -62,6 +62,7 @@ ALLOWED = {
     "system/disk.py:_*": "arguments of Linux's statx",
     "system/hook_program.py:_HASH_LENGTH": "format of a file's name",
     "system/linux.py:_*": "arguments of prctl and fields of /proc",
+    "system/orphans.py:_ABOVE": "layout of a project's folder",
     "system/orphans.py:_FACTS_OF_BIRTH": "format of a process's mark",
     "system/processes.py:_PIPE_BYTES": "largest pipe of Linux",
     "system/programs.py:_SHEBANG_BYTES": "longest first line that Linux reads",

@@ -250,12 +250,16 @@ def _window(known: Projection) -> Window:
     if not fill.tokens:
         return Window()
     source = _SOURCES.get(fill.known, "unknown")
-    # A CLI that reports no size of its window reports its tokens all the same.
-    is_estimated = fill.known == "estimated" and not fill.window
-    tokens = Figure(fill.tokens, "estimated" if is_estimated else "reported")
+    tokens = Figure(fill.tokens, _source_of_tokens(known))
     if not fill.window or source == "unknown":
         return Window(tokens, fill.window or None)
     return Window(tokens, fill.window, Figure(round(100 * fill.tokens / fill.window, 1), source))
+
+
+def _source_of_tokens(known: Projection) -> Source:
+    """Return whether the CLI counts its tokens; one that reports no size of its window may."""
+    fill = known.window
+    return "estimated" if fill.known == "estimated" and not fill.window else "reported"
 
 
 def _spend(known: Projection, cap: Budget | None) -> Spend:
@@ -263,7 +267,7 @@ def _spend(known: Projection, cap: Budget | None) -> Spend:
     source: Source = "reported" if spent.is_reported and not spent.unpriced else "estimated"
     return Spend(
         usd=Figure(round(spent.usd, 4), source) if spent.usd else Figure(),
-        tokens=Figure(spent.tokens, "reported") if spent.tokens else Figure(),
+        tokens=Figure(spent.tokens, _source_of_tokens(known)) if spent.tokens else Figure(),
         unpriced=spent.unpriced,
         usd_cap=cap.usd if cap else None,
         tokens_cap=cap.tokens if cap else None,

@@ -270,6 +270,12 @@ def test_a_window_of_unknown_size_has_no_percentage(status):
     assert row["window"]["percent"] == {"value": None, "source": "unknown"}
 
 
+def test_tokens_of_a_program_that_reports_none_are_estimated(status):
+    _, row = status(tokens=50, known="estimated", run_tokens=50)
+    assert row["spend"]["tokens"] == row["window"]["tokens"]
+    assert row["spend"]["tokens"] == {"value": 50, "source": "estimated"}
+
+
 def test_without_a_budget_it_is_shown_what_was_spent(status):
     """Where there is something to show."""
     assert status(run_tokens=5)[0]["spent"] == "  spent:  5 tokens"
