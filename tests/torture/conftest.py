@@ -1,11 +1,13 @@
 """What several sweeps share."""
 
+import compileall
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import rekindle
 from loopback.place import Place
 from torture.clis import Cli
 from torture.test_kill import prepared
@@ -17,6 +19,16 @@ _FIXTURES = {
     "codex": ("codex", "openai_model"),
     "gemini": ("gemini", "gemini_model"),
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled() -> None:
+    """Compile everything first, so that a command makes the same system calls each time.
+
+    In a fresh clone a program that another test starts would write a module's bytecode between two
+    trials, and the call that a trial breaks would be another one than the one that was counted.
+    """
+    assert compileall.compile_dir(Path(rekindle.__file__).parent, quiet=1)
 
 
 @pytest.fixture

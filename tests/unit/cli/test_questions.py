@@ -21,7 +21,9 @@ from rekindle.wiring.trust import accept_folder
 pytestmark = pytest.mark.timeout(120)
 
 AGENT = """\
-import os, pathlib, sys
+import os, pathlib, signal, sys
+if pathlib.Path(".idle").exists():
+    signal.pause()
 folder = pathlib.Path(os.environ["REKINDLE_FOLDER"])
 draft = folder.parents[1] / "drafts" / folder.name / "relay.md"
 # Hidden files are no sign of work: a relay that waits without work is asked about at once.
@@ -124,12 +126,12 @@ def test_of_two_acknowledged_answers_one_counts_though_every_supervisor_is_kille
     given = [questions.answer_with(known, asked, words, now) for words in ("Take two", "stop")]
     inbox.append(of_project(project.path).agent("trades").inbox, given, durable=True)
     # The agent of the supervisor that folds does nothing: it may be launched before the kill.
-    (project.path / "agent.py").write_text("import signal\nsignal.pause()\n")
+    (project.path / ".idle").touch()
     running = project.start("run", "trades")
     project.place.wait_for(lambda: len(project.log("question.answered")) == 2)
     running.signal(signal.SIGKILL)
     running.wait()
-    (project.path / "agent.py").write_text(AGENT)
+    (project.path / ".idle").unlink()
     counted, refused = project.log("question.answered")
     assert ("refused" in counted, "it was answered" in refused["refused"]) == (False, True)
     running = project.start("run", "trades")
