@@ -130,6 +130,8 @@ def _page_of_projects(agent: str | None) -> morning.Page:
             asks = (morning.Asks(error.hint or str(error)),)
             entry = morning.Entry(agent="-", state="broken", why=str(error), asks=asks)
             pages[shown] = morning.Page(project=one_line(shown), written="", entries=(entry,))
+    if not pages:
+        raise UsageError("no project is trusted on this host", hint="set one up: `rekindle init`")
     return morning.merge(pages)
 
 

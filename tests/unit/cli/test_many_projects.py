@@ -90,6 +90,15 @@ def test_one_status_and_one_page_for_all_projects(rekindle, two, tmp_path):
     assert "second/second" in out
 
 
+def test_without_a_trusted_project_the_page_names_the_first_step(rekindle, two, tmp_path):
+    for folder in two:
+        folder.rename(tmp_path / f"moved-{folder.name}")
+    code, out, err = rekindle(tmp_path, "brief", "--all-projects")
+    assert (code, out) == (2, "")
+    assert "no project is trusted on this host" in err
+    assert "rekindle init" in err
+
+
 def test_a_total_comes_first_and_then_the_projects_that_need_a_person(rekindle, two, tmp_path):
     """Their commands are typed in any folder."""
     store = open_store(config.load(two[1]))
