@@ -286,7 +286,7 @@ def find_folder(harness: str, event: str, given: str = "") -> str:
         dirs = read_dirs(agents, event)
         name = choose_agent(dirs, list_names(agents), place, harness, named)
         folder = f"{agents}/{name}" if name else ""
-        # Whoever else can make folders up here must not say what we are told.
+        # A folder above may be another user's: only our own user's project counts.
         if folder and not given and os.lstat(folder).st_uid != os.getuid():
             return ""
     return folder if folder and has_no_links(folder) else ""

@@ -310,7 +310,7 @@ def test_a_rule_with_a_path_permits_a_folder_outside(escape):
 
 
 def test_no_window_of_tmux_is_reached(escape):
-    """Whoever connects to its server can type into every window, outside the sandbox."""
+    """A client of its server could type into every window, outside the sandbox."""
     if escape.name == "Codex":
         assert (escape.at.project / "tried.txt").read_text() == "tried"
     with pytest.raises(BlockingIOError):
