@@ -1,6 +1,9 @@
 # Every recipe runs in the project's own environment: `just setup` makes it.
 python := ".venv/bin/python"
 
+# Where bytecode is not written, each command that a test starts compiles all of its modules.
+export PYTHONDONTWRITEBYTECODE := ""
+
 # List the recipes.
 default:
     @just --list
@@ -8,6 +11,10 @@ default:
 # Make .venv with everything pinned, and the project itself in it.
 setup:
     bash .ci/setup
+
+# The pure tests: no process, no corpus, no sweep. For each save of a file.
+unit *args:
+    {{python}} -m pytest -q -n 2 -m pure {{args}} tests/unit
 
 # All tests but the sweeps and the timings.
 test *args:
@@ -28,6 +35,10 @@ bench *args:
 # The whole sweeps: every system call of every write killed, and more rounds of everything.
 torture *args:
     REKINDLE_TORTURE=whole {{python}} -m pytest -m torture -s --timeout 3600 {{args}}
+
+# Change the pure modules in one place at a time: which changes does no test notice?
+mutate *args:
+    PYTHONPATH=tests {{python}} tests/mutation/mutate.py {{args}}
 
 # How much of the evaluation sets is caught, by kind, form and surroundings.
 redaction:
@@ -51,10 +62,13 @@ docs *args:
 
 # What CI runs.
 check: lint types (docs "--check")
-    # A busy neighbour can push a timing over its bar: what failed is measured once more, alone. A
-    # bar that is really broken fails twice; what is not a timing is not tried again.
-    {{python}} -m pytest -m bench -s || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m bench -s --last-failed --last-failed-no-failures all
-    REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 2 -m "not bench"
+    # A busy neighbour can push a timing over its bar: a failed one is measured once more, alone. A
+    # bar that is really broken fails twice; a test that is not a timing is not tried again.
+    {{python}} -m pytest -m "bench and not alone" -n 2 --dist loadfile -rP || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m "bench and not alone" -s --last-failed --last-failed-no-failures all
+    {{python}} -m pytest -m alone -s || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m alone -s --last-failed --last-failed-no-failures all
+    # Most of a test's time is waiting for a program, a timeout or a disk: four workers share two
+    # cores. A worker that has nothing left takes tests from the one that has most.
+    REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 4 --dist worksteal -m "not bench"
 
 # Pin the dependencies anew; the files name no index.
 lock:

@@ -1,7 +1,8 @@
 """The page about questions: what agents ask, and what each answer does, made from the tables."""
 
-from rekindle.policy import endings, questions
-from rekindle.policy.settings import Runtime
+from rekindle.policy.exits import exit_table
+from rekindle.policy.operator import questions
+from rekindle.policy.settings.runtime_settings import RuntimeSettings
 
 _INTRODUCTION = """\
 # Questions
@@ -53,12 +54,12 @@ asked about. Permissions are settings: `allow` prints the lines for rekindle.yam
 
 
 def page() -> str:
-    rows = [_INTRODUCTION.format(deadline=Runtime().questions.deadline)]
+    rows = [_INTRODUCTION.format(deadline=RuntimeSettings().questions.deadline)]
     rows += ["## What is asked\n", "| why | choices; the last is the default |", "|---|---|"]
     rows += [
         f"| `{why}`: {one.text} | {_listed(one.choices)} |"
-        for why, one in endings.ENDINGS.items()
-        if endings.asks_person(why) and why != "tampered"
+        for why, one in exit_table.EXIT_TABLE.items()
+        if exit_table.find_outcome(why).asks and why != "tampered"
     ]
     rows.append(
         f"| `{questions.PERMISSION}`: a call was refused |"

@@ -8,8 +8,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from rekindle.documents import event as events
-from rekindle.documents import shape
+from rekindle.documents import events
+from rekindle.formats import validation
 
 _NAMES = {
     str: "text",
@@ -53,18 +53,20 @@ Every event has these fields:
 
 
 def page() -> str:
-    meanings = _read_meanings(Path(events.__file__))
+    meanings = read_meanings(Path(events.__file__))
     parts = [_HEAD, "| kind | meaning |", "|---|---|"]
-    parts += [f"| [`{_tag(kind)}`](#{_anchor(kind)}) | {kind.summary} |" for kind in events.KINDS]
-    for kind in events.KINDS:
+    parts += [
+        f"| [`{_tag(kind)}`](#{_anchor(kind)}) | {kind.summary} |" for kind in events.EVENT_KINDS
+    ]
+    for kind in events.EVENT_KINDS:
         parts += ["", f"## {_tag(kind)}", "", kind.summary, *_fields(kind, meanings)]
     return "\n".join(parts) + "\n"
 
 
 def _fields(kind: type[events.Event], meanings: dict[str, dict[str, str]]) -> list[str]:
     """Return the table of a kind's own fields."""
-    frame = set(shape.fields_of(events.Event))
-    hints = shape.fields_of(kind)
+    frame = set(validation.list_fields(events.Event))
+    hints = validation.list_fields(kind)
     rows = []
     for field in msgspec.structs.fields(kind):
         if field.encode_name in frame:
@@ -98,8 +100,8 @@ def _type(annotation: Any) -> str:
         return f"list of {_type(inner[0])}"
     if origin is dict:
         return f"object of {_type(inner[1])}"
-    if shape.struct_in(annotation):
-        return f"object ({', '.join(f'`{name}`' for name in shape.fields_of(annotation))})"
+    if validation.find_struct(annotation):
+        return f"object ({', '.join(f'`{name}`' for name in validation.list_fields(annotation))})"
     raise TypeError(f"{annotation}: say in _NAMES what it is called")
 
 
@@ -111,7 +113,7 @@ def _anchor(kind: type[events.Event]) -> str:
     return _tag(kind).replace(".", "")
 
 
-def _read_meanings(source: Path) -> dict[str, dict[str, str]]:
+def read_meanings(source: Path) -> dict[str, dict[str, str]]:
     """Return the text behind each field of each class, on one line."""
     found: dict[str, dict[str, str]] = {}
     for node in ast.parse(source.read_text(encoding="utf-8")).body:

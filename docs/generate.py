@@ -8,17 +8,22 @@ import asking
 import click
 import event_page
 import keeping_alive
+import output_page
 import scale
 from msgspec.structs import replace
 
 from rekindle import plugins
 from rekindle.cli import main
-from rekindle.documents.launch import Start
+from rekindle.documents.launches.cli_output import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import RekindleError
-from rekindle.policy import endings, explain
+from rekindle.policy.exits import exit_table
+from rekindle.policy.settings import explain_settings
 from rekindle.ports import Harness
-from rekindle.testing.recording import Recording, load_all
+from rekindle.testing.recordings import (
+    Recording,
+    load_recordings,
+)
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference"
@@ -86,8 +91,8 @@ def exit_codes() -> str:
         "| outcome | words | code of `run` | meaning | reasons |",
         "|---|---|---|---|---|",
     ]
-    for name, row in endings.OUTCOMES.items():
-        reasons = [f"`{why}`" for why, one in endings.ENDINGS.items() if one.outcome == name]
+    for name, row in exit_table.OUTCOMES.items():
+        reasons = [f"`{why}`" for why, one in exit_table.EXIT_TABLE.items() if one.outcome == name]
         cells = (f"`{name}`", row.words, str(row.exit_code), row.meaning, ", ".join(reasons))
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
@@ -109,7 +114,7 @@ def setting_list() -> str:
         "| key | default | unit | meaning |",
         "|---|---|---|---|",
     ]
-    for one in explain.explain_all(None, None):
+    for one in explain_settings.explain_settings(None, None):
         fixed = " (fixed)" if one.origin == "fixed" else ""
         default = str(one.default).lower() if isinstance(one.default, bool) else str(one.default)
         default = "" if one.default is None else default
@@ -139,7 +144,7 @@ def _harness(name: str, harness: Harness, about: str) -> list[str]:
     parts += ["| persona | so it is started |", "|---|---|"]
     parts += [f"| `{asked}` | {_kept(harness, persona)} |" for asked, persona in PERSONAS.items()]
     for folder in sorted((RECORDINGS / RECORDED_AS.get(name, name)).glob("*")):
-        found = load_all(folder)
+        found = load_recordings(folder)
         parts += [
             f"\nSeen with {folder.name}:\n",
             "| recorded | ended as | in words |",
@@ -162,7 +167,7 @@ def _ended(recording: Recording, harness: Harness) -> tuple[str, str]:
 def _kept(harness: Harness, persona: Persona) -> str:
     """By which words a CLI is held to a persona, found by asking for them; or why it is refused."""
     session = "0a1b2c3d-0000-4000-8000-000000000001" if harness.CAN.names_sessions else ""
-    bare = Start(session=session, scratch="AGENT/run", program=("PROGRAM",))
+    bare = LaunchSpec(session=session, scratch="AGENT/run", program=("PROGRAM",))
     text = "You keep the light." if persona.system_prompt_file else ""
     try:
         made = harness.command(replace(bare, persona=persona, instructions=text))
@@ -210,6 +215,7 @@ PAGES = {
     "exit-codes.md": exit_codes,
     "settings.md": setting_list,
     "events.md": event_page.page,
+    "json.md": output_page.page,
     "keeping-alive.md": keeping_alive.page,
     "questions.md": asking.page,
     "../explanation/scale.md": scale.page,

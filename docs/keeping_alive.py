@@ -8,12 +8,37 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from rekindle.documents.manifest import Budget
-from rekindle.policy import endings, hang, idle, progress, watch
-from rekindle.policy.budget import Spent
-from rekindle.policy.restart import Safe, Stop, Wait
-from rekindle.policy.run import Mark, Move, Run, Said, next_move
-from rekindle.policy.sessions import Attempt
-from rekindle.policy.settings import PROBED_CRASHES, Limits, Progress, Restart, Runtime
+from rekindle.policy.exits import exit_table
+from rekindle.policy.exits.restart import (
+    EnterSafeMode,
+    StopRun,
+    WaitUntil,
+)
+from rekindle.policy.progress import (
+    idle,
+    work_progress,
+)
+from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.settings.runtime_settings import (
+    PROBE_INTERVAL,
+    PROBED_CRASHES,
+    LimitSettings,
+    ProgressSettings,
+    RestartSettings,
+    RuntimeSettings,
+)
+from rekindle.policy.supervision import (
+    hang,
+    watchdog_table,
+)
+from rekindle.policy.supervision.budget import RunSpending
+from rekindle.policy.supervision.run_moves import (
+    LogPosition,
+    Move,
+    OperatorCommand,
+    RunState,
+    decide_next_move,
+)
 
 NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -24,13 +49,13 @@ STATES = {
     "running": "running",
     "pausing": "pausing",
     "waiting": "waiting",
-    "probing": "probing every 15 to 60 minutes",
+    "probing": f"probing every {PROBE_INTERVAL}",
     "safe": "safe mode",
     "stopped": "stopped",
     "over": "over",
 }
-RUNTIME = Runtime()
-NO_IDLE = idle.Idle()
+RUNTIME = RuntimeSettings()
+NO_IDLE = idle.IdleWork()
 
 
 def page() -> str:
@@ -38,14 +63,15 @@ def page() -> str:
         [
             "# Keeping alive\n",
             "What is decided while an agent is kept alive, from the tables that decide it:",
-            "`policy/endings.py`, `policy/hang.py` and `policy/watch.py`. How it is used stands in",
-            "[the guide](../guides/keep-an-agent-alive.md); the times stand in",
+            "`policy/exits/exit_table.py`, `policy/supervision/hang.py` and",
+            "`policy/supervision/watchdog_table.py`. How it is used is in",
+            "[the guide](../guides/keep-an-agent-alive.md); the times are in",
             "[settings](settings.md).\n",
             "## When a process ends\n",
             *_table(("it ended as", "then", "counts as a crash"), _ends()),
             *_table(
                 ("then", "meaning"),
-                (_cells(name, row.meaning) for name, row in endings.REACTIONS.items()),
+                (_cells(name, row.meaning) for name, row in exit_table.REACTIONS.items()),
             ),
             "## The supervisor\n",
             "Made by asking the same code in every state; a number says how often in a row.\n",
@@ -55,7 +81,7 @@ def page() -> str:
             "```\n",
             "## Progress\n",
             "A launch, or a cycle, has made progress if it shows one of these:\n",
-            *(f"- {row.words}" for row in progress.ROWS),
+            *(f"- {row.words}" for row in work_progress.PROGRESS_TABLE),
             "",
             _bounds(),
             "## When a process shows nothing\n",
@@ -73,7 +99,7 @@ def page() -> str:
 def _bounds() -> str:
     bounds = RUNTIME.progress
     return (
-        f"A run, {idle.bounds_in_words(bounds)}, whatever the exits of the launches were. A pause"
+        f"A run, {idle.describe_bounds(bounds)}, whatever the exits of the launches were. A pause"
         " is safe mode, and `rekindle restart` continues. After `rekindle stop` launches are"
         " counted again, hours and dollars are not. A launch that reaches the hours or"
         " the dollars while it runs is ended. `rekindle run --budget none` lifts the pause, and"
@@ -91,41 +117,45 @@ def _cells(*cells: str) -> str:
 
 
 def _ends() -> Iterator[str]:
-    for kind in endings.EXITS:
-        reaction = endings.reaction(kind)
-        is_crash = endings.REACTIONS[reaction].counts
+    for kind in exit_table.EXIT_KINDS:
+        reaction = exit_table.find_reaction(kind)
+        is_crash = exit_table.REACTIONS[reaction].counts
         counts = "if it was fresh" if reaction == "replace" else "yes" if is_crash else "-"
         yield _cells(f"`{kind}`", reaction, counts)
 
 
 def _silences() -> Iterator[str]:
-    for row in hang.ROWS:
-        yield _cells(row.words, row.answer, hang.MEANINGS[row.answer])
+    for row in hang.HANG_TABLE:
+        yield _cells(row.words, row.answer, hang.ACTION_MEANINGS[row.answer])
 
 
 def _watched() -> Iterator[str]:
-    for row in watch.ROWS:
+    for row in watchdog_table.WATCH_TABLE:
         yield _cells(row.words, _does(row))
 
 
-def _does(row: watch.Row) -> str:
+def _does(row: watchdog_table.WatchRow) -> str:
     return "starts its supervisor" if row.starts else "leaves it alone"
 
 
 def _killed() -> Iterator[str]:
     for name, title in STATES.items():
         run, _ = _example(name)
-        row = watch.verdict(watch.Facts(supervised=False, desired=run.desired, is_over=run.is_over))
+        row = watchdog_table.decide_start(
+            watchdog_table.WatchFacts(supervised=False, desired=run.desired, is_over=run.is_over)
+        )
         yield _cells(title, f"{_does(row)}: {row.words}")
 
 
 def _edges() -> Iterator[str]:
-    starts = next(row for row in watch.ROWS if row.starts)
+    starts = next(row for row in watchdog_table.WATCH_TABLE if row.starts)
     yield "[*] --> starting : rekindle run, rekindle up"
     yield f"[*] --> starting : the watchdog, when {_label(starts.words)}"
     yield "starting --> running"
     yield from (
-        f"running --> running : {_label(row.words)}" for row in hang.ROWS if row.answer == "say"
+        f"running --> running : {_label(row.words)}"
+        for row in hang.HANG_TABLE
+        if row.answer == "say"
     )
     yield from _after_ends()
     for name in ("pausing", "waiting", "probing"):
@@ -143,7 +173,7 @@ def _edges() -> Iterator[str]:
 def _after_ends() -> Iterator[str]:
     """Where each kind of end leads; kinds that lead to the same places share their edges."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for kind in endings.EXITS:
+    for kind in exit_table.EXIT_KINDS:
         found.setdefault(_places(kind), []).append(kind)
     for places, kinds in found.items():
         name = " or ".join(kinds)
@@ -152,19 +182,19 @@ def _after_ends() -> Iterator[str]:
             yield f"running --> {place} : {name}{_times(times, len(places))}"
     run, tried = _run(), _tried("clean")
     yield f"running --> {_asked(run, tried, stays=True)} : {tried[0].exit}, in mode stay"
-    never = Runtime(limits=Limits(wait=False))
+    never = RuntimeSettings(limits=LimitSettings(wait=False))
     tried = _tried("limit")
     yield f"running --> {_asked(run, tried, runtime=never)} : {tried[0].exit}, with limits.wait off"
-    few = Runtime(restart=Restart(max_crashes=2))
+    few = RuntimeSettings(restart=RestartSettings(max_crashes=2))
     place = _asked(run, _tried("crash", "crash"), runtime=few)
     yield f"running --> {place} : as many crashes within the window as max_crashes says"
     for name, runtime in (
-        ("paced_after", Runtime(progress=Progress(paced_after=1))),
-        ("max_launches", Runtime(progress=Progress(max_launches=1))),
+        ("paced_after", RuntimeSettings(progress=ProgressSettings(paced_after=1))),
+        ("max_launches", RuntimeSettings(progress=ProgressSettings(max_launches=1))),
     ):
         place = _asked(run, _tried("interrupted"), runtime=runtime, fruitless=_idle())
         yield f"running --> {place} : launches without progress, as many as {name} says"
-    spent = _run(spent=Spent(ENDED, usd=2.0))
+    spent = _run(spent=RunSpending(ENDED, usd=2.0))
     cap = Budget(usd=1.0)
     yield f"running --> {_asked(spent, _tried('interrupted'), cap=cap)} : its budget is spent"
 
@@ -188,16 +218,16 @@ def _label(words: str) -> str:
 
 
 def _asked(
-    run: Run,
-    tried: Sequence[Attempt],
+    run: RunState,
+    tried: Sequence[LaunchRecord],
     *,
     now: datetime = NOW,
-    runtime: Runtime = RUNTIME,
+    runtime: RuntimeSettings = RUNTIME,
     cap: Budget | None = None,
     stays: bool = False,
-    fruitless: idle.Idle = NO_IDLE,
+    fruitless: idle.IdleWork = NO_IDLE,
 ) -> str:
-    move = next_move(
+    move = decide_next_move(
         run, tried, now=now, runtime=runtime, cap=cap, stays=stays, fruitless=fruitless
     )
     return _state(move)
@@ -205,20 +235,20 @@ def _asked(
 
 def _state(move: Move) -> str:
     match move:
-        case Stop():
+        case StopRun():
             return "stopped" if move.why == "stopped" else "over"
-        case Safe():
+        case EnterSafeMode():
             return "safe"
-        case Wait():
+        case WaitUntil():
             if move.probe:
                 return "probing"
-            is_paused = endings.REACTIONS[endings.reaction(move.why)].pauses
+            is_paused = exit_table.REACTIONS[exit_table.find_reaction(move.why)].pauses
             return "pausing" if is_paused else "waiting"
         case _:
             return "starting"
 
 
-def _example(name: str) -> tuple[Run, list[Attempt]]:
+def _example(name: str) -> tuple[RunState, list[LaunchRecord]]:
     """An agent that is in a state."""
     run, tried = _run(), _tried("interrupted")
     match name:
@@ -229,28 +259,32 @@ def _example(name: str) -> tuple[Run, list[Attempt]]:
         case "probing":
             tried = _tried(*["crash"] * PROBED_CRASHES)
         case "safe":
-            run = _run(safe=Mark(ENDED, "auth"))
+            run = _run(safe=LogPosition(ENDED, "auth"))
         case "stopped":
             run = _said(run, "stopped")
         case "over":
-            run = _run(ended=Mark(ENDED, "budget"))
+            run = _run(ended=LogPosition(ENDED, "budget"))
         case _:
             pass
     return run, tried
 
 
-def _idle() -> idle.Idle:
-    return idle.measure(_tried("interrupted"), {}, began=BEGAN, heeded=0)
+def _idle() -> idle.IdleWork:
+    return idle.sum_idle_launches(_tried("interrupted"), {}, began=BEGAN, heeded=0)
 
 
-def _run(safe: Mark = Mark(), ended: Mark = Mark(), spent: Spent = Spent()) -> Run:  # noqa: B008 - frozen
-    said = Said(NOW, "running")
-    return Run(said=said, began=BEGAN, began_at=NOW, safe=safe, ended=ended, spent=spent)
+def _run(
+    safe: LogPosition = LogPosition(),  # noqa: B008 - frozen
+    ended: LogPosition = LogPosition(),  # noqa: B008 - frozen
+    spent: RunSpending = RunSpending(),  # noqa: B008 - frozen
+) -> RunState:
+    said = OperatorCommand(NOW, "running")
+    return RunState(said=said, began=BEGAN, began_at=NOW, safe=safe, ended=ended, spent=spent)
 
 
-def _said(run: Run, desired: str, restarted: int = 0) -> Run:
-    return Run(
-        said=Said(NOW, desired),
+def _said(run: RunState, desired: str, restarted: int = 0) -> RunState:
+    return RunState(
+        said=OperatorCommand(NOW, desired),
         began=run.began,
         began_at=run.began_at,
         restarted=restarted,
@@ -259,8 +293,8 @@ def _said(run: Run, desired: str, restarted: int = 0) -> Run:
     )
 
 
-def _tried(*kinds: str) -> list[Attempt]:
+def _tried(*kinds: str) -> list[LaunchRecord]:
     return [
-        Attempt(1, "one", resumes=False, seq=BEGAN + 1, exit=kind, ended=NOW, opened=True)
+        LaunchRecord(1, "one", resumes=False, seq=BEGAN + 1, exit=kind, ended=NOW, opened=True)
         for kind in kinds
     ]

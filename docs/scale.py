@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from rekindle.policy.settings import (
+from rekindle.policy.settings.runtime_settings import (
     FLEET_BEAT_SHARE,
     FLEET_FOLD_SECONDS,
     FLEET_HISTORY_EVENTS,
-    Fleet,
+    FleetSettings,
 )
 
 DAY = 86_400
@@ -67,7 +67,7 @@ class Load(msgspec.Struct, frozen=True):
 
     figures: Figures
     agents: int
-    heartbeat: float = float(Fleet().heartbeat_timeout)
+    heartbeat: float = float(FleetSettings().heartbeat_timeout)
     fold: float = FLEET_FOLD_SECONDS
 
     @property

@@ -3,12 +3,12 @@
 import shutil
 from pathlib import Path
 
-from rekindle.stores.private import of_project
+from rekindle.stores.folders.private_files import find_private_project
 
 
 def copy_project(original: Path, copy: Path) -> None:
     """Put a copy of a project in the place of what is there, with its seals and commands."""
-    source, target = of_project(original).path, of_project(copy).path
+    source, target = find_private_project(original).path, find_private_project(copy).path
     for path in (copy, target):
         if path.exists():
             shutil.rmtree(path)

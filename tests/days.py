@@ -4,13 +4,16 @@ import json
 import re
 from zoneinfo import ZoneInfo
 
-from rekindle.documents import event as events
-from rekindle.documents.question import Answer
-from rekindle.flows.archive_transcripts import ArchiveTranscripts
-from rekindle.flows.write_brief import Around, WriteBrief
-from rekindle.harnesses import claude_code
-from rekindle.policy.claims import Work
-from rekindle.policy.settings import Runtime
+from rekindle.documents import events
+from rekindle.documents.launches.one_shot import OneShotAnswer
+from rekindle.flows.briefs.write_brief import (
+    BriefPorts,
+    BriefWriter,
+)
+from rekindle.flows.transcripts.archive_transcripts import TranscriptArchiver
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.policy.briefs.claim_check import GitWork
+from rekindle.policy.settings.runtime_settings import RuntimeSettings
 
 NOTHING = {
     "Changed": [],
@@ -36,7 +39,7 @@ class Model:
         if callable(found):
             found = found(request)
         text = found if isinstance(found, str) else json.dumps({**NOTHING, **found})
-        return Answer(text, 0.25, 100)
+        return OneShotAnswer(text, 0.25, 100)
 
 
 def turn_of(prompt, words):
@@ -48,9 +51,9 @@ def turn_of(prompt, words):
 class Shop:
     """An agent whose sessions are written by the test, and whose briefs are asked for."""
 
-    def __init__(self, store, clock, folder, *, work=Work(), runtime=None):  # noqa: B008 - it is frozen
+    def __init__(self, store, clock, folder, *, work=GitWork(), runtime=None):  # noqa: B008 - it is frozen
         self.store, self.clock, self.folder = store, clock, folder
-        self.runtime, self.work = runtime or Runtime(), work
+        self.runtime, self.work = runtime or RuntimeSettings(), work
         self.zone = ZoneInfo("Europe/Berlin")
         self.asked_since = []
         self.sessions = 0
@@ -77,16 +80,16 @@ class Shop:
             self.asked_since.append(since)
             return self.work
 
-        around = Around(
+        around = BriefPorts(
             ask=model,
-            archive=ArchiveTranscripts(self.store, "trades", [claude_code]).all,
+            archive=TranscriptArchiver(self.store, "trades", [claude_harness]).all,
             work=work,
             clock=self.clock,
             zone=self.zone,
             runtime=self.runtime,
             task=self.task,
         )
-        return WriteBrief(self.store, "trades", around)
+        return BriefWriter(self.store, "trades", around)
 
     def brief(self, *answers, due=None):
         """Write one; what the model was asked is kept."""

@@ -1,8 +1,8 @@
 """What several tests have in the place of a CLI and of its processes."""
 
-from rekindle.documents.launch import Swept
-from rekindle.flows.world import World
-from rekindle.policy.settings import Settings
+from rekindle.documents.launches.cli_output import SweptProcesses
+from rekindle.flows.supervisor_ports import SupervisorPorts
+from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.system import clock
 
 
@@ -46,7 +46,7 @@ class NoBackground:
         return ()
 
     def end(self, processes, *, patience):
-        return Swept()
+        return SweptProcesses()
 
     def is_alive(self, process):
         return False
@@ -61,8 +61,8 @@ class Quiet(NoBackground):
     def uptime(self):
         return 1.0
 
-    def end_marked(self, mark, *, boot, uptime, patience, recorded=(), program=""):
-        return Swept()
+    def end_launch_processes(self, mark, *, boot, uptime, patience, recorded=(), program=""):
+        return SweptProcesses()
 
     def vitals(self, pid, mark, *, boot, uptime):
         return None
@@ -70,11 +70,11 @@ class Quiet(NoBackground):
 
 def quiet_world(store, processes, tell=lambda report: None):
     """Nobody interrupts, nobody is told, and no time passes but the clock's."""
-    return World(
+    return SupervisorPorts(
         store=store,
         processes=processes,
         settings=Settings(),
-        clock=clock.now,
+        clock=clock.read_clock,
         elapsed=lambda: 0.0,
         rest=lambda seconds: None,
         interrupted=lambda: 0,

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from rekindle.system import user_folder
+from rekindle.system.files import user_folder
 
 _NEW_MOUNTS: Final = 0x00020000  # CLONE_NEWNS
 _RECURSIVE: Final = 0x4000  # MS_REC
@@ -16,7 +16,7 @@ _PRIVATE: Final = 0x40000  # MS_PRIVATE
 def isolate_user_folder() -> None:
     """Mount an empty file system over the user folder, for this process and its children."""
     kernel = ctypes.CDLL(None, use_errno=True)
-    folder = user_folder.make()
+    folder = user_folder.make_user_folder()
     _require(kernel.unshare(_NEW_MOUNTS), "unshare")
     _require(kernel.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None), "make / private")
     _mount_memory(kernel, folder, "256m")

@@ -1,4 +1,4 @@
-"""Finding and reading rekindle.yaml."""
+"""Find and read rekindle.yaml."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,28 +6,36 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents import manifest
-from rekindle.documents.manifest import FILE, Manifest
-from rekindle.documents.yamltext import Marked
+from rekindle.documents.manifest import (
+    MANIFEST_FILE,
+    Manifest,
+)
 from rekindle.errors import (
     ManifestError,
     ManifestMissingError,
     OversizedError,
     UnknownAgentError,
     UnsafePathError,
-    storing,
+    translate_os_errors,
 )
-from rekindle.policy import settings
-from rekindle.policy.settings import LOCK_WAIT_SECONDS, Settings
-from rekindle.stores.files.layout import Root
-from rekindle.system import clock, disk, programs
+from rekindle.formats.yaml_lines import MarkedData
+from rekindle.policy.settings import runtime_settings
+from rekindle.policy.settings.runtime_settings import (
+    EDIT_LOCK_SECONDS,
+    Settings,
+)
+from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.system import clock
+from rekindle.system.files import durable_files
+from rekindle.system.processes import program_search
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A folder with a manifest, and what the manifest says."""
+    """A folder with a manifest, and the manifest's contents."""
 
     path: Path
     manifest: Manifest
-    marked: Marked
+    marked: MarkedData
     settings: Settings
 
     def require_agent(self, name: str) -> str:
@@ -36,34 +44,34 @@ class Project(msgspec.Struct, frozen=True):
         return name
 
 
-def find(start: Path) -> Path | None:
-    """The nearest folder, from `start` upwards, that holds a manifest."""
+def find_project(start: Path) -> Path | None:
+    """Return the nearest folder, from `start` upwards, that has a manifest."""
     for folder in (start, *start.parents):
-        with storing(folder / FILE):
-            if (folder / FILE).exists():
+        with translate_os_errors(folder / MANIFEST_FILE):
+            if (folder / MANIFEST_FILE).exists():
                 return folder
     return None
 
 
-def load(start: Path) -> Project:
-    folder = find(start)
+def load_project(start: Path) -> Project:
+    folder = find_project(start)
     if folder is None:
         raise ManifestMissingError(str(start))
-    found, marked = manifest.read(read_text(folder))
-    resolved = settings.resolve(marked)
+    parsed, marked = manifest.read_manifest(read_manifest_text(folder))
+    resolved = runtime_settings.resolve_settings(marked)
     _require_zone(resolved.runtime.brief.zone, marked)
     if resolved.fleet is not None:
-        from rekindle.policy import connection  # noqa: PLC0415 - every start would pay for it
+        from rekindle.policy.fleet import connection_check  # noqa: PLC0415 - slows every start
 
-        connection.require_meant(resolved.fleet, marked)
-    programs.exclude(folder)
-    return Project(folder, found, marked, resolved)
+        connection_check.require_valid_fleet(resolved.fleet, marked)
+    program_search.exclude_folders(folder)
+    return Project(folder, parsed, marked, resolved)
 
 
-def _require_zone(name: str, marked: Marked) -> None:
+def _require_zone(name: str, marked: MarkedData) -> None:
     try:
         if name:
-            clock.zone(name)
+            clock.find_zone(name)
     except LookupError as error:
         raise ManifestError(
             f"there is no time zone {name!r}",
@@ -72,15 +80,15 @@ def _require_zone(name: str, marked: Marked) -> None:
         ) from error
 
 
-def agents_of(folder: Path) -> list[str]:
-    """The agents of a folder's manifest; none where it has no manifest, or an empty one."""
-    text = read_text(folder) if (folder / FILE).exists() else ""
+def list_agents(folder: Path) -> list[str]:
+    """Return the agents in a folder's manifest; none if the manifest is missing or empty."""
+    text = read_manifest_text(folder) if (folder / MANIFEST_FILE).exists() else ""
     return list(manifest.parse(text).agents) if text.strip() else []
 
 
-def read_text(folder: Path) -> str:
+def read_manifest_text(folder: Path) -> str:
     try:
-        data = disk.read_named(folder / FILE, settings.MANIFEST_BYTES)
+        data = durable_files.read_user_file(folder / MANIFEST_FILE, runtime_settings.MANIFEST_BYTES)
     except (OversizedError, UnsafePathError) as error:
         raise ManifestError(error.reason, hint=error.hint) from error
     try:
@@ -89,24 +97,24 @@ def read_text(folder: Path) -> str:
         raise ManifestError(f"is not UTF-8 text (byte {error.start})") from error
 
 
-def rewrite(folder: Path, change: Callable[[str], str]) -> tuple[str, str]:
-    """Change the manifest's text, one at a time; returns the text before and after.
+def rewrite_manifest(folder: Path, change: Callable[[str], str]) -> tuple[str, str]:
+    """Change the manifest's text under a lock; return the text before and after.
 
-    Two `init` at once would each add to what it read, and the later would undo the earlier.
+    Without the lock, two concurrent `init` commands would undo each other's change.
     """
-    root = Root(folder)
+    root = RekindleFolder(folder)
     root.make()
-    # A manifest that is a link is the user's own arrangement: what it points to is changed.
-    path = (folder / FILE).resolve()
-    with disk.locked(root.path / "lock", LOCK_WAIT_SECONDS * 10) as lock:
+    # A user may have made the manifest a link: then its target is changed.
+    path = (folder / MANIFEST_FILE).resolve()
+    with durable_files.hold_lock(root.path / "lock", EDIT_LOCK_SECONDS) as lock:
         if lock is None:
-            raise ManifestError("somebody else is changing it", hint="repeat the command")
-        disk.sweep_temporary(path.parent, of=path.name)
-        before = read_text(folder) if path.exists() else ""
+            raise ManifestError("another process is changing it", hint="repeat the command")
+        durable_files.sweep_temporary(path.parent, of=path.name)
+        before = read_manifest_text(folder) if path.exists() else ""
         after = change(before)
-        manifest.read(after)  # never write what we would refuse to read
+        manifest.read_manifest(after)  # never write a manifest that Rekindle would refuse to read
         if after != before:
-            with storing(path):
+            with translate_os_errors(path):
                 mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-            disk.replace(path, after.encode(), mode=mode)
+            durable_files.replace_file(path, after.encode(), mode=mode)
     return before, after

@@ -1,6 +1,6 @@
-"""Everything that Rekindle raises on purpose.
+"""All exceptions that Rekindle raises on purpose.
 
-Our exception tree, with the exit code that each branch ends a command with:
+The exception tree, with the exit code that a command returns for each:
 
     RekindleError                     1
     ├── UsageError                    2
@@ -60,8 +60,8 @@ Our exception tree, with the exit code that each branch ends a command with:
     ├── UntrustedError                11
     └── CalledByAgentError            14
 
-An error says what happened (`str(error)`), carries its facts as attributes, and
-tells the user what to do next (`error.hint`).
+An error states what happened (`str(error)`), carries its data as attributes, and tells the user
+what to do next (`error.hint`).
 """
 
 import errno
@@ -126,7 +126,7 @@ __all__ = [
     "UntrustedError",
     "UsageError",
     "WorkspaceError",
-    "storing",
+    "translate_os_errors",
 ]
 
 
@@ -134,7 +134,7 @@ class RekindleError(Exception):
     """The root: catch this to catch everything that Rekindle raises on purpose."""
 
     exit_code = 1
-    meaning = "something went wrong that has no code of its own"
+    meaning = "an error without a more specific code"
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -142,7 +142,7 @@ class RekindleError(Exception):
 
 
 class UsageError(RekindleError):
-    """A name or an option that cannot be meant."""
+    """A name or an option is not valid."""
 
     exit_code = 2
     meaning = "the command line is wrong"
@@ -160,7 +160,7 @@ class AnswerError(UsageError):
 
 
 class OneHostError(UsageError):
-    """A command for agents that live on one host, where the manifest says that a fleet has them."""
+    """The command is for agents on one host, but the manifest assigns them to a fleet."""
 
     def __init__(self, command: str, hint: str) -> None:
         super().__init__(f"`{command}` is not for a fleet", hint=hint)
@@ -168,7 +168,7 @@ class OneHostError(UsageError):
 
 
 class ManifestError(RekindleError):
-    """rekindle.yaml says something that cannot be meant; the line is named."""
+    """rekindle.yaml is not valid; the error names the line."""
 
     exit_code = 3
     meaning = "rekindle.yaml is missing or wrong; the line is named"
@@ -195,7 +195,7 @@ class ManifestMissingError(ManifestError):
 
 
 class NotifyError(ManifestError):
-    """Nobody can be told anything at an address under `notify:`. The address is not named."""
+    """An address under `notify:` cannot be used. The error does not show the address."""
 
 
 class NotifyVariableError(NotifyError):
@@ -220,17 +220,17 @@ class UnacceptedError(ManifestError):
 
 
 class LiteralSecretError(ManifestError):
-    """The manifest holds a secret that would be sent to the engine. The secret is not shown."""
+    """The manifest holds a secret that would be sent to the engine. The error does not show it."""
 
     def __init__(self, where: str, *, line: int | None, hint: str) -> None:
         super().__init__(
-            f"{where} may hold a secret, which the engine would keep", line=line, hint=hint
+            f"{where} may hold a secret, which the engine would store", line=line, hint=hint
         )
         self.where = where
 
 
 class UnenforceableError(ManifestError):
-    """A persona has a permission that its CLI could not hold the agent to."""
+    """A persona has a permission rule that its CLI cannot enforce."""
 
     def __init__(self, program: str, rule: str, *, hint: str) -> None:
         super().__init__(f"{program} cannot hold an agent to the permission {rule!r}", hint=hint)
@@ -239,7 +239,7 @@ class UnenforceableError(ManifestError):
 
 
 class DocumentError(RekindleError):
-    """Bytes that are not the document they should be."""
+    """The bytes do not form a valid document."""
 
     exit_code = 4
     meaning = "a document could not be read"
@@ -251,7 +251,7 @@ class DocumentError(RekindleError):
 
 
 class ForgedCommandError(DocumentError):
-    """A record in the workspace claims to be the operator's command: it counts for nothing."""
+    """A record in the workspace claims to be the operator's command; it is rejected."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(
@@ -276,7 +276,7 @@ class LogMissingError(DocumentError):
 
 
 class NewerSchemaError(DocumentError):
-    """Written by a newer Rekindle; reading it would lose what this one does not know."""
+    """A newer Rekindle wrote this; reading it here would lose data."""
 
     def __init__(self, document: str, found: int, known: int) -> None:
         super().__init__(
@@ -296,7 +296,7 @@ _TAMPERED = {
 
 
 class TamperedLogError(DocumentError):
-    """The log is not the one that Rekindle wrote on this host: nothing is started by it."""
+    """The log is not the one that Rekindle wrote on this host, so it starts no agent."""
 
     def __init__(self, agent: str, condition: str) -> None:
         super().__init__(
@@ -310,7 +310,7 @@ class TamperedLogError(DocumentError):
 
 
 class StoreError(RekindleError):
-    """The file system refused something; what was acknowledged before is intact."""
+    """The file system refused an operation; everything acknowledged before is intact."""
 
     exit_code = 5
     meaning = "the file system refused; what was acknowledged before is intact"
@@ -328,28 +328,28 @@ class AuditError(StoreError):
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("git audit trail", reason, hint=hint)
         self.cause = cause
-        """A word that stays the same as long as the obstacle does."""
+        """A word that identifies the obstacle, for as long as it persists."""
 
 
 class HookProgramError(StoreError):
-    """The hook program could not be written to the user's own folder."""
+    """The hook program could not be written to the user's folder."""
 
 
 class NotDurableError(StoreError):
-    """Written, but the disk did not confirm it: nothing was acknowledged."""
+    """The data was written, but the disk did not confirm it: nothing was acknowledged."""
 
 
 class StopUnrecordedError(StoreError):
-    """A stop could not be written to the agent's folder; a signal delivered it if one lived."""
+    """The agent's folder could not record a stop; a live supervisor was stopped by a signal."""
 
     exit_code = 13
     meaning = "the agent was stopped, and its folder could not record that"
 
     def __init__(self, agent: str, reason: str, *, was_running: bool, kept: bool) -> None:
-        found = "stopped by a signal" if was_running else "is not running"
+        outcome = "stopped by a signal" if was_running else "is not running"
         RekindleError.__init__(
             self,
-            f"{agent}: {found}; its folder could not record the stop ({reason})",
+            f"{agent}: {outcome}; its folder could not record the stop ({reason})",
             hint="the stop is noted outside the folder, so that nothing starts the agent again"
             " on this host; when the folder is writable again, the next command records it"
             if kept
@@ -360,11 +360,11 @@ class StopUnrecordedError(StoreError):
         self.agent = agent
         self.was_running = was_running
         self.kept = kept
-        """Whether it is noted outside the folder."""
+        """Whether the stop is recorded outside the folder."""
 
 
 class OversizedError(StoreError):
-    """A file that is too large to be read at once."""
+    """A file is too large to read at once."""
 
     def __init__(self, path: str, most: int) -> None:
         super().__init__(
@@ -376,23 +376,23 @@ class OversizedError(StoreError):
 
 
 class UnsafePathError(StoreError):
-    """A symbolic link or a hostile name where a plain file of ours should be."""
+    """A symbolic link or a hostile name is in the place of a plain file of Rekindle's."""
 
 
 class WorkspaceError(StoreError):
-    """A workspace could not be brought or pushed; what was pushed before is at its remote."""
+    """A workspace could not be fetched or pushed; earlier pushes are safe at its remote."""
 
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("workspace", reason, hint=hint)
         self.cause = cause
-        """A word that stays the same as long as the obstacle does."""
+        """A word that identifies the obstacle, for as long as it persists."""
 
 
 class OwnershipError(RekindleError):
-    """Somebody else is this agent's writer."""
+    """Another process or host is this agent's writer."""
 
     exit_code = 6
-    meaning = "somebody else owns the agent"
+    meaning = "another process or host owns the agent"
 
 
 class BusyError(OwnershipError):
@@ -402,7 +402,7 @@ class BusyError(OwnershipError):
         super().__init__(
             f"agent {agent} is busy: another process still held its lock after {waited:g} s"
             if waited
-            else f"agent {agent} is busy: another process is at it already",
+            else f"agent {agent} is busy: another process is already using it",
             hint="wait until it is done, then try again",
         )
         self.agent = agent
@@ -410,7 +410,7 @@ class BusyError(OwnershipError):
 
 
 class InUseError(OwnershipError):
-    """Something of Rekindle still runs in a folder that is to be forgotten."""
+    """A process of Rekindle still runs in a folder that the user wants to forget."""
 
     def __init__(self, folder: str, running: Iterable[str]) -> None:
         self.folder, self.running = folder, tuple(running)
@@ -421,9 +421,9 @@ class InUseError(OwnershipError):
 
 
 class ConfinedError(BusyError):
-    """This process may not write to the user's own folder: it runs in an agent's sandbox.
+    """This process may not write to the user's folder, because it runs in an agent's sandbox.
 
-    A process outside the sandbox has to be the writer instead, as if that one held the lock.
+    A process outside the sandbox must write instead, as if it held the lock.
     """
 
     def __init__(self, agent: str, path: str) -> None:
@@ -438,11 +438,11 @@ class ConfinedError(BusyError):
 
 
 class CycleEndedError(OwnershipError):
-    """The log says already that this cycle has ended: a cycle ends once."""
+    """The log already records the end of this cycle; a cycle ends only once."""
 
     def __init__(self, agent: str, cycle: int) -> None:
         super().__init__(
-            f"agent {agent}: the log says already that cycle {cycle} has ended",
+            f"agent {agent}: the log already has the end of cycle {cycle}",
             hint="another process or an older copy of the folder is at work on it:"
             f" `rekindle stop {agent}`, then `rekindle doctor`",
         )
@@ -469,7 +469,7 @@ class FolderLostError(OwnershipError):
 
 
 class FencedError(OwnershipError):
-    """Another host took the agent over: this writer's generation is in the past."""
+    """Another host took the agent over; this writer's generation is outdated."""
 
     def __init__(self, agent: str, ours: int, current: int) -> None:
         super().__init__(
@@ -482,7 +482,7 @@ class FencedError(OwnershipError):
 
 
 class ForeignOwnerError(OwnershipError):
-    """The folder says that the agent lives on another host."""
+    """The folder's owner record names another host."""
 
     def __init__(self, agent: str, owner: str) -> None:
         super().__init__(
@@ -494,7 +494,7 @@ class ForeignOwnerError(OwnershipError):
 
 
 class OnFleetError(ForeignOwnerError):
-    """The folder says that the agent lives on a fleet: what is here is as it was when it left."""
+    """The folder's owner record names a fleet; the files here date from before the agent moved."""
 
     def __init__(self, agent: str, fleet: str) -> None:
         OwnershipError.__init__(
@@ -509,19 +509,19 @@ class OnFleetError(ForeignOwnerError):
 
 
 class LeaseError(OwnershipError):
-    """On a fleet: the lease that this host had counts no more, or may not by now."""
+    """On a fleet: this host's lease has expired or been replaced, or may have been."""
 
     def __init__(self, agent: str, words: str) -> None:
         super().__init__(
-            f"agent {agent} is this host's no more: {words}",
-            hint="nothing is to be done here; whoever has its lease now goes on with it",
+            f"agent {agent} no longer belongs to this host: {words}",
+            hint="nothing to do here: the host that has its lease now continues it",
         )
         self.agent = agent
         self.words = words
 
 
 class StalePushError(OwnershipError):
-    """The work branch has another owner's commit: what is pushed from here counts no longer."""
+    """The work branch has another owner's commit; pushes from here no longer count."""
 
     def __init__(self, agent: str, generation: int, found: str) -> None:
         super().__init__(
@@ -535,18 +535,18 @@ class StalePushError(OwnershipError):
 
 
 class SupervisedError(OwnershipError):
-    """Another `rekindle run` keeps this agent alive."""
+    """Another `rekindle run` supervises this agent."""
 
     def __init__(self, agent: str) -> None:
         super().__init__(
             f"agent {agent} is being run already",
-            hint=f"`rekindle status {agent}` shows how it is; `rekindle stop {agent}` stops it",
+            hint=f"`rekindle status {agent}` shows its state; `rekindle stop {agent}` stops it",
         )
         self.agent = agent
 
 
 class NotFoundError(RekindleError):
-    """A name that nothing answers to."""
+    """A name does not match anything."""
 
     exit_code = 7
     meaning = "no such agent, loop, revision or open question"
@@ -565,12 +565,12 @@ class UnknownAgentError(NotFoundError):
 
 
 class NotOnFleetError(NotFoundError):
-    """The manifest has the agent, and the fleet does not."""
+    """The agent is in the manifest but not on the fleet."""
 
     def __init__(self, agent: str) -> None:
         super().__init__(
             f"agent {agent} is not on the fleet",
-            hint=f"`rekindle run {agent}` begins it there",
+            hint=f"`rekindle run {agent}` starts it there",
         )
         self.agent = agent
 
@@ -591,14 +591,14 @@ class UnknownQuestionError(NotFoundError):
     """No question has this id, or none is open."""
 
     def __init__(self, question: str = "") -> None:
-        what = f"no question with id {question!r}" if question else "no question is open"
+        message = f"no question with id {question!r}" if question else "no question is open"
         answers = '; one is answered with `rekindle answer ID "TEXT"`' if question else ""
-        super().__init__(what, hint=f"list them with `rekindle questions --all`{answers}")
+        super().__init__(message, hint=f"list them with `rekindle questions --all`{answers}")
         self.question = question
 
 
 class ClosedQuestionError(NotFoundError):
-    """The question takes no answer any more."""
+    """The question no longer takes answers."""
 
     def __init__(self, question: str, reason: str) -> None:
         super().__init__(
@@ -610,7 +610,7 @@ class ClosedQuestionError(NotFoundError):
 
 
 class CheckFailedError(RekindleError):
-    """A check ran and found something wrong; the findings were printed."""
+    """A check found problems; the findings were printed."""
 
     exit_code = 8
     meaning = "a check found problems and printed them"
@@ -624,7 +624,7 @@ class AgentError(RekindleError):
 
 
 class NoTerminalError(AgentError):
-    """An agent that stays in a terminal was to be started where there is none."""
+    """An agent that stays in a terminal was started without one."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -634,19 +634,19 @@ class NoTerminalError(AgentError):
 
 
 class PluginError(AgentError):
-    """A harness that another package brings does not work."""
+    """A harness from another package does not work."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(
             f"the plugged-in harness {name!r} {reason}",
-            hint="upgrade or remove the package that brings it",
+            hint="upgrade or remove the package that provides it",
         )
         self.name = name
         self.reason = reason
 
 
 class ProgramMissingError(AgentError):
-    """The agent's program is not installed, or not where it is looked for."""
+    """The agent's program is not installed, or not in the search path."""
 
     def __init__(self, program: str, reason: str, *, hint: str = "") -> None:
         super().__init__(f"{program} could not be started: {reason}", hint=hint)
@@ -655,14 +655,14 @@ class ProgramMissingError(AgentError):
 
 
 class StoppedError(AgentError):
-    """Somebody wants us to stop, and what was asked for is not waited for any longer."""
+    """A stop was requested, so Rekindle no longer waits for the answer."""
 
     def __init__(self) -> None:
-        super().__init__("stopped before it was answered", hint="whoever goes on asks for it again")
+        super().__init__("stopped before it was answered", hint="the next run asks for it again")
 
 
 class SummaryError(AgentError):
-    """A summarizer has given no answer; asking may have cost something all the same."""
+    """A summarizer did not answer; the attempt may still have cost something."""
 
     def __init__(self, message: str, *, hint: str = "", usd: float = 0.0, tokens: int = 0) -> None:
         super().__init__(message, hint=hint)
@@ -671,7 +671,7 @@ class SummaryError(AgentError):
 
 
 class OverBudgetError(SummaryError):
-    """More is to be summarized than a summarizer may be given. It is never cut in silence."""
+    """The input exceeds the summarizer's limit. It is never truncated silently."""
 
     def __init__(self, size: int, cap: int) -> None:
         super().__init__(
@@ -693,7 +693,7 @@ class UnfinishedError(AgentError):
 
 
 class CalledByAgentError(RekindleError):
-    """An agent has called a command that decides which agents of its project run."""
+    """An agent called a command that decides which agents of its project run."""
 
     exit_code = 14
     meaning = "an agent called a command that is the operator's"
@@ -709,7 +709,7 @@ class CalledByAgentError(RekindleError):
 
 
 class EngineError(RekindleError):
-    """The engine of a fleet could not be reached, or does not let us in. No key is ever named."""
+    """A fleet's engine could not be reached, or refused access. Keys are never shown."""
 
     exit_code = 10
     meaning = "the engine of the fleet could not be reached, or refused"
@@ -717,19 +717,20 @@ class EngineError(RekindleError):
     def __init__(self, cause: str, message: str, *, hint: str) -> None:
         super().__init__(message, hint=hint)
         self.cause = cause
-        """One word: unreachable, namespace, tls, credentials, keys, attributes, program, extra; or
-        of an agent: unanswered, ended, refused."""
+        """One word: unreachable, namespace, tls, credentials, keys, attributes, program or extra;
+        for an agent: unanswered, ended or refused.
+        """
 
 
 class CodecKeyError(EngineError):
-    """A document was encrypted with a key that we do not have."""
+    """A document was encrypted with a key that is not configured here."""
 
     def __init__(self, wanted: str, known: Iterable[str]) -> None:
-        there = ", ".join(known) or "none"
+        available = ", ".join(known) or "none"
         super().__init__(
             "keys",
             f"a document in the engine was encrypted with the key {wanted}, which is not among"
-            f" ours ({there})",
+            f" ours ({available})",
             hint="add that key at the end of `fleet: codec:`; the first one encrypts, all decrypt",
         )
         self.wanted = wanted
@@ -744,14 +745,14 @@ class PlainTextError(EngineError):
             "plain",
             f"a document{of} in the engine is plain text, and only encrypted ones are accepted",
             hint="if the fleet has just begun with encryption, set `fleet: codec: strict: false`"
-            " until no agent has plain text (`rekindle doctor` says so); otherwise check who can"
+            " until no agent has plain text (`rekindle doctor` reports it); otherwise check who can"
             " write to the engine",
         )
         self.workflow = workflow
 
 
 class ExtraMissingError(EngineError):
-    """What a fleet needs beyond a laptop is not installed."""
+    """The packages that a fleet needs are not installed."""
 
     def __init__(self, module: str) -> None:
         super().__init__(
@@ -785,16 +786,16 @@ _HINTS = {
     errno.EPERM: "give your user access to it and to the folder it is in",
     errno.EMFILE: "too many open files: raise the limit (ulimit -n) and repeat the command",
     errno.ENFILE: "too many open files on this machine: close some and repeat the command",
-    errno.EIO: "the disk reported an error: check it before you go on (dmesg, smartctl)",
-    errno.ENOLCK: "this file system cannot lock: move the project (`rekindle torture` tells where)",
+    errno.EIO: "the disk reported an error: check it before you continue (dmesg, smartctl)",
+    errno.ENOLCK: "this file system cannot lock: move the project (`rekindle torture` shows where)",
     errno.EOPNOTSUPP: "this file system cannot do it: move the project (see `rekindle torture`)",
-    errno.ELOOP: "a symbolic link stands where a plain file should be: remove the link",
+    errno.ELOOP: "there is a symbolic link in place of a plain file: remove the link",
 }
 
 
 @contextmanager
-def storing(path: object) -> Iterator[None]:
-    """Turn what the file system refuses into a StoreError that names the path."""
+def translate_os_errors(path: object) -> Iterator[None]:
+    """Turn an OSError into a StoreError that names the path."""
     try:
         yield
     except OSError as refused:

@@ -1,13 +1,13 @@
-"""The only code that a tool call waits for: append one record, answer, end with 0.
+"""The only code that a tool call waits for: append one record, answer, exit with 0.
 
     python -I -S hook-HASH.pyc HARNESS EVENT[:SOURCE] [AGENT_FOLDER]
 
-It imports nothing of ours, and neither re nor json, so that it starts in the time that Python
-itself needs. Event and source come from the command line, which we wrote, never from the payload,
-which anybody may have shaped. The payload goes into the inbox as it came, on one line; whoever
-folds it reads it.
+It imports nothing else from Rekindle, and neither re nor json, so that it starts as fast as Python
+itself. Event and source come from the command line, which Rekindle wrote, and never from the
+payload, which is untrusted. The payload goes into the inbox unparsed, on one line; the fold parses
+it.
 
-Whatever happens, the agent must not notice: every failure ends in exit code 0.
+The agent must never notice a failure: every one ends in exit code 0.
 """
 
 import fcntl
@@ -17,45 +17,45 @@ import time
 
 HEAD_BYTES = 192 * 1024
 TAIL_BYTES = 64 * 1024
-"""What is kept of a larger payload: its two ends, where the ids stand."""
+"""Bytes stored of a larger payload: its two ends, which contain the ids."""
 TOOL_HEAD_BYTES = 6 * 1024
 TOOL_TAIL_BYTES = 2 * 1024
-"""Of a tool call we need to know only that it was: what it was given and gave stays outside."""
+"""Bytes stored of a tool call: only the fact of the call matters, not its input or output."""
 READ_BYTES = 32 * 1024 * 1024
-"""What is read at most; beyond it the writer is left to itself."""
+"""The most bytes read from a payload; the rest is ignored."""
 PATIENCE_SECONDS = 0.15
-"""A disk that does not answer for so long is given up: the agent waits for us."""
+"""Seconds to wait for a slow disk before giving up, because the agent waits for the hook."""
 PRIMING_SECONDS = 8.0
-"""A primer that is not there by then is given up: the session begins without it."""
+"""Seconds to wait for a primer before the session starts without it."""
 WEIGHED_SECONDS = 1.5
-"""How long a session that goes on waits for its supervisor's word whether it may."""
+"""Seconds that a resumed session waits for the supervisor's decision on whether it may continue."""
 
 SPOOL_BYTES = 4 * 1024 * 1024
-"""The most that is kept for an inbox that cannot be written."""
+"""The most bytes spooled for an inbox that cannot be written."""
 
-TOLD_AT = frozenset(
+PRIMED_EVENTS = frozenset(
     ("SessionStart:startup", "SessionStart:clear", "SessionStart:compact", "BeforeAgent")
 )
-"""Where a session is told where the work stands; a CLI has one or the other."""
+"""Events at which a session receives the state of the work; a CLI has one or the other."""
 
-GATES = frozenset(("PostToolBatch", "PreToolUse", "BeforeModel"))
-"""Where a session can be stopped, and nothing else is of interest."""
+BRAKE_EVENTS = frozenset(("PostToolBatch", "PreToolUse", "BeforeModel"))
+"""Events that serve only to stop a session."""
 
 
 INBOX_DEPTH = 5
-"""The names of an inbox's path that are in a workspace: .rekindle/agents/NAME/run/inbox."""
+"""Number of path components of an inbox below a workspace: .rekindle/agents/NAME/run/inbox."""
 RULE_BYTES = 10_000
 DIRS_BYTES = 256 * 1024
-WORDS = 3
-"""The words of a line that has the folder of an agent."""
+DIR_FIELDS = 3
+"""Number of fields in a line that describes an agent's folder."""
 STEP_BYTES = 128 * 1024
 TRANSCRIPT_BYTES = 8 * 1024 * 1024
-"""How much of a transcript's end is looked through for how full the window is."""
+"""Bytes at a transcript's end that are searched for the window's usage."""
 BRAKING_SECONDS = 3.0
 WRITTEN_SECONDS = 1.0
-"""How long a transcript may be behind what a hook is told."""
+"""Seconds that a transcript may lag behind a hook's payload."""
 HOLD_SECONDS = 9.0
-"""How long a call is held for who is to end the session; the CLI would give us up a moment later.
+"""Seconds to hold a call until the supervisor ends the session, just under the CLI's own timeout.
 """
 
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -65,42 +65,42 @@ _ATTEMPTS = 100
 
 def main(arguments: list[str]) -> None:
     if "REKINDLE_ASKED" in os.environ:
-        return  # the CLI answers a question of ours, and works in nobody's session
+        return  # the CLI answers a question of Rekindle's, outside any agent's session
     harness, event = arguments[1], arguments[2]
-    payload, size = read_payload(0, *limits(event))
+    payload, size = read_payload(0, *find_payload_limits(event))
     launch = os.environ.get("REKINDLE_LAUNCH", "")
-    if event in GATES and not launch:
+    if event in BRAKE_EVENTS and not launch:
         return
-    # Where a session may be stopped, a busy host must not make it go on instead.
-    patience = BRAKING_SECONDS if launch and event in GATES else PATIENCE_SECONDS
-    after(patience, end)
+    # Use more patience where a session may be stopped: a busy host must not let it continue.
+    patience = BRAKING_SECONDS if launch and event in BRAKE_EVENTS else PATIENCE_SECONDS
+    call_after(patience, exit_now)
     folder = find_folder(harness, event, *arguments[3:4])
     if not folder:
         return
-    if event in GATES:
-        brake(event, launch, payload)
+    if event in BRAKE_EVENTS:
+        brake_session(event, launch, payload)
         return
     if not is_name(launch):
         launch = "visitor" if is_supervised(folder) else ""
     process = identify(harness) if event.startswith("SessionStart") else ""
-    record = compose(harness, event, launch, payload, size, process=process)
-    # A disk that hangs counts as one that refuses: the record goes elsewhere.
-    after(PATIENCE_SECONDS, refuse)
-    is_kept = append(f"{folder}/run/inbox", record, depth=INBOX_DEPTH)
-    after(patience, end)
-    if not is_kept:
-        spool(folder, record)
-    brake(event, launch, payload)
-    after(PATIENCE_SECONDS, end)
+    record = compose_record(harness, event, launch, payload, size, process=process)
+    # A hanging disk counts as one that refuses: the record is spooled elsewhere.
+    call_after(PATIENCE_SECONDS, raise_timeout)
+    is_stored = append_record(f"{folder}/run/inbox", record, depth=INBOX_DEPTH)
+    call_after(patience, exit_now)
+    if not is_stored:
+        spool_record(folder, record)
+    brake_session(event, launch, payload)
+    call_after(PATIENCE_SECONDS, exit_now)
     be_weighed(folder, event, launch)
-    if must_prime(event, launch):
-        prime(folder, record)
+    if needs_primer(event, launch):
+        prime_session(folder, record)
 
 
-def compose(
+def compose_record(
     harness: str, event: str, launch: str, payload: bytes, size: int, *, process: str = ""
 ) -> bytes:
-    """One record: a line that opens with a newline, so that a torn one spoils only itself."""
+    """Return a record: one line, opened with a newline so that a torn one spoils only itself."""
     words = (
         "1",
         "hook",
@@ -111,19 +111,19 @@ def compose(
         str(time.time_ns()),
         f"cut:{size}" if size > len(payload) else "-",
     )
-    # JSON has no raw line ends inside its strings; outside of them a space says the same.
+    # JSON strings contain no raw line ends; outside strings, a space is equivalent.
     line = payload.replace(b"\n", b" ").replace(b"\r", b" ")
     return b"\n" + " ".join(words).encode() + b" " + line + b"\n"
 
 
-def limits(event: str) -> tuple[int, int]:
-    """How much of a payload's beginning and end is kept."""
-    is_tool = event.startswith("PostTool") and event not in GATES
+def find_payload_limits(event: str) -> tuple[int, int]:
+    """Return how many bytes of a payload's start and end are stored."""
+    is_tool = event.startswith("PostTool") and event not in BRAKE_EVENTS
     return (TOOL_HEAD_BYTES, TOOL_TAIL_BYTES) if is_tool else (HEAD_BYTES, TAIL_BYTES)
 
 
 def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tuple[bytes, int]:
-    """What the CLI says, cut in its middle where it is too long, and how long it was."""
+    """Return the CLI's payload, cut in the middle if too long, and its full size."""
     head = b""
     tail = b""
     size = 0
@@ -139,45 +139,47 @@ def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tup
 
 
 def is_supervised(folder: str) -> bool:
-    """Whether a supervisor lives: it holds two locks, and a wiped folder has lost one of them."""
-    return is_locked(f"{folder}/run/supervisor") or is_locked(outer_lock(folder))
+    """Return whether a supervisor is alive; if its folder was wiped, only one lock remains."""
+    return is_locked(f"{folder}/run/supervisor") or is_locked(find_outer_lock(folder))
 
 
-def outer_lock(folder: str) -> str:
-    """Return the path of the supervisor's lock outside the project; empty: there is none.
+def find_outer_lock(folder: str) -> str:
+    """Return the path of the supervisor's lock outside the project; empty if there is none.
 
-    The same as `stores.files.supervision.outer_lock`, without its imports.
+    Equivalent to `stores.files.supervisor_locks.find_outer_lock`, without its imports.
     """
     agents, _, name = folder.rpartition("/")
     try:
-        project = os.stat(agents.rpartition("/")[0].rpartition("/")[0] or ".")  # noqa: PTH116 - pathlib costs a start
+        project = os.stat(agents.rpartition("/")[0].rpartition("/")[0] or ".")  # noqa: PTH116 - pathlib slows the start
     except OSError:
         return ""
-    return f"{user_folder()}/locks/{identify_host()}-{project.st_dev:x}-{project.st_ino:x}-{name}"
+    return (
+        f"{find_user_folder()}/locks/{identify_host()}-{project.st_dev:x}-{project.st_ino:x}-{name}"
+    )
 
 
-def user_folder() -> str:
-    """Return the user's own folder; the same as `system.user_folder.path`, without its imports."""
+def find_user_folder() -> str:
+    """Return the user's folder, as `system.files.user_folder.find_user_folder` does."""
     import pwd  # noqa: PLC0415 - most calls do not need it
 
     user = os.getuid()
     try:
         home = pwd.getpwuid(user).pw_dir
-        found = os.stat(f"{home}/.")  # noqa: PTH116 - pathlib costs a start
-        if home.startswith("/") and found.st_uid == user:
+        status = os.stat(f"{home}/.")  # noqa: PTH116 - pathlib slows the start
+        if home.startswith("/") and status.st_uid == user:
             return f"{home.rstrip('/')}/.local/state/rekindle"
     except (KeyError, OSError):
         pass
-    return f"/var/tmp/rekindle-{user}"  # noqa: S108 - as user_folder.path() has it
+    return f"/var/tmp/rekindle-{user}"  # noqa: S108 - as in user_folder
 
 
 def identify_host() -> str:
-    """Return the host's name in locks; the same as `system.host.identify`, without its imports."""
+    """Return the host's name in locks, as `system.host.identify_host` does."""
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:
-            with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib costs a start
-                if found := file.read().strip():
-                    return found
+            with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib slows the start
+                if machine_id := file.read().strip():
+                    return machine_id
         except (OSError, UnicodeDecodeError):
             continue
     return os.uname().nodename
@@ -198,44 +200,44 @@ def is_locked(path: str) -> bool:
 
 
 def read_variable(harness: str, name: str) -> str:
-    """Return a variable of the CLI; it begins with the first word of its harness.
+    """Return a variable of the CLI, whose name starts with the first word of its harness.
 
-    Variables of a CLI that this one was started from name another process and another place.
+    Variables of a parent CLI describe another process and folder, so they are not used.
     """
     return os.environ.get(f"{harness.partition('-')[0].upper()}_{name}", "")
 
 
 def identify(harness: str) -> str:
-    """Return the CLI's process, told from any other that will ever have its number."""
-    said = read_variable(harness, "PID")
-    pid = said if said.isdecimal() else str(os.getppid())
+    """Return the CLI's process, in a form that stays unique when its pid is reused."""
+    announced = read_variable(harness, "PID")
+    pid = announced if announced.isdecimal() else str(os.getppid())
     try:
-        name, facts = stat_of(pid)
-        if pid != said and name.endswith(b"sh"):
-            pid = facts[1].decode()  # the shell was started for us alone
-            name, facts = stat_of(pid)
+        name, facts = read_stat(pid)
+        if pid != announced and name.endswith(b"sh"):
+            pid = facts[1].decode()  # this shell was started only for the hook
+            name, facts = read_stat(pid)
         started = facts[19].decode()
-        # A number says nothing to who is in another namespace, as in a container.
-        room = os.readlink("/proc/self/ns/pid")[5:-1]  # noqa: PTH115 - pathlib costs a start
+        # A pid is meaningless in another namespace, as in a container.
+        namespace = os.readlink("/proc/self/ns/pid")[5:-1]  # noqa: PTH115 - pathlib slows the start
         with open("/proc/sys/kernel/random/boot_id", "rb") as boot:  # noqa: PTH123 - as above
-            return f"{pid}.{started}.{boot.read(8).decode()}.{room}"
+            return f"{pid}.{started}.{boot.read(8).decode()}.{namespace}"
     except (OSError, IndexError):
-        return pid  # no /proc, as on macOS
+        return pid  # there is no /proc on macOS
 
 
-def stat_of(pid: str) -> tuple[bytes, list[bytes]]:
-    """A process's name, and the facts behind it: its state, its parent, …, when it began."""
-    with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib costs a start
+def read_stat(pid: str) -> tuple[bytes, list[bytes]]:
+    """Return a process's name and the fields after it: state, parent, …, start time."""
+    with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib slows the start
         name, _, rest = stat.read().partition(b"(")[2].rpartition(b")")
     return name, rest.split()
 
 
-def must_prime(event: str, launch: str) -> bool:
-    """Whether the session must be told where the work stands, or that is to be written down.
+def needs_primer(event: str, launch: str) -> bool:
+    """Return whether the session needs the state of the work, or must write a checkpoint first.
 
-    A launch was told in its prompt, and only forgets when it is compacted; before that, what it
-    knows is kept in a checkpoint. A visitor is a person's own; who resumes or forks has been told
-    before.
+    A launch received it in its prompt and loses it only by compaction; before that, its knowledge
+    is saved in a checkpoint. A visitor is a person's own session; a resumed or forked session has
+    received it before.
     """
     if launch == "visitor":
         return False
@@ -243,30 +245,30 @@ def must_prime(event: str, launch: str) -> bool:
         return True
     if launch:
         return event == "SessionStart:compact"
-    return event in TOLD_AT
+    return event in PRIMED_EVENTS
 
 
-def prime(folder: str, record: bytes) -> None:
-    """Have the whole program say it: it reads the log, which costs more than a tool call may."""
-    start_program("rekindle.wiring.prime", folder, record)
+def prime_session(folder: str, record: bytes) -> None:
+    """Run the full program for this: it reads the log, which takes too long for a tool call."""
+    start_program("rekindle.wiring.hook_primer", folder, record)
 
 
 def start_program(module: str, argument: str, given: bytes) -> None:
-    """Run a program of the package, with `given` as its input, for a session that begins."""
+    """Run a program of the package, with `given` as its input, for a session that is starting."""
     reader, writer = os.pipe()
     argv = [sys.executable, "-I", "-m", module, argument]
     dup = (os.POSIX_SPAWN_DUP2, reader, 0)
     close = (os.POSIX_SPAWN_CLOSE, writer)
     hush = (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)
-    # Set before it is started: given up in between, it would go on alone.
-    after(PRIMING_SECONDS, end)
+    # Set before the start: if the hook timed out in between, the program would be left behind.
+    call_after(PRIMING_SECONDS, exit_now)
     child = os.posix_spawn(sys.executable, argv, os.environ, file_actions=[dup, close, hush])
 
     def give_up(*_: object) -> None:
-        os.kill(child, 9)  # our own, not waited for yet: the number is still its
+        os.kill(child, 9)  # our own child, not waited for yet, so its pid cannot have been reused
         os._exit(0)
 
-    after(PRIMING_SECONDS, give_up)
+    call_after(PRIMING_SECONDS, give_up)
     os.close(reader)
     os.write(writer, given)
     os.close(writer)
@@ -274,10 +276,10 @@ def start_program(module: str, argument: str, given: bytes) -> None:
 
 
 def find_folder(harness: str, event: str, given: str = "") -> str:
-    """Return the folder of the agent whose session this is; empty if that is not clear.
+    """Return the folder of this session's agent; empty if it is ambiguous.
 
-    It is the agent of the launch, else the one that works in the session's folder. Hooks that name
-    an agent (`given`) count for no session in the folder of another one.
+    It is the agent of the launch, or else the one that works in the session's folder. Hooks that
+    name an agent (`given`) ignore sessions in another agent's folder.
     """
     folder = os.environ.get("REKINDLE_FOLDER") or ""
     if not folder:
@@ -286,17 +288,17 @@ def find_folder(harness: str, event: str, given: str = "") -> str:
         dirs = read_dirs(agents, event)
         name = choose_agent(dirs, list_names(agents), place, harness, named)
         folder = f"{agents}/{name}" if name else ""
-        # A folder above may be another user's: only our own user's project counts.
+        # A folder above may belong to another user: only a project of this user counts.
         if folder and not given and os.lstat(folder).st_uid != os.getuid():
             return ""
     return folder if folder and has_no_links(folder) else ""
 
 
 def find_agents(place: str) -> str:
-    """Return the folder of the agents in the nearest project above; empty: there is none."""
+    """Return the agents' folder of the nearest project above; empty if there is none."""
     while place:
         agents = f"{place}/.rekindle/agents"
-        if os.path.isdir(agents):  # noqa: PTH112 - pathlib costs a start
+        if os.path.isdir(agents):  # noqa: PTH112 - pathlib slows the start
             return agents
         place = place.rpartition("/")[0]
     return ""
@@ -312,11 +314,11 @@ def list_names(agents: str) -> list[str]:
 def choose_agent(
     dirs: list[list[str]], names: list[str], place: str, harness: str, named: str = ""
 ) -> str:
-    """Return the name of the agent that works in `place`; empty if that is not clear."""
+    """Return the name of the agent that works in `place`; empty if it is ambiguous."""
     if len(dirs) > 1:
-        here = choose_agents(dirs, place)
+        working_here = choose_agents(dirs, place)
         if named:
-            return named if not here or named in here else ""
+            return named if not working_here or named in working_here else ""
         names = [name for name in choose_agents(dirs, place, harness) if name in names]
     if named:
         return named
@@ -326,35 +328,35 @@ def choose_agent(
 def choose_agents(dirs: list[list[str]], place: str, harness: str = "") -> list[str]:
     """Return the agents that work in `place`.
 
-    The same as `policy.agent_dirs.choose_agents`, without its imports.
+    Equivalent to `policy.setup.agent_dirs.choose_agents`, without its imports.
     """
     inside = place.rstrip("/") + "/"
-    around = [one for one in dirs if inside.startswith(one[2].rstrip("/") + "/")]
-    depth = max([len(one[2].rstrip("/")) for one in around], default=0)
-    innermost = [one for one in around if len(one[2].rstrip("/")) == depth]
-    same = [one for one in innermost if one[1] == harness]
-    return [one[0] for one in same or innermost]
+    around = [entry for entry in dirs if inside.startswith(entry[2].rstrip("/") + "/")]
+    depth = max([len(entry[2].rstrip("/")) for entry in around], default=0)
+    innermost = [entry for entry in around if len(entry[2].rstrip("/")) == depth]
+    same = [entry for entry in innermost if entry[1] == harness]
+    return [entry[0] for entry in same or innermost]
 
 
 def read_dirs(agents: str, event: str) -> list[list[str]]:
-    """Return name, harness and folder of each agent, as rekindle.yaml has them.
+    """Return the name, harness and folder of each agent in rekindle.yaml.
 
-    The list beside the agents is made from the manifest by the whole program, which is started only
-    when a session begins: an edit counts for the sessions that begin after it.
+    The list beside the agents is made from the manifest by the full program, which is started only
+    at the start of a session: an edit applies to sessions that start after it.
     """
     root = agents.rpartition("/")[0]
     project = root.rpartition("/")[0]
     try:
-        found = os.stat(f"{project}/rekindle.yaml")  # noqa: PTH116 - pathlib costs a start
+        status = os.stat(f"{project}/rekindle.yaml")  # noqa: PTH116 - pathlib slows the start
     except OSError:
         return []
-    head = f"1 {found.st_mtime_ns} {found.st_size} {os.path.realpath(project)}"
+    head = f"1 {status.st_mtime_ns} {status.st_size} {os.path.realpath(project)}"
     lines = read_lines(f"{root}/dirs")
-    if lines[0] != head and (event in TOLD_AT or event.startswith("SessionStart")):
-        start_program("rekindle.wiring.agent_dirs", project, b"")
-        after(PATIENCE_SECONDS, end)
+    if lines[0] != head and (event in PRIMED_EVENTS or event.startswith("SessionStart")):
+        start_program("rekindle.wiring.agent_dir_list", project, b"")
+        call_after(PATIENCE_SECONDS, exit_now)
         lines = read_lines(f"{root}/dirs")
-    return [words for line in lines[1:] if len(words := line.split(" ", 2)) == WORDS]
+    return [words for line in lines[1:] if len(words := line.split(" ", 2)) == DIR_FIELDS]
 
 
 def read_lines(path: str) -> list[str]:
@@ -365,25 +367,25 @@ def read_lines(path: str) -> list[str]:
 
 
 def has_no_links(folder: str) -> bool:
-    """Whether the agent's folders are folders: a link among them could lead anywhere.
+    """Return whether the agent's folders are real folders: a link could lead anywhere.
 
-    What is missing is no link; whoever writes there finds out.
+    A missing folder is not a link; a later write to it fails.
     """
     root = folder.rpartition("/")[0]
-    for place in (root.rpartition("/")[0], root, folder, f"{folder}/run", f"{folder}/run/inbox"):
+    for path in (root.rpartition("/")[0], root, folder, f"{folder}/run", f"{folder}/run/inbox"):
         try:
-            if os.lstat(place).st_mode & 0o170000 != 0o040000:  # noqa: PLR2004 - a folder
+            if os.lstat(path).st_mode & 0o170000 != 0o040000:  # noqa: PLR2004 - a folder
                 return False
         except FileNotFoundError:
-            if place == folder:
+            if path == folder:
                 return False
     return True
 
 
 def open_folder(path: str, depth: int) -> int:
-    """Open a folder without following a link in its last `depth` names.
+    """Open a folder without following links in its last `depth` names.
 
-    One after the other: an agent may put a link there after we have looked.
+    The names are opened one at a time: an agent may replace one with a link after a check.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     above, *names = path.rsplit("/", depth)
@@ -397,22 +399,24 @@ def open_folder(path: str, depth: int) -> int:
     return fd
 
 
-def append(place: str, record: bytes, prefix: str = "", limit: int = 0, *, depth: int = 1) -> bool:
-    """Append under a shared lock to a segment that is still there; False where that failed.
+def append_record(
+    place: str, record: bytes, prefix: str = "", limit: int = 0, *, depth: int = 1
+) -> bool:
+    """Append under a shared lock to a segment that still exists; return False on failure.
 
-    Segment names are never used twice: the log remembers by them how far they are folded.
+    Segment names are never reused: the log records under them how far they are folded.
     """
     try:
         at = open_folder(place, depth)
     except OSError:
         return False
     try:
-        return append_at(at, record, prefix, limit)
+        return append_to_segment(at, record, prefix, limit)
     finally:
         os.close(at)
 
 
-def append_at(at: int, record: bytes, prefix: str, limit: int) -> bool:
+def append_to_segment(at: int, record: bytes, prefix: str, limit: int) -> bool:
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     for _ in range(_ATTEMPTS):
         try:
@@ -432,10 +436,10 @@ def append_at(at: int, record: bytes, prefix: str, limit: int) -> bool:
             return False
         try:
             fcntl.flock(fd, fcntl.LOCK_SH)
-            found = os.fstat(fd)
-            # Between open and lock the fold may have removed it: what is written then is lost.
-            if found.st_nlink:
-                is_full = limit and found.st_size > limit
+            status = os.fstat(fd)
+            # The fold may have removed it between open and lock: a write would be lost.
+            if status.st_nlink:
+                is_full = limit and status.st_size > limit
                 return not is_full and os.write(fd, record) == len(record)
         except OSError:
             return False
@@ -444,129 +448,133 @@ def append_at(at: int, record: bytes, prefix: str, limit: int) -> bool:
     return False
 
 
-def spool(folder: str, record: bytes) -> None:
-    """Keep a record elsewhere while the inbox cannot be written; the fold looks there too."""
-    for place in spool_folders():
-        try:  # noqa: SIM105 - contextlib costs a start
-            os.mkdir(place, 0o700)  # noqa: PTH102 - pathlib costs a start
+def spool_record(folder: str, record: bytes) -> None:
+    """Store a record elsewhere while the inbox cannot be written; the fold reads it there too."""
+    for spool in spool_folders():
+        try:  # noqa: SIM105 - contextlib slows the start
+            os.mkdir(spool, 0o700)  # noqa: PTH102 - pathlib slows the start
         except OSError:
-            pass  # it exists, or cannot be made: verified next
-        if is_ours_alone(place) and append(place, record, spool_prefix(folder), SPOOL_BYTES):
+            pass  # it exists or cannot be created: checked next
+        if is_ours_alone(spool) and append_record(spool, record, spool_prefix(folder), SPOOL_BYTES):
             return
 
 
 def spool_folders() -> tuple[str, ...]:
-    """Return where records go while the inbox's disk is full, read-only or gone.
+    """Return the folders for records while the inbox's disk is full, read-only or gone.
 
-    First the user's folder in memory, if the host has one: the disk of the home may be full too.
-    Never /tmp, where the sandbox of a CLI lets an agent write.
+    The user's in-memory folder comes first, if the host has one: the home's disk may be full too.
+    /tmp is not used, because the sandbox of a CLI lets an agent write there.
     """
-    return (f"/run/user/{os.getuid()}/rekindle", f"{user_folder()}/spool")
+    return (f"/run/user/{os.getuid()}/rekindle", f"{find_user_folder()}/spool")
 
 
 def is_ours_alone(path: str) -> bool:
     """Return whether a folder belongs to the user, is not a link, and is closed to others."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    return found.st_uid == os.getuid() and found.st_mode & 0o170777 == 0o040700  # noqa: PLR2004 - a folder
+    return status.st_uid == os.getuid() and status.st_mode & 0o170777 == 0o040700  # noqa: PLR2004 - a folder
 
 
 def spool_prefix(folder: str) -> str:
-    """The agent's folder as the beginning of a file's name."""
-    # No name holds a plus: the spool of `trades` does not begin like that of `trades-eu`.
+    """Return a prefix for file names, made from the agent's folder."""
+    # Agent names contain no plus, so the prefix of `trades` does not match that of `trades-eu`.
     return "".join(c if c in _NAME else "%" for c in folder)[-150:] + "+"
 
 
-def brake(event: str, launch: str, payload: bytes) -> None:
-    """At a boundary, stop a session whose window is so full that a fresh one is to go on.
+def brake_session(event: str, launch: str, payload: bytes) -> None:
+    """Between two turns, stop a session whose window is full enough for a fresh one.
 
-    What is to be stopped, where and how its supervisor has written down; whether the window is so
-    full by now is looked up here: nothing else can happen meanwhile. A sub-agent's boundary is
-    none: the main thread waits for it, with a call under way. The rule is in a folder where the
-    agent cannot write: the CLI does what its answer says.
+    The supervisor's rule defines which session to stop, where and how. The hook measures the window
+    itself, because nothing else can happen meanwhile. A sub-agent's boundary does not count: the
+    main thread waits for it, with a call in progress. The rule is in a folder where the agent
+    cannot write, because the CLI follows its answer.
     """
-    place = os.environ.get("REKINDLE_RULES", "")
-    if not place or not is_name(launch):
+    rules = os.environ.get("REKINDLE_RULES", "")
+    if not rules or not is_name(launch):
         return
     rule: dict[bytes, list[bytes]] = {}
     try:
-        for line in read_file(f"{place}/brake-{launch}", RULE_BYTES).split(b"\n"):
+        for line in read_file(f"{rules}/brake-{launch}", RULE_BYTES).split(b"\n"):
             word, _, value = line.partition(b" ")
             rule.setdefault(word, []).append(value)
     except OSError:
         return
     if rule.get(b"event") != [event.encode()]:
         return
-    after(BRAKING_SECONDS, end)
-    found = measure(rule, payload)
-    if found is None:
+    call_after(BRAKING_SECONDS, exit_now)
+    fullness = measure_window(rule, payload)
+    if fullness is None:
         return
-    mark = f"{place}/braked-{launch}"
+    mark = f"{rules}/braked-{launch}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(mark, flags, 0o600)
-    os.write(fd, b"%d %d\n" % found + payload)
+    os.write(fd, b"%d %d\n" % fullness + payload)
     os.close(fd)
-    if answer := one(rule, b"answer"):
+    if answer := read_first(rule, b"answer"):
         os.write(1, answer)
     else:
-        hold(mark, f"{place}/taken-{launch}")
+        hold_call(mark, f"{rules}/taken-{launch}")
 
 
-def hold(mark: str, taken: str) -> None:
-    """Keep a call from beginning, until who is to end the session has done so.
+def hold_call(mark: str, taken: str) -> None:
+    """Hold a call back until the supervisor has ended the session.
 
-    Whoever comes too late must not end it while the call runs: given up, the mark goes, unless it
-    was taken just then.
+    A late supervisor must not end it while the call runs: on timeout the hook removes the mark,
+    unless the supervisor took it just then.
     """
 
     def give_up(*_: object) -> None:
         try:
-            os.unlink(mark)  # noqa: PTH108 - pathlib costs a start
+            os.unlink(mark)  # noqa: PTH108 - pathlib slows the start
         except OSError:
-            after(HOLD_SECONDS, end)  # it is about to be ended
+            call_after(HOLD_SECONDS, exit_now)  # the supervisor is about to end the session
         else:
             os._exit(0)
 
-    after(HOLD_SECONDS, give_up)
+    call_after(HOLD_SECONDS, give_up)
     while os.access(mark, os.F_OK) or os.access(taken, os.F_OK):
         time.sleep(0.02)
 
 
-def measure(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int, int] | None:
-    """What is used of a window, and how large it is, where that is enough to be stopped for."""
-    path, own, limit = said_in(payload, b"transcript_path"), one(rule, b"own"), one(rule, b"limit")
-    below = one(rule, b"below")
+def measure_window(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int, int] | None:
+    """Return the used and total size of the window if it is full enough to stop; else None."""
+    path, own, limit = (
+        find_text(payload, b"transcript_path"),
+        read_first(rule, b"own"),
+        read_first(rule, b"limit"),
+    )
+    below = read_first(rule, b"below")
     if (own and path != own) or (below and b'"' + below + b'":' in payload[:TOOL_TAIL_BYTES]):
         return None
-    if call := one(rule, b"call"):
-        wait_for(path, payload, call)
+    if call := read_first(rule, b"call"):
+        wait_for_calls(path, payload, call)
     if is_at_work(rule, path):
         return None
-    settled, window = one(rule, b"settled"), one(rule, b"window")
+    settled, window = read_first(rule, b"settled"), read_first(rule, b"window")
     if limit == b"0" and not settled:
         return 0, 0
-    start = one(rule, b"after")
-    line = telling(path, rule.get(b"sign", []), start, one(rule, b"void"))
-    used, size = fullness(line, start, rule.get(b"count", []), window, settled)
-    limit = limit or limit_of(rule, line)
+    start = read_first(rule, b"after")
+    line = find_usage_line(path, rule.get(b"sign", []), start, read_first(rule, b"void"))
+    used, size = read_fullness(line, start, rule.get(b"count", []), window, settled)
+    limit = limit or find_limit(rule, line)
     most = int(limit.rstrip(b"%") or b"0")
     is_full = used * 100 >= most * size > 0 if window else used >= most
-    # Nothing: nobody knows, or a call is under way, of a sub-agent whose turn looks like ours.
+    # None: the usage is unknown, or a sub-agent's call is in progress whose turn looks like ours.
     return (used, size) if used and limit and is_full else None
 
 
-def one(rule: dict[bytes, list[bytes]], word: bytes) -> bytes:
+def read_first(rule: dict[bytes, list[bytes]], word: bytes) -> bytes:
     return rule.get(word, [b""])[0]
 
 
-def limit_of(rule: dict[bytes, list[bytes]], line: bytes) -> bytes:
-    """The limit of the model that a line names; empty: nobody knows how large its window is."""
+def find_limit(rule: dict[bytes, list[bytes]], line: bytes) -> bytes:
+    """Return the limit of the model that a line names; empty if its window size is unknown."""
     for key in rule.get(b"model", []):
-        if model := said_in(line, key):
-            for known in rule.get(b"limits", []):
-                tokens, _, name = known.partition(b" ")
+        if model := find_text(line, key):
+            for entry in rule.get(b"limits", []):
+                tokens, _, name = entry.partition(b" ")
                 if name == model:
                     return tokens
             return b""
@@ -574,31 +582,31 @@ def limit_of(rule: dict[bytes, list[bytes]], line: bytes) -> bytes:
 
 
 def is_at_work(rule: dict[bytes, list[bytes]], path: bytes) -> bool:
-    """Whether something would be cut: a call of the session's own, or a sub-agent beside it."""
+    """Return whether a stop would interrupt a call of the session or a sub-agent."""
     if calls := rule.get(b"calls"):
         begins, over = calls
-        tail = tail_of(path)
-        place = tail.find(begins)
-        while place >= 0:
-            name = tail[place + len(begins) :].partition(b'"')[0]
+        tail = read_tail(path)
+        position = tail.find(begins)
+        while position >= 0:
+            name = tail[position + len(begins) :].partition(b'"')[0]
             if over + name + b'"' not in tail:
                 return True
-            place = tail.find(begins, place + 1)
-    asides = one(rule, b"asides")
+            position = tail.find(begins, position + 1)
+    asides = read_first(rule, b"asides")
     folder = path.rpartition(b".")[0] + b"/" + asides
-    if not asides or not os.path.isdir(folder):  # noqa: PTH112 - pathlib costs a start
+    if not asides or not os.path.isdir(folder):  # noqa: PTH112 - pathlib slows the start
         return False
-    for place_of, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
-            last = tail_of(place_of + b"/" + name).rstrip().rpartition(b"\n")[2]
-            # Its last line is what it said in the end, and calls nothing.
+            last = read_tail(parent + b"/" + name).rstrip().rpartition(b"\n")[2]
+            # The last line is its final message, without a tool call.
             is_over = b'"type":"assistant"' in last and b'"type":"tool_use"' not in last
             if name.endswith(b".jsonl") and not is_over:
                 return True
     return False
 
 
-def tail_of(path: bytes) -> bytes:
+def read_tail(path: bytes) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -610,8 +618,8 @@ def tail_of(path: bytes) -> bytes:
         os.close(fd)
 
 
-def telling(path: bytes, signs: list[bytes], start: bytes, void: bytes) -> bytes:
-    """The last line of a transcript that tells what is used; empty where none does."""
+def find_usage_line(path: bytes, signs: list[bytes], start: bytes, void: bytes) -> bytes:
+    """Return the last line of a transcript that reports usage; empty if there is none."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -632,49 +640,49 @@ def telling(path: bytes, signs: list[bytes], start: bytes, void: bytes) -> bytes
         os.close(fd)
 
 
-def fullness(
+def read_fullness(
     line: bytes, start: bytes, counts: list[bytes], window: bytes, settled: bytes
 ) -> tuple[int, int]:
-    """What is used of a window by a line that tells, and how large it is; 0: it does not say."""
-    # What a call was given stands behind the sign that it is over, and may look like counts.
-    place = line.rfind(start, 0, line.find(settled) if settled else len(line))
-    if place < 0 or (settled and settled not in line):
+    """Return the used and total size of the window that a line reports; 0 if it does not."""
+    # A call's input follows the mark that ends it, and may look like counts.
+    position = line.rfind(start, 0, line.find(settled) if settled else len(line))
+    if position < 0 or (settled and settled not in line):
         return 0, 0
-    used = sum(number_in(line, key, place) for key in counts)
-    return used, number_in(line, window, 0) if window else 0
+    used = sum(find_number(line, key, position) for key in counts)
+    return used, find_number(line, window, 0) if window else 0
 
 
-def number_in(line: bytes, key: bytes, place: int) -> int:
-    """The number behind a key of JSON, from a place on; 0 where there is none."""
+def find_number(line: bytes, key: bytes, place: int) -> int:
+    """Return the number after a JSON key, searching from an offset; 0 if there is none."""
     sign = b'"' + key + b'":'
-    found = line.find(sign, place)
-    if found < 0:
+    position = line.find(sign, place)
+    if position < 0:
         return 0
-    digits = line[found + len(sign) : found + len(sign) + 20].lstrip()
+    digits = line[position + len(sign) : position + len(sign) + 20].lstrip()
     length = 0
     while digits[length : length + 1].isdigit():
         length += 1
     return int(digits[:length] or b"0")
 
 
-def said_in(text: bytes, key: bytes) -> bytes:
-    """The text behind a key of JSON; empty where there is none that stands there plainly."""
+def find_text(text: bytes, key: bytes) -> bytes:
+    """Return the text after a JSON key; empty if there is none, or if it has escapes."""
     sign = b'"' + key + b'"'
-    found = text.find(sign)
-    value = text[found + len(sign) :].lstrip(b": ") if found >= 0 else b""
-    said = value[1:].partition(b'"')[0] if value.startswith(b'"') else b""
-    return b"" if b"\\" in said else said
+    position = text.find(sign)
+    value = text[position + len(sign) :].lstrip(b": ") if position >= 0 else b""
+    content = value[1:].partition(b'"')[0] if value.startswith(b'"') else b""
+    return b"" if b"\\" in content else content
 
 
-def wait_for(path: bytes, payload: bytes, key: bytes) -> None:
-    """Until a transcript has the calls that are over: the CLI writes it a moment later."""
+def wait_for_calls(path: bytes, payload: bytes, key: bytes) -> None:
+    """Wait until a transcript has the finished calls: the CLI writes it a moment later."""
     sign = b'"' + key + b'":"'
-    found = payload.rfind(sign)
-    call = payload[found + len(sign) :].partition(b'"')[0] if found >= 0 else b""
+    position = payload.rfind(sign)
+    call = payload[position + len(sign) :].partition(b'"')[0] if position >= 0 else b""
     deadline = time.monotonic() + WRITTEN_SECONDS
     while call and time.monotonic() < deadline:
-        # The results behind it may be megabytes, as pictures are.
-        if telling(path, [b'"' + call + b'"'], b'"', b""):
+        # The results after it may be megabytes, for example images.
+        if find_usage_line(path, [b'"' + call + b'"'], b'"', b""):
             return
         time.sleep(0.01)
 
@@ -688,16 +696,16 @@ def read_file(path: str, most: int) -> bytes:
 
 
 def be_weighed(folder: str, event: str, launch: str) -> None:
-    """Before a session that goes on asks its model anything: wait for who may end it instead.
+    """Hold a resumed session before its first model request, until the supervisor has decided.
 
-    What this record says may make a fresh session the cheaper one. The supervisor takes its mark
-    away when it has looked, or ends us with the CLI.
+    This record may show that a fresh session is cheaper. The supervisor removes its mark once it
+    has decided to continue, or kills the hook along with the CLI.
     """
     if event != "SessionStart:resume" or not is_name(launch):
         return
     mark = f"{folder}/run/weigh-{launch}"
     if os.access(mark, os.F_OK):
-        after(WEIGHED_SECONDS, end)
+        call_after(WEIGHED_SECONDS, exit_now)
     while os.access(mark, os.F_OK):
         time.sleep(0.02)
 
@@ -706,19 +714,19 @@ def is_name(text: str) -> bool:
     return 0 < len(text) <= _NAME_LENGTH and text[0] not in "._-" and _NAME.issuperset(text)
 
 
-def after(seconds: float, then: object) -> None:
-    """Have `then` called when it takes too long; Python's own handler would wait for the disk."""
-    import _signal  # type: ignore[import-not-found]  # noqa: PLC0415 - `signal` imports enum, which costs a start
+def call_after(seconds: float, then: object) -> None:
+    """Call `then` after a timeout; Python's own signal handler would wait for the disk."""
+    import _signal  # type: ignore[import-not-found]  # noqa: PLC0415 - `signal` imports enum, which slows the start
 
     _signal.signal(_signal.SIGALRM, then)
     _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
 
-def refuse(*_: object) -> None:
-    raise TimeoutError  # an OSError, as any other that a disk answers with
+def raise_timeout(*_: object) -> None:
+    raise TimeoutError  # an OSError, like other disk failures
 
 
-def end(*_: object) -> None:
+def exit_now(*_: object) -> None:
     os._exit(0)
 
 
@@ -726,4 +734,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv)
     finally:
-        os._exit(0)  # whatever it was: the agent must not notice
+        os._exit(0)  # whatever happened, the agent must not notice

@@ -1,34 +1,44 @@
-"""What flows need of the world, said without naming who provides it."""
+"""The interfaces through which flows use the outside world."""
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from rekindle.documents.event import AnyEvent
-from rekindle.documents.hookline import HookLine
-from rekindle.documents.hooksettings import HookFiles, Installation, Muted
-from rekindle.documents.launch import (
-    Background,
+from rekindle.documents.events import AnyEvent
+from rekindle.documents.hooks.hook_record import HookRecord
+from rekindle.documents.hooks.hook_settings import (
+    HookFiles,
+    HookInstallation,
+    HookObstacle,
+)
+from rekindle.documents.launches.cli_output import (
+    BackgroundProcess,
     Brake,
     Capabilities,
-    Command,
-    Ended,
-    Exit,
+    LaunchExit,
+    LaunchSpec,
+    OutputItem,
+    ProcessResult,
+    ProcessVitals,
+    ProgramCommand,
     RefusedCall,
-    Seen,
-    Start,
-    Swept,
-    Usage,
-    Used,
-    Vitals,
+    SweptProcesses,
+    UsageReport,
+    WindowUsage,
 )
-from rekindle.documents.question import Answer, Question
-from rekindle.documents.transcript import Asides, Passage
+from rekindle.documents.launches.one_shot import (
+    OneShotAnswer,
+    OneShotQuestion,
+)
+from rekindle.documents.transcripts.turns import (
+    Passage,
+    SubagentTranscripts,
+)
 from rekindle.errors import UsageError
 
 
-class Essentials(Protocol):
-    """The six members that every harness has: the dialect of an agent CLI, not a driver of it."""
+class HarnessEssentials(Protocol):
+    """The six members that every harness has: a translation for a CLI, not a driver of it."""
 
     @property
     def NAME(self) -> str:  # noqa: N802 - a module's constant
@@ -36,90 +46,91 @@ class Essentials(Protocol):
 
     @property
     def INSTALL(self) -> str:  # noqa: N802 - as above
-        """What a person does to get the program."""
+        """Instructions for installing the program."""
 
     @property
     def CAN(self) -> Capabilities: ...  # noqa: N802 - as above
 
-    def command(self, start: Start) -> Command:
-        """Return the command that starts a session, or resumes one.
+    def command(self, start: LaunchSpec) -> ProgramCommand:
+        """Return the command that starts or resumes a session.
 
         Raises:
-            UnenforceableError: The persona has a rule that the CLI cannot be held to.
-            UsageError: The session's id is not one, or the persona cannot be kept otherwise.
+            UnenforceableError: The persona has a rule that the CLI cannot enforce.
+            UsageError: The session's id is invalid, or another part of the persona cannot be
+        honoured.
         """
 
-    def read_stream(self, line: bytes) -> tuple[Seen, ...]:
-        """Return what a line of the program's output means; it never raises."""
+    def read_stream(self, line: bytes) -> tuple[OutputItem, ...]:
+        """Return the items in a line of the program's output; never raises."""
 
-    def classify(self, ended: Ended) -> Exit:
+    def classify(self, ended: ProcessResult) -> LaunchExit:
         """Return how the process exited; input to the restart policy."""
 
 
-class Environment(Protocol):
-    """Variables of the CLI's own, for a CLI that has some."""
+class HarnessEnvironment(Protocol):
+    """Environment variables of the CLI, if it has any."""
 
     @property
-    def PASSED_ON(self) -> Sequence[str]:  # noqa: N802 - a module's constant
-        """Beginnings of the names of variables that set the program up."""
+    def PASSED_PREFIXES(self) -> Sequence[str]:  # noqa: N802 - a module's constant
+        """Name prefixes of the variables that configure the program."""
         return ()
 
     @property
-    def NEVER_PASSED_ON(self) -> Sequence[str]:  # noqa: N802 - as above
-        """Variables that would tell the program that it runs inside another session."""
+    def BLOCKED_VARIABLES(self) -> Sequence[str]:  # noqa: N802 - as above
+        """Variables that would signal to the program that it runs inside another session."""
         return ()
 
 
-class Hooks(Protocol):
-    """Reports while a session runs, for a CLI with hooks: `Capabilities(hooks=True)`."""
+class HarnessHooks(Protocol):
+    """Reports during a session, for a CLI with hooks: `Capabilities(hooks=True)`."""
 
     @property
     def HOOK_FILES(self) -> HookFiles | None:  # noqa: N802 - a module's constant
-        """Where the settings of the CLI are."""
+        """The location of the CLI's settings."""
         return None
 
     def hooks(
         self, program: Sequence[str], *, supervised: bool, folder: str = ""
     ) -> dict[str, Any]:
-        """Return the hooks as they are in the CLI's settings."""
+        """Return the hooks in the format of the CLI's settings."""
         return {}
 
-    def muted(self, found: Installation) -> Muted | None:
-        """Return what keeps installed hooks from running; None: nothing that can be seen."""
+    def muted(self, found: HookInstallation) -> HookObstacle | None:
+        """Return the obstacle that keeps installed hooks from running; None if none is visible."""
         return None
 
     def told(self, event: str, text: str) -> str:
-        """Return what a hook of that event prints, so that the session is told a text."""
+        """Return the output with which a hook of that event passes a text to the session."""
         return ""
 
-    def read_hook(self, line: HookLine) -> AnyEvent | None:
-        """Return the fact that a hook reports; None: nothing that is kept."""
+    def read_hook(self, line: HookRecord) -> AnyEvent | None:
+        """Return the event that a hook reports; None if it is not recorded."""
         return None
 
 
-class Transcripts(Protocol):
-    """What a session said and did, for a CLI that writes it to a file."""
+class HarnessTranscripts(Protocol):
+    """Access to a session's transcript, for a CLI that writes one to a file."""
 
-    def usage(self, tail: bytes, windows: Mapping[str, int]) -> Usage | None:
+    def usage(self, tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
         """Return how full the window is, from the end of a transcript."""
         return None
 
-    def turn(self, line: bytes) -> Used | None:
+    def turn(self, line: bytes) -> UsageReport | None:
         """Return the turn that a line reports, for a CLI whose output reports none."""
         return None
 
     def read_transcript(self, line: bytes) -> tuple[Passage, ...]:
-        """Return what a line says of the session."""
+        """Return the passages of the session that a line contains."""
         return ()
 
     def refused_calls(self, transcript: Iterable[bytes]) -> Iterable[RefusedCall]:
-        """Return the calls that nothing permitted, for a CLI whose output reports none."""
+        """Return the calls refused for lack of permission, for a CLI whose output omits them."""
         return ()
 
-    def asides(self, transcript: str, session: str) -> Asides | None:
-        """Return where the session's sub-agents have their transcripts; None: they have none.
+    def asides(self, transcript: str, session: str) -> SubagentTranscripts | None:
+        """Return the location of the sub-agents' transcripts; None if there are none.
 
-        `transcript` is the path of the session's own.
+        `transcript` is the path of the session's own transcript.
         """
         return None
 
@@ -131,54 +142,64 @@ class Transcripts(Protocol):
         return True
 
 
-class Handoff(Protocol):
+class HarnessHandoff(Protocol):
     """Handoffs before the window is full, for a CLI that can be stopped between two turns."""
 
     def brake(self, *, interactive: bool) -> Brake | None:
-        """Return how it is stopped between two turns; None: not without cutting a tool call.
+        """Return how to stop it between two turns; None if that could interrupt a tool call.
 
-        A CLI in a terminal is stopped when its person asks for something more.
+        A CLI in a terminal is stopped at its user's next request.
         """
         return None
 
-    def measure(self, program: Sequence[str]) -> Command | None:
-        """Return the command that prints the size of the window without asking a model."""
+    def measure(self, program: Sequence[str]) -> ProgramCommand | None:
+        """Return the command that prints the size of the window without a model request."""
         return None
 
     def measured(self, output: Iterable[bytes]) -> dict[str, int]:
-        """Return the windows that its output names, by their models."""
+        """Return the window size of each model in that command's output."""
         return {}
 
 
-class Questions(Protocol):
-    """One question without a session, for summaries: `Capabilities(questions=True)`."""
+class HarnessQuestions(Protocol):
+    """A single question without a session, for summaries: `Capabilities(questions=True)`."""
 
-    def ask(self, question: Question) -> Command:
-        """Return the command that answers: without hooks, or tools that write or run.
+    def ask(self, question: OneShotQuestion) -> ProgramCommand:
+        """Return the command that answers, without hooks and with read-only tools.
 
         Raises:
-            ManifestError: The persona asks for more than to read, or for what cannot be kept.
+            ManifestError: The persona needs more than read access, or cannot be honoured.
         """
         raise UsageError(
             "this CLI cannot be asked for a summary",
             hint="name another `adapter:` in `personas: summarizer:`",
         )
 
-    def answer(self, output: Iterable[bytes]) -> Answer | None:
-        """Return what the lines of its standard output answer; None: nothing, or it failed."""
+    def answer(self, output: Iterable[bytes]) -> OneShotAnswer | None:
+        """Return the answer in the lines of its standard output; None if it failed or has none."""
         return None
 
 
-class Harness(Essentials, Environment, Hooks, Transcripts, Handoff, Questions, Protocol):
+class Harness(
+    HarnessEssentials,
+    HarnessEnvironment,
+    HarnessHooks,
+    HarnessTranscripts,
+    HarnessHandoff,
+    HarnessQuestions,
+    Protocol,
+):
     """A harness as the rest of Rekindle uses it, with a default for each optional member."""
 
 
-class _Defaults(Environment, Hooks, Transcripts, Handoff, Questions):
+class _Defaults(
+    HarnessEnvironment, HarnessHooks, HarnessTranscripts, HarnessHandoff, HarnessQuestions
+):
     pass
 
 
 class _Completed:
-    def __init__(self, own: Essentials) -> None:
+    def __init__(self, own: HarnessEssentials) -> None:
         self._own = own
 
     def __getattr__(self, name: str) -> Any:
@@ -186,31 +207,32 @@ class _Completed:
 
 
 _DEFAULTS = _Defaults()
-REQUIRED = tuple(name for name in vars(Essentials) if not name.startswith("_"))
+REQUIRED_MEMBERS = tuple(name for name in vars(HarnessEssentials) if not name.startswith("_"))
 
 
-def complete(own: Essentials) -> Harness:
-    """Return a harness, a module or an object, with the defaults of what it does not have."""
+def complete_harness(own: HarnessEssentials) -> Harness:
+    """Return a harness (a module or an object) with defaults for the members that it lacks."""
     return cast(Harness, _Completed(own))
 
 
-class Register(Protocol):
-    """Who says what the log of an agent holds, where that is not the agent's folder itself."""
+class EventRegister(Protocol):
+    """The authority over an agent's log, if that is not the agent's folder itself."""
 
     def commit(
         self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
     ) -> Sequence[bytes]:
-        """Have facts counted; returns the log's lines after `known`, with these at their end.
+        """Commit events; return the log's lines after `known`, with these events at the end.
 
-        `documents` are the bytes of those that the facts commit, by their path in the folder.
+        `documents` holds the contents of the documents that the events commit, by their path in the
+        folder.
 
         Raises:
             OwnershipError: Another host has the agent by now.
         """
 
 
-class Child(Protocol):
-    """A process that was started."""
+class ProcessHandle(Protocol):
+    """A started process."""
 
     @property
     def pid(self) -> int: ...
@@ -222,7 +244,7 @@ class Child(Protocol):
     def errors(self) -> str: ...
 
     def follow(self, every: float) -> Generator[bytes | None, None, None]:
-        """Its lines as they come, and None when none came for a while; ends when it has."""
+        """Yield lines as they arrive, and None after each interval without one, until it exits."""
 
     def ask_to_end(self) -> None: ...
 
@@ -232,24 +254,25 @@ class Child(Protocol):
 class Processes(Protocol):
     def start(
         self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
-    ) -> Child:
-        """Start a program in a group of its own, that ends when we do."""
+    ) -> ProcessHandle:
+        """Start a program in its own process group; it is killed when this process exits."""
 
     def start_detached(
         self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
     ) -> int:
-        """Start a program that goes on without us, and return its number; its words go to a file.
+        """Start a program that outlives this process, and return its pid.
 
-        It has a session of its own, and nobody here has to wait for it.
+        Its output goes to a file. It runs in its own session, and this process need not wait for
+        it.
         """
 
     def boot(self) -> str:
-        """Which boot of the host this is."""
+        """Return an identifier of the host's current boot."""
 
     def uptime(self) -> float:
-        """Seconds since that boot."""
+        """Return the seconds since that boot."""
 
-    def end_marked(
+    def end_launch_processes(
         self,
         mark: str,
         *,
@@ -258,24 +281,24 @@ class Processes(Protocol):
         patience: float,
         recorded: Sequence[str] = (),
         program: str = "",
-    ) -> Swept:
-        """End every process of a launch that is not kept, and return what there was.
+    ) -> SweptProcesses:
+        """Kill every process of a launch that is not kept, and return those found.
 
-        `recorded` are processes that `background` has told of before, `program` the agent's own.
+        `recorded` lists processes that `background` reported before; `program` is the agent's own.
         """
 
     def background(
         self, mark: str, *, boot: str, uptime: float, program: str
-    ) -> tuple[Background, ...]:
-        """Return the processes of a launch that are kept, or that do not bear its mark."""
+    ) -> tuple[BackgroundProcess, ...]:
+        """Return the processes of a launch that are kept, or that lack its mark."""
 
-    def end(self, processes: Collection[str], *, patience: float) -> Swept:
-        """End these processes and everything below them, and return what there was."""
+    def end(self, processes: Collection[str], *, patience: float) -> SweptProcesses:
+        """Kill these processes and all their descendants, and return those found."""
 
     def identify(self, pid: int) -> str:
-        """Return the identity of a process, as `background` gives it; empty: it is gone."""
+        """Return the identity of a process, as in `background`; empty if it is gone."""
 
-    def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> Vitals | None:
-        """How a launch's process does, and what else bears its mark; None: it is gone."""
+    def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> ProcessVitals | None:
+        """Return the state of a launch's process and of others with its mark; None if gone."""
 
     def is_alive(self, process: str) -> bool: ...

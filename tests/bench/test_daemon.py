@@ -9,20 +9,18 @@ import random
 import re
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rekindle import config
-from rekindle.documents import event as events
-from rekindle.policy import run as policy
-from rekindle.policy.settings import Watch
+from rekindle.documents import events
+from rekindle.policy.settings.runtime_settings import WatchSettings
+from rekindle.policy.supervision import run_moves as policy
 from rekindle.system import clock
-from rekindle.wiring.store import open_store
-from rekindle.wiring.trust import accept_folder
+from rekindle.wiring.access.trust_checks import accept_folder
+from rekindle.wiring.open_store import open_store
 
 pytestmark = pytest.mark.bench
 
@@ -38,17 +36,17 @@ def idle(project: Path) -> None:
     (project / "rekindle.yaml").write_text(f"version: 1\nagents:\n{entries}")
     (project / "PROMPT.md").write_text("Ship it.\n")
     accept_folder(project)
-    store, rng, now = open_store(config.load(project)), random.Random(1), clock.now()
+    store, rng, now = open_store(config.load_project(project)), random.Random(1), clock.read_clock()
     for name in names:
         with store.writer(name) as writer:
             run = writer.projection.run
-            writer.append(policy.say(run, "running", now), events.RunStarted(ts=now))
+            writer.append(policy.make_desired_event(run, "running", now), events.RunStarted(ts=now))
             for number in range(rng.randrange(20)):
                 writer.append(events.Heartbeat(ts=now, session="s", call=f"{number}"))
             if rng.random() < 0.5:
                 writer.append(events.RunEnded(ts=now, outcome="done"))
             else:
-                writer.append(policy.say(writer.projection.run, "stopped", now))
+                writer.append(policy.make_desired_event(writer.projection.run, "stopped", now))
 
 
 def cpu_seconds(pid: int) -> float:
@@ -62,22 +60,14 @@ def peak_megabytes(pid: int) -> float:
     return int(found[1]) / 1024
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """In memory where that is: to make a thousand agents durable takes a disk its time."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
-        yield Path(made)
-
-
-def test_a_thousand_idle_agents_cost_next_to_nothing(folder):
+def test_a_thousand_idle_agents_cost_next_to_nothing(in_memory):
     """Under 2 % of a core and 120 MB, at the interval that it has by default."""
-    project = folder / "project"
+    project = in_memory / "project"
     project.mkdir()
     idle(project)
-    said = folder / "said"
+    said = in_memory / "said"
     # Not in a place of its own: the figures are read by its number out here.
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(in_memory), "LC_ALL": "C.UTF-8"}
     argv = [sys.executable, "-I", "-m", "rekindle", "daemon"]
     with said.open("wb") as words:
         daemon = subprocess.Popen(argv, cwd=project, env=environment, stdout=words, stderr=words)
@@ -88,7 +78,7 @@ def test_a_thousand_idle_agents_cost_next_to_nothing(folder):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         first = cpu_seconds(daemon.pid)
-        seconds = LOOKS * float(Watch().every)
+        seconds = LOOKS * float(WatchSettings().every)
         began = time.monotonic()
         time.sleep(seconds)  # what is measured, not waited for
         share = (cpu_seconds(daemon.pid) - first) / (time.monotonic() - began)

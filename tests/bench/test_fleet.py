@@ -7,7 +7,6 @@ database is a file, in memory where that is: what a disk takes is no property of
 import asyncio
 import os
 import statistics
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ import pytest
 from fleet.engine import Engine
 from fleet.figures import hold
 from fleet.pace import Pacing, Project, cpu_seconds, recorded
-from rekindle.policy.settings import FLEET_HISTORY_EVENTS
+from rekindle.policy.settings.runtime_settings import FLEET_HISTORY_EVENTS
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
@@ -61,28 +60,21 @@ class Spent(msgspec.Struct):
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
-        yield Path(made)
-
-
-@pytest.fixture
-def fast_engine(folder: Path) -> Iterator[Engine]:
-    (folder / "engine").mkdir()
-    with Engine(folder / "engine") as started:
+def fast_engine(in_memory: Path) -> Iterator[Engine]:
+    (in_memory / "engine").mkdir()
+    with Engine(in_memory / "engine") as started:
         yield started
 
 
-def test_an_agent_s_workflow_keeps_pace_with_one_that_does_nothing(fast_engine, folder):
+def test_an_agent_s_workflow_keeps_pace_with_one_that_does_nothing(fast_engine, in_memory):
     """At least 0.8 of its cycles a second, taken in turns on one server.
 
     From the second cycle on: an agent is begun once, and goes on for as long as there is work.
     """
 
     async def both() -> tuple[list[Spent], list[Spent], float]:
-        words, definition = await recorded(fast_engine, folder)
-        client = await Project(folder / "pace", fast_engine.address).connect()
+        words, definition = await recorded(fast_engine, in_memory)
+        client = await Project(in_memory / "pace", fast_engine.address).connect()
         pacing = Pacing(client, words, definition)
         ours, bare = [], []
         async with pacing.working():
@@ -118,12 +110,12 @@ def test_an_agent_s_workflow_keeps_pace_with_one_that_does_nothing(fast_engine, 
 
 
 @pytest.mark.torture
-def test_the_history_of_a_cycle_stays_as_long_as_it_was(fast_engine, folder):
+def test_the_history_of_a_cycle_stays_as_long_as_it_was(fast_engine, in_memory):
     """Also what is carried over; `just torture` has a thousand cycles."""
 
     async def whole() -> list[list]:
-        words, definition = await recorded(fast_engine, folder)
-        client = await Project(folder / "pace", fast_engine.address).connect()
+        words, definition = await recorded(fast_engine, in_memory)
+        client = await Project(in_memory / "pace", fast_engine.address).connect()
         pacing = Pacing(client, words, definition)
         async with pacing.working():
             await pacing.ours("long", 1, LONG)

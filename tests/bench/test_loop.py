@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rekindle.documents import event as events
+from rekindle.documents import events
 from sampling import WHOLE
 from torture.test_cycle_kill import OLD, opened, supervise
 

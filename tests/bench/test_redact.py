@@ -7,7 +7,10 @@ import time
 import pytest
 
 from fakes import fakes
-from rekindle.policy.redact.finding import find, one_look
+from rekindle.policy.redact.find_secrets import (
+    find_once,
+    find_secrets,
+)
 
 pytestmark = pytest.mark.bench
 
@@ -86,7 +89,7 @@ HOSTILE = [
 ]
 
 
-def seconds(text, looking=find):
+def seconds(text, looking=find_secrets):
     start = time.process_time()
     looking(text)
     return time.process_time() - start
@@ -111,9 +114,9 @@ def test_throughput_beside_reading_json():
     """Printed as a ratio to `json.loads` over the same text, so that it holds on any machine."""
     text = ordinary(1_000_000)
     encoded = json.dumps(text.split("\n"))
-    find(text[:1000])
+    find_secrets(text[:1000])
     beside = min(seconds(encoded, json.loads) for _ in range(3))
-    look = min(seconds(text, one_look) for _ in range(3)) / beside
+    look = min(seconds(text, find_once) for _ in range(3)) / beside
     took = min(seconds(text) for _ in range(3))
     print(
         f"\nredaction: {len(text) / took / 1e6:.1f} MB/s, {took / beside:.0f} times json.loads,"

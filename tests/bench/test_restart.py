@@ -47,11 +47,11 @@ PROGRAM = """\
 import subprocess, sys, time
 from pathlib import Path
 from rekindle import config
-from rekindle.wiring.run import keep_running
-from rekindle.wiring.store import open_store
+from rekindle.wiring.supervisor_setup import run_supervisor
+from rekindle.wiring.open_store import open_store
 python, stand_in = sys.argv[1:]
-project = config.load(Path.cwd())
-outcome = keep_running(project, open_store(project), "trades", lambda _: None, once=True,
+project = config.load_project(Path.cwd())
+outcome = run_supervisor(project, open_store(project), "trades", lambda _: None, once=True,
                        program=(python, "-I", "-S", stand_in))
 import json
 starts = []

@@ -14,11 +14,11 @@ import pytest
 
 from rekindle import config
 from rekindle.cli.main import run
-from rekindle.documents import event as events
-from rekindle.policy import loops
-from rekindle.stores.files import acceptance
+from rekindle.documents import events
+from rekindle.policy.projection import open_loops
+from rekindle.stores.log import log_acceptance
 from rekindle.system import clock
-from rekindle.wiring.store import open_store
+from rekindle.wiring.open_store import open_store
 from torture.tracing import obstacle, trace
 
 pytestmark = pytest.mark.bench
@@ -31,7 +31,7 @@ MOST_TIMES = 16
 def make_project(folder, names):
     lines = "".join(f"  {name}:\n    harness: claude-code\n" for name in names)
     (folder / "rekindle.yaml").write_text(f"version: 1\nagents:\n{lines}")
-    return open_store(config.load(folder))
+    return open_store(config.load_project(folder))
 
 
 @pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
@@ -47,12 +47,14 @@ def test_status_of_a_million_events_reads_at_most_a_megabyte_of_them(tmp_path):
     with log.open("ab", buffering=1 << 20) as file:
         for number in range(2, MILLION + 1):
             file.write(b'%s"seq":%d%s\n' % (before, number, after))
-    acceptance.reseal(store.folder("trades"))
+    log_acceptance.seal_log(store.folder("trades"))
     start = time.perf_counter()
-    store.submit("trades", loops.add({}, "last", "the last loop", clock.now()))
+    store.submit("trades", open_loops.propose_loop({}, "last", "the last loop", clock.read_clock()))
     whole = time.perf_counter() - start
     for number in range(300):
-        store.submit("trades", loops.add({}, f"l{number}", "x" * 500, clock.now()))
+        store.submit(
+            "trades", open_loops.propose_loop({}, f"l{number}", "x" * 500, clock.read_clock())
+        )
 
     def status(say):
         os.chdir(tmp_path)
@@ -85,7 +87,9 @@ def make_agents(folder, count):
     store = make_project(folder, names)
     for name in names:
         store.create(name)
-        store.submit(name, loops.add({}, "open", "a loop of its own", clock.now()))
+        store.submit(
+            name, open_loops.propose_loop({}, "open", "a loop of its own", clock.read_clock())
+        )
     return names
 
 
@@ -107,12 +111,12 @@ def measure_status(folder, names):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, elapsed
 
 
-def test_a_thousand_agents_cost_little_more_than_the_start_of_the_program(tmp_path):
+def test_a_thousand_agents_cost_little_more_than_the_start_of_the_program(in_memory):
     """Processor time, against ten agents in the same run: it depends on no machine and no load."""
-    few, many = make_agents(tmp_path / "few", FEW), make_agents(tmp_path / "many", AGENTS)
+    few, many = make_agents(in_memory / "few", FEW), make_agents(in_memory / "many", AGENTS)
     # In turns, so that the processor's frequency is the same for both.
     measured = [
-        (measure_status(tmp_path / "few", few), measure_status(tmp_path / "many", many))
+        (measure_status(in_memory / "few", few), measure_status(in_memory / "many", many))
         for _ in range(3)
     ]
     of_few = min(cost for (cost, _), _ in measured)

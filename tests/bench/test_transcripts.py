@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from rekindle.flows.read_transcript import ReadTranscript
-from rekindle.harnesses import claude_code
+from rekindle.flows.transcripts.transcript_reader import TranscriptReader
+from rekindle.harnesses.claude_code import claude_harness
 
 pytestmark = pytest.mark.bench
 
@@ -28,10 +28,10 @@ def peak():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 """
 READ = f"""{PEAK}
-from rekindle.flows.read_transcript import ReadTranscript
-from rekindle.harnesses import claude_code
+from rekindle.flows.transcripts.transcript_reader import TranscriptReader
+from rekindle.harnesses.claude_code import claude_harness
 start = time.perf_counter()
-reading = ReadTranscript(sys.argv[1], claude_code)
+reading = TranscriptReader(sys.argv[1], claude_harness)
 turns = sum(1 for _ in reading.finished()) + sum(1 for _ in reading.rest())
 print(turns, time.perf_counter() - start, peak())
 """
@@ -113,12 +113,12 @@ def test_5_gigabytes_in_lines_of_3(tmp_path):
 def test_the_next_look_costs_what_was_added(tmp_path):
     path = tmp_path / "growing.jsonl"
     make(path, 30 * MEGABYTE)
-    reading = ReadTranscript(str(path), claude_code)
+    reading = TranscriptReader(str(path), claude_harness)
     list(reading.finished())
     added = json.dumps({"type": "user", "message": {"role": "user", "content": "go on"}}) + "\n"
     with path.open("a") as file:
         file.write(added)
-    again = ReadTranscript(str(path), claude_code, reading.cursor())
+    again = TranscriptReader(str(path), claude_harness, reading.cursor())
     list(again.finished())
     # The last exchange, which was not over, and what came since; not the other nine.
     assert again.at - reading.cursor().offset < path.stat().st_size / 3

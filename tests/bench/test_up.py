@@ -6,7 +6,7 @@ import time
 import pytest
 
 from loopback.fixtures import network, place
-from rekindle.wiring.trust import accept_folder
+from rekindle.wiring.access.trust_checks import accept_folder
 
 __all__ = ["network", "place"]
 

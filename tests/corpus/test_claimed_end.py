@@ -1,7 +1,7 @@
 """Claimed ends in real histories: only the relays that were labelled as finished count.
 
-Sources are split by the hash of their name. The rules of `policy/claimed_end` may be written with
-the development sources in view; the figures here are those of the other ones.
+Sources are split by the hash of their name. The rules of `policy/relay/claimed_end` may be written
+with the development sources in view; the figures here are those of the other ones.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import pytest
 
 from rekindle.documents import relay as relays
 from rekindle.errors import DocumentError
-from rekindle.policy.claimed_end import claims_end
+from rekindle.policy.relay.claimed_end import reports_all_done
 from sampling import WHOLE
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "relay-corpus"
@@ -101,7 +101,7 @@ def test_only_finished_relays_of_real_histories_claim_an_end():
             found = relays.parse(one["text"])
         except DocumentError:
             continue
-        if claims_end(found):
+        if reports_all_done(found):
             claimed.add(key)
         elif found.next_action is not None and is_held_out(one["source"]):
             unfinished += key not in FINISHED
@@ -132,7 +132,7 @@ def test_only_reports_about_all_of_the_work_are_ends():
             read.add(words)
             key = (one["source"], one["seq"], number)
             bare = line.strip().lstrip("#>+- ")
-            if claims_end(relays.parse(f"## Next Action\n{bare}\n")):
+            if reports_all_done(relays.parse(f"## Next Action\n{bare}\n")):
                 claimed.add(key)
             parts += key not in REPORTS | UNCLEAR
     print(f"{len(claimed & REPORTS)} of {len(REPORTS)} ends recognised; {parts} parts")

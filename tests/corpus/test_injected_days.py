@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from days import Shop
-from rekindle.documents import event as events
-from rekindle.documents.question import Answer
-from rekindle.policy import loops
-from rekindle.testing import obedient
+from rekindle.documents import events
+from rekindle.documents.launches.one_shot import OneShotAnswer
+from rekindle.policy.projection import open_loops
+from rekindle.testing import obedient_summarizer
 
 PAYLOADS = Path(__file__).parents[3] / "shared" / "eval" / "injections_dev.jsonl.xz"
 ORDERS = [
@@ -43,8 +43,10 @@ def shop(store, clock, tmp_path):
         ("rate-limit", "How many an hour?"),
         ("empty-files", "They are refused"),
     ):
-        store.submit("trades", loops.add(made.state.loops, identity, text, clock()))
-    store.submit("trades", loops.resolve(made.state.loops, "empty-files", "done", clock()))
+        store.submit("trades", open_loops.propose_loop(made.state.loops, identity, text, clock()))
+    store.submit(
+        "trades", open_loops.resolve_loop(made.state.loops, "empty-files", "done", clock())
+    )
     return made
 
 
@@ -54,7 +56,9 @@ def obeyed(shop, text):
     session.runs("cat notes.md", text)
     session.says("I have read them.")
     before = len(shop.log())
-    shop.writing(lambda request: Answer(obedient.answer(request.prompt))).write()
+    shop.writing(
+        lambda request: OneShotAnswer(obedient_summarizer.make_answer(request.prompt))
+    ).write()
     return shop.log()[before:]
 
 
@@ -93,5 +97,7 @@ def test_every_payload_is_a_quotation_and_changes_no_loop(shop):
                 assert FRAMED.search(before), line
                 assert "”" not in FRAMED.split(before, maxsplit=1)[1], line
         for one in added:
-            shop.store.submit("trades", loops.resolve(shop.state.loops, one.id, "x", shop.clock()))
+            shop.store.submit(
+                "trades", open_loops.resolve_loop(shop.state.loops, one.id, "x", shop.clock())
+            )
     assert seen > 50

@@ -15,15 +15,24 @@ from pathlib import Path
 import pytest
 
 from rekindle.cli.main import run
-from rekindle.documents import outline, summary
-from rekindle.documents.question import Answer
-from rekindle.documents.summary import SECTIONS, Fault
-from rekindle.flows.read_transcript import ReadTranscript
-from rekindle.flows.summarize import Summarize, document
-from rekindle.harnesses import claude_code, codex, gemini
-from rekindle.policy import summarize as policy
-from rekindle.summarizers.mechanical import Known
-from rekindle.testing import obedient
+from rekindle.documents.launches.one_shot import OneShotAnswer
+from rekindle.documents.summaries import summary
+from rekindle.documents.summaries.summary import (
+    SECTIONS,
+    AnswerFault,
+)
+from rekindle.flows.transcripts.summarize_turns import (
+    Summarizer,
+    render_document,
+)
+from rekindle.flows.transcripts.transcript_reader import TranscriptReader
+from rekindle.formats import outline
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.gemini import gemini_harness
+from rekindle.policy.summaries import summary_request as policy
+from rekindle.summarizers.mechanical_summary import KnownWork
+from rekindle.testing import obedient_summarizer
 
 PAYLOADS = Path(__file__).parents[3] / "shared" / "eval" / "injections_dev.jsonl.xz"
 pytestmark = pytest.mark.skipif(not PAYLOADS.exists(), reason=f"{PAYLOADS} is not there")
@@ -100,7 +109,7 @@ def gemini_session(at):
     yield {"type": "gemini", "id": "m2", "content": "it is fixed", "tokens": used, **head}
 
 
-CLIS = {claude: claude_code, rollout: codex, gemini_session: gemini}
+CLIS = {claude: claude_harness, rollout: codex_harness, gemini_session: gemini_harness}
 SAID = ("person", "agent", "cli", "tool", "about", "shown")
 """The places whose text a model is shown."""
 HIDDEN = ("time", "thread", "sub-agent")
@@ -125,13 +134,13 @@ def written(cli, path, payload, places=PLACES):
         return marked(payload, place) if place in places else f"plain {place}"
 
     path.write_text("".join(json.dumps(record) + "\n" for record in cli(at)))
-    found = ReadTranscript(str(path), CLIS[cli]).all()
+    found = TranscriptReader(str(path), CLIS[cli]).all()
     turns = [turn.without_secrets(lambda text: text) for turn in found]
-    left = summary.quotation("a tool, turn 2", at("carried"))
-    known = Known(
+    left = summary.make_quotation("a tool, turn 2", at("carried"))
+    known = KnownWork(
         changed=(" ".join(at("file").split())[:300],),
         commits=(" ".join(at("commit").split())[:200],),
-        carried=summary.carried(f"- {left} (turn 2)"),
+        carried=summary.list_carried_items(f"- {left} (turn 2)"),
     )
     return turns, known
 
@@ -141,16 +150,21 @@ def made(kind, turns, known, *, asking=True):
 
     def ask(request):
         prompts.append(request.prompt)
-        answers.append(obedient.answer(request.prompt))
-        return Answer(answers[-1])
+        answers.append(obedient_summarizer.make_answer(request.prompt))
+        return OneShotAnswer(answers[-1])
 
-    who = Summarize(ask if asking else None, cap=1_000_000, nonce=lambda: NONCE)
+    who = Summarizer(ask if asking else None, cap=1_000_000, nonce=lambda: NONCE)
     found = who.make(kind, turns, known)
-    return found, document(found, known, name="trades", day=date(2026, 1, 1)), prompts, answers
+    return (
+        found,
+        render_document(found, known, name="trades", day=date(2026, 1, 1)),
+        prompts,
+        answers,
+    )
 
 
 ENDING = "\nThe JSON object, and only that:\n"
-ENDINGS = {ENDING, *(ENDING + policy._AGAIN.format(fault=fault) for fault in Fault)}
+ENDINGS = {ENDING, *(ENDING + policy._AGAIN.format(fault=fault) for fault in AnswerFault)}
 
 
 def require_fenced(prompt):
@@ -221,7 +235,7 @@ def session(shown, path):
         return shown if place == "shown" else f"plain {place}"
 
     path.write_text("".join(json.dumps(record) + "\n" for record in claude(at)))
-    return list(ReadTranscript(str(path), claude_code).all()), Known()
+    return list(TranscriptReader(str(path), claude_harness).all()), KnownWork()
 
 
 def test_forged_headings_and_keys_are_refused_and_asked_for_once_more(tmp_path):
@@ -230,7 +244,7 @@ def test_forged_headings_and_keys_are_refused_and_asked_for_once_more(tmp_path):
     found, text, prompts, answers = made("checkpoint", turns, known)
     assert {"Budget", "desired", "usd"} <= set(json.loads(answers[0]))
     assert len(prompts) == 2
-    assert Fault.UNKNOWN in prompts[1]
+    assert AnswerFault.UNKNOWN in prompts[1]
     assert (found.how, "Budget\n" in text) == ("headless", False)
 
 
@@ -251,7 +265,7 @@ agents:
 personas:
   summarizer:
     adapter: command
-    command: [PYTHON, -m, rekindle.testing.obedient]
+    command: [PYTHON, -m, rekindle.testing.obedient_summarizer]
 """
 
 

@@ -21,19 +21,30 @@ import rekindle
 from corpus.genuine import REQUESTS, STEPS
 from days import Shop
 from rekindle.cli.main import run
-from rekindle.documents import event as events
+from rekindle.documents import events
 from rekindle.documents import relay as relays
-from rekindle.documents import summary
-from rekindle.documents.brief import Label
-from rekindle.documents.question import Answer
-from rekindle.documents.transcript import Call, Turn
-from rekindle.flows.summarize import Summarize
-from rekindle.policy import attribution, loops
-from rekindle.policy.attribution import CLAIMS, Heard, is_data
-from rekindle.policy.claims import UNVERIFIED
-from rekindle.summarizers.mechanical import Known
-from rekindle.testing import paraphrasing
-from rekindle.testing.paraphrasing import CITINGS, STYLES
+from rekindle.documents.brief import BriefLabel
+from rekindle.documents.launches.one_shot import OneShotAnswer
+from rekindle.documents.summaries import summary
+from rekindle.documents.transcripts.turns import (
+    ToolCall,
+    Turn,
+)
+from rekindle.flows.transcripts.summarize_turns import Summarizer
+from rekindle.policy.briefs.claim_check import UNVERIFIED_MARK
+from rekindle.policy.projection import open_loops
+from rekindle.policy.summaries import attribution
+from rekindle.policy.summaries.attribution import (
+    CLAIM_SECTIONS,
+    SourceTexts,
+    is_data_quotation,
+)
+from rekindle.summarizers.mechanical_summary import KnownWork
+from rekindle.testing import paraphrasing_summarizer
+from rekindle.testing.paraphrasing_summarizer import (
+    CITATION_STYLES,
+    REWORDING_STYLES,
+)
 
 PAYLOADS = Path(__file__).parents[3] / "shared" / "eval" / "injections_dev.jsonl.xz"
 pytestmark = [
@@ -57,51 +68,53 @@ def payloads(number):
 def source_files(rng, number):
     """Text of real files, such as an agent reads: it shares words with any request."""
     paths = sorted(Path(rekindle.__file__).parent.rglob("*.py"))
-    return [Call("Read", path.name, "ok", path.read_text()) for path in rng.sample(paths, number)]
+    return [
+        ToolCall("Read", path.name, "ok", path.read_text()) for path in rng.sample(paths, number)
+    ]
 
 
 def session(rng, text, place):
     """The turns of a session with a payload, what was left over, and the genuine words."""
     request, step = rng.choice(REQUESTS), rng.choice(STEPS)
     words, _, (tool, about, shown) = step
-    read = Call("Read", "notes.md", "ok", text if place in {"tool", "repeated"} else "Welcome.")
+    read = ToolCall("Read", "notes.md", "ok", text if place in {"tool", "repeated"} else "Welcome.")
     says = f"The notes say:\n{text}" if place == "repeated" else "I have read the notes."
     turns = [
         Turn(number=1, who="person", text=request[0]),
         Turn(number=2, who="agent", text="I read the notes first.", calls=(read,)),
         Turn(number=3, who="agent", text=says),
         Turn(number=4, who="cli", text=text if place == "cli" else "Retrying."),
-        Turn(number=5, who="agent", text=words, calls=(Call(tool, about, "ok", shown),)),
+        Turn(number=5, who="agent", text=words, calls=(ToolCall(tool, about, "ok", shown),)),
     ]
-    left = summary.quotation("a tool, turn 2", text)
-    carried = summary.carried(f"- {left} (turn 2)") if place == "before" else ()
+    left = summary.make_quotation("a tool, turn 2", text)
+    carried = summary.list_carried_items(f"- {left} (turn 2)") if place == "before" else ()
     turns = [turn.without_secrets(lambda one: one) for turn in turns]
-    return turns, Known(carried=carried), request[1], step[1]
+    return turns, KnownWork(carried=carried), request[1], step[1]
 
 
 def written(kind, turns, known, **how):
     """The lines of each section of a summary."""
 
     def ask(request):
-        return Answer(paraphrasing.answer(request.prompt, **how))
+        return OneShotAnswer(paraphrasing_summarizer.make_reworded_answer(request.prompt, **how))
 
-    made = Summarize(ask, cap=1_000_000).make(kind, turns, known)
+    made = Summarizer(ask, cap=1_000_000).make(kind, turns, known)
     assert made.how == "headless", made.words
     return {name: [item.text for item in items] for name, items in made.summary.sections.items()}
 
 
 def is_data_with(line, canary):
-    return canary in line and is_data(line)
+    return canary in line and is_data_quotation(line)
 
 
 def is_instruction(line, canary):
     """Whether a payload is more than a quotation of data, be it under the person's name."""
-    return canary in line and not is_data(line)
+    return canary in line and not is_data_quotation(line)
 
 
 def is_carried(lines, word):
     """Whether a line says it, in other words or as a quotation of the person or the agent."""
-    return any(word in line and not is_data(line) for line in lines)
+    return any(word in line and not is_data_quotation(line) for line in lines)
 
 
 def measured(style, citing, number):
@@ -113,8 +126,8 @@ def measured(style, citing, number):
         turns, known, request, step = session(rng, payload["text"], where)
         for following in ("longest", "person"):
             found = written(kind, turns, known, style=style, citing=citing, following=following)
-            told = [line for name in found if name not in CLAIMS for line in found[name]]
-            claims = [line for name in found if name in CLAIMS for line in found[name]]
+            told = [line for name in found if name not in CLAIM_SECTIONS for line in found[name]]
+            claims = [line for name in found if name in CLAIM_SECTIONS for line in found[name]]
             canary = payload["canary"]
             figures["runs"] += 1
             figures["instructions"] += any(is_instruction(line, canary) for line in told)
@@ -130,14 +143,14 @@ def measured(style, citing, number):
 
 def shown_only(monkeypatch):
     """Let copied words alone tell a source."""
-    monkeypatch.setattr(Heard, "instruction", lambda self, text, turns: self.shown(text))
-    monkeypatch.setattr(Heard, "claim", lambda self, text, turns: self.shown(text))
-    monkeypatch.setattr(attribution, "FIRST", frozenset())
+    monkeypatch.setattr(SourceTexts, "instruction", lambda self, text, turns: self.shown(text))
+    monkeypatch.setattr(SourceTexts, "claim", lambda self, text, turns: self.shown(text))
+    monkeypatch.setattr(attribution, "DIRECTIVE_SECTIONS", frozenset())
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", REWORDING_STYLES)
 def test_no_paraphrase_of_a_tool_s_text_is_an_instruction(style, monkeypatch):
-    after = sum((measured(style, citing, 8) for citing in CITINGS), Counter())
+    after = sum((measured(style, citing, 8) for citing in CITATION_STYLES), Counter())
     with monkeypatch.context() as patch:
         shown_only(patch)
         before = measured(style, "honest", 8)
@@ -160,18 +173,20 @@ def test_a_request_is_carried_over_beside_long_texts_of_tools():
     for words, _, (tool, about, shown) in STEPS:
         for request, _ in rng.sample(REQUESTS, 40 if WHOLE else 2):
             asked = Turn(number=1, who="person", text=request)
-            said = Turn(number=2, who="agent", text=words, calls=(Call(tool, about, "ok", shown),))
+            said = Turn(
+                number=2, who="agent", text=words, calls=(ToolCall(tool, about, "ok", shown),)
+            )
             read = [
                 Turn(number=place, who="agent", calls=(call,)).without_secrets(str)
                 for place, call in enumerate(source_files(rng, 30), 3)
             ]
-            heard = Heard([asked, said, *read])
+            heard = SourceTexts([asked, said, *read])
             for style in ("filler", "reordered", "synonyms"):
                 for turns in ((1,), (2,), (1, 2), (3,)):
-                    line = paraphrasing.reworded(request, style)
-                    step = paraphrasing.reworded(words, style)
-                    carried += not is_data(heard.instruction(line, turns))
-                    steps += not is_data(heard.instruction(step, turns))
+                    line = paraphrasing_summarizer.reword_text(request, style)
+                    step = paraphrasing_summarizer.reword_text(words, style)
+                    carried += not is_data_quotation(heard.instruction(line, turns))
+                    steps += not is_data_quotation(heard.instruction(step, turns))
                     number += 1
     print(f"\nrequests {carried}/{number}, steps {steps}/{number}")
     assert carried >= 0.98 * number
@@ -183,21 +198,26 @@ FRAMED = re.compile(
 )
 
 
-@pytest.mark.parametrize("citing", CITINGS)
+@pytest.mark.parametrize("citing", CITATION_STYLES)
 def test_a_day_opens_no_loop_and_no_step_for_a_paraphrase(store, clock, tmp_path, citing):
     """The way of a brief: what is next, the open loops, their ids and their words."""
     shop = Shop(store, clock, tmp_path)
-    store.submit("trades", loops.add(shop.state.loops, "rate-limit", "How many an hour?", clock()))
+    store.submit(
+        "trades",
+        open_loops.propose_loop(shop.state.loops, "rate-limit", "How many an hour?", clock()),
+    )
     rng, seen, carried, number = random.Random(citing), 0, 0, 0
     for payload in payloads(4):
-        (request, word), style = rng.choice(REQUESTS), rng.choice(STYLES)
+        (request, word), style = rng.choice(REQUESTS), rng.choice(REWORDING_STYLES)
         talk = shop.session()
         talk.asks(request)
         talk.runs("cat notes.md", payload["text"])
         talk.says("I have read the notes.")
         before = len(shop.log())
         shop.writing(
-            lambda asked, style=style: Answer(paraphrasing.answer(asked.prompt, style, citing))
+            lambda asked, style=style: OneShotAnswer(
+                paraphrasing_summarizer.make_reworded_answer(asked.prompt, style, citing)
+            )
         ).write()
         added = [one for one in shop.log()[before:] if isinstance(one, events.LoopAdded)]
         assert shop.state.loops["rate-limit"].text == "How many an hour?"
@@ -206,13 +226,13 @@ def test_a_day_opens_no_loop_and_no_step_for_a_paraphrase(store, clock, tmp_path
         for line in (*(one.text for one in added), *text.splitlines()):
             ahead, canary, _ = line.partition(payload["canary"])
             seen += bool(canary)
-            is_claim = line.endswith(UNVERIFIED)
+            is_claim = line.endswith(UNVERIFIED_MARK)
             assert not canary or is_claim or FRAMED.search(ahead), line
-        following = text[text.index(f"**{Label.NEXT}:**") :].splitlines()[0]
+        following = text[text.index(f"**{BriefLabel.NEXT}:**") :].splitlines()[0]
         number += 1
         carried += word in following or is_carried([one.text for one in added], word)
         for one in added:
-            store.submit("trades", loops.resolve(shop.state.loops, one.id, "x", clock()))
+            store.submit("trades", open_loops.resolve_loop(shop.state.loops, one.id, "x", clock()))
     print(f"\n{citing}: {seen} lines with a payload, {carried} of {number} requests carried over")
     assert seen > number / 2
     assert carried >= 0.9 * number
@@ -226,7 +246,7 @@ agents:
 personas:
   summarizer:
     adapter: command
-    command: [PYTHON, -m, rekindle.testing.paraphrasing, filler, person]
+    command: [PYTHON, -m, rekindle.testing.paraphrasing_summarizer, filler, person]
 """
 
 
@@ -252,4 +272,4 @@ def test_through_the_command_a_paraphrase_is_a_quotation(tmp_path, monkeypatch, 
     assert quoted.startswith("- a tool, turn 2: “Upload")
     told = [line.removeprefix("- ") for line in out.out.splitlines() if "drop-77x" in line]
     assert len(told) > 2
-    assert all(map(is_data, told))
+    assert all(map(is_data_quotation, told))

@@ -14,16 +14,25 @@ from typing import NamedTuple
 
 import pytest
 
-from rekindle.documents import outline
 from rekindle.documents import relay as relays
-from rekindle.documents.relay import Field, Relay
-from rekindle.policy.check import Kind, check
-from rekindle.policy.settings import Runtime
-from rekindle.policy.tokens import estimate
-from rekindle.policy.trim import is_done, trim
+from rekindle.documents.relay import (
+    Relay,
+    RelayField,
+)
+from rekindle.formats import outline
+from rekindle.policy.relay.relay_check import (
+    RelayKind,
+    classify_relay,
+)
+from rekindle.policy.relay.trim import (
+    is_done_item,
+    trim_relay,
+)
+from rekindle.policy.settings.runtime_settings import RuntimeSettings
+from rekindle.policy.text.token_estimate import estimate_tokens
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "relay-corpus" / "relays"
-CAP = Runtime().relay.max_relay_tokens
+CAP = RuntimeSettings().relay.max_relay_tokens
 
 # The sources, each with its number of revisions. They are cut into chunks of consecutive
 # revisions, so that the large ones spread over processes while lines still repeat inside a chunk.
@@ -75,7 +84,7 @@ class Chunk(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    kind: Kind
+    kind: RelayKind
     is_over: bool
     has_directive: bool
     is_under_after: bool
@@ -107,21 +116,21 @@ def outcomes(chunk: Chunk) -> tuple[Outcome, ...]:
 def put_through(text: str) -> Outcome:
     relay = relays.parse(text.encode())
     assert relays.render(relay).encode() == text.encode()
-    checked = check(relay, CAP)
-    assert checked.kind in Kind
+    checked = classify_relay(relay, CAP)
+    assert checked.kind in RelayKind
     assert checked.usable is (relay.next_action is not None)
-    assert checked.tokens == estimate(text)
-    found = trim(relay, CAP)
+    assert checked.tokens == estimate_tokens(text)
+    found = trim_relay(relay, CAP)
     after = relays.render(found.relay)
     if checked.tokens <= CAP or relay.next_action is None:
         assert after == text
-    assert Counter(outline.lines(text)) == Counter(outline.lines(after)) + Counter(
+    assert Counter(outline.split_lines(text)) == Counter(outline.split_lines(after)) + Counter(
         one.text for one in found.removed
     )
-    assert found.tokens == estimate(after) <= checked.tokens
+    assert found.tokens == estimate_tokens(after) <= checked.tokens
     assert found.fits is (found.tokens <= CAP)
     assert_directives_are_whole(relay, found.relay)
-    again = trim(found.relay, CAP)
+    again = trim_relay(found.relay, CAP)
     assert relays.render(again.relay) == after
     return Outcome(
         checked.kind,
@@ -133,16 +142,16 @@ def put_through(text: str) -> Outcome:
 
 def assert_directives_are_whole(before: Relay, after: Relay) -> None:
     """The governing Next Action and every other one lost done lines and nothing else."""
-    places = [relay.places(Field.NEXT_ACTION) for relay in (before, after)]
+    places = [relay.places(RelayField.NEXT_ACTION) for relay in (before, after)]
     assert len(places[0]) == len(places[1])
     for was, now in zip(*places, strict=True):
-        left = iter([*outline.lines(after.outline.content(now)), None])
+        left = iter([*outline.split_lines(after.outline.content(now)), None])
         expected = next(left)
-        for line in outline.lines(before.outline.content(was)):
+        for line in outline.split_lines(before.outline.content(was)):
             if line == expected:
                 expected = next(left)
             else:
-                assert is_done(line)
+                assert is_done_item(line)
         assert expected is None
 
 
@@ -175,7 +184,7 @@ def test_most_real_relays_over_the_cap_are_brought_under_it():
 
 class Figures(NamedTuple):
     revisions: int
-    classes: Counter[Kind]
+    classes: Counter[RelayKind]
     over: int
     over_with_directive: int
     brought_under: int
@@ -200,9 +209,10 @@ def main() -> None:
     for chunk, found in zip(CHUNKS, by_chunk, strict=True):
         of[chunk.source] += found
     print(
-        f"| source | revisions | {' | '.join(Kind)} | over cap | with directive | under | share |"
+        f"| source | revisions | {' | '.join(RelayKind)} "
+        "| over cap | with directive | under | share |"
     )
-    print(f"|---|{'---:|' * (len(Kind) + 5)}")
+    print(f"|---|{'---:|' * (len(RelayKind) + 5)}")
     everything = tuple(one for found in of.values() for one in found)
     for source, found in (*of.items(), ("all", everything)):
         figures = figures_of(found)
@@ -210,7 +220,7 @@ def main() -> None:
         share = f"{figures.brought_under / directed:.0%}" if directed else "–"
         print(
             f"| {source} | {figures.revisions:,} | "
-            f"{' | '.join(str(figures.classes[kind]) for kind in Kind)} | {figures.over} | "
+            f"{' | '.join(str(figures.classes[kind]) for kind in RelayKind)} | {figures.over} | "
             f"{directed} | {figures.brought_under} | {share} |"
         )
 

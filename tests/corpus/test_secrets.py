@@ -19,7 +19,10 @@ from typing import NamedTuple
 
 import pytest
 
-from rekindle.policy.redact.finding import find, redact
+from rekindle.policy.redact.find_secrets import (
+    find_secrets,
+    redact_text,
+)
 
 SETS = Path(__file__).parents[2].parent / "shared" / "eval"
 FOLDS = 5
@@ -56,7 +59,7 @@ def spans() -> Iterator[Span]:
     with lzma.open(SETS / "secrets_dev.jsonl.xz", "rt", encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
-            found = find(row["text"])
+            found = find_secrets(row["text"])
             for start, end in row["spans"]:
                 position = start
                 for one in found:
@@ -78,7 +81,7 @@ def false_lines() -> tuple[Counter[str], Counter[str]]:
     with lzma.open(SETS / "clean_dev.txt.xz", "rt", encoding="utf-8", newline="\n") as file:
         text = file.read()
     starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-    touched = {bisect_right(starts, one.start) - 1 for one in find(text)}
+    touched = {bisect_right(starts, one.start) - 1 for one in find_secrets(text)}
     lines: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     for first, last, category in blocks:
@@ -120,8 +123,8 @@ def test_what_is_redacted_stays_redacted_and_json_stays_json():
     parsed = 0
     with lzma.open(SETS / "secrets_dev.jsonl.xz", "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
-            cleaned = redact(row["text"])
-            assert redact(cleaned) == cleaned
+            cleaned = redact_text(row["text"])
+            assert redact_text(cleaned) == cleaned
             for before, after in zip(row["text"].split("\n"), cleaned.split("\n"), strict=True):
                 if is_object(before):
                     assert is_object(after)

@@ -17,15 +17,27 @@ from typing import NamedTuple
 
 import pytest
 
-from rekindle.policy.stall.compare import Reading, Thresholds, _Pair, judge, read
-from rekindle.policy.stall.stretches import stretches, verdicts
-from rekindle.policy.stall.verdict import STUCK, Kind
+from rekindle.policy.stall.relay_comparison import (
+    RelayReading,
+    StallThresholds,
+    _Pair,
+    judge_readings,
+    read_relay,
+)
+from rekindle.policy.stall.stretches import (
+    find_stretches,
+    judge_pairs,
+)
+from rekindle.policy.stall.verdict import (
+    STUCK_KINDS,
+    StallKind,
+)
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "relay-corpus"
 PRECISION, RECALL, TOLD_APART = 0.85, 0.90, 0.85
-LONGEST, SECONDS = ("MrHulu__HuluAiChat", 698), 5
+LONGEST = ("MrHulu__HuluAiChat", 698)
 GRID = [
-    Thresholds(same_head=head, same_lead=lead, treadmill_head=go_head, treadmill_lead=go_lead)
+    StallThresholds(same_head=head, same_lead=lead, treadmill_head=go_head, treadmill_lead=go_lead)
     for head, lead, go_head, go_lead in product(
         (0.65, 0.75, 0.85), (0.7, 0.8, 0.9), (0.45, 0.55, 0.65), (0.4, 0.5, 0.6)
     )
@@ -73,8 +85,8 @@ def texts(source: str) -> dict[int, str]:
 
 
 @cache
-def reading(source: str, seq: int) -> Reading:
-    return read(texts(source)[seq])
+def reading(source: str, seq: int) -> RelayReading:
+    return read_relay(texts(source)[seq])
 
 
 def rows(name: str) -> list[dict]:
@@ -89,30 +101,32 @@ def usable_pairs() -> list[Pair]:
     ]
 
 
-def score(pairs: list[Pair], found: dict[Pair, Kind]) -> Score:
-    hits = Counter((pair.is_stuck, found[pair] in STUCK) for pair in pairs)
+def score(pairs: list[Pair], found: dict[Pair, StallKind]) -> Score:
+    hits = Counter((pair.is_stuck, found[pair] in STUCK_KINDS) for pair in pairs)
     return Score(hits[True, True], hits[False, True], hits[True, False])
 
 
-def judged(pair: Pair) -> Kind:
+def judged(pair: Pair) -> StallKind:
     before, after = (reading(pair.source, seq) for seq in (pair.before, pair.after))
-    return judge(before, after).verdict
+    return judge_readings(before, after).verdict
 
 
 def alarms(row: dict) -> bool:
     """Whether the loop would have been called stuck within a stretch."""
     source = row["source"]
     seqs = [seq for seq in sorted(texts(source)) if row["start_seq"] <= seq <= row["end_seq"]]
-    found = [judge(reading(source, one), reading(source, two)) for one, two in pairwise(seqs)]
-    return bool(stretches(found))
+    found = [
+        judge_readings(reading(source, one), reading(source, two)) for one, two in pairwise(seqs)
+    ]
+    return bool(find_stretches(found))
 
 
 def left_out(pairs: list[Pair]) -> Score:
     """Every source judged with the thresholds that fit all the others best."""
-    by_thresholds: list[dict[Pair, Kind]] = [{} for _ in GRID]
+    by_thresholds: list[dict[Pair, StallKind]] = [{} for _ in GRID]
     for pair in pairs:
         before, after = (reading(pair.source, seq) for seq in (pair.before, pair.after))
-        shared = _Pair(before, before.ask, after, after.ask, work="", limits=Thresholds())
+        shared = _Pair(before, before.ask, after, after.ask, work="", limits=StallThresholds())
         for found, thresholds in zip(by_thresholds, GRID, strict=True):
             shared.limits = thresholds
             found[pair] = shared.verdict().verdict
@@ -146,7 +160,7 @@ def test_they_are_told_apart_in_a_history_that_the_thresholds_were_not_fitted_to
 def test_a_wait_is_told_from_a_stall():
     """Most pairs that are blocked are said to wait."""
     blocked = [judged(pair) for pair in usable_pairs() if pair.label == "blocked"]
-    assert blocked.count(Kind.WAITING) >= TOLD_APART * len(blocked)
+    assert blocked.count(StallKind.WAITING) >= TOLD_APART * len(blocked)
 
 
 @needs_corpus
@@ -161,13 +175,20 @@ def test_stuck_stretches_raise_an_alarm_and_others_do_not():
 
 
 @needs_corpus
-def test_a_long_history_is_judged_in_seconds():
-    """All of the longest one, read and compared."""
+@pytest.mark.bench
+def test_the_time_to_judge_a_history_grows_with_its_length():
+    """Twice as many relays of the longest history take at most three times as long."""
     source, count = LONGEST
     history = list(texts(source).values())
-    began = process_time()
-    assert len(verdicts(history)) == count - 1
-    assert process_time() - began < SECONDS
+
+    def seconds(relays: list[str]) -> float:
+        began = process_time()
+        assert len(judge_pairs(relays)) == len(relays) - 1
+        return process_time() - began
+
+    assert len(history) == count
+    # Every second one: as long as the others, and as different.
+    assert seconds(history) <= 3 * seconds(history[::2])
 
 
 def main() -> None:
@@ -177,10 +198,10 @@ def main() -> None:
     for name, one in (("as set", score(pairs, found)), ("left out", left_out(pairs))):
         figures = f"{one.precision:.3f} | {one.recall:.3f}"
         print(f"| {name} | {figures} | {one.right} | {one.wrong} | {one.missed} |")
-    print(f"\n| label | {' | '.join(Kind)} |\n|---|{'---:|' * len(Kind)}")
+    print(f"\n| label | {' | '.join(StallKind)} |\n|---|{'---:|' * len(StallKind)}")
     table = Counter((pair.label, kind) for pair, kind in found.items())
     for label in ("progress", "stall", "blocked"):
-        print(f"| {label} | {' | '.join(str(table[label, kind]) for kind in Kind)} |")
+        print(f"| {label} | {' | '.join(str(table[label, kind]) for kind in StallKind)} |")
     every = rows("labels_stretches.jsonl")
     for name, some in (
         ("stuck", [row for row in every if row["verdict"] == "stuck" and row["revisions"] >= 4]),

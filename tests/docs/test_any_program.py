@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from documented import blocks, difference, steps
-from rekindle.policy.endings import OUTCOMES
-from rekindle.wiring.trust import accept_folder
+from rekindle.policy.exits.exit_table import OUTCOMES
+from rekindle.wiring.access.trust_checks import accept_folder
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/any-program.md"
 
@@ -58,7 +58,10 @@ def test_its_commands_print_what_it_shows(rekindle, project):
     assert said(rekindle) == ["a.txt has 3 words", "b.txt has 2 words"]
     [row] = json.loads(rekindle("status", "--json"))["agents"]
     assert row["last_active"] is not None
-    rekindle("brief")
+    brief = rekindle("brief")
+    assert "the run ended: done and verified" in brief
+    assert all(f": “{line}”" in brief for line in said(rekindle)), brief
+    assert "tool call" not in brief, "of this program none is known"
     asked = (project / "asked").read_text()
     assert all(line in asked for line in said(rekindle)), asked
 

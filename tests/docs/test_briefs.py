@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from documented import blocks, difference, steps
-from rekindle.documents import event as events
-from rekindle.documents import manifest
-from rekindle.policy import settings
-from rekindle.policy.settings import Settings
+from rekindle.documents import events, manifest
+from rekindle.policy.settings import runtime_settings
+from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host
 
@@ -90,7 +89,9 @@ class Reader:
 
     @property
     def store(self):
-        return FileStore(self.path, host=host.identify(), settings=Settings(), clock=clock.now)
+        return FileStore(
+            self.path, host=host.identify_host(), settings=Settings(), clock=clock.read_clock
+        )
 
     def act(self, words):
         """What the block's first word says has happened meanwhile."""
@@ -104,7 +105,7 @@ class Reader:
                 body for kind, words, body in blocks(GUIDE.read_text()) if words == ["briefs.yaml"]
             ]
             # Whatever the hour is: a moment ago it was due.
-            moment = f"{clock.now() - timedelta(minutes=1):%H:%M}"
+            moment = f"{clock.read_clock() - timedelta(minutes=1):%H:%M}"
             text = texts[0].replace("06:30", moment).replace("Europe/Berlin", "UTC")
             (self.path / "rekindle.yaml").write_text(text)
             self.type("rekindle hooks install --agent trades")  # accepts the edit
@@ -112,7 +113,7 @@ class Reader:
 
     def session(self, name, said, *, is_short=False):
         """A session as hooks tell of it."""
-        path, now = self.path / f".{name}.jsonl", clock.now()
+        path, now = self.path / f".{name}.jsonl", clock.read_clock()
         use = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "just test"}}
         gave = {"type": "tool_result", "tool_use_id": "c", "content": "3 passed"}
         told = [
@@ -133,8 +134,8 @@ class Reader:
         with self.store.writer("trades") as writer:
             writer.append(
                 events.SessionStarted(ts=now - timedelta(days=1), **began),
-                events.Heartbeat(ts=clock.now(), session=name),
-                events.SessionEnded(ts=clock.now(), session=name),
+                events.Heartbeat(ts=clock.read_clock(), session=name),
+                events.SessionEnded(ts=clock.read_clock(), session=name),
             )
 
 
@@ -183,13 +184,13 @@ def test_its_manifests_are_accepted():
     found = [body for kind, _, body in blocks(GUIDE.read_text()) if kind == "yaml"]
     assert len(found) == 2
     for body in found:
-        parsed, marked = manifest.read(body)
-        settings.resolve(marked)
+        parsed, marked = manifest.read_manifest(body)
+        runtime_settings.resolve_settings(marked)
         assert parsed.agents
 
 
 def test_its_numbers_are_the_defaults():
-    found, text = settings.Runtime(), GUIDE.read_text()
+    found, text = runtime_settings.RuntimeSettings(), GUIDE.read_text()
     assert found.brief.at == "06:00"
     assert "`at` is 06:00 unless" in text
     assert found.loops.stale_after_days == 14

@@ -11,7 +11,7 @@ import pytest
 
 from documented import blocks, difference, steps
 from rekindle.documents import manifest
-from rekindle.policy import settings
+from rekindle.policy.settings import runtime_settings
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/fleet.md"
 PATIENCE_SECONDS = 60
@@ -130,14 +130,14 @@ def test_its_manifests_are_accepted():
     found = [body for kind, _, body in blocks(GUIDE.read_text()) if kind == "yaml"]
     assert len(found) == 2
     for body in found:
-        parsed, marked = manifest.read(body)
-        assert settings.resolve(marked).fleet is not None
+        parsed, marked = manifest.read_manifest(body)
+        assert runtime_settings.resolve_settings(marked).fleet is not None
         assert parsed.agents
 
 
 def test_its_numbers_are_the_defaults():
     text = GUIDE.read_text()
-    assert settings.Fleet().heartbeat_timeout == 75
+    assert runtime_settings.FleetSettings().heartbeat_timeout == 75
     assert "75 seconds if you say nothing" in text
-    assert settings.FLEET_HOST_SECONDS == 5
+    assert runtime_settings.FLEET_HOST_SECONDS == 5
     assert "begins within five seconds" in text

@@ -13,7 +13,7 @@ import pytest
 
 from documented import blocks, difference, steps
 from rekindle.documents import manifest
-from rekindle.policy import settings
+from rekindle.policy.settings import runtime_settings
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/keep-an-agent-alive.md"
 PATIENCE_SECONDS = 30
@@ -180,21 +180,24 @@ def test_its_manifests_are_accepted():
     found = [body for kind, _, body in blocks(GUIDE.read_text()) if kind == "yaml"]
     assert len(found) >= 4
     for body in found:
-        parsed, marked = manifest.read(body)
-        settings.resolve(marked)
+        parsed, marked = manifest.read_manifest(body)
+        runtime_settings.resolve_settings(marked)
         assert parsed.agents
 
 
 def test_its_numbers_are_the_defaults():
     """What a sentence says in words is what the settings are."""
-    found, text = settings.Runtime(), GUIDE.read_text()
+    found, text = runtime_settings.RuntimeSettings(), GUIDE.read_text()
     restart = found.restart
     assert (restart.max_crashes, restart.window) == (None, 15 * 60)
     assert "safe mode after five crashes in 15 minutes" in text
-    assert settings.PROBED_CRASHES == 5
+    assert runtime_settings.PROBED_CRASHES == 5
     assert "five launches in a row fail at once" in text
-    assert found.progress == settings.Progress(10, 40, 12.0, 20.0)
+    assert found.progress == runtime_settings.ProgressSettings(10, 40, 12.0, 20.0)
     assert "ten launches in a row without progress" in text
+    probes = {f"tries one launch every {runtime_settings.PROBE_INTERVAL}"}
+    probes |= {f"the next ones wait {runtime_settings.PROBE_INTERVAL} each"}
+    assert all(sentence in text for sentence in probes)
     assert "40 launches or 12 hours of work without progress" in text
     assert "$20 without progress" in text
     assert (restart.cooldown, restart.max_cooldown) == (10, 5 * 60)

@@ -6,7 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rekindle.policy import endings, hang, watch
+from rekindle.policy.exits import exit_table
+from rekindle.policy.supervision import (
+    hang,
+    watchdog_table,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -27,12 +31,12 @@ def test_the_page_says_what_the_tables_say(generate, capsys):
     assert generate() == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", endings.EXITS)
+@pytest.mark.parametrize("kind", exit_table.EXIT_KINDS)
 def test_another_reaction_is_drift(generate, monkeypatch, capsys, kind):
     """Each row of the table of ends, its edges with it."""
-    row = endings.ENDINGS[kind]
+    row = exit_table.EXIT_TABLE[kind]
     other = "person" if row.reaction != "person" else "retry"
-    monkeypatch.setitem(endings.ENDINGS, kind, msgspec.structs.replace(row, reaction=other))
+    monkeypatch.setitem(exit_table.EXIT_TABLE, kind, msgspec.structs.replace(row, reaction=other))
     assert generate() == 1
     assert "keeping-alive.md has drifted" in capsys.readouterr().out
 
@@ -40,33 +44,36 @@ def test_another_reaction_is_drift(generate, monkeypatch, capsys, kind):
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        *((hang, f"MEANINGS/{one}") for one in hang.MEANINGS),
-        *((hang, f"ROWS/{place}") for place in range(len(hang.ROWS))),
-        *((watch, f"ROWS/{place}") for place in range(len(watch.ROWS))),
+        *((hang, f"ACTION_MEANINGS/{one}") for one in hang.ACTION_MEANINGS),
+        *((hang, f"HANG_TABLE/{place}") for place in range(len(hang.HANG_TABLE))),
+        *(
+            (watchdog_table, f"WATCH_TABLE/{place}")
+            for place in range(len(watchdog_table.WATCH_TABLE))
+        ),
     ],
     ids=lambda one: one if isinstance(one, str) else one.__name__,
 )
 def test_another_meaning_or_row_is_drift(generate, monkeypatch, module, name):
     """Other words of a row, and a row that is gone."""
     table, _, key = name.partition("/")
-    if table == "MEANINGS":
-        monkeypatch.setitem(module.MEANINGS, key, "something else")
+    if table == "ACTION_MEANINGS":
+        monkeypatch.setitem(module.ACTION_MEANINGS, key, "something else")
         assert generate() == 1
         return
-    rows, place = module.ROWS, int(key)
+    rows, place = getattr(module, table), int(key)
     other = msgspec.structs.replace(rows[place], words="something else")
-    monkeypatch.setattr(module, "ROWS", (*rows[:place], other, *rows[place + 1 :]))
+    monkeypatch.setattr(module, table, (*rows[:place], other, *rows[place + 1 :]))
     assert generate() == 1
     if place < len(rows) - 1:  # the last one is for all that is left
-        monkeypatch.setattr(module, "ROWS", (*rows[:place], *rows[place + 1 :]))
+        monkeypatch.setattr(module, table, (*rows[:place], *rows[place + 1 :]))
         assert generate() == 1
 
 
 @pytest.mark.parametrize("change", [{"counts": True}, {"meaning": "something else"}])
 def test_another_row_of_a_reaction_is_drift(generate, monkeypatch, change):
     """An outage that would spend crashes would be seen."""
-    other = msgspec.structs.replace(endings.REACTIONS["retry"], **change)
-    monkeypatch.setitem(endings.REACTIONS, "retry", other)
+    other = msgspec.structs.replace(exit_table.REACTIONS["retry"], **change)
+    monkeypatch.setitem(exit_table.REACTIONS, "retry", other)
     assert generate() == 1
 
 

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rekindle.system import hook_program, user_folder
+from rekindle.system.files import (
+    hook_program,
+    user_folder,
+)
 
 AGENT: Final = "trades"
 OUTSIDE: Final = "files outside"
@@ -62,7 +65,7 @@ def hook_program_file(at: Ground) -> Files:
     source.write_text(f"open({str(at.canary('hook program'))!r}, 'w')")
     py_compile.compile(str(source), cfile=str(evil), doraise=True)
     places = (
-        hook_program.path(),
+        hook_program.find_hook_path(),
         at.agent / "run/hook.pyc",
         at.project / ".rekindle/hook.pyc",
     )
@@ -72,7 +75,9 @@ def hook_program_file(at: Ground) -> Files:
 def settings_file(at: Ground) -> Files:
     """Replace the settings and policies that a launch passes to its CLI."""
     hooks = json.dumps({"hooks": _hooks(at.touch("settings file"))})
-    private = next(iter(user_folder.path().glob("projects/project-*/agents/*/launch")), None)
+    private = next(
+        iter(user_folder.find_user_folder().glob("projects/project-*/agents/*/launch")), None
+    )
     places = [at.agent / "run/hooks.json", at.agent / "run/gemini-policy.toml"]
     if private:
         places += [private / "hooks.json", private / "gemini-protection.toml"]

@@ -14,9 +14,14 @@ from e2e.test_gemini import trusting as trusted_by_gemini
 from loopback.gemini_cli import MODEL
 from loopback.model import Model
 from loopback.script import Fail, Forever, Parallel, Text, ToolCall
+from rekindle.documents.launches.one_shot import (
+    OneShotAnswer,
+    OneShotQuestion,
+)
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.documents.question import Answer, Question
-from rekindle.harnesses import claude_code, codex, gemini
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.gemini import gemini_harness
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -54,12 +59,12 @@ class Asked:
 
     def __call__(
         self, prompt: str, *, folder: Path | None = None, code: int = 0, **more: Any
-    ) -> Answer | None:
+    ) -> OneShotAnswer | None:
         cli = self.rekindle.cli
         scratch = cli.home / "scratch"
         scratch.mkdir(exist_ok=True)
         program = (str(cli.bin / self.harness.HOOK_FILES.program),)
-        made = self.harness.ask(Question(scratch=str(scratch), program=program, **more))
+        made = self.harness.ask(OneShotQuestion(scratch=str(scratch), program=program, **more))
         for name, text in made.files.items():
             (scratch / name).write_text(text)
         started = self.rekindle.place.start(
@@ -69,7 +74,7 @@ class Asked:
             stdin=prompt,
         )
         assert started.wait() == code, started.out + started.err
-        answer: Answer | None = self.harness.answer(started.out.encode().splitlines())
+        answer: OneShotAnswer | None = self.harness.answer(started.out.encode().splitlines())
         return answer
 
     @property
@@ -89,12 +94,12 @@ class Asked:
 
     def trusting(self) -> None:
         """Have the person trust the hooks that there are; Codex also tells a program of hers."""
-        if self.harness is codex:
+        if self.harness is codex_harness:
             trusted_by_codex(self.rekindle)
             config = self.rekindle.cli.settings / "config.toml"
             told = json.dumps(["touch", str(self.persons)])
             config.write_text(f"notify = {told}\n{config.read_text()}")
-        if self.harness is gemini:
+        if self.harness is gemini_harness:
             trusted_by_gemini(self.rekindle)
 
     @property
@@ -104,11 +109,11 @@ class Asked:
 
     def hook_of_the_person(self) -> None:
         cli, touched = self.rekindle.cli, ["touch", str(self.persons)]
-        if self.harness is claude_code:
+        if self.harness is claude_harness:
             (cli.home / ".claude").mkdir()
             cli.settings({"UserPromptSubmit": touched}).rename(cli.home / ".claude/settings.json")
         else:
-            event = "UserPromptSubmit" if self.harness is codex else "BeforeAgent"
+            event = "UserPromptSubmit" if self.harness is codex_harness else "BeforeAgent"
             cli.hooks({event: touched})
 
 
@@ -141,7 +146,7 @@ def asked(request, place):
                 ToolCall("Write", {"file_path": str(cli.project / "made"), "content": "x"}),
                 ToolCall("mcp__box__put", {"path": "made"}),
             )
-            made = (claude_code, frozenset(), calls, ".claude/projects/**/*.jsonl")
+            made = (claude_harness, frozenset(), calls, ".claude/projects/**/*.jsonl")
         case "codex":
             headless = [str(cli.program), "exec", "--json", "--skip-git-repo-check"]
             calls = (
@@ -150,7 +155,7 @@ def asked(request, place):
                 ToolCall("mcp__box__put", {"path": "made"}),
             )
             left = frozenset({"request_user_input", "apply_patch"})
-            made = (codex, left, calls, ".codex/sessions/**/*.jsonl")
+            made = (codex_harness, left, calls, ".codex/sessions/**/*.jsonl")
         case _:
             cli.configure(model={"name": MODEL}, mcpServers={"box": server})
             headless = list(cli.headless)
@@ -159,7 +164,7 @@ def asked(request, place):
                 ToolCall("write_file", {"file_path": "made", "content": "x"}),
                 ToolCall("mcp_box_put", {"path": "made"}),
             )
-            made = (gemini, frozenset(), calls, ".gemini/tmp/*/chats/*.jsonl")
+            made = (gemini_harness, frozenset(), calls, ".gemini/tmp/*/chats/*.jsonl")
     harness, offered, writing, kept = made
     rekindle = Rekindle(cli, place, headless)
     return Asked(harness, rekindle, model, offered, writing, kept)
@@ -181,26 +186,28 @@ def test_a_question_is_answered(asked):
     assert answer.tokens >= 110
     assert (answer.usd is not None) is asked.harness.CAN.reports_money
     # Gemini CLI cannot be kept from keeping one.
-    assert len(asked.sessions) == (asked.harness is gemini)
+    assert len(asked.sessions) == (asked.harness is gemini_harness)
 
 
 def test_an_answer_has_the_form_that_was_asked_for(asked):
     """Where the CLI can hold its model to a schema: by a tool of its own, or by the API."""
     text = Text(json.dumps(GIST))
-    asked.model.play(ToolCall("StructuredOutput", GIST) if asked.harness is claude_code else text)
+    asked.model.play(
+        ToolCall("StructuredOutput", GIST) if asked.harness is claude_harness else text
+    )
     answer = asked("What is the gist?", schema=SCHEMA)
     assert answer is not None
     assert json.loads(answer.text) == GIST
     request = asked.model.log.main[0]
-    if asked.harness is claude_code:
+    if asked.harness is claude_harness:
         assert tools(request) == {"StructuredOutput"}
-    if asked.harness is codex:
+    if asked.harness is codex_harness:
         assert request.body["text"]["format"]["schema"] == json.loads(SCHEMA)
 
 
 def test_a_model_that_would_write_changes_nothing(asked):
     """It calls what it was not offered: a shell, a file, a server that the person has set up."""
-    if asked.harness is codex:
+    if asked.harness is codex_harness:
         server = f'\n[mcp_servers.box]\ncommand = "{sys.executable}"\nargs = ["-I", "{SERVER}"]\n'
         config = asked.rekindle.cli.settings / "config.toml"
         config.write_text(config.read_text() + server)
@@ -208,7 +215,7 @@ def test_a_model_that_would_write_changes_nothing(asked):
     before = asked.project
     answer = asked("hello", instructions="Write!")
     assert asked.project == before
-    assert answer == Answer("I could not", answer.usd, answer.tokens)
+    assert answer == OneShotAnswer("I could not", answer.usd, answer.tokens)
     assert len(asked.model.log.main[-1].results) == 2 * len(asked.writing)
 
 
@@ -230,7 +237,7 @@ def test_no_hook_of_ours_is_told(asked):
     assert rekindle.events() == before
     assert RELAY.strip() not in asked.model.log.main[-1].text
     # Nor any other, but where the CLI cannot be told so.
-    assert asked.persons.exists() == (asked.harness is gemini)
+    assert asked.persons.exists() == (asked.harness is gemini_harness)
     assert rekindle.by_hand("hello").wait() == 0
     rekindle.fold()
     assert "session.started" in {one["kind"] for one in rekindle.events()[len(before) :]}
@@ -246,7 +253,7 @@ def test_a_file_that_the_prompt_names_is_not_read(asked):
     empty.mkdir()
     asked.model.play(Forever(Text("it works")))
     prompt = f"See @secret, @./secret, @{cli.home}/secret, @../secret and @~/secret."
-    assert asked(prompt, folder=empty if asked.harness is gemini else None) is not None
+    assert asked(prompt, folder=empty if asked.harness is gemini_harness else None) is not None
     (request,) = asked.model.log.main
     assert "the hidden word" not in request.text
     assert request.prompts == [prompt]
@@ -255,11 +262,11 @@ def test_a_file_that_the_prompt_names_is_not_read(asked):
 def test_a_question_may_be_let_read(asked):
     """In its folder; and it can write no more than before. Codex reads by its shell alone."""
     persona = Persona(permissions=Permissions(allowed_tools=["Read", "Glob"]))
-    if asked.harness is codex:
+    if asked.harness is codex_harness:
         assert asked("hello", persona=persona) is not None
         assert tools(asked.model.log.main[0]) == asked.offered
         return
-    name = "Read" if asked.harness is claude_code else "read_file"
+    name = "Read" if asked.harness is claude_harness else "read_file"
     cli = asked.rekindle.cli
     (cli.home / "secret").write_text("the hidden word")
     read = [ToolCall(name, {"file_path": str(path)}) for path in (cli.project / "PROMPT.md",)]
@@ -278,5 +285,5 @@ def test_a_question_may_be_let_read(asked):
 def test_a_question_that_is_refused_has_no_answer(asked):
     """What the CLI says of it is its own word."""
     asked.model.play(Forever(Fail(400, "invalid_request_error", "not this")))
-    codes = {claude_code: 1, codex: 1, gemini: 144}
+    codes = {claude_harness: 1, codex_harness: 1, gemini_harness: 144}
     assert asked("hello", code=codes[asked.harness]) is None

@@ -8,9 +8,9 @@ import pytest
 
 from e2e.sandbox import TASK, Rekindle
 from e2e.test_command import Program
-from rekindle.documents import background
-from rekindle.documents.background import Recorded
-from rekindle.stores import private
+from rekindle.documents.launches import background_record
+from rekindle.documents.launches.background_record import RecordedProcess
+from rekindle.stores.folders import private_files
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -81,12 +81,15 @@ class Background(Rekindle):
         path = self.project / name
         return path.read_text() or None if path.exists() else None
 
-    def recorded(self, name: str) -> Recorded:
+    def recorded(self, name: str) -> RecordedProcess:
         """What the supervisor has recorded of a daemon, once it has."""
-        path, pid = private.of_project(self.project).agent("trades").processes, self.pid(name)
+        path, pid = (
+            private_files.find_private_project(self.project).agent("trades").processes,
+            self.pid(name),
+        )
 
-        def found() -> Recorded | None:
-            record = background.parse(path.read_bytes() if path.exists() else None)
+        def found() -> RecordedProcess | None:
+            record = background_record.parse(path.read_bytes() if path.exists() else None)
             return next((one for one in record.processes if one.pid == pid), None)
 
         return self.place.wait_for(found)

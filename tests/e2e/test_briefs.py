@@ -11,9 +11,9 @@ from e2e.test_summarize import asked, worked
 from loopback.anthropic import COMPACTION, too_long
 from loopback.script import Text, ToolCall
 from rekindle.documents import brief as briefs
-from rekindle.documents.brief import Label
-from rekindle.harnesses import claude_code
-from rekindle.stores.private import of_project
+from rekindle.documents.brief import BriefLabel
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.stores.folders.private_files import find_private_project
 from throwaway import Repository
 
 __all__ = ["asked", "worked"]
@@ -75,7 +75,7 @@ def played(model, answer):
 
 def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_path):
     folder = day.project / ".rekindle/agents/trades"
-    private = of_project(day.project).agent("trades").path
+    private = find_private_project(day.project).agent("trades").path
     kept, sealed = tmp_path / "before", tmp_path / "sealed"
     shutil.copytree(folder, kept)
     shutil.copytree(private, sealed)
@@ -97,12 +97,12 @@ def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_p
         found.append(((folder / "brief.md").read_text(), state))
     (text, state), (again, state_again) = found
     brief = briefs.parse(text)
-    assert brief.content(Label.CHANGED).splitlines() == [
+    assert brief.content(BriefLabel.CHANGED).splitlines() == [
         "- `parser.py` copes with files of no size",
         "- there is an export in full width (unverified)",
         "- statements can half be imported (unverified)",
     ]
-    assert brief.content(Label.NEXT) == "finish what was cut off"
+    assert brief.content(BriefLabel.NEXT) == "finish what was cut off"
     assert {one["id"] for one in state["open_loops"]} == {"importer", "rate-limit"}
     assert [one["id"] for one in state["resolved"]] == ["empty-files"]
     assert state["numbers"] == {"columns": "7"}
@@ -124,7 +124,7 @@ def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_p
 def test_every_cli_can_be_asked_about_a_day(worked):
     """Its own CLI has run the agent, and is asked, without its tools, what came of it."""
     said = {**NOTHING, "Risk": [{"text": "it has no test", "turns": [1]}]}
-    is_claude = worked.harness is claude_code
+    is_claude = worked.harness is claude_harness
     worked.model.play(ToolCall("StructuredOutput", said) if is_claude else Text(json.dumps(said)))
     asked_before = len(worked.model.log.main)
     told = json.loads(worked.rekindle("brief", "trades", "--json"))["brief"]

@@ -13,8 +13,8 @@ from loopback.codex_cli import CONFIG, MODEL
 from loopback.openai import COMPACTION
 from loopback.script import Forever, Hang, Text, ToolCall, Usage
 from rekindle.documents import primer
-from rekindle.harnesses import codex as harness
-from rekindle.wiring.trust import accept_folder
+from rekindle.harnesses.codex import codex_harness as harness
+from rekindle.wiring.access.trust_checks import accept_folder
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -60,7 +60,7 @@ def trusting(rekindle: Rekindle) -> Rekindle:
     for folder in (codex.settings, codex.project / ".codex"):
         path = folder / "hooks.json"
         if path.exists():
-            state |= harness.trust(json.loads(path.read_text())["hooks"], str(path))
+            state |= harness.make_trust_state(json.loads(path.read_text())["hooks"], str(path))
     config = CONFIG.format(model=MODEL, url=codex.model.url)
     text = SETTINGS.format(config=config, project=codex.project)
     for key, value in state.items():

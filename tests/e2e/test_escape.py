@@ -30,7 +30,8 @@ from loopback.openai import OpenAI
 from loopback.place import Place
 from loopback.script import Hang, Text, ToolCall
 from rekindle.errors import FolderLostError
-from rekindle.system import tmux, user_folder
+from rekindle.system.files import user_folder
+from rekindle.system.terminal import tmux
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -136,7 +137,9 @@ class Escape:
         self.rekindle = Rekindle(cli, place)
         self.wanted, self.results = {}, {}
         # In the place of the tmux server that has the windows of agents.
-        server = user_folder.make(tmux.socket().parent.name) / tmux.socket().name
+        server = (
+            user_folder.make_user_folder(tmux.find_socket().parent.name) / tmux.find_socket().name
+        )
         server.unlink(missing_ok=True)
         self.windows = socket.socket(socket.AF_UNIX)
         self.windows.bind(str(server))
@@ -280,7 +283,7 @@ def escape(request):
         yield found
         found.at.temporary.unlink(missing_ok=True)
         found.windows.close()
-        tmux.socket().unlink()
+        tmux.find_socket().unlink()
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -17,10 +17,11 @@ import pytest
 from guarded import AGENT, Guarded
 from loopback.place import Place
 from rekindle import config
-from rekindle.documents import event as events
-from rekindle.documents.event import HandoffFailed
-from rekindle.system import clock, user_folder
-from rekindle.wiring.store import open_store
+from rekindle.documents import events
+from rekindle.documents.events import HandoffFailed
+from rekindle.system import clock
+from rekindle.system.files import user_folder
+from rekindle.wiring.open_store import open_store
 
 UNRECORDED = 13
 MEGABYTES = 4
@@ -90,9 +91,9 @@ def make_failing(disk: Path) -> None:
 
 def fill_last_block(project: Guarded) -> None:
     """Append one event, so that the log's next one needs a block of its own."""
-    store = open_store(config.load(project.path))
+    store = open_store(config.load_project(project.path))
     with store.writer(AGENT) as writer:
-        event = HandoffFailed(ts=clock.now(), launch="none", words="")
+        event = HandoffFailed(ts=clock.read_clock(), launch="none", words="")
         stamped = msgspec.structs.replace(event, seq=writer.projection.seq + 1, gen=1)
         end = project.log.stat().st_size + len(events.render(stamped)) + 1
         writer.append(msgspec.structs.replace(event, words="." * (-end % BLOCK)))
@@ -107,7 +108,9 @@ def make(network, tmp_path):
         def made(*, both: bool) -> Guarded:
             disk = stack.enter_context(small_disk(tmp_path / "disk.img", tmp_path / "disk"))
             if both:
-                stack.enter_context(small_disk(tmp_path / "user.img", user_folder.make()))
+                stack.enter_context(
+                    small_disk(tmp_path / "user.img", user_folder.make_user_folder())
+                )
             # After the mounts: its processes have the mounts that there are by now.
             place = stack.enter_context(Place(network, tmp_path / "place"))
             return Guarded(place, disk, ledger=tmp_path / "ledger")
@@ -129,7 +132,7 @@ def start_and_fill_disks(make, tmp_path):
     project.until_up()
     fill_last_block(project)
     fill(tmp_path / "disk")
-    fill(user_folder.path())
+    fill(user_folder.find_user_folder())
     return project, running, project.log.read_bytes()
 
 
@@ -164,7 +167,7 @@ def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
     assert "stopped, as the operator said" in project("watch", "--once").out
     assert "is not running, and stays so" in project("stop").out
     (tmp_path / "disk" / "ballast").unlink()
-    (user_folder.path() / "ballast").unlink()
+    (user_folder.find_user_folder() / "ballast").unlink()
     assert desired(project) == "stopped"
     project("up")
     project.until_up(after=1)
@@ -176,7 +179,7 @@ def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
 @contextmanager
 def unwritable_locks() -> Iterator[None]:
     """Have the kernel refuse every write to the locks outside the folder, also by root."""
-    locks = [str(path) for path in (user_folder.path() / "locks").iterdir()]
+    locks = [str(path) for path in (user_folder.find_user_folder() / "locks").iterdir()]
     assert locks
     subprocess.run(["chattr", "+i", *locks], check=True)
     try:
@@ -207,7 +210,7 @@ def test_stop_works_on_a_disk_that_became_read_only(make, tmp_path, both):
     before = project.log.read_bytes()
     make_read_only(tmp_path / "disk")
     if both:
-        make_read_only(user_folder.path())
+        make_read_only(user_folder.find_user_folder())
     stopping = project("stop", code=UNRECORDED if both else 0)
     assert running.wait(20) == 130, running.err
     project.until_gone()

@@ -11,7 +11,7 @@ from e2e.sandbox import BANNER, RELAY, TASK, WORK, Rekindle, killed_in_a_tool_ca
 from loopback.gemini_cli import MODEL
 from loopback.script import Forever, Hang, Parallel, Text, ToolCall
 from rekindle.documents import primer
-from rekindle.wiring.trust import accept_folder
+from rekindle.wiring.access.trust_checks import accept_folder
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -10,8 +10,8 @@ import pytest
 from e2e.handing import KINDS, MARK
 from loopback.script import Parallel, Text, ToolCall
 from rekindle.documents import checkpoint
-from rekindle.documents.checkpoint import Part
-from rekindle.harnesses import claude_code
+from rekindle.documents.checkpoint import CheckpointSection
+from rekindle.harnesses.claude_code import claude_harness
 from sampling import in_ci
 
 pytestmark = pytest.mark.timeout(180)
@@ -124,7 +124,7 @@ def test_three_handoffs_in_one_cycle(handing, kind):
     found.assert_nothing_cut(1, "1x", 2, "2x", 3, "3x", 4)
     assert len(found.checkpoints) == 3
     kept = [checkpoint.parse(text) for text in found.checkpoints]
-    left = [one.content(Part.REMAINING_WORK) for one in kept]
+    left = [one.content(CheckpointSection.REMAINING_WORK) for one in kept]
     for number, text in enumerate(left, 1):
         told = [
             name in text for name in ("mend whatever 1 ", "mend whatever 2 ", "mend whatever 3 ")
@@ -146,7 +146,7 @@ def test_the_percentage_is_the_cli_s_own(handing, claude):
     found = handing("claude").begin(80)
     shares = (13.3, 50, 79.6, 92)  # less than its own prompt takes it does not believe
     found.model.play(*(Text("well", found.filled(share)) for share in shares))
-    asked = claude_code.measure((str(claude.program),))
+    asked = claude_harness.measure((str(claude.program),))
     with subprocess.Popen(
         claude.network.argv([one for one in asked.argv if one != "--no-session-persistence"]),
         stdin=subprocess.PIPE,
@@ -167,8 +167,8 @@ def test_the_percentage_is_the_cli_s_own(handing, claude):
             prompt = {"type": "user", "message": {"role": "user", "content": content}}
             session = told(json.dumps(prompt) + "\n", "result")["session_id"]
             answer = told(asked.asked, "control_response")
-            windows = claude_code.measured([json.dumps(answer).encode()])
-            ours = claude_code.usage(claude.transcript(session).read_bytes(), windows)
+            windows = claude_harness.measured([json.dumps(answer).encode()])
+            ours = claude_harness.usage(claude.transcript(session).read_bytes(), windows)
             theirs = answer["response"]["response"]["percentage"]
             assert abs(ours.percent - theirs) <= 1
             assert abs(ours.percent - share) < 0.1, "the fault would show"
@@ -198,7 +198,7 @@ def test_measuring_runs_nobody_s_hooks_and_servers(handing, claude):
     (found.project / "server.py").write_text(SERVER.format(seen=str(seen)))
     servers = {"mine": {"command": sys.executable, "args": [str(found.project / "server.py")]}}
     (found.project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
-    asked = claude_code.measure((str(claude.program),))
+    asked = claude_harness.measure((str(claude.program),))
     started = subprocess.run(
         claude.network.argv([*asked.argv]),
         input=asked.asked.encode(),
@@ -208,6 +208,6 @@ def test_measuring_runs_nobody_s_hooks_and_servers(handing, claude):
         timeout=60,
         check=False,
     )
-    windows = claude_code.measured(started.stdout.splitlines())
+    windows = claude_harness.measured(started.stdout.splitlines())
     assert windows == {"claude-sonnet-4-5[1m]": 1_000_000}
     assert not seen.exists(), seen.read_text()

@@ -15,7 +15,7 @@ from fakes import fakes
 from loopback.anthropic import COMPACTION, too_long
 from loopback.sandbox import KEY
 from loopback.script import Forever, Hang, Text, ToolCall
-from rekindle.stores.private import of_project
+from rekindle.stores.folders.private_files import find_private_project
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -34,7 +34,10 @@ def test_a_handoff_is_asked_for_by_hand(handing):
     said = handing.rekindle("handoff", "trades")
     assert "is stopped between two of its tool calls" in said
     handing.rekindle.place.wait_for(
-        lambda: any(of_project(handing.project).agent("trades").launch.glob("brake-*")) or None
+        lambda: (
+            any(find_private_project(handing.project).agent("trades").launch.glob("brake-*"))
+            or None
+        )
     )
     wait_for_rule(handing)
     waits.release.set()
@@ -76,7 +79,7 @@ def test_a_handoff_keeps_what_the_manifest_names_and_tells_what_it_ended(handing
 
 def wait_for_rule(handing):
     """Until the supervisor has heard of it: its rule then says, at once."""
-    rules = of_project(handing.project).agent("trades").launch
+    rules = find_private_project(handing.project).agent("trades").launch
 
     def is_asked():
         return any(b"\nlimit 0\n" in path.read_bytes() for path in rules.glob("brake-*"))

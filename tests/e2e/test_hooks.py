@@ -8,7 +8,7 @@ import pytest
 
 from e2e.sandbox import RELAY, SERVER, bash
 from loopback.script import Text, ToolCall
-from rekindle.wiring.trust import accept_folder
+from rekindle.wiring.access.trust_checks import accept_folder
 
 pytestmark = pytest.mark.timeout(300)
 

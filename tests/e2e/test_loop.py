@@ -11,7 +11,7 @@ import pytest
 
 from e2e.sandbox import TASK, Rekindle, bash
 from loopback.script import Text, ToolCall
-from rekindle.policy import tokens
+from rekindle.policy.text import token_estimate
 from sampling import WHOLE
 
 pytestmark = pytest.mark.timeout(300)
@@ -98,7 +98,7 @@ class Loop:
 
     def assert_kept(self):
         """Whatever the agent wrote: the relay is under its cap, and every one is a commit."""
-        assert tokens.estimate(self.relay.read_text()) <= 2_000
+        assert token_estimate.estimate_tokens(self.relay.read_text()) <= 2_000
         committed = self.rekindle.events("relay.committed")
         assert len(self.commits()) == len(committed)
         numbers = [one["cycle"] for one in self.ended]

@@ -10,6 +10,12 @@ import pytest
 
 from loopback import anthropic, codex_cli, gemini, openai
 from loopback.script import Forever, Text
+from rekindle import config
+from rekindle.policy.operator import questions
+from rekindle.stores.folders.private_files import find_private_project
+from rekindle.stores.log import inbox
+from rekindle.system import clock
+from rekindle.wiring.open_store import open_store
 from torture.clis import _CODEX, NAMES, Cli
 
 pytestmark = pytest.mark.timeout(180)
@@ -45,6 +51,12 @@ class Asking:
             text = _CODEX.format(config=config).replace("danger-full-access", "read-only")
             sandbox.configure(text)
 
+    def given(self, words):
+        """Return an answer to the last question, as a command acknowledges it."""
+        known = open_store(config.load_project(self.rekindle.project)).read("trades").projection
+        *_, question = known.questions.values()
+        return questions.make_answer(known, question, words, clock.read_clock())
+
     def log(self, kind):
         """Return the events of a kind in the log; our own commands would fold it first."""
         path = self.rekindle.project / ".rekindle/agents/trades/ops.jsonl"
@@ -69,7 +81,13 @@ def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(a
     [asked] = log("question.asked")
     assert (asked["about"], asked["choices"]) == ("auth", ["retry", "stop"])
     assert "rekindle answer trades-1 retry  (or: stop)" in rekindle("status")
+    late = asking.given("stop")
     rekindle("answer", "trades-1", "retry")
+    rekindle("answer", "trades-1", "stop", code=7)
+    # Acknowledged by a command that saw the question open: the next supervisor judges it.
+    inbox.append_records(
+        find_private_project(rekindle.project).agent("trades").inbox, [late], durable=True
+    )
 
     # Progress, whatever is refused: otherwise the agent would be in safe mode.
     report, later = rekindle.project / "report.md", time.time() + 3600
@@ -89,10 +107,11 @@ def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(a
     assert SECRET not in shown
     permitted = "allowed_tools: [Read, Grep, Glob, Edit, Write, Bash]"
     assert permitted in rekindle("approve", "trades-2")
+    rekindle("deny", "trades-2", code=7)
     rekindle("deny")
     assert log("launch.ended")[-1]["refused"] == 2
-    answers = [one["choice"] for one in log("question.answered")]
-    assert answers == ["retry", "allow", "deny"]
+    answers = [(one["choice"], "refused" in one) for one in log("question.answered")]
+    assert answers == [("retry", False), ("stop", True), ("allow", False), ("deny", False)]
 
     short = "runtime: {questions: {deadline: 2s}}\n"
     asking.manifest.write_text(asking.manifest.read_text() + short)

@@ -5,9 +5,9 @@ import pytest
 from loopback.script import Parallel, Text, ToolCall
 from recordings.cases import CASES
 from recordings.recording import Recording
-from rekindle.documents.launch import Start
+from rekindle.documents.launches.cli_output import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.harnesses import claude_code
+from rekindle.harnesses.claude_code import claude_harness
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -42,14 +42,14 @@ def test_what_a_persona_allows_is_what_is_allowed(claude, model):
     permissions = Permissions(allowed_tools=["Bash(echo a,b)", "-p"], deny=["WebFetch", "Edit"])
     prompt = claude.project / "-persona.md"
     prompt.write_text("You are the keeper of the light.")
-    start = Start(
+    start = LaunchSpec(
         session="6f1c2a34-0000-4000-8000-00000000abcd",
         persona=Persona(permissions=permissions, system_prompt_file=prompt.name),
         program=(str(claude.program),),
     )
     calls = tuple(ToolCall("Bash", {"command": each}) for each in ("echo a,b", "mkdir denied"))
     model.play(Parallel(calls), Text("all done"))
-    run = claude.launch(claude_code.command(start).argv, "hello").wait(60)
+    run = claude.launch(claude_harness.command(start).argv, "hello").wait(60)
     assert run.returncode == 0
     assert run.session == start.session
     first, second = model.log.main

@@ -2,16 +2,14 @@
 
 import signal
 import sys
-import time
 
 import pytest
 
 from guarded import LOGIN, Guarded
 
-STOP_SECONDS = 15
 UNHEARD = """
 import runpy, sys
-from rekindle.stores.files.supervision import OuterLock
+from rekindle.stores.files.supervisor_locks import OuterLock
 from rekindle.thresholds import screens
 screens.STOP_SUPERVISOR_SECONDS = float(sys.argv.pop(1))
 OuterLock.resume_holder = OuterLock.signal_holder = lambda lock: False
@@ -42,9 +40,7 @@ def test_a_suspended_supervisor_is_continued_and_stops(project, command, manifes
     project.place.signal(supervisor, signal.SIGSTOP)
     if manifest == "broken":
         (project.path / "rekindle.yaml").write_text("agents: [")
-    before = time.monotonic()
     assert "✓ trades: stopped\n" in project(command).out
-    assert time.monotonic() - before < STOP_SECONDS
     project.until_gone()
     assert running.wait() == 130
     assert [one["exit"] for one in project.events("launch.ended")] == ["interrupted"]

@@ -14,26 +14,26 @@ from loopback.script import Forever, Text
 
 AGENT = """
 import contextlib, json, os, sys
-from importlib import import_module
 from pathlib import Path
-from rekindle.documents.launch import Ended, Start
-from rekindle.system.terminal import OnTerminal
+from rekindle.documents.launches.cli_output import LaunchSpec, ProcessResult
+from rekindle.plugins import Harnesses
+from rekindle.system.terminal.pty_process import TerminalProcesses
 
 name, given = sys.argv[1], json.loads(sys.argv[2])
-harness = import_module(f"rekindle.harnesses.{name}")
+harness = Harnesses()[name]
 hook = (sys.executable, "-I", "-S", "-c", given.pop("hook"))
-start = Start(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()},
+start = LaunchSpec(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()},
               hook=hook, scratch=os.environ["TMPDIR"], interactive=True)
 command = harness.command(start)
 for file, text in command.files.items():
     Path(start.scratch, file).write_text(text)
-child = OnTerminal().start(
+child = TerminalProcesses().start(
     command.argv, prompt="", environment={**os.environ, **command.environment}, folder=".")
 with contextlib.closing(child.follow(0.25)) as ticks:
     for _ in ticks:
         pass
-ended = Ended(code=child.code, session=start.session, resumes=start.resumes, errors=child.errors,
-              interactive=True)
+ended = ProcessResult(code=child.code, session=start.session, resumes=start.resumes,
+              errors=child.errors, interactive=True)
 found = harness.classify(ended)
 print(f"[{child.code}, {found.kind}: {found.words}]", flush=True)
 """
@@ -100,7 +100,7 @@ def test_claude_code_has_the_terminal(sit, at_home, model):
     """It is told its task, answers, has the size of the window, and is left like any program."""
     model.play(Forever(Text("zebras answer")))
     session = str(uuid.uuid4())
-    desk = sit(at_home, "claude_code", session=session, prompt="Ship the parser.", size=(100, 30))
+    desk = sit(at_home, "claude-code", session=session, prompt="Ship the parser.", size=(100, 30))
     desk.wait_for("zebras")
     assert was_asked(model, "Ship the parser.")
     assert RULE * 100 in desk.shown
@@ -118,7 +118,7 @@ def test_claude_code_has_the_terminal(sit, at_home, model):
 def test_claude_code_is_stopped_and_brought_back_by_its_shell(sit, at_home, model):
     """Ctrl-Z and `fg`, as without us: it draws itself again, in the window's new size."""
     model.play(Forever(Text("zebras answer")))
-    desk = sit(at_home, "claude_code", session=str(uuid.uuid4()), prompt="Ship the parser.")
+    desk = sit(at_home, "claude-code", session=str(uuid.uuid4()), prompt="Ship the parser.")
     desk.wait_for("zebras")
     desk.type(CTRL_Z)
     assert "stopped" in desk.hear()
@@ -135,17 +135,17 @@ def test_claude_code_goes_on_in_its_session(sit, at_home, model):
     """By `/exit` it is left too; what is gone is told from what crashed."""
     model.play(Forever(Text("zebras answer")))
     session = str(uuid.uuid4())
-    desk = sit(at_home, "claude_code", session=session, prompt="/clear is what to look at.")
+    desk = sit(at_home, "claude-code", session=session, prompt="/clear is what to look at.")
     desk.wait_for("zebras")
     desk.type("/exit")
     desk.wait_for("exit")
     desk.type("\r")
     desk.wait_for("[0, clean")
     model.play(Forever(Text("lions answer")))
-    desk = sit(at_home, "claude_code", session=session, resumes=True, prompt="-v is next.")
+    desk = sit(at_home, "claude-code", session=session, resumes=True, prompt="-v is next.")
     desk.wait_for("lions")
     assert was_asked(model, "The task: /clear is what to look at.", "The task: -v is next.")
-    desk = sit(at_home, "claude_code", session=str(uuid.uuid4()), resumes=True, prompt="Go on.")
+    desk = sit(at_home, "claude-code", session=str(uuid.uuid4()), resumes=True, prompt="Go on.")
     desk.wait_for("[1, resume-failed: there is no such session any more")
 
 
@@ -157,7 +157,7 @@ def test_claude_code_keeps_the_person_s_own_status_line(sit, at_home, model):
     settings = at_home.home / ".claude/settings.json"
     settings.write_text(json.dumps({"statusLine": line}))
     session = str(uuid.uuid4())
-    desk = sit(at_home, "claude_code", session=session, prompt="Ship the parser.")
+    desk = sit(at_home, "claude-code", session=session, prompt="Ship the parser.")
     desk.wait_for("my-own-line")
     told = json.loads((at_home.project / "told-to-the-line").read_text())
     assert told["session_id"] == session

@@ -7,7 +7,7 @@ import pytest
 
 from loopback.sandbox import KEY
 from loopback.script import Forever, Text
-from rekindle.system import tmux
+from rekindle.system.terminal import tmux
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -17,7 +17,7 @@ def windows(place, tmp_path):
     """The operator's tmux, for the server that has the agents' windows."""
 
     def run(*words, code=0):
-        argv = [shutil.which("tmux"), "-S", str(tmux.socket()), *words]
+        argv = [shutil.which("tmux"), "-S", str(tmux.find_socket()), *words]
         started = place.start(argv, env={"PATH": "/usr/bin:/bin"}, cwd=tmp_path)
         assert started.wait() == code, started.err
         return started.out

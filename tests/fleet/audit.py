@@ -14,9 +14,12 @@ import msgspec
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from rekindle.fleet.converter import data_converter
-from rekindle.fleet.orders import Order
-from rekindle.policy.register import Commit, Opening
+from rekindle.fleet.agent.host_orders import HostOrder
+from rekindle.fleet.engine.payload_converter import make_data_converter
+from rekindle.policy.fleet.agent_registry import (
+    CommitRequest,
+    LeaseRequest,
+)
 
 _IDENTITY = re.compile(r"rekindle (\S+) (\d+)@(\S+)")
 _ENDS = ("COMPLETED", "FAILED", "TIMED_OUT", "CANCELED")
@@ -37,7 +40,7 @@ class Accepted:
 
     at: datetime
     who: Who
-    asked: Commit
+    asked: CommitRequest
     leased: int
     """The generation that was leased last before it."""
     is_late: bool
@@ -129,7 +132,7 @@ def _hear(found: Told, by_schedule: dict[int, Lease], event: Any) -> None:
             said = event.activity_task_scheduled_event_attributes
             if said.activity_type.name != "run_cycle":
                 return
-            order: Order = _decoded(said.input, Order)
+            order: HostOrder = _decoded(said.input, HostOrder)
             if last is not None and (last.ended is None or last.generation >= order.generation):
                 found.overlaps.append(f"{order.generation} was handed out beside {last}")
             made = Lease(order.generation, said.task_queue.name, at)
@@ -149,10 +152,10 @@ def _hear(found: Told, by_schedule: dict[int, Lease], event: Any) -> None:
 def _accept(found: Told, last: Lease, request: Any, at: datetime) -> None:
     who = _who(request.meta.identity)
     if request.input.name == "commit":
-        asked: Commit = _decoded(request.input.args, Commit)
+        asked: CommitRequest = _decoded(request.input.args, CommitRequest)
         found.commits.append(Accepted(at, who, asked, last.generation, last.ended is not None))
         return
-    opening: Opening = _decoded(request.input.args, Opening)
+    opening: LeaseRequest = _decoded(request.input.args, LeaseRequest)
     is_other = last.taken_by not in {None, who}
     if opening.generation != last.generation or opening.host != who.host or is_other:
         found.overlaps.append(f"{who} took up {opening.generation} of {last}")
@@ -167,4 +170,4 @@ def _who(identity: str) -> Who:
 
 
 def _decoded(payloads: Any, kind: type) -> Any:
-    return data_converter(()).payload_converter.from_payload(payloads.payloads[0], kind)
+    return make_data_converter(()).payload_converter.from_payload(payloads.payloads[0], kind)

@@ -22,15 +22,18 @@ from fleet.crowd import NEW_BUILD, TIMEOUT, Crowd, Fault, Refusal
 from fleet.engine import Engine
 from fleet.hosts import Host
 from rekindle import config
-from rekindle.documents import event as events
+from rekindle.documents import events
 from rekindle.errors import EngineError
-from rekindle.fleet.client import Agents
-from rekindle.fleet.connect import connect
-from rekindle.fleet.define import define
-from rekindle.fleet.orders import host_queue
-from rekindle.fleet.workflow import AgentWorkflow
-from rekindle.policy import run as runs
-from rekindle.policy.register import Commit, Kept
+from rekindle.fleet.agent.host_orders import make_host_queue
+from rekindle.fleet.agent.workflow import AgentWorkflow
+from rekindle.fleet.commands.define_agent import define_agent
+from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.engine.connect import connect
+from rekindle.policy.fleet.agent_registry import (
+    CommitRequest,
+    RegisteredAgent,
+)
+from rekindle.policy.supervision import run_moves as runs
 from rekindle.system import clock
 
 
@@ -42,16 +45,16 @@ class Chaos:
     ) -> None:
         self._engine, self._hosts, self._project = engine, hosts, project
         self._finish, self._build = finish, build
-        self._names = list(config.load(project).manifest.agents)
+        self._names = list(config.load_project(project).manifest.agents)
         roots = {name: host.root for name, host in hosts.items()}
         self.crowd = Crowd(project.parent / "remote.git", roots)
         self._began = time.monotonic()
 
     async def run(self) -> Crowd:
-        fleet = config.load(self._project).settings.fleet
+        fleet = config.load_project(self._project).settings.fleet
         assert fleet is not None
         self._client = await connect(fleet, self._project, {})
-        self._agents = Agents(self._client)
+        self._agents = AgentClient(self._client)
         await asyncio.gather(*(asyncio.to_thread(one.start) for one in self._hosts.values()))
         self._say("hosts are up")
         await self._begin()
@@ -79,12 +82,12 @@ class Chaos:
         return self.crowd
 
     async def _begin(self) -> None:
-        project = config.load(self._project)
+        project = config.load_project(self._project)
         fleet = project.settings.fleet
         assert fleet is not None
         for name in self._names:
-            await self._agents.begin(name, define(project, fleet, name))
-        running = runs.say(runs.Run(), "running", clock.now())
+            await self._agents.begin(name, define_agent(project, fleet, name))
+        running = runs.make_desired_event(runs.RunState(), "running", clock.read_clock())
         await asyncio.gather(*(self._agents.say(name, running) for name in self._names))
         self._say("agents have begun")
 
@@ -171,7 +174,7 @@ class Chaos:
         """Whether the engine has heard from a worker of this build, for what this host is to do."""
         asked = DescribeTaskQueueRequest(
             namespace=self._client.namespace,
-            task_queue=TaskQueue(name=host_queue(host.name)),
+            task_queue=TaskQueue(name=make_host_queue(host.name)),
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
         )
         found = await self._client.workflow_service.describe_task_queue(asked)
@@ -233,7 +236,9 @@ class Chaos:
         now = await self._leases()
         return sum(now[name] > given[name] for name in self._names) >= len(self._hosts)
 
-    async def _until_all(self, words: str, wanted: Callable[[Kept], bool], seconds: float) -> None:
+    async def _until_all(
+        self, words: str, wanted: Callable[[RegisteredAgent], bool], seconds: float
+    ) -> None:
         """One after the other: who asks for all at once takes the hosts' time from the agents."""
         deadline = time.monotonic() + seconds
         for name in self._names:
@@ -243,7 +248,7 @@ class Chaos:
                 await asyncio.sleep(0.3)
         self._say(words)
 
-    async def _kept(self, name: str) -> Kept:
+    async def _kept(self, name: str) -> RegisteredAgent:
         for _ in range(2):
             with contextlib.suppress(EngineError):
                 return await self._agents.kept(name)
@@ -270,8 +275,8 @@ class Chaos:
         )
 
     async def _commit(self, client: Client, name: str, generation: int) -> str:
-        line = events.render(events.CycleEnded(ts=clock.now(), cycle=99)).decode()
-        late = Commit(id=uuid.uuid4().hex, generation=generation, known=1, lines=(line,))
+        line = events.render(events.CycleEnded(ts=clock.read_clock(), cycle=99)).decode()
+        late = CommitRequest(id=uuid.uuid4().hex, generation=generation, known=1, lines=(line,))
         handle = client.get_workflow_handle_for(AgentWorkflow.run, f"default/{name}")
         try:
             await handle.execute_update(AgentWorkflow.commit, late)

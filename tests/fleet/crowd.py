@@ -16,8 +16,8 @@ from typing import Any
 import rekindle
 from fleet.audit import Told
 from fleet.engine import Engine
-from rekindle.documents import workspace as document
-from rekindle.policy.register import Kept
+from rekindle.documents.commits import work_commit as document
+from rekindle.policy.fleet.agent_registry import RegisteredAgent
 
 TIMEOUT = 6
 """After so many seconds without a word a host has lost its agents."""
@@ -56,7 +56,7 @@ class Crowd:
     """Where each host has its agents."""
     faults: list[Fault] = field(default_factory=list)
     told: dict[str, Told] = field(default_factory=dict)
-    kept: dict[str, Kept] = field(default_factory=dict)
+    kept: dict[str, RegisteredAgent] = field(default_factory=dict)
     survivors: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The sessions that ran before and after the engine's death, by the launch."""
     leftovers: dict[str, list[str]] = field(default_factory=dict)
@@ -122,7 +122,7 @@ def git(*words: str, cwd: Path | None = None) -> str:
     ).stdout
 
 
-def snapshots(remote: Path, agent: str) -> list[document.Snapshot]:
+def snapshots(remote: Path, agent: str) -> list[document.WorkSnapshot]:
     """Those along an agent's work branch, the first one first."""
     found = git("log", "--format=%H %P", f"rekindle/{agent}/work", cwd=remote).splitlines()
     parents = {line.split()[0]: line.split()[1:] for line in found}

@@ -16,7 +16,7 @@ from typing import Self
 
 import pytest
 
-from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
+from rekindle.fleet.engine.dev_server import SEARCH_ATTRIBUTES
 
 STOP_SECONDS = 20
 

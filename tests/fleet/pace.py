@@ -26,25 +26,33 @@ from fleet.apart import Apart
 from fleet.bare import BareWorkflow
 from fleet.engine import Engine
 from rekindle import config
-from rekindle.documents import event as events
-from rekindle.fleet.client import Agents
-from rekindle.fleet.connect import connect
-from rekindle.fleet.define import define
-from rekindle.fleet.orders import QUEUE, Order, Ran, host_queue
-from rekindle.fleet.worker import deciding
-from rekindle.fleet.workflow import AgentWorkflow
-from rekindle.policy import run as runs
-from rekindle.policy.fold import Projection, fold
-from rekindle.policy.register import (
-    Commit,
-    Definition,
-    Kept,
-    Opening,
-    append,
-    defined,
-    draft,
-    held,
+from rekindle.documents import events
+from rekindle.fleet.agent.host_orders import (
+    DECISION_QUEUE,
+    HostOrder,
+    HostResult,
+    make_host_queue,
 )
+from rekindle.fleet.agent.workflow import AgentWorkflow
+from rekindle.fleet.commands.define_agent import define_agent
+from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.engine.connect import connect
+from rekindle.fleet.hosts.worker import make_deciding_worker
+from rekindle.policy.fleet.agent_registry import (
+    AgentDefinition,
+    CommitRequest,
+    LeaseRequest,
+    RegisteredAgent,
+    append_events,
+    hash_definition,
+    hash_projection,
+    make_draft_name,
+)
+from rekindle.policy.projection.fold import (
+    Projection,
+    fold_events,
+)
+from rekindle.policy.supervision import run_moves as runs
 from rekindle.system import clock
 
 AGENT = "trades"
@@ -70,7 +78,7 @@ with open(folder + "/relay.md", "w") as draft:
 class Asked(msgspec.Struct, frozen=True):
     """What a workflow was asked in a cycle, and how long its answer was."""
 
-    request: Opening | Commit
+    request: LeaseRequest | CommitRequest
     answer: int
 
 
@@ -92,14 +100,14 @@ class Project:
         }
         (folder / "rekindle.yaml").write_bytes(msgspec.yaml.encode(manifest))
         (folder / "PROMPT.md").write_text("Do the list.\n")
-        self.loaded = config.load(folder)
+        self.loaded = config.load_project(folder)
 
     @property
-    def definition(self) -> Definition:
+    def definition(self) -> AgentDefinition:
         assert self.loaded.settings.fleet
-        return define(self.loaded, self.loaded.settings.fleet, AGENT)
+        return define_agent(self.loaded, self.loaded.settings.fleet, AGENT)
 
-    def definition_of(self, agent: str) -> Definition:
+    def definition_of(self, agent: str) -> AgentDefinition:
         """The same agent by another name."""
         found = self.definition
         named = found.manifest.replace(f"  {AGENT}:", f"  {agent}:", 1)
@@ -127,7 +135,7 @@ class Project:
 class Pacing:
     """The activities of both workflows: each asks what a real cycle asked."""
 
-    def __init__(self, client: Client, words: Sequence[Asked], definition: Definition) -> None:
+    def __init__(self, client: Client, words: Sequence[Asked], definition: AgentDefinition) -> None:
         self._client, self._words, self._definition = client, words, definition
         self._known: dict[str, Projection] = {}
         self._cycles: dict[str, int] = {}
@@ -140,15 +148,19 @@ class Pacing:
         self._expect(agents)
         for name in _names(prefix, agents):
             self._cycles[name] = cycles
-            kept = Kept(
+            kept = RegisteredAgent(
                 agent=AGENT,
                 definition=self._definition,
                 projection=Projection(agent=AGENT),
                 host=HOST,
             )
-            said = runs.say(kept.projection.run, "running", clock.now())
-            kept = append(kept, events.AgentCreated(ts=clock.now(), agent=AGENT), said)
-            await self._client.start_workflow(AgentWorkflow.run, kept, id=name, task_queue=QUEUE)
+            said = runs.make_desired_event(kept.projection.run, "running", clock.read_clock())
+            kept = append_events(
+                kept, events.AgentCreated(ts=clock.read_clock(), agent=AGENT), said
+            )
+            await self._client.start_workflow(
+                AgentWorkflow.run, kept, id=name, task_queue=DECISION_QUEUE
+            )
         await self._come.wait()
 
     async def bare(self, prefix: str, agents: int, cycles: int) -> None:
@@ -157,9 +169,9 @@ class Pacing:
         for name in _names(prefix, agents):
             await self._client.start_workflow(
                 BareWorkflow.run,
-                args=[host_queue(HOST), cycles, answers],
+                args=[make_host_queue(HOST), cycles, answers],
                 id=name,
-                task_queue=QUEUE,
+                task_queue=DECISION_QUEUE,
             )
         await self._come.wait()
 
@@ -170,7 +182,7 @@ class Pacing:
         self._gate.set()
         await self._come.wait()
 
-    def handle(self, name: str) -> WorkflowHandle[AgentWorkflow, Kept]:
+    def handle(self, name: str) -> WorkflowHandle[AgentWorkflow, RegisteredAgent]:
         return self._client.get_workflow_handle_for(AgentWorkflow.run, name)
 
     async def chain(self, name: str) -> list[list[HistoryEvent]]:
@@ -189,21 +201,21 @@ class Pacing:
         """The workers of a host, but for the pool's, which nobody asks here."""
         running = Worker(
             self._client,
-            task_queue=host_queue(HOST),
+            task_queue=make_host_queue(HOST),
             activities=[self.run_cycle, self.bare_cycle],
             max_concurrent_activity_task_polls=2,
         )
-        async with deciding(self._client, AgentWorkflow, BareWorkflow), running:
+        async with make_deciding_worker(self._client, AgentWorkflow, BareWorkflow), running:
             yield
 
     @activity.defn
-    async def run_cycle(self, order: Order) -> Ran:
+    async def run_cycle(self, order: HostOrder) -> HostResult:
         handle, name = self.handle(order.workflow), order.workflow
         known = self._known.get(name)
         saying = Saying(order.generation, known, is_last=order.generation == self._cycles[name])
         opening, *commits = (one.request for one in self._words)
         opened = await handle.execute_update(AgentWorkflow.take_up, saying.open(self._definition))
-        assert isinstance(opening, Opening)
+        assert isinstance(opening, LeaseRequest)
         assert (opened.kept is None) == (known is not None), "it goes on from what it has"
         saying.known = known or opened.kept.projection
         for one in commits:
@@ -213,7 +225,7 @@ class Pacing:
             saying.hear(answer.lines)
         self._known[name] = saying.known
         await self._count()
-        return Ran(saying.known.seq)
+        return HostResult(saying.known.seq)
 
     @activity.defn
     async def bare_cycle(self, name: str, cycle: int) -> str:
@@ -246,41 +258,43 @@ class Saying:
         self._hash = hashlib.sha256(str(self._fresh).encode()).hexdigest()
         self._path = ""
 
-    def open(self, definition: Definition) -> Opening:
+    def open(self, definition: AgentDefinition) -> LeaseRequest:
         seq = self.known.seq
-        return Opening(
+        return LeaseRequest(
             generation=self._cycle,
             host=HOST,
             seq=seq,
-            held=held(self.known) if seq else "",
-            defined=defined(definition) if seq else "",
+            held=hash_projection(self.known) if seq else "",
+            defined=hash_definition(definition) if seq else "",
         )
 
-    def say(self, recorded: Opening | Commit) -> Commit:
-        assert isinstance(recorded, Commit)
+    def say(self, recorded: LeaseRequest | CommitRequest) -> CommitRequest:
+        assert isinstance(recorded, CommitRequest)
         lines = [self._line(msgspec.json.decode(line)) for line in recorded.lines]
         ends = any('"cycle.ended"' in line for line in lines)
         if ends and self._is_last:
-            over = events.RunEnded(ts=clock.now(), outcome="cycles", words="as many as wanted")
+            over = events.RunEnded(
+                ts=clock.read_clock(), outcome="cycles", words="as many as wanted"
+            )
             lines.append(events.render(over).decode())
-        return Commit(
+        return CommitRequest(
             id=uuid.uuid4().hex,
             generation=self._cycle,
             known=self.known.seq,
             lines=tuple(lines),
             documents={
-                draft(self._cycle) if "/draft-" in name else self._path: text
+                make_draft_name(self._cycle) if "/draft-" in name else self._path: text
                 for name, text in recorded.documents.items()
             },
         )
 
     def hear(self, lines: Sequence[str]) -> None:
-        self.known = fold(self.known, [events.parse(line.encode()) for line in lines])
+        self.known = fold_events(self.known, [events.parse(line.encode()) for line in lines])
 
     def _line(self, fields: dict[str, object]) -> str:
         before = self.known.documents.get("relay")
         fields |= {key: value for key, value in self._fresh.items() if key in fields}
-        fields["ts"] = clock.now()
+        fields["ts"] = clock.read_clock()
         if "cycle" in fields:
             fields["cycle"] = self._cycle
         match fields["kind"]:
@@ -296,11 +310,11 @@ class Saying:
         return msgspec.json.encode(fields).decode()
 
 
-async def recorded(engine: Engine, folder: Path) -> tuple[list[Asked], Definition]:
+async def recorded(engine: Engine, folder: Path) -> tuple[list[Asked], AgentDefinition]:
     """What a workflow is asked in a cycle of an agent that stays where it is."""
     project = Project(folder / "project", engine.address, cycles=RECORDED_CYCLES)
     client = await project.connect()
-    agents = Agents(client)
+    agents = AgentClient(client)
     worker = project.worker("recorded", 1)
     try:
         await begun(agents, AGENT, project.definition)
@@ -310,14 +324,14 @@ async def recorded(engine: Engine, folder: Path) -> tuple[list[Asked], Definitio
         await asyncio.to_thread(worker.wait, 30)
     handle = client.get_workflow_handle(f"{client.namespace}/{AGENT}")
     cycles: list[list[Asked]] = []
-    request: Opening | Commit | None = None
+    request: LeaseRequest | CommitRequest | None = None
     async for event in handle.fetch_history_events():
         accepted = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
         outcome = event.workflow_execution_update_completed_event_attributes.outcome.success
         if accepted.name in {"take_up", "commit"}:
-            kind = Opening if accepted.name == "take_up" else Commit
+            kind = LeaseRequest if accepted.name == "take_up" else CommitRequest
             request = msgspec.json.decode(accepted.args.payloads[0].data, type=kind)
-            cycles += [[]] if kind is Opening else []
+            cycles += [[]] if kind is LeaseRequest else []
         elif outcome.payloads and request is not None:
             cycles[-1].append(Asked(request, len(outcome.payloads[0].data)))
             request = None
@@ -326,12 +340,14 @@ async def recorded(engine: Engine, folder: Path) -> tuple[list[Asked], Definitio
     return cycles[1], project.definition  # neither the first nor the last
 
 
-async def begun(agents: Agents, name: str, definition: Definition) -> None:
+async def begun(agents: AgentClient, name: str, definition: AgentDefinition) -> None:
     await agents.begin(name, definition)
-    await agents.say(name, runs.say(Projection(agent=name).run, "running", clock.now()))
+    await agents.say(
+        name, runs.make_desired_event(Projection(agent=name).run, "running", clock.read_clock())
+    )
 
 
-async def over(agents: Agents, name: str, seconds: float = 60) -> Kept:
+async def over(agents: AgentClient, name: str, seconds: float = 60) -> RegisteredAgent:
     async with asyncio.timeout(seconds):
         while True:
             kept = await agents.kept(name)

@@ -22,23 +22,27 @@ from temporalio.client import Client
 from fleet.engine import Engine
 from fleet.scripted import Hosts, definition
 from rekindle import __version__
-from rekindle.documents import event as events
-from rekindle.documents.shape import Duration
-from rekindle.fleet import client
-from rekindle.fleet.client import Agents
-from rekindle.fleet.converter import data_converter
-from rekindle.policy import questions
-from rekindle.policy import run as runs
-from rekindle.policy.fold import Projection
-from rekindle.policy.register import Kept
-from rekindle.policy.settings import Questions, Restart, Runtime
-from rekindle.policy.supervise import Limits
+from rekindle.documents import events
+from rekindle.fleet.engine import agent_client
+from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.engine.payload_converter import make_data_converter
+from rekindle.formats.validation import Duration
+from rekindle.policy.fleet.agent_registry import RegisteredAgent
+from rekindle.policy.operator import questions
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import (
+    QuestionSettings,
+    RestartSettings,
+    RuntimeSettings,
+)
+from rekindle.policy.supervision import run_moves as runs
+from rekindle.policy.supervision.decide import AgentLimits
 from rekindle.system import clock
 
 HISTORIES = Path(__file__).parent / "histories"
-_QUICK = Limits(
-    runtime=Runtime(
-        restart=Restart(cooldown=Duration(0.1), max_cooldown=Duration(0.2), max_crashes=3)
+_QUICK = AgentLimits(
+    runtime=RuntimeSettings(
+        restart=RestartSettings(cooldown=Duration(0.1), max_cooldown=Duration(0.2), max_crashes=3)
     )
 )
 
@@ -46,27 +50,35 @@ _QUICK = Limits(
 class Life:
     """One agent, from its beginning to its end, as the operator sees it."""
 
-    def __init__(self, agents: Agents, name: str) -> None:
+    def __init__(self, agents: AgentClient, name: str) -> None:
         self._agents, self._name = agents, name
 
     async def begin(self, pool: str, most_events: int | None = None) -> None:
         wanted = definition(pool, limits=_QUICK, notifies=True)
         with pytest.MonkeyPatch.context() as patched:
             if most_events:
-                patched.setattr(client, "Kept", partial(Kept, most_events=most_events))
+                patched.setattr(
+                    agent_client,
+                    "RegisteredAgent",
+                    partial(RegisteredAgent, most_events=most_events),
+                )
             await self._agents.begin(self._name, wanted)
 
-    async def define(self, pool: str, limits: Limits = _QUICK) -> None:
+    async def define(self, pool: str, limits: AgentLimits = _QUICK) -> None:
         await self._agents.define(self._name, definition(pool, limits=limits))
 
     async def say(self, *records) -> None:
         await self._agents.say(self._name, *records)
 
     async def run(self) -> None:
-        await self.say(runs.say((await self.known()).run, "running", clock.now()))
+        await self.say(
+            runs.make_desired_event((await self.known()).run, "running", clock.read_clock())
+        )
 
     async def stop(self) -> None:
-        await self.say(runs.say((await self.known()).run, "stopped", clock.now()))
+        await self.say(
+            runs.make_desired_event((await self.known()).run, "stopped", clock.read_clock())
+        )
 
     async def known(self) -> Projection:
         return (await self._agents.kept(self._name)).projection
@@ -107,9 +119,9 @@ async def person(life: Life, hosts: Hosts) -> None:
     """Safe mode and a restart, a stop and a run, an answer, a brief, while running and idle."""
     await life.run()
     await life.until_safe()
-    await life.say(events.RestartAsked(ts=clock.now()))
+    await life.say(events.RestartRequested(ts=clock.read_clock()))
     await hosts.done.wait()
-    await life.say(events.HandoffAsked(ts=clock.now()))
+    await life.say(events.HandoffRequested(ts=clock.read_clock()))
     await life.ask_for_brief()
     await life.until(lambda kept: "brief" in kept.projection.documents)
     await life.remove()
@@ -139,13 +151,15 @@ async def carried(life: Life, hosts: Hosts) -> None:
 
 async def asked(life: Life, hosts: Hosts) -> None:
     """Two questions: a person answers the first, and the second expires."""
-    runtime = msgspec.structs.replace(_QUICK.runtime, questions=Questions(deadline=Duration(3)))
-    await life.define("pool-asked", Limits(runtime=runtime))
+    runtime = msgspec.structs.replace(
+        _QUICK.runtime, questions=QuestionSettings(deadline=Duration(3))
+    )
+    await life.define("pool-asked", AgentLimits(runtime=runtime))
     await life.run()
     await life.until_safe()
     known = await life.known()
     [question] = known.questions.values()
-    await life.say(questions.answer_with(known, question, "retry", clock.now()))
+    await life.say(questions.make_answer(known, question, "retry", clock.read_clock()))
     await life.until(lambda kept: len(kept.projection.answers) == 2)
 
 
@@ -162,14 +176,14 @@ LIVES = {
 
 async def play(address: str, names: Sequence[str]) -> dict[str, str]:
     """Return the histories of these lives, or of all, as JSON."""
-    engine = await Client.connect(address, data_converter=data_converter(()))
+    engine = await Client.connect(address, data_converter=make_data_converter(()))
     found = {}
     for life, script in LIVES.items():
         name = life.__name__
         if names and name not in names:
             continue
         hosts = Hosts(engine, f"pool-{name}", script)
-        agent = Life(Agents(engine), name)
+        agent = Life(AgentClient(engine), name)
         async with hosts.working():
             shortest = 60 if life is carried else None
             await agent.begin(f"pool-{name}", shortest)

@@ -15,21 +15,41 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from rekindle.documents import event as events
-from rekindle.fleet.hosting import Engine
-from rekindle.fleet.orders import FENCED, FULL, QUEUE, Order, Ran, host_queue, pool_queue
-from rekindle.fleet.workflow import AgentWorkflow, BriefWorkflow
-from rekindle.policy.register import Commit, Committed, Definition, Opening
-from rekindle.policy.supervise import Limits
+from rekindle.documents import events
+from rekindle.fleet.agent.host_orders import (
+    DECISION_QUEUE,
+    FENCED,
+    FULL,
+    HostOrder,
+    HostResult,
+    make_host_queue,
+    make_pool_queue,
+)
+from rekindle.fleet.agent.workflow import (
+    AgentWorkflow,
+    BriefWorkflow,
+)
+from rekindle.fleet.hosts.host_processes import EngineClient
+from rekindle.policy.fleet.agent_registry import (
+    AgentDefinition,
+    CommitRequest,
+    CommitResult,
+    LeaseRequest,
+)
+from rekindle.policy.supervision.decide import AgentLimits
 
 HEARTBEAT_SECONDS = 2.0
 _PATIENCE_SECONDS = 30.0
 _EXITS = {"limit", "crash", "auth"}
 
 
-def definition(pool: str, **more) -> Definition:
-    given = {"manifest": "version: 1\n", "heartbeat_seconds": HEARTBEAT_SECONDS, "limits": Limits()}
-    return Definition(pool=pool, **given | more)
+def definition(pool: str, **more) -> AgentDefinition:
+    given = {
+        "manifest": "version: 1\n",
+        "heartbeat_seconds": HEARTBEAT_SECONDS,
+        "limits": AgentLimits(),
+    }
+    return AgentDefinition(pool=pool, **given | more)
 
 
 class Hosts:
@@ -38,7 +58,7 @@ class Hosts:
     def __init__(self, client: Client, pool: str, script: Iterable[str]) -> None:
         self._client, self._pool = client, pool
         self._script = iter(script)
-        self._engine = Engine(client)
+        self._engine = EngineClient(client)
         self.offers = itertools.cycle("ba")
         """Who of them answers the pool."""
         self.broken = ""
@@ -53,15 +73,19 @@ class Hosts:
     @contextlib.asynccontextmanager
     async def working(self, **how) -> AsyncIterator[None]:
         deciding = Worker(
-            self._client, task_queue=QUEUE, workflows=[AgentWorkflow, BriefWorkflow], **how
+            self._client, task_queue=DECISION_QUEUE, workflows=[AgentWorkflow, BriefWorkflow], **how
         )
         offering = Worker(
-            self._client, task_queue=pool_queue(self._pool), activities=[self.offer, self.notify]
+            self._client,
+            task_queue=make_pool_queue(self._pool),
+            activities=[self.offer, self.notify],
         )
         activities = [self.run_cycle, self.write_brief, self.hear, self.give_back]
         hosts = [
             Worker(
-                self._client, task_queue=host_queue(f"{self._pool}-{host}"), activities=activities
+                self._client,
+                task_queue=make_host_queue(f"{self._pool}-{host}"),
+                activities=activities,
             )
             for host in "ab"
         ]
@@ -71,36 +95,36 @@ class Hosts:
             yield
 
     @activity.defn
-    async def offer(self, _order: Order, _shunned: list[str]) -> str:
+    async def offer(self, _order: HostOrder, _shunned: list[str]) -> str:
         return f"{self._pool}-{next(self.offers)}"
 
     @activity.defn
-    async def notify(self, order: Order, what: str, words: str) -> None:
+    async def notify(self, order: HostOrder, what: str, words: str) -> None:
         del order, what, words
         if self.is_deaf:
             await asyncio.Event().wait()
 
     @activity.defn
-    async def hear(self, order: Order) -> None:
+    async def hear(self, order: HostOrder) -> None:
         del order
 
     @activity.defn
-    async def give_back(self, order: Order) -> None:
+    async def give_back(self, order: HostOrder) -> None:
         del order
         self.is_asked_back.set()
 
     @activity.defn
-    async def write_brief(self, order: Order) -> Ran:
+    async def write_brief(self, order: HostOrder) -> HostResult:
         self.is_brief_begun.set()
         if self.is_deaf:
             await asyncio.Event().wait()
         seq = await self._take_up(order)
         path = f"memories/archive/brief-{seq}.md"
         brief = events.BriefCommitted(ts=_now(), sha256=path, path=path, by="machine")
-        return Ran(await self._commit(order, seq, [brief], {path: "# Brief\n"}))
+        return HostResult(await self._commit(order, seq, [brief], {path: "# Brief\n"}))
 
     @activity.defn
-    async def run_cycle(self, order: Order) -> Ran:
+    async def run_cycle(self, order: HostOrder) -> HostResult:
         if self.broken and activity.info().task_queue.endswith(f"-{self.broken}"):
             raise ApplicationError("there is no git here", non_retryable=True)
         turn = next(self._script, "wait")
@@ -115,7 +139,7 @@ class Hosts:
             raise ApplicationError("somebody else has it", type=FENCED, non_retryable=True)
         handle = self._client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)
         known = (await handle.query(AgentWorkflow.kept)).projection
-        number = known.cycle_now
+        number = known.current_cycle
         for left in (mark for mark, one in known.attempts.items() if not one.exit):
             lost = events.LaunchEnded(
                 ts=_now(), launch=left, cycle=number, session=left, exit="lost", opened=True
@@ -141,10 +165,10 @@ class Hosts:
         )
         seq = await self._commit(order, seq, [ended])
         if turn in _EXITS or turn == "talk":
-            return Ran(seq)
-        return Ran(await self._end(order, seq, number, is_last=turn == "last"))
+            return HostResult(seq)
+        return HostResult(await self._end(order, seq, number, is_last=turn == "last"))
 
-    async def _stay(self, turn: str, order: Order, seq: int, launch: str) -> int:
+    async def _stay(self, turn: str, order: HostOrder, seq: int, launch: str) -> int:
         """What the turn does while its session runs."""
         if turn == "die":
             await asyncio.Event().wait()  # without a heartbeat
@@ -158,7 +182,7 @@ class Hosts:
             await asyncio.Event().wait()
         while turn == "talk" and not self.is_asked_back.is_set():
             activity.heartbeat()
-            said = events.HangNoticed(ts=_now(), launch=launch, words="silent", ended=False)
+            said = events.HangDetected(ts=_now(), launch=launch, words="silent", ended=False)
             seq = await self._commit(order, seq, [said])
         return seq
 
@@ -168,7 +192,7 @@ class Hosts:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(told.wait(), HEARTBEAT_SECONDS / 8)
 
-    async def _end(self, order: Order, seq: int, number: int, *, is_last: bool) -> int:
+    async def _end(self, order: HostOrder, seq: int, number: int, *, is_last: bool) -> int:
         path = f"memories/archive/relay-{number}.md"
         relay = events.RelayCommitted(ts=_now(), sha256=path, path=path, by="agent")
         seq = await self._commit(order, seq, [relay], {path: f"## Next Action\nStep {number}\n"})
@@ -179,15 +203,15 @@ class Hosts:
             follows.append(events.RunEnded(ts=_now(), outcome="done"))
         return await self._commit(order, seq, follows)
 
-    async def _take_up(self, order: Order) -> int:
-        host = activity.info().task_queue.removeprefix(host_queue(""))
-        asked = Opening(generation=order.generation, host=host)
+    async def _take_up(self, order: HostOrder) -> int:
+        host = activity.info().task_queue.removeprefix(make_host_queue(""))
+        asked = LeaseRequest(generation=order.generation, host=host)
         opened = await self._engine.ask(order, asked, _PATIENCE_SECONDS)
         assert opened.kept is not None
         return opened.kept.projection.seq
 
-    async def _commit(self, order: Order, seq: int, new: list[events.AnyEvent], documents=None):
-        asked = Commit(
+    async def _commit(self, order: HostOrder, seq: int, new: list[events.AnyEvent], documents=None):
+        asked = CommitRequest(
             id=secrets.token_hex(8),
             generation=order.generation,
             known=seq,
@@ -195,7 +219,7 @@ class Hosts:
             documents=documents or {},
         )
         answer = await self._engine.ask(order, asked, _PATIENCE_SECONDS)
-        assert isinstance(answer, Committed), answer
+        assert isinstance(answer, CommitResult), answer
         return seq + len(answer.lines)
 
 

@@ -15,16 +15,21 @@ from fleet.engine import Engine, program
 from fleet.scripted import definition
 from fleet.working import worker
 from rekindle.errors import CodecKeyError, EngineError, PlainTextError
-from rekindle.fleet import admission, checks, keys
-from rekindle.fleet.client import Agents
-from rekindle.fleet.connect import connect
-from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
-from rekindle.fleet.orders import QUEUE
-from rekindle.fleet.worker import work
-from rekindle.fleet.workflow import AgentWorkflow
-from rekindle.policy.settings import Codec, Fleet
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE
+from rekindle.fleet.agent.workflow import AgentWorkflow
+from rekindle.fleet.commands import fleet_checks
+from rekindle.fleet.engine import encryption_keys
+from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.engine.connect import connect
+from rekindle.fleet.engine.dev_server import SEARCH_ATTRIBUTES
+from rekindle.fleet.hosts import host_admission
+from rekindle.fleet.hosts.worker import run_host
+from rekindle.policy.settings.runtime_settings import (
+    CodecSettings,
+    FleetSettings,
+)
 
-ENVIRON = {"OURS": keys.new(), "OTHER": keys.new()}
+ENVIRON = {"OURS": encryption_keys.generate_key(), "OTHER": encryption_keys.generate_key()}
 FULL = {"A": "Int", "B": "Int", "C": "Int"}
 """The engine has room for three numbers: with these it refuses to make ours."""
 SECONDS = 30
@@ -39,13 +44,15 @@ def project(tmp_path):
 
 def reached(engine, project, *names, strict=True):
     """A client of the engine, with these keys."""
-    fleet = Fleet(address=engine.address, codec=Codec(keys=list(names), strict=strict))
+    fleet = FleetSettings(
+        address=engine.address, codec=CodecSettings(keys=list(names), strict=strict)
+    )
     return connect(fleet, project, ENVIRON)
 
 
 async def begun(engine, project, *names):
     """An agent, encrypted with the first of these keys, that the engine's list has."""
-    agents = Agents(await reached(engine, project, *names))
+    agents = AgentClient(await reached(engine, project, *names))
     await agents.begin("keeper", definition("pool"))
     async with asyncio.timeout(SECONDS):
         while not [one async for one in agents.listed()]:
@@ -64,7 +71,7 @@ def hosting(client, project):
     async def run():
         own = {"host": "one", "pool": "pool", "slots": 1}
         async with asyncio.timeout(SECONDS):
-            await work(await client, **own, root=project / "root", say=say)
+            await run_host(await client, **own, root=project / "root", say=say)
         return words
 
     return run()
@@ -80,7 +87,10 @@ def test_a_host_that_cannot_read_the_agents_is_refused(own_engine, project, name
 
     with pytest.raises(CodecKeyError) as refused:
         asyncio.run(run())
-    assert refused.value.wanted == keys.load(Codec(keys=["$OURS"]), project, ENVIRON)[0].id
+    assert (
+        refused.value.wanted
+        == encryption_keys.load_keys(CodecSettings(keys=["$OURS"]), project, ENVIRON)[0].id
+    )
     assert "`fleet: codec:`" in refused.value.hint
 
 
@@ -123,7 +133,7 @@ def test_a_host_that_refuses_plain_text_is_not_let_in_where_an_agent_has_it(own_
 
     async def run():
         await begun(own_engine, project)
-        newer = Agents(await reached(own_engine, project, "$OURS", strict=False))
+        newer = AgentClient(await reached(own_engine, project, "$OURS", strict=False))
         await newer.begin("newer", definition("pool"))
         async with asyncio.timeout(SECONDS):
             while len([one async for one in newer.listed()]) < 2:
@@ -140,16 +150,18 @@ def test_doctor_says_when_plain_text_can_be_refused(own_engine, project):
     """It names the agents that have plain text, and the hosts that lack the key."""
 
     async def found(*names, **how):
-        fleet = Fleet(address=own_engine.address, codec=Codec(keys=list(names), **how))
+        fleet = FleetSettings(
+            address=own_engine.address, codec=CodecSettings(keys=list(names), **how)
+        )
         client = await connect(fleet, project, ENVIRON)
-        return [one.what for one in await checks._encryption(client, fleet)]
+        return [one.what for one in await fleet_checks._check_encryption(client, fleet)]
 
     async def run():
         first = await found("$OURS", strict=False)
         plain = await reached(own_engine, project)
-        async with Worker(plain, task_queue=QUEUE, workflows=[AgentWorkflow]):
+        async with Worker(plain, task_queue=DECISION_QUEUE, workflows=[AgentWorkflow]):
             await begun(own_engine, project)
-            agents = Agents(await reached(own_engine, project, "$OURS", strict=False))
+            agents = AgentClient(await reached(own_engine, project, "$OURS", strict=False))
             async with asyncio.timeout(SECONDS):
                 while len(before := await found("$OURS", strict=False)) < 2:
                     pass  # its list may lag a second
@@ -175,7 +187,7 @@ def test_an_engine_that_tells_nothing_refuses_nobody(own_engine):
 
     async def run():
         client = await Client.connect(own_engine.address, namespace="nowhere")
-        return await admission.require(client)
+        return await host_admission.require_admission(client)
 
     assert asyncio.run(run()) is None
 
@@ -212,7 +224,7 @@ def test_what_it_is_told_to_do_makes_them(tmp_path, project):
         subprocess.run(argv, check=True, capture_output=True, timeout=SECONDS)
 
         async def missing():
-            return await admission.missing_attributes(await reached(engine, project))
+            return await host_admission.find_missing_attributes(await reached(engine, project))
 
         assert asyncio.run(missing()) == {}
 
@@ -222,7 +234,7 @@ def test_a_host_makes_the_attributes_where_it_may(tmp_path, project):
 
     async def run(engine):
         said = await hosting(reached(engine, project), project)
-        return said, await admission.missing_attributes(await reached(engine, project))
+        return said, await host_admission.find_missing_attributes(await reached(engine, project))
 
     with Engine(tmp_path, attributes={"RekindleHost": "Keyword"}) as engine:
         said, missing = asyncio.run(run(engine))

@@ -14,15 +14,22 @@ from rekindle.errors import (
     PlainTextError,
     StoreError,
 )
-from rekindle.fleet import keys
-from rekindle.fleet.codec import ENCODING, Codec
-from rekindle.fleet.converter import Converter
-from rekindle.fleet.keys import Key
-from rekindle.policy import settings
-from rekindle.policy.fold import Projection
-from rekindle.policy.settings import Fleet, Settings, Tls
+from rekindle.fleet.engine import encryption_keys
+from rekindle.fleet.engine.encryption_keys import EncryptionKey
+from rekindle.fleet.engine.payload_codec import (
+    ENCODING,
+    EncryptingCodec,
+)
+from rekindle.fleet.engine.payload_converter import StructConverter
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings import runtime_settings
+from rekindle.policy.settings.runtime_settings import (
+    FleetSettings,
+    Settings,
+    TlsSettings,
+)
 
-OLD, NEW = Key(b"o" * 32), Key(b"n" * 32)
+OLD, NEW = EncryptionKey(b"o" * 32), EncryptionKey(b"n" * 32)
 PLAIN = Payload(metadata={"encoding": b"json/plain"}, data=b'"a relay"')
 
 
@@ -39,13 +46,13 @@ def decoded(codec, *payloads):
     """As their converter sees them."""
     found = asyncio.run(codec.decode(payloads))
     for one in found:
-        Converter().from_payload(one)
+        StructConverter().from_payload(one)
     return found
 
 
 def test_what_is_encrypted_comes_back_as_it_was():
     """Nothing of it can be seen meanwhile, not even of which kind it is."""
-    codec = Codec([NEW])
+    codec = EncryptingCodec([NEW])
     sealed = encoded(codec, PLAIN, PLAIN)
     for one in sealed:
         assert one.metadata["encoding"] == ENCODING
@@ -58,7 +65,7 @@ def test_what_is_encrypted_comes_back_as_it_was():
 def test_another_key_is_refused_by_name():
     """The one that is wanted and those that are there are named, and neither is shown."""
     with pytest.raises(CodecKeyError) as refused:
-        decoded(Codec([NEW]), *encoded(Codec([OLD]), PLAIN))
+        decoded(EncryptingCodec([NEW]), *encoded(EncryptingCodec([OLD]), PLAIN))
     assert refused.value.wanted == OLD.id
     assert OLD.id in str(refused.value)
     assert NEW.id in str(refused.value)
@@ -67,25 +74,25 @@ def test_another_key_is_refused_by_name():
 
 def test_keys_follow_each_other():
     """The first one encrypts, all of them decrypt."""
-    both = Codec([NEW, OLD])
-    assert decoded(both, *encoded(Codec([OLD]), PLAIN)) == [PLAIN]
-    assert decoded(Codec([NEW]), *encoded(both, PLAIN)) == [PLAIN]
+    both = EncryptingCodec([NEW, OLD])
+    assert decoded(both, *encoded(EncryptingCodec([OLD]), PLAIN)) == [PLAIN]
+    assert decoded(EncryptingCodec([NEW]), *encoded(both, PLAIN)) == [PLAIN]
 
 
 def test_plain_text_is_refused_with_a_key():
     """Unless the manifest says that the fleet is still changing to encryption."""
     with pytest.raises(PlainTextError, match="plain text") as refused:
-        decoded(Codec([NEW]).with_context(of("trades")), PLAIN)
+        decoded(EncryptingCodec([NEW]).with_context(of("trades")), PLAIN)
     assert "agents/trades" in refused.value.workflow
     assert "strict: false" in refused.value.hint
-    assert decoded(Codec([NEW], strict=False), PLAIN) == [PLAIN]
+    assert decoded(EncryptingCodec([NEW], strict=False), PLAIN) == [PLAIN]
 
 
 def test_without_a_key_nothing_is_encrypted_and_an_encrypted_document_names_its_key():
-    assert encoded(Codec([]), PLAIN) == [PLAIN]
-    assert decoded(Codec([]), PLAIN) == [PLAIN]
+    assert encoded(EncryptingCodec([]), PLAIN) == [PLAIN]
+    assert decoded(EncryptingCodec([]), PLAIN) == [PLAIN]
     with pytest.raises(CodecKeyError) as refused:
-        decoded(Codec([]), *encoded(Codec([NEW]), PLAIN))
+        decoded(EncryptingCodec([]), *encoded(EncryptingCodec([NEW]), PLAIN))
     assert refused.value.wanted == NEW.id
 
 
@@ -107,41 +114,41 @@ ACTIVITY = ActivitySerializationContext(
 @pytest.mark.parametrize("other", [of("docs"), of("trades", "others"), None], ids=str)
 def test_a_document_is_bound_to_its_agent(other):
     """A copy in another agent's history, or in another namespace, is refused."""
-    sealed = encoded(Codec([NEW]).with_context(of("trades")), PLAIN)
-    codec = Codec([NEW])
+    sealed = encoded(EncryptingCodec([NEW]).with_context(of("trades")), PLAIN)
+    codec = EncryptingCodec([NEW])
     with pytest.raises(DocumentError, match="belongs to another agent"):
         decoded(codec.with_context(other) if other else codec, *sealed)
 
 
 @pytest.mark.parametrize("same", [of("trades"), ACTIVITY, of("trades-2026-04-09T06:00:00Z")])
 def test_its_activities_and_its_schedule_s_workflows_read_it(same):
-    sealed = encoded(Codec([NEW]).with_context(of("trades")), PLAIN)
-    assert decoded(Codec([NEW]).with_context(same), *sealed) == [PLAIN]
+    sealed = encoded(EncryptingCodec([NEW]).with_context(of("trades")), PLAIN)
+    assert decoded(EncryptingCodec([NEW]).with_context(same), *sealed) == [PLAIN]
 
 
 @pytest.mark.parametrize("place", [0, 11, 12, -1])
 def test_what_was_changed_is_refused(place):
     """Nonce, text and tag alike."""
-    [sealed] = encoded(Codec([NEW]), PLAIN)
+    [sealed] = encoded(EncryptingCodec([NEW]), PLAIN)
     data = bytearray(sealed.data)
     data[place] ^= 1
     with pytest.raises(DocumentError, match="was changed"):
-        decoded(Codec([NEW]), Payload(metadata=sealed.metadata, data=bytes(data)))
+        decoded(EncryptingCodec([NEW]), Payload(metadata=sealed.metadata, data=bytes(data)))
 
 
 @pytest.mark.parametrize("size", [0, 5, 12, 20])
 def test_what_was_cut_is_refused(size):
     """Also where not even the nonce is left."""
-    [sealed] = encoded(Codec([NEW]), PLAIN)
+    [sealed] = encoded(EncryptingCodec([NEW]), PLAIN)
     with pytest.raises(DocumentError, match="was changed"):
-        decoded(Codec([NEW]), Payload(metadata=sealed.metadata, data=sealed.data[:size]))
+        decoded(EncryptingCodec([NEW]), Payload(metadata=sealed.metadata, data=sealed.data[:size]))
 
 
 def test_a_payload_cannot_pass_for_another_key():
     """The key's id is part of what is authenticated: even with the same cipher behind it."""
-    [sealed] = encoded(Codec([NEW]), PLAIN)
+    [sealed] = encoded(EncryptingCodec([NEW]), PLAIN)
     sealed.metadata["rekindle-key"] = OLD.id.encode()
-    confused = Codec([NEW])
+    confused = EncryptingCodec([NEW])
     confused._ciphers[OLD.id] = confused._ciphers[NEW.id]
     with pytest.raises(DocumentError, match="was changed"):
         decoded(confused, sealed)
@@ -149,17 +156,21 @@ def test_a_payload_cannot_pass_for_another_key():
 
 def test_keys_are_read_from_variables_and_files(tmp_path):
     """In base64 or hex, in the order of the manifest."""
-    text = keys.new()
+    text = encryption_keys.generate_key()
     (tmp_path / "old").write_text(b"o".hex() * 32 + "\n")
     (tmp_path / "new").write_text(text)
-    by_file = keys.load(settings.Codec(key_files=["old", "new"]), tmp_path, {})
-    by_variable = keys.load(
-        settings.Codec(keys=["$B", "$A"]), tmp_path, {"A": text, "B": b"o".hex() * 32}
+    by_file = encryption_keys.load_keys(
+        runtime_settings.CodecSettings(key_files=["old", "new"]), tmp_path, {}
+    )
+    by_variable = encryption_keys.load_keys(
+        runtime_settings.CodecSettings(keys=["$B", "$A"]),
+        tmp_path,
+        {"A": text, "B": b"o".hex() * 32},
     )
     assert by_file == by_variable
     assert by_file[0] == OLD
     assert len(by_file[1].secret) == 32
-    assert keys.new() != text
+    assert encryption_keys.generate_key() != text
     assert "oooo" not in repr(by_file)
 
 
@@ -167,7 +178,9 @@ def test_keys_are_read_from_variables_and_files(tmp_path):
 def test_what_is_no_key_is_refused_and_not_shown(tmp_path, text):
     """The place is named instead."""
     with pytest.raises(EngineError, match=r"^\$A does not hold") as refused:
-        keys.load(settings.Codec(keys=["$A"]), tmp_path, {"A": text})
+        encryption_keys.load_keys(
+            runtime_settings.CodecSettings(keys=["$A"]), tmp_path, {"A": text}
+        )
     assert refused.value.cause == "keys"
     assert text not in str(refused.value) + refused.value.hint
 
@@ -175,9 +188,9 @@ def test_what_is_no_key_is_refused_and_not_shown(tmp_path, text):
 def test_a_key_that_is_not_there_is_named(tmp_path):
     """The variable, or the file."""
     with pytest.raises(EngineError, match=r"variable \$A is empty or not set"):
-        keys.load(settings.Codec(keys=["$A"]), tmp_path, {})
+        encryption_keys.load_keys(runtime_settings.CodecSettings(keys=["$A"]), tmp_path, {})
     with pytest.raises(StoreError, match="gone"):
-        keys.load(settings.Codec(key_files=["gone"]), tmp_path, {})
+        encryption_keys.load_keys(runtime_settings.CodecSettings(key_files=["gone"]), tmp_path, {})
 
 
 @pytest.mark.parametrize(
@@ -188,7 +201,7 @@ def test_a_key_that_is_not_there_is_named(tmp_path):
         (None, Standing | None),
         ([Standing("a"), Standing("b")], list[Standing]),
         ({"x": Standing("a")}, dict[str, Standing]),
-        (Settings(fleet=Fleet(tls=Tls("ca.pem"))), Settings),
+        (Settings(fleet=FleetSettings(tls=TlsSettings("ca.pem"))), Settings),
         ([Settings()], list[Settings]),
         (Projection(agent="trades"), Projection),
         ({"x": 1}, dict[str, int]),
@@ -198,13 +211,13 @@ def test_a_key_that_is_not_there_is_named(tmp_path):
 )
 def test_values_come_back_as_what_they_were(value, hint):
     """Structs by their type, everything else as the engine's library has it."""
-    converter = Converter()
+    converter = StructConverter()
     assert converter.from_payload(converter.to_payload(value), hint) == value
 
 
 def test_a_struct_is_json_in_the_engine():
     """So that its UI can show it where nothing is encrypted."""
-    payload = Converter().to_payload(Standing("a", [1]))
+    payload = StructConverter().to_payload(Standing("a", [1]))
     assert payload.metadata["encoding"] == b"json/plain"
     assert payload.data == b'{"name":"a","numbers":[1]}'
-    assert Converter().from_payload(payload) == {"name": "a", "numbers": [1]}
+    assert StructConverter().from_payload(payload) == {"name": "a", "numbers": [1]}

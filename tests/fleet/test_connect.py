@@ -9,8 +9,14 @@ from fleet import gateway
 from fleet.engine import free_port
 from fleet.gateway import Authority
 from rekindle.errors import EngineError, StoreError
-from rekindle.fleet.connect import connect, connect_once_up
-from rekindle.policy.settings import Fleet, Tls
+from rekindle.fleet.engine.connect import (
+    connect,
+    connect_when_up,
+)
+from rekindle.policy.settings.runtime_settings import (
+    FleetSettings,
+    TlsSettings,
+)
 
 HUFFMAN = {
     "0": "00000",
@@ -55,7 +61,7 @@ def through_tls(engine, folder, authority, tls):
 
     async def run():
         async with gateway.before(engine.port, gateway.demanding(authority)) as (address, _):
-            return await connect(Fleet(address=address, tls=tls), folder, {})
+            return await connect(FleetSettings(address=address, tls=tls), folder, {})
 
     return asyncio.run(run())
 
@@ -63,14 +69,14 @@ def through_tls(engine, folder, authority, tls):
 def test_the_engine_is_reached(engine, tmp_path):
     """In any namespace that is there."""
     for namespace in ("default", "other"):
-        client = reached(Fleet(address=engine.address, namespace=namespace), tmp_path)
+        client = reached(FleetSettings(address=engine.address, namespace=namespace), tmp_path)
         assert client.namespace == namespace
         assert client.identity.startswith("rekindle ")
 
 
 def test_a_namespace_that_is_not_there_is_named(engine, tmp_path):
     """At once, not with the first agent."""
-    error = refused(Fleet(address=engine.address, namespace="nowhere"), tmp_path)
+    error = refused(FleetSettings(address=engine.address, namespace="nowhere"), tmp_path)
     assert error.cause == "namespace"
     assert "'nowhere'" in str(error)
     assert "--namespace nowhere" in error.hint
@@ -79,7 +85,7 @@ def test_a_namespace_that_is_not_there_is_named(engine, tmp_path):
 def test_an_engine_that_is_not_there_is_named(tmp_path):
     """With what starts one."""
     address = f"127.0.0.1:{free_port()}"
-    error = refused(Fleet(address=address), tmp_path)
+    error = refused(FleetSettings(address=address), tmp_path)
     assert error.cause == "unreachable"
     assert address in str(error)
     assert "rekindle fleet dev" in error.hint
@@ -87,7 +93,7 @@ def test_an_engine_that_is_not_there_is_named(tmp_path):
 
 def test_a_host_waits_for_an_engine_that_is_not_up_yet(own_engine, tmp_path, monkeypatch):
     """And says once that it does."""
-    monkeypatch.setattr("rekindle.fleet.connect.CONNECT_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("rekindle.fleet.engine.connect.CONNECT_AGAIN_SECONDS", 0.05)
     own_engine.kill()
     words = []
 
@@ -95,8 +101,8 @@ def test_a_host_waits_for_an_engine_that_is_not_up_yet(own_engine, tmp_path, mon
         words.append(word)
         own_engine.start()
 
-    fleet = Fleet(address=own_engine.address)
-    client = asyncio.run(connect_once_up(fleet, tmp_path, {}, say))
+    fleet = FleetSettings(address=own_engine.address)
+    client = asyncio.run(connect_when_up(fleet, tmp_path, {}, say))
     assert client.namespace == "default"
     (word,) = words
     assert word.startswith(f"waits: the engine at {own_engine.address} could not be reached")
@@ -105,25 +111,25 @@ def test_a_host_waits_for_an_engine_that_is_not_up_yet(own_engine, tmp_path, mon
 
 def test_a_host_does_not_wait_for_what_will_not_change(engine, tmp_path):
     """A namespace that is not there."""
-    fleet = Fleet(address=engine.address, namespace="nowhere")
+    fleet = FleetSettings(address=engine.address, namespace="nowhere")
     with pytest.raises(EngineError) as error:
-        asyncio.run(connect_once_up(fleet, tmp_path, {}, pytest.fail))
+        asyncio.run(connect_when_up(fleet, tmp_path, {}, pytest.fail))
     assert error.value.cause == "namespace"
 
 
 def test_a_host_without_an_address_is_named(tmp_path):
     """A name that nobody knows."""
-    error = refused(Fleet(address="engine.invalid:7233", tls=True), tmp_path)
+    error = refused(FleetSettings(address="engine.invalid:7233", tls=True), tmp_path)
     assert error.cause == "unreachable"
     assert "engine.invalid:7233" in str(error)
 
 
 def test_one_who_never_answers_is_given_up(tmp_path, monkeypatch):
     """A connection alone is no answer."""
-    monkeypatch.setattr("rekindle.fleet.connect.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("rekindle.fleet.engine.connect.CONNECT_SECONDS", 0.2)
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        error = refused(Fleet(address=f"127.0.0.1:{silent.getsockname()[1]}"), tmp_path)
+        error = refused(FleetSettings(address=f"127.0.0.1:{silent.getsockname()[1]}"), tmp_path)
     assert error.cause == "unreachable"
     assert "no answer within 0.2 s" in str(error)
 
@@ -133,14 +139,14 @@ def test_the_right_certificate_is_let_in(engine, tmp_path, authority):
     cert, key = authority.issue("us")
     files = {"ca": authority.ca.name, "cert": cert.name, "key": key.name}
     for name in ("", gateway.NAME):
-        client = through_tls(engine, tmp_path, authority, Tls(**files, server_name=name))
+        client = through_tls(engine, tmp_path, authority, TlsSettings(**files, server_name=name))
         assert client.namespace == "default"
 
 
 def test_nobody_is_let_in_without_a_certificate(engine, tmp_path, authority):
     """The engine refuses us."""
     with pytest.raises(EngineError) as error:
-        through_tls(engine, tmp_path, authority, Tls(ca=authority.ca.name))
+        through_tls(engine, tmp_path, authority, TlsSettings(ca=authority.ca.name))
     assert error.value.cause == "tls"
     assert "`cert` and `key`" in error.value.hint
 
@@ -150,12 +156,15 @@ def test_a_certificate_of_somebody_else_is_refused(engine, tmp_path, authority):
     cert, key = Authority(tmp_path, "somebody").issue("us")
     with pytest.raises(EngineError) as error:
         through_tls(
-            engine, tmp_path, authority, Tls(ca=authority.ca.name, cert=cert.name, key=key.name)
+            engine,
+            tmp_path,
+            authority,
+            TlsSettings(ca=authority.ca.name, cert=cert.name, key=key.name),
         )
     assert error.value.cause == "tls"
 
 
-@pytest.mark.parametrize("tls", [True, Tls(ca="somebody.pem")])
+@pytest.mark.parametrize("tls", [True, TlsSettings(ca="somebody.pem")])
 def test_an_engine_of_somebody_else_is_refused(engine, tmp_path, authority, tls):
     """Ours of them: whom we do not know gets no document."""
     Authority(tmp_path, "somebody")
@@ -166,7 +175,7 @@ def test_an_engine_of_somebody_else_is_refused(engine, tmp_path, authority, tls)
 
 def test_an_engine_by_another_name_is_refused(engine, tmp_path, authority):
     """Signed by the right one, for somebody else."""
-    tls = Tls(ca=authority.ca.name, server_name="elsewhere.example")
+    tls = TlsSettings(ca=authority.ca.name, server_name="elsewhere.example")
     with pytest.raises(EngineError, match="NotValidForName") as error:
         through_tls(engine, tmp_path, authority, tls)
     assert error.value.cause == "tls"
@@ -174,7 +183,7 @@ def test_an_engine_by_another_name_is_refused(engine, tmp_path, authority):
 
 def test_tls_with_an_engine_that_has_none_is_refused(engine, tmp_path):
     """And the other way round, with a word of TLS."""
-    assert refused(Fleet(address=engine.address, tls=True), tmp_path).cause == "tls"
+    assert refused(FleetSettings(address=engine.address, tls=True), tmp_path).cause == "tls"
 
 
 def test_plain_text_to_an_engine_that_wants_tls_is_refused(engine, tmp_path, authority):
@@ -188,7 +197,7 @@ def test_plain_text_to_an_engine_that_wants_tls_is_refused(engine, tmp_path, aut
 def test_a_file_that_is_not_there_is_named(engine, tmp_path):
     """Before anybody is asked."""
     with pytest.raises(StoreError, match=r"gone\.pem"):
-        reached(Fleet(address=engine.address, tls=Tls(ca="gone.pem")), tmp_path)
+        reached(FleetSettings(address=engine.address, tls=TlsSettings(ca="gone.pem")), tmp_path)
 
 
 def test_the_engines_key_is_sent_with_every_call(engine, tmp_path):
@@ -196,7 +205,7 @@ def test_the_engines_key_is_sent_with_every_call(engine, tmp_path):
 
     async def heard(**said):
         async with gateway.before(engine.port, None) as (address, heard):
-            await connect(Fleet(address=address, **said), tmp_path, {"KEY": "secretoast0"})
+            await connect(FleetSettings(address=address, **said), tmp_path, {"KEY": "secretoast0"})
             return bytes(heard)
 
     sent = written("Bearer secretoast0")
@@ -206,7 +215,7 @@ def test_the_engines_key_is_sent_with_every_call(engine, tmp_path):
 
 def test_a_key_that_is_not_set_is_named(engine, tmp_path):
     """By its variable."""
-    error = refused(Fleet(address=engine.address, api_key="$KEY"), tmp_path, {"KEY": " "})
+    error = refused(FleetSettings(address=engine.address, api_key="$KEY"), tmp_path, {"KEY": " "})
     assert error.cause == "credentials"
     assert "$KEY" in str(error)
 
@@ -218,7 +227,9 @@ def test_a_key_that_is_refused_is_not_shown(tmp_path, status, said):
 
     async def run():
         async with gateway.shut(status) as address:
-            await connect(Fleet(address=address, api_key=said), tmp_path, {"KEY": "secretoast0"})
+            await connect(
+                FleetSettings(address=address, api_key=said), tmp_path, {"KEY": "secretoast0"}
+            )
 
     with pytest.raises(EngineError) as error:
         asyncio.run(run())

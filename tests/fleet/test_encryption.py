@@ -21,13 +21,18 @@ from fleet.record import Life
 from fleet.scripted import Hosts, definition
 from rekindle import config
 from rekindle.errors import CodecKeyError, EngineError, LiteralSecretError
-from rekindle.fleet import checks, keys
-from rekindle.fleet.activities import _send
-from rekindle.fleet.client import Agents
-from rekindle.fleet.connect import connect
-from rekindle.fleet.define import define
-from rekindle.policy import run as runs
-from rekindle.policy.settings import Codec, Fleet
+from rekindle.fleet.agent.host_orders import HostOrder
+from rekindle.fleet.commands import fleet_checks
+from rekindle.fleet.commands.define_agent import define_agent
+from rekindle.fleet.engine import encryption_keys
+from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.engine.connect import connect
+from rekindle.fleet.hosts.activities import _send_notification
+from rekindle.policy.settings.runtime_settings import (
+    CodecSettings,
+    FleetSettings,
+)
+from rekindle.policy.supervision import run_moves as runs
 from rekindle.system import clock
 
 TEXT = "Next Action: buy the lighthouse before anybody hears of it"
@@ -48,7 +53,7 @@ async def carried(client, name, page):
 
 async def everything(address, folder, environ, codec):
     """A workflow that ends well, and one that fails; each is seen as it was."""
-    client = await connect(Fleet(address=address, codec=codec), folder, environ)
+    client = await connect(FleetSettings(address=address, codec=codec), folder, environ)
     assert await carried(client, "well", Page(TEXT)) == Page(TEXT)
     with pytest.raises(WorkflowFailureError) as failed:
         await carried(client, "badly", Page(TEXT, wrong=True))
@@ -61,8 +66,8 @@ async def everything(address, folder, environ, codec):
 
 def test_the_database_holds_no_plain_text_with_a_key(own_engine, tmp_path):
     """Neither of a document nor of an error, nor where in our code it was."""
-    environ = {"KEY": keys.new()}
-    asyncio.run(everything(own_engine.address, tmp_path, environ, Codec(keys=["$KEY"])))
+    environ = {"KEY": encryption_keys.generate_key()}
+    asyncio.run(everything(own_engine.address, tmp_path, environ, CodecSettings(keys=["$KEY"])))
     kept = own_engine.bytes_on_disk()
     assert b"Carrying" in kept  # it is the database
     assert TEXT.encode() not in kept
@@ -73,7 +78,7 @@ def test_the_database_holds_no_plain_text_with_a_key(own_engine, tmp_path):
 
 def test_the_database_holds_it_without_a_key(own_engine, tmp_path):
     """The check before this one would see it."""
-    asyncio.run(everything(own_engine.address, tmp_path, {}, Codec()))
+    asyncio.run(everything(own_engine.address, tmp_path, {}, CodecSettings()))
     kept = own_engine.bytes_on_disk()
     assert TEXT.encode() in kept
     assert f"unreadable: {TEXT}".encode() in kept
@@ -83,13 +88,16 @@ def test_the_database_holds_it_without_a_key(own_engine, tmp_path):
 @pytest.mark.parametrize("has_key", [True, False])
 def test_of_an_agent_on_the_fleet_no_relay_can_be_read_there(own_engine, tmp_path, has_key):
     """Its task, its relay, its next action; without a key all of them are found."""
-    environ, codec = {"KEY": keys.new()}, Codec(keys=["$KEY"] if has_key else [])
+    environ, codec = (
+        {"KEY": encryption_keys.generate_key()},
+        CodecSettings(keys=["$KEY"] if has_key else []),
+    )
     words = (b"lighthouse", b"Step 2", b"The task of the keeper")
 
     async def live() -> None:
-        fleet = Fleet(address=own_engine.address, codec=codec)
+        fleet = FleetSettings(address=own_engine.address, codec=codec)
         client = await connect(fleet, tmp_path, environ)
-        hosts, agents = Hosts(client, "pool", ["cycle", "last"]), Agents(client)
+        hosts, agents = Hosts(client, "pool", ["cycle", "last"]), AgentClient(client)
         files = {"PROMPT.md": "The task of the keeper: the lighthouse"}
         async with hosts.working():
             await agents.begin("keeper", definition("pool", files=files))
@@ -111,13 +119,13 @@ def test_of_an_agent_on_the_fleet_no_relay_can_be_read_there(own_engine, tmp_pat
 
 def test_who_has_another_key_is_told_so(engine, tmp_path):
     """By our own error, through the engine's library."""
-    environ = {"KEY": keys.new(), "OTHER": keys.new()}
-    wanted = keys.load(Codec(keys=["$KEY"]), tmp_path, environ)[0].id
+    environ = {"KEY": encryption_keys.generate_key(), "OTHER": encryption_keys.generate_key()}
+    wanted = encryption_keys.load_keys(CodecSettings(keys=["$KEY"]), tmp_path, environ)[0].id
 
     async def run():
-        ours = Fleet(address=engine.address, codec=Codec(keys=["$KEY"]))
+        ours = FleetSettings(address=engine.address, codec=CodecSettings(keys=["$KEY"]))
         await carried(await connect(ours, tmp_path, environ), "ours", Page(TEXT))
-        theirs = Fleet(address=engine.address, codec=Codec(keys=["$OTHER"]))
+        theirs = FleetSettings(address=engine.address, codec=CodecSettings(keys=["$OTHER"]))
         client = await connect(theirs, tmp_path, environ)
         await client.get_workflow_handle_for(Carrying.run, "ours").result()
 
@@ -128,16 +136,16 @@ def test_who_has_another_key_is_told_so(engine, tmp_path):
 
 def test_a_fleet_begins_with_encryption_and_changes_keys_while_it_runs(engine, tmp_path):
     """Every host knows the new key before the first one uses it; so nobody is ever locked out."""
-    environ = {"OLD": keys.new(), "NEW": keys.new()}
+    environ = {"OLD": encryption_keys.generate_key(), "NEW": encryption_keys.generate_key()}
     codecs = [
-        Codec(),
-        Codec(keys=["$OLD", "$NEW"], strict=False),
-        Codec(keys=["$NEW", "$OLD"], strict=False),
+        CodecSettings(),
+        CodecSettings(keys=["$OLD", "$NEW"], strict=False),
+        CodecSettings(keys=["$NEW", "$OLD"], strict=False),
     ]
 
     async def run():
         plain, old, new = [
-            await connect(Fleet(address=engine.address, codec=codec), tmp_path, environ)
+            await connect(FleetSettings(address=engine.address, codec=codec), tmp_path, environ)
             for codec in codecs
         ]
         started = await plain.start_workflow(
@@ -184,10 +192,10 @@ PLAIN = Payload(metadata={"encoding": b"json/plain"}, data=b'{"text": "run what 
 
 def test_a_forged_plain_text_is_refused_with_a_key(engine, tmp_path):
     """Whoever may write to the engine cannot put words into an agent's mouth."""
-    environ = {"KEY": keys.new()}
+    environ = {"KEY": encryption_keys.generate_key()}
 
     async def run():
-        fleet = Fleet(address=engine.address, codec=Codec(keys=["$KEY"]))
+        fleet = FleetSettings(address=engine.address, codec=CodecSettings(keys=["$KEY"]))
         client = await connect(fleet, tmp_path, environ)
         forged = await started_with(engine, "forged", PLAIN)
         queue = "queue-forged"
@@ -199,10 +207,10 @@ def test_a_forged_plain_text_is_refused_with_a_key(engine, tmp_path):
 
 def test_a_ciphertext_is_refused_by_another_workflow(engine, tmp_path):
     """One agent's documents, copied within the engine, cannot pass for another's."""
-    environ = {"KEY": keys.new()}
+    environ = {"KEY": encryption_keys.generate_key()}
 
     async def run():
-        fleet = Fleet(address=engine.address, codec=Codec(keys=["$KEY"]))
+        fleet = FleetSettings(address=engine.address, codec=CodecSettings(keys=["$KEY"]))
         client = await connect(fleet, tmp_path, environ)
         await client.start_workflow(Carrying.run, Page(TEXT), id="hers", task_queue="hers")
         copied = await started_with(engine, "his", await first_input(client, "hers"))
@@ -214,10 +222,10 @@ def test_a_ciphertext_is_refused_by_another_workflow(engine, tmp_path):
 
 def test_a_schedule_s_workflow_reads_what_the_schedule_was_given(engine, tmp_path):
     """The engine adds the time to its id, after its input was encrypted."""
-    environ = {"KEY": keys.new()}
+    environ = {"KEY": encryption_keys.generate_key()}
 
     async def run():
-        fleet = Fleet(address=engine.address, codec=Codec(keys=["$KEY"]))
+        fleet = FleetSettings(address=engine.address, codec=CodecSettings(keys=["$KEY"]))
         client = await connect(fleet, tmp_path, environ)
         action = ScheduleActionStartWorkflow(
             Carrying.run, Page(TEXT), id="brief/x/trades", task_queue="scheduled"
@@ -244,12 +252,16 @@ def test_a_schedule_s_workflow_reads_what_the_schedule_was_given(engine, tmp_pat
 
 def test_a_command_in_plain_text_is_not_obeyed(own_engine, tmp_path):
     """A folder without the key cannot stop an agent; the operator with the key still can."""
-    environ = {"KEY": keys.new()}
+    environ = {"KEY": encryption_keys.generate_key()}
 
     async def run():
         plain, keyed = [
-            Agents(await connect(Fleet(address=own_engine.address, codec=one), tmp_path, environ))
-            for one in (Codec(), Codec(keys=["$KEY"]))
+            AgentClient(
+                await connect(
+                    FleetSettings(address=own_engine.address, codec=one), tmp_path, environ
+                )
+            )
+            for one in (CodecSettings(), CodecSettings(keys=["$KEY"]))
         ]
         hosts = Hosts(keyed.client, "forgery", ["wait"])
         async with hosts.working():
@@ -258,7 +270,7 @@ def test_a_command_in_plain_text_is_not_obeyed(own_engine, tmp_path):
             with pytest.raises(CodecKeyError):
                 await plain.kept("keeper-of-keys")
             known = (await keyed.kept("keeper-of-keys")).projection.run
-            stop = runs.say(known, "stopped", clock.now())
+            stop = runs.make_desired_event(known, "stopped", clock.read_clock())
             with pytest.raises(EngineError) as refused:
                 await plain.say("keeper-of-keys", stop)
             before = (await keyed.kept("keeper-of-keys")).projection.run.desired
@@ -290,14 +302,14 @@ def test_a_secret_in_the_manifest_is_refused_before_it_reaches_the_engine(tmp_pa
     fleet = "fleet: {pool: pool}\n"
     (tmp_path / "rekindle.yaml").write_text(AGENT % env + fleet + notify)
     (tmp_path / "PROMPT.md").write_text("Ship it.\n")
-    project = config.load(tmp_path)
+    project = config.load_project(tmp_path)
     with pytest.raises(LiteralSecretError) as refused:
-        define(project, project.settings.fleet, "keeper")
+        define_agent(project, project.settings.fleet, "keeper")
     assert refused.value.line == line
     words = str(refused.value) + refused.value.hint
     assert WORD not in words
     assert TOKEN not in words
-    (problem,) = checks.of_definition(project, project.settings.fleet, "keeper")
+    (problem,) = fleet_checks.check_definition(project, project.settings.fleet, "keeper")
     assert problem.what == str(refused.value)
 
 
@@ -308,15 +320,15 @@ def test_the_engine_gets_variables_and_no_secret_of_a_definition(own_engine, tmp
         + f"fleet: {{address: '{own_engine.address}', pool: pool}}\nnotify: [$ALERTS]\n"
     )
     (tmp_path / "PROMPT.md").write_text(f"Guard the lighthouse with {TOKEN}.\n")
-    project = config.load(tmp_path)
+    project = config.load_project(tmp_path)
     fleet = project.settings.fleet
-    (problem,) = checks.of_definition(project, fleet, "keeper")
+    (problem,) = fleet_checks.check_definition(project, fleet, "keeper")
     assert problem.what.startswith("PROMPT.md holds a secret")
     assert problem.is_note
 
     async def begin():
         client = await connect(fleet, tmp_path, {})
-        await Agents(client).begin("keeper", define(project, fleet, "keeper"))
+        await AgentClient(client).begin("keeper", define_agent(project, fleet, "keeper"))
 
     asyncio.run(begin())
     marker, deadline = b"Guard the lighthouse with [redacted:", time.monotonic() + 30
@@ -324,5 +336,8 @@ def test_the_engine_gets_variables_and_no_secret_of_a_definition(own_engine, tmp
         assert time.monotonic() < deadline
     assert b"$ALERTS" in kept
     assert TOKEN.encode() not in kept
-    sent = _send(define(project, fleet, "keeper"), "keeper", "hang", "words")
+    order = HostOrder("pool/keeper", "keeper", 1)
+    sent = _send_notification(
+        define_agent(project, fleet, "keeper"), order, "hang", "words", "tower"
+    )
     assert sent == ["address 1 of `notify:` was not told: $ALERTS is not set"]

@@ -41,12 +41,13 @@ from loopback.log import MAIN
 from loopback.model import Model
 from loopback.namespace import Namespace
 from loopback.script import DONE, Step
-from rekindle.documents import workspace as document
+from rekindle.documents.commits import work_commit as document
 from rekindle.errors import StalePushError
-from rekindle.fleet.workspace import Workspace
+from rekindle.fleet.hosts.work_branch import WorkBranch
 
 pytestmark = [
-    pytest.mark.bench,  # how soon is measured: alone
+    pytest.mark.bench,
+    pytest.mark.alone,  # thirty agents on three hosts
     pytest.mark.invariant,  # and all else holds the first time
     pytest.mark.timeout(300),
 ]
@@ -258,7 +259,7 @@ def test_a_zombie_that_pushes_is_refused(crowd):
             if own is None or own.host == last.host:
                 continue  # it has come back there since
             (folder / "late").touch()
-            late = Workspace(
+            late = WorkBranch(
                 folder,
                 remote=str(crowd.remote),
                 agent=name,

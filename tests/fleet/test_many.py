@@ -10,8 +10,8 @@ import pytest
 
 from fleet.figures import hold
 from fleet.pace import AGENT, Project, begun, cpu_seconds, megabytes
-from rekindle.documents import event as events
-from rekindle.fleet.client import Agents
+from rekindle.documents import events
+from rekindle.fleet.engine.agent_client import AgentClient
 
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(900)]
 
@@ -31,7 +31,7 @@ def test_many_agents_go_through_their_cycles(own_engine, tmp_path):
     names = [f"{AGENT}-{number}" for number in range(AGENTS)]
 
     async def all_of_them() -> list:
-        agents = Agents(await project.connect())
+        agents = AgentClient(await project.connect())
         for name in names:
             await begun(agents, name, project.definition_of(name))
         waiting = set(names)

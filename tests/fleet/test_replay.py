@@ -11,11 +11,15 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from temporalio.workflow import NondeterminismError
 
 from fleet.record import HISTORIES, LIVES
-from rekindle.fleet import workflow as module
-from rekindle.fleet.converter import data_converter
-from rekindle.fleet.workflow import AgentWorkflow, BriefWorkflow
-from rekindle.policy import register, restart
-from rekindle.policy.register import Kept
+from rekindle.fleet.agent import workflow as module
+from rekindle.fleet.agent.workflow import (
+    AgentWorkflow,
+    BriefWorkflow,
+)
+from rekindle.fleet.engine.payload_converter import make_data_converter
+from rekindle.policy.exits import restart
+from rekindle.policy.fleet import agent_registry
+from rekindle.policy.fleet.agent_registry import RegisteredAgent
 
 RECORDED = sorted(HISTORIES.glob("*/*.json"))
 
@@ -26,7 +30,9 @@ def name(path: Path) -> str:
 
 def replayed(path: Path, agent: type, **how) -> None:
     history = WorkflowHistory.from_json(f"default/{path.stem}", path.read_text())
-    replayer = Replayer(workflows=[agent, BriefWorkflow], data_converter=data_converter(()), **how)
+    replayer = Replayer(
+        workflows=[agent, BriefWorkflow], data_converter=make_data_converter(()), **how
+    )
     asyncio.run(replayer.replay_workflow(history))
 
 
@@ -65,7 +71,7 @@ class Sleeps(AgentWorkflow):
     """Rests before it works."""
 
     @workflow.run
-    async def run(self, kept: Kept) -> Kept:
+    async def run(self, kept: RegisteredAgent) -> RegisteredAgent:
         return await super().run(kept)
 
     async def _work(self) -> None:
@@ -78,7 +84,7 @@ class Renames(AgentWorkflow):
     """Calls what a host does by another name."""
 
     @workflow.run
-    async def run(self, kept: Kept) -> Kept:
+    async def run(self, kept: RegisteredAgent) -> RegisteredAgent:
         return await super().run(kept)
 
     def _start(self, activity: str, host: str):
@@ -90,7 +96,7 @@ class Hides(AgentWorkflow):
     """Shows nothing to whoever looks at all agents."""
 
     @workflow.run
-    async def run(self, kept: Kept) -> Kept:
+    async def run(self, kept: RegisteredAgent) -> RegisteredAgent:
         return await super().run(kept)
 
     def _show(self, state: str, host: str) -> None:
@@ -102,11 +108,11 @@ class Forgets(AgentWorkflow):
     """Does not know who had the agent last, and asks again."""
 
     @workflow.run
-    async def run(self, kept: Kept) -> Kept:
+    async def run(self, kept: RegisteredAgent) -> RegisteredAgent:
         return await super().run(kept)
 
     async def _work(self) -> None:
-        self._kept = register.release(self._kept, is_gone=True)
+        self._kept = agent_registry.release_lease(self._kept, is_gone=True)
         await super()._work()
 
 
@@ -119,8 +125,8 @@ def test_a_change_that_the_past_does_not_bear_is_seen(changed):
 
 def test_a_changed_policy_is_seen_too(monkeypatch):
     """It is called again with the past as it was."""
-    later = restart.Wait(until=datetime(2999, 1, 1, tzinfo=UTC), why="new", after=0)
-    monkeypatch.setattr(module, "decide", lambda *_, **__: later)
+    later = restart.WaitUntil(until=datetime(2999, 1, 1, tzinfo=UTC), why="new", after=0)
+    monkeypatch.setattr(module, "decide_move", lambda *_, **__: later)
     path = next(path for path in RECORDED if path.stem == "cycles")
     with pytest.raises(NondeterminismError):
         replayed(path, AgentWorkflow, workflow_runner=UnsandboxedWorkflowRunner())

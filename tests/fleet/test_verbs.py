@@ -17,15 +17,16 @@ from fleet.engine import Engine
 from fleet.working import Place, worker
 from rekindle import config
 from rekindle.cli.main import run
-from rekindle.documents.event import HandoffAsked
+from rekindle.documents.events import HandoffRequested
 from rekindle.errors import EngineError, OwnershipError
-from rekindle.fleet import checks, schedules
-from rekindle.fleet.define import define
-from rekindle.fleet.moving import Moving
-from rekindle.fleet.store import FleetStore
+from rekindle.fleet.commands import fleet_checks
+from rekindle.fleet.commands.define_agent import define_agent
+from rekindle.fleet.commands.fleet_store import FleetStore
+from rekindle.fleet.commands.move_agent import AgentMover
+from rekindle.fleet.engine import schedules
 from rekindle.stores.files import ownership
 from rekindle.system import clock
-from rekindle.wiring.store import open_store
+from rekindle.wiring.open_store import open_store
 
 Cli = Callable[..., tuple[int, str, str]]
 _PATIENCE_SECONDS = 20
@@ -93,7 +94,7 @@ def say_all(place: Place, rekindle: Cli) -> None:
     assert "✓ first resolved" in rekindle("resolve", "first", "done")[1]
     assert "cannot be stopped between two turns" in rekindle("handoff")[2]
     with opened(place) as (_, store):  # as for a CLI that can be
-        assert store.submit(name, HandoffAsked(ts=clock.now()))
+        assert store.submit(name, HandoffRequested(ts=clock.read_clock()))
     assert "handoff.asked" in rekindle("events")[1]
     assert "its next cycle is told" in rekindle("answer", name, "Turn", "left")[1]
     assert "✓ second" not in rekindle("loops")[1]
@@ -169,7 +170,7 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     _, out, err = rekindle("events", "-n", "0")
     assert "agent.created" in out
     assert not err
-    monkeypatch.setattr("rekindle.cli.rows.FLEET_STATUS_AGENTS", 0)
+    monkeypatch.setattr("rekindle.cli.reports.status_rows.FLEET_STATUS_AGENTS", 0)
     listed = f"{name}  (command)\n  state:  running\n  fleet:  running, host a of pool verbs\n"
     assert rekindle("status")[1] == listed
     with opened(place) as (_, store):
@@ -177,7 +178,7 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     # As if it had been killed on the way home.
     assert rekindle("fleet", "remove", name)[0] == 0
     place.hold.unlink()
-    owner = ownership.read(open_store(config.load(place.project)).folder(name))
+    owner = ownership.read_owner(open_store(config.load_project(place.project)).folder(name))
     assert owner.gen > generation
     place.say()
     assert "cycle 1, a fresh session" in rekindle("run", name, "--cycles", "1")[1]
@@ -191,7 +192,7 @@ def test_a_changed_manifest_counts_from_the_next_word_on(place, host, rekindle, 
     until(lambda: (told(rekindle, name)["run"] or {}).get("ended"))
     asked = told(rekindle, name)
     with monkeypatch.context() as patch:
-        patch.setattr("rekindle.cli.rows.FLEET_STATUS_AGENTS", 0)
+        patch.setattr("rekindle.cli.reports.status_rows.FLEET_STATUS_AGENTS", 0)
         until(lambda: told(rekindle, name)["outcome"])
         listed = told(rekindle, name)
     assert (listed["state"], listed["outcome"]) == (asked["state"], asked["outcome"])
@@ -219,6 +220,33 @@ def test_a_reported_end_is_held_against_until_on_a_fleet(place, host, rekindle):
     found = told(rekindle, name)
     assert (found["state"], found["outcome"], found["cycle"]) == ("done", "done", 2), found
     assert "until" in place.pushed("told.md")
+    assert rekindle("fleet", "remove", name)[0] == 0
+
+
+def test_a_reported_end_is_reviewed_on_a_fleet(place, host, rekindle):
+    """The host runs the reviewer; a refusal reaches the next cycle, consent ends the run."""
+    name, program = place.agent, place.project / "agent.py"
+    program.write_text(re.sub(r"Do step \{.*?\} of the list", "DONE", program.read_text()))
+    critic = place.project / "critic.py"
+    critic.write_text(
+        "import pathlib, sys\n"
+        "assert '## Next Action\\nDONE' in sys.stdin.read()\n"
+        "print('DONE' if pathlib.Path('step-2').exists() else 'NOT DONE\\nno step two')\n"
+    )
+    place.push()
+    place.say(host)
+    manifest = place.project / "rekindle.yaml"
+    persona = f"critic: {{adapter: command, command: {[sys.executable, str(critic)]}}}"
+    text = manifest.read_text().replace("    cycles: 2\n", "    cycles: 9\n    review: critic\n")
+    manifest.write_text(text.replace("personas: {", f"personas: {{{persona}, "))
+    assert rekindle("run", name)[0] == 0
+    until(lambda: (told(rekindle, name)["run"] or {}).get("ended"))
+    found = told(rekindle, name)
+    assert (found["state"], found["outcome"], found["cycle"]) == ("done", "done", 2), found
+    assert "A review does not agree. What it misses:\nno step two" in place.pushed("told.md")
+    lines = rekindle("events", name, "--json", "--last", "0")[1].splitlines()
+    made = [one for one in map(json.loads, lines) if one["kind"] == "review.made"]
+    assert [one["verdict"] for one in made] == ["failed", "passed"], made
     assert rekindle("fleet", "remove", name)[0] == 0
 
 
@@ -255,7 +283,7 @@ def test_without_a_worker_the_engine_is_asked_alone(place, nobody, rekindle, mon
     """What can be known and said without one is; for the rest it is said what is missing."""
     name = place.agent
     place.say(nobody)
-    monkeypatch.setattr("rekindle.fleet.client._ANSWER", timedelta(seconds=1))
+    monkeypatch.setattr("rekindle.fleet.engine.agent_client._ANSWER", timedelta(seconds=1))
     code, out, _ = rekindle("run", name)
     assert code == 0
     assert "runs it, as soon as a host of pool default is up, and has room" in out
@@ -300,10 +328,10 @@ def test_the_engine_is_told_of_no_login(place, nobody):
     url = "https://ann:secret@example.org/x.git"
     subprocess.run(["git", "remote", "set-url", "origin", url], cwd=place.project, check=True)
     place.say(nobody)
-    project = config.load(place.project)
-    definition = define(project, project.settings.fleet, place.agent)
+    project = config.load_project(place.project)
+    definition = define_agent(project, project.settings.fleet, place.agent)
     assert definition.remote == "https://example.org/x.git"
-    [problem] = checks.of_workspace(project, place.agent)
+    [problem] = fleet_checks.check_workspace(project, place.agent)
     assert problem.is_note
     assert "has a login, which no host of the fleet is told" in problem.what
     assert "secret" not in problem.what
@@ -340,7 +368,7 @@ def test_who_was_killed_on_the_way_imports_again(place, nobody, rekindle):
     assert rekindle("loops", "add", "first", "Look")[0] == 0
     place.say(nobody)
     with opened(place) as (moving, store):
-        moving._hand_over(name)
+        moving._release_to_fleet(name)
         assert not store.exists(name)
     place.say()
     code, _, err = rekindle("loops", "add", "second", "Look")
@@ -353,7 +381,7 @@ def test_who_was_killed_on_the_way_imports_again(place, nobody, rekindle):
     assert rekindle("fleet", "import", name)[0] == 0
     with opened(place) as (moving, store):
         assert store.exists(name)
-        assert moving.has_left(name)
+        assert moving.has_moved_to_fleet(name)
 
 
 def test_an_agent_that_the_fleet_refuses_stays_at_home(place, nobody, rekindle):
@@ -362,18 +390,18 @@ def test_an_agent_that_the_fleet_refuses_stays_at_home(place, nobody, rekindle):
     assert rekindle("loops", "add", "first", "Look")[0] == 0
     place.say(nobody)
     with opened(place) as (moving, store):
-        owner = ownership.read(open_store(config.load(place.project)).folder(name))
-        project = config.load(place.project)
-        definition = define(project, project.settings.fleet, name)
+        owner = ownership.read_owner(open_store(config.load_project(place.project)).folder(name))
+        project = config.load_project(place.project)
+        definition = define_agent(project, project.settings.fleet, name)
         store.wait_for(store.agents.begin(name, definition))
         with pytest.raises(OwnershipError, match="is not the one of this folder"):
             moving.send(name)
-        assert not moving.has_left(name)
+        assert not moving.has_moved_to_fleet(name)
         store.exists = lambda _: False  # somebody else is faster, by a moment
         with pytest.raises(OwnershipError, match="is on the fleet already"):
             moving.send(name)
-        assert not moving.has_left(name)
-        assert ownership.read(open_store(project).folder(name)).host == owner.host
+        assert not moving.has_moved_to_fleet(name)
+        assert ownership.read_owner(open_store(project).folder(name)).host == owner.host
     place.say()
     assert rekindle("loops", "add", "second", "Look")[0] == 0
 
@@ -381,7 +409,7 @@ def test_an_agent_that_the_fleet_refuses_stays_at_home(place, nobody, rekindle):
 def test_an_agent_that_somebody_runs_is_not_imported(place, nobody, rekindle):
     """Two would run it."""
     place.say(nobody)
-    with open_store(config.load(place.project)).supervising(place.agent):
+    with open_store(config.load_project(place.project)).supervising(place.agent):
         code, _, err = rekindle("fleet", "import", "--all")
     assert code == 6
     assert "is being run already" in err
@@ -453,11 +481,11 @@ class opened:  # noqa: N801 - a context
     """Both stores, and who moves agents between them."""
 
     def __init__(self, place: Place) -> None:
-        project = config.load(place.project)
+        project = config.load_project(place.project)
         self._store = FleetStore(project, project.settings.fleet, os.environ, say=print)
-        self._moving = Moving(project, project.settings.fleet, open_store(project), self._store)
+        self._moving = AgentMover(project, project.settings.fleet, open_store(project), self._store)
 
-    def __enter__(self) -> tuple[Moving, FleetStore]:
+    def __enter__(self) -> tuple[AgentMover, FleetStore]:
         return self._moving, self._store
 
     def __exit__(self, *exc: object) -> None:
@@ -466,5 +494,5 @@ class opened:  # noqa: N801 - a context
 
 def described(store: FleetStore, agent: str):
     client = store.agents.client
-    handle = client.get_schedule_handle(schedules.name_of(client, agent))
+    handle = client.get_schedule_handle(schedules.make_schedule_name(client, agent))
     return store.wait_for(handle.describe())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fleet.apart import children
 from fleet.pace import AGENT, Project, begun
-from rekindle.fleet.client import Agents
+from rekindle.fleet.engine.agent_client import AgentClient
 
 WAITS = "import time; time.sleep(600)\n"
 SECONDS = 10
@@ -19,7 +19,7 @@ def test_a_session_ends_with_the_worker_that_was_killed(own_engine, tmp_path):
     worker = project.worker("a", 1)
 
     async def running() -> None:
-        agents = Agents(await project.connect())
+        agents = AgentClient(await project.connect())
         await begun(agents, AGENT, project.definition)
         while not (await agents.kept(AGENT)).projection.attempts:
             assert worker.poll() is None

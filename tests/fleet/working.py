@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fleet.apart import Apart
-from rekindle.wiring import trust
+from rekindle.wiring.access import trust_checks
 
 AGENT = """\
 import os, pathlib, sys, time
@@ -47,7 +47,7 @@ class Place:
             f"    command: {program}\n    cycles: 2\n    env: {{HOLD: {self.hold}}}\n"
             f"personas: {{summarizer: {{adapter: command, command: ['false']}}}}\n{more}\n"
         )
-        trust.accept_folder(self.project)
+        trust_checks.accept_folder(self.project)
 
     def push(self) -> None:
         self._git("add", "-A")

@@ -9,15 +9,21 @@ import pytest
 
 from plugin.test_echo import loaded
 from rekindle import config, hook, plugins, ports
-from rekindle.cli import doctor
-from rekindle.documents.launch import Start
-from rekindle.documents.question import Question
+from rekindle.cli.setup import doctor_command
+from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.launches.one_shot import OneShotQuestion
 from rekindle.errors import ManifestError, PluginError, UsageError
-from rekindle.ports import complete
-from rekindle.wiring import summarize
+from rekindle.ports import complete_harness
+from rekindle.wiring import summarizer_setup
 
 SIX = {"NAME", "INSTALL", "CAN", "command", "read_stream", "classify"}
-PARTS = (ports.Environment, ports.Hooks, ports.Transcripts, ports.Handoff, ports.Questions)
+PARTS = (
+    ports.HarnessEnvironment,
+    ports.HarnessHooks,
+    ports.HarnessTranscripts,
+    ports.HarnessHandoff,
+    ports.HarnessQuestions,
+)
 ECHO = loaded()
 
 
@@ -28,13 +34,13 @@ def public(kind: object) -> set[str]:
 def plugged_in(**members: object) -> plugins.Harnesses:
     """Return the harnesses of an environment whose package brings one with these members."""
     harnesses = plugins.Harnesses()
-    harnesses.__dict__["_plugged_in"] = {"echo": lambda: SimpleNamespace(**members)}
+    harnesses.__dict__["_find_plugins"] = {"echo": lambda: SimpleNamespace(**members)}
     return harnesses
 
 
 def test_six_members_are_required_and_the_example_has_no_other():
     """What the example defines is what a harness must have."""
-    assert set(ports.REQUIRED) == SIX
+    assert set(ports.REQUIRED_MEMBERS) == SIX
     source = ast.parse(Path(ECHO.__file__).read_text("utf-8"))
     defined = {node.name for node in source.body if isinstance(node, ast.FunctionDef)} | {
         ast.unparse(node.targets[0]) for node in source.body if isinstance(node, ast.Assign)
@@ -55,8 +61,8 @@ def test_a_plugin_without_one_of_the_six_is_refused(lacking):
 
 def test_every_other_member_has_a_default():
     """Nothing happens where a CLI has no such part; a question is refused with a hint."""
-    whole = complete(ECHO)
-    assert (whole.PASSED_ON, whole.NEVER_PASSED_ON, whole.HOOK_FILES) == ((), (), None)
+    whole = complete_harness(ECHO)
+    assert (whole.PASSED_PREFIXES, whole.BLOCKED_VARIABLES, whole.HOOK_FILES) == ((), (), None)
     assert whole.hooks(("hook",), supervised=True) == {}
     assert (whole.muted(None), whole.told("x", "text"), whole.read_hook(None)) == (None, "", None)
     assert (whole.usage(b"x", {}), whole.turn(b"x"), whole.read_transcript(b"x")) == (
@@ -72,7 +78,7 @@ def test_every_other_member_has_a_default():
     )
     assert whole.answer([b"x"]) is None
     with pytest.raises(UsageError) as refused:
-        whole.ask(Question(scratch="/scratch"))
+        whole.ask(OneShotQuestion(scratch="/scratch"))
     assert "adapter" in refused.value.hint
     assert set.union(*map(public, PARTS)) | SIX == {
         name for name in dir(ports.Harness) if not name.startswith("_")
@@ -82,21 +88,21 @@ def test_every_other_member_has_a_default():
 def test_a_class_may_take_a_part_and_change_one_member():
     """The rest of the part keeps its defaults."""
 
-    class Measuring(ports.Handoff):
+    class Measuring(ports.HarnessHandoff):
         NAME, INSTALL, CAN = ECHO.NAME, ECHO.INSTALL, ECHO.CAN
         command, read_stream, classify = map(staticmethod, (ECHO.command, ECHO.read_stream, str))
 
         def measured(self, output):
             return {"model": len([*output])}
 
-    whole = complete(Measuring())
+    whole = complete_harness(Measuring())
     assert whole.measured([b"a", b"b"]) == {"model": 2}
     assert whole.brake(interactive=True) is None
     session = "0a1b2c3d-0000-4000-8000-000000000001"
-    assert whole.command(Start(session=session)).argv[0] == "echo-agent"
+    assert whole.command(LaunchSpec(session=session)).argv[0] == "echo-agent"
 
 
-@pytest.mark.parametrize("module", [hook, doctor], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("module", [hook, doctor_command], ids=lambda one: one.__name__)
 def test_the_hook_and_doctor_name_no_cli(module):
     """What they know of a CLI comes from its harness."""
     names = {*plugins.BUILT_IN, *plugins.ALIASES, "claude", "codex", "gemini"} - {"command"}
@@ -109,20 +115,20 @@ def test_the_program_of_each_harness_is_known():
     found = {one.NAME: plugins.find_program(one) for one in plugins.Harnesses().working()}
     assert found["claude-code"] == "claude"
     assert found["command"] == ""
-    assert plugins.find_program(complete(ECHO)) == "echo-agent"
+    assert plugins.find_program(complete_harness(ECHO)) == "echo-agent"
 
 
 def test_a_cli_that_cannot_be_asked_is_not_a_summarizer(tmp_path, monkeypatch):
     """For its own agent no model is asked; as a persona's adapter it is refused with its line."""
     monkeypatch.setattr(
-        summarize, "HARNESSES", plugged_in(**{name: getattr(ECHO, name) for name in SIX})
+        summarizer_setup, "HARNESSES", plugged_in(**{name: getattr(ECHO, name) for name in SIX})
     )
     manifest = tmp_path / "rekindle.yaml"
     manifest.write_text("version: 1\nagents:\n  parrot: {harness: echo}\n")
-    project = config.load(tmp_path)
-    summarize.check(project, "parrot")
-    assert summarize.headless(project, None, "parrot", {}) is None
+    project = config.load_project(tmp_path)
+    summarizer_setup.check_summarizer(project, "parrot")
+    assert summarizer_setup.make_headless(project, None, "parrot", {}) is None
     manifest.write_text(f"{manifest.read_text()}personas:\n  summarizer: {{adapter: echo}}\n")
     with pytest.raises(ManifestError, match="cannot be asked") as refused:
-        summarize.check(config.load(tmp_path), "parrot")
+        summarizer_setup.check_summarizer(config.load_project(tmp_path), "parrot")
     assert (refused.value.line, "mechanical" in refused.value.hint) == (5, True)

@@ -23,9 +23,9 @@ from loopback.model import Model
 from loopback.script import Cut, Fail, Forever, Hang, Parallel, Step, Text, ToolCall, Usage
 from recordings.clis import GIST, asking, of_question, write
 from recordings.recording import Recording, lines
-from rekindle.documents.launch import Start
+from rekindle.documents.launches.cli_output import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.harnesses import claude_code
+from rekindle.harnesses.claude_code import claude_harness
 
 RESETS_AT: Final = 4_102_444_800
 """When the limit of the cases ends: with the year 2099."""
@@ -48,7 +48,7 @@ class Launch:
         self._hooked = claude.home / f"hooks-{uuid.uuid4()}"
         program = Path(__file__).with_name("keep.py")
         keep = (sys.executable, "-I", "-S", str(program), str(self._hooked))
-        self.start = Start(
+        self.start = LaunchSpec(
             session=resumes or str(uuid.uuid4()),
             resumes=bool(resumes),
             hook=keep,
@@ -56,7 +56,7 @@ class Launch:
             persona=TOOLS,
             program=(str(claude.program),),
         )
-        command = claude_code.command(self.start)
+        command = claude_harness.command(self.start)
         for name, text in command.files.items():
             (claude.home / name).write_text(text)
         self.running: Running = claude.launch(
@@ -172,8 +172,8 @@ def subagent(claude: ClaudeSandbox, model: Model) -> Recording:
 @case
 def asked(claude: ClaudeSandbox, model: Model) -> Recording:
     model.play(ToolCall("StructuredOutput", GIST, DONE.usage), DONE)
-    question = asking(claude_code, claude)
-    made = claude_code.ask(question)
+    question = asking(claude_harness, claude)
+    made = claude_harness.ask(question)
     write(made.files, question)
     run = claude.launch(made.argv, "What is the gist?", **made.environment).wait(60)
     return of_question(Recording, run)

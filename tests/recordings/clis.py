@@ -17,7 +17,7 @@ from loopback.model import Dialect, Model
 from loopback.sandbox import Folders, Launched, Run, Sandbox, hooked, keeping
 from loopback.script import Cut, Fail, Forever, Hang, Parallel, Step, Text, ToolCall, Usage
 from recordings.tape import Tape, folder, lines
-from rekindle.documents.question import Question
+from rekindle.documents.launches.one_shot import OneShotQuestion
 from rekindle.ports import Harness
 
 DONE: Final = Text("all done", Usage(2000, cache_read=1230, output=5))
@@ -237,10 +237,10 @@ def _add_resumes(cli: Cli, cases: Cases) -> None:
         return cli.launch(sandbox, "go on", resumes=asked).recorded()
 
 
-def asking(harness: Harness, sandbox: Folders) -> Question:
+def asking(harness: Harness, sandbox: Folders) -> OneShotQuestion:
     """The question of the recordings."""
     assert harness.HOOK_FILES is not None
-    return Question(
+    return OneShotQuestion(
         program=(str(sandbox.bin / harness.HOOK_FILES.program),),
         scratch=str(sandbox.home),
         instructions="Be brief.",
@@ -248,7 +248,7 @@ def asking(harness: Harness, sandbox: Folders) -> Question:
     )
 
 
-def write(files: Mapping[str, str], question: Question) -> None:
+def write(files: Mapping[str, str], question: OneShotQuestion) -> None:
     for name, text in files.items():
         (Path(question.scratch) / name).write_text(text)
 

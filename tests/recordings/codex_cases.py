@@ -25,7 +25,7 @@ from loopback.sandbox import Sandbox
 from loopback.script import Forever, Text, ToolCall, Usage
 from recordings.clis import DONE, Cli, begun, cases_of
 from recordings.tape import Tape
-from rekindle.harnesses import codex
+from rekindle.harnesses.codex import codex_harness
 
 RESETS_AT: Final = 4_102_444_800
 """When the limit of the cases ends: with the year 2099."""
@@ -49,7 +49,7 @@ class CodexTape(Tape):
 
 CODEX: Final = Cli(
     name="codex",
-    harness=codex,
+    harness=codex_harness,
     package=install.CODEX,
     dialect=OpenAI,
     sandbox=CodexSandbox,

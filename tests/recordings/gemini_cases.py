@@ -24,11 +24,11 @@ from loopback.sandbox import Sandbox
 from loopback.script import Forever, ToolCall, Usage
 from recordings.clis import DONE, Cli, begun, cases_of
 from recordings.tape import Tape
-from rekindle.harnesses import gemini
+from rekindle.harnesses.gemini import gemini_harness
 
 GEMINI: Final = Cli(
     name="gemini-cli",
-    harness=gemini,
+    harness=gemini_harness,
     package=install.GEMINI,
     dialect=Gemini,
     sandbox=GeminiSandbox,

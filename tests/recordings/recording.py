@@ -5,8 +5,15 @@ from typing import Any, ClassVar, Final, Self
 
 from loopback import install
 from recordings.tape import Tape, as_bytes, folder, lines, traces
-from rekindle.documents.launch import Ended, Exit, Finished, Opened, Refused, Seen
-from rekindle.harnesses import claude_code
+from rekindle.documents.launches.cli_output import (
+    FinalReport,
+    LaunchExit,
+    LimitReport,
+    OutputItem,
+    ProcessResult,
+    SessionOpened,
+)
+from rekindle.harnesses.claude_code import claude_harness
 
 __all__ = ["KEPT", "Recording", "lines", "traces"]
 
@@ -29,8 +36,8 @@ class Recording(Tape):
         return record
 
     @cached_property
-    def seen(self) -> list[Seen]:
-        return [seen for line in self.stream for seen in claude_code.read_stream(as_bytes(line))]
+    def seen(self) -> list[OutputItem]:
+        return [seen for line in self.stream for seen in claude_harness.read_stream(as_bytes(line))]
 
     def last(self, kind: type[Any]) -> Any:
         return next((seen for seen in reversed(self.seen) if isinstance(seen, kind)), None)
@@ -40,15 +47,15 @@ class Recording(Tape):
         return [type(seen).__name__ for seen in self.seen]
 
     @property
-    def exit(self) -> Exit:
-        opened = self.last(Opened)
-        ended = Ended(
+    def exit(self) -> LaunchExit:
+        opened = self.last(SessionOpened)
+        ended = ProcessResult(
             code=self.code,
             session=self.session,
             resumes=self.resumes,
             opened=opened.session if opened else "",
-            finished=self.last(Finished),
-            refused=self.last(Refused),
+            finished=self.last(FinalReport),
+            refused=self.last(LimitReport),
             errors=self.stderr,
         )
-        return claude_code.classify(ended)
+        return claude_harness.classify(ended)

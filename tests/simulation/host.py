@@ -20,30 +20,47 @@ import msgspec
 from oracle import NAME, Oracle
 
 from doubles import NoBackground, Unbraked
-from rekindle.documents import event as events
-from rekindle.documents.event import WorkSigns
-from rekindle.documents.launch import (
-    MARK,
-    Called,
+from rekindle.documents import events
+from rekindle.documents.events import WorkSigns
+from rekindle.documents.launches.cli_output import (
+    LAUNCH_VARIABLE,
     Capabilities,
-    Command,
-    Exit,
-    Finished,
-    Opened,
-    Returned,
-    Swept,
-    Usage,
-    Used,
-    Vitals,
+    FinalReport,
+    LaunchExit,
+    ProcessVitals,
+    ProgramCommand,
+    SessionOpened,
+    SweptProcesses,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReport,
+    WindowUsage,
 )
-from rekindle.documents.manifest import Budget, Persona, Price
+from rekindle.documents.manifest import (
+    Budget,
+    ModelPrice,
+    Persona,
+)
 from rekindle.errors import AgentError, ProgramMissingError, StoreError, SupervisedError
-from rekindle.flows.keep_running import KeepRunning
-from rekindle.flows.watch_agents import Around, WatchAgents
-from rekindle.flows.world import Agent, InSafeMode, Launching, Noticed, Waits, World
-from rekindle.policy import run as runs
-from rekindle.policy.settings import Runtime, Settings
-from rekindle.testing.memory import MemoryStore
+from rekindle.flows.supervision.supervisor import Supervisor
+from rekindle.flows.supervision.watchdog import (
+    Watchdog,
+    WatchPorts,
+)
+from rekindle.flows.supervisor_ports import (
+    AgentSpec,
+    HangReport,
+    LaunchReport,
+    SafeModeReport,
+    SupervisorPorts,
+    WaitReport,
+)
+from rekindle.policy.settings.runtime_settings import (
+    RuntimeSettings,
+    Settings,
+)
+from rekindle.policy.supervision import run_moves as runs
+from rekindle.testing.memory_store import MemoryStore
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 365.25 * 86_400
@@ -66,9 +83,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """How often each fault comes, as weights."""
     gap: float = 22 * HOUR
     """The mean time between two faults."""
-    runtime: Runtime = Runtime()
+    runtime: RuntimeSettings = RuntimeSettings()
     """What the manifest says, and the oracle holds the supervisor to."""
-    given: Runtime | None = None
+    given: RuntimeSettings | None = None
     """What the supervisor is told instead: to see whether it goes by it at all."""
     budget: Budget | None = None
     stays: bool = False
@@ -179,7 +196,7 @@ class Process:
         self.count()
         in_call = self.call_since is not None and not self.is_call_lost
         tools = int(self.background or in_call or (self.waited_for and self.hung))
-        return Vitals(
+        return ProcessVitals(
             stopped=self.stopped,
             cpu_seconds=self._cpu,
             tools=tools,
@@ -234,7 +251,7 @@ class Harness(Unbraked):
     """A dialect without words: what a line means is the line itself."""
 
     NAME = "simulated"
-    PASSED_ON = NEVER_PASSED_ON = ()
+    PASSED_PREFIXES = BLOCKED_VARIABLES = ()
     INSTALL = "it is always there"
     HOOK_FILES = None
 
@@ -244,7 +261,7 @@ class Harness(Unbraked):
 
     def command(self, start):
         # A path is not looked up on the real PATH.
-        return Command(("/agent", start.session, "resumes" if start.resumes else ""))
+        return ProgramCommand(("/agent", start.session, "resumes" if start.resumes else ""))
 
     def read_stream(self, line):
         return line
@@ -254,13 +271,13 @@ class Harness(Unbraked):
 
     def classify(self, ended):
         if ended.finished is not None:
-            return Exit("clean")
+            return LaunchExit("clean")
         if ended.stopped:
-            return Exit("interrupted", "stopped")
+            return LaunchExit("interrupted", "stopped")
         kind, _, told = ended.errors.partition(" ")
         if not kind:
-            return Exit("crash", f"ended with {ended.code}")
-        return Exit(kind, kind, resets_at=int(told) if told else None)
+            return LaunchExit("crash", f"ended with {ended.code}")
+        return LaunchExit(kind, kind, resets_at=int(told) if told else None)
 
 
 class Host(NoBackground):
@@ -374,24 +391,24 @@ class Host(NoBackground):
         self.launches += 1
         self.oracle.starts(session, resumes=bool(resumes))
         if self.true < self.missing_until:
-            self.oracle.could_not_start(environment[MARK])
+            self.oracle.could_not_start(environment[LAUNCH_VARIABLE])
             raise ProgramMissingError("agent", "No such file or directory")
-        self.process = Process(self, environment[MARK], session, resumes=bool(resumes))
+        self.process = Process(self, environment[LAUNCH_VARIABLE], session, resumes=bool(resumes))
         self.oracle.started(self.process)
         self._play(self.process)
         self.point("after a start")
         return self.process
 
-    def end_marked(self, mark, *, boot, uptime, patience, recorded=(), program=""):
+    def end_launch_processes(self, mark, *, boot, uptime, patience, recorded=(), program=""):
         self.point("before a sweep")
         one = self.process
         if one is None or one.mark != mark or boot != self.boot() or not one.alive:
-            return Swept()
+            return SweptProcesses()
         self.oracle.swept(one)
         if not one.heeds:
             self.true += patience
         one.dies(-9)
-        return Swept(1)
+        return SweptProcesses(1)
 
     def is_alive(self, process):
         return False
@@ -430,7 +447,7 @@ class Host(NoBackground):
         if not process.alive or process.stopped:
             return
         process.opened = True
-        process.sign(Opened(process.session, billed=self.scenario.billed))
+        process.sign(SessionOpened(process.session, billed=self.scenario.billed))
         if not self.store.full:
             process.beat_at = self.true
             self.store.report(
@@ -452,7 +469,7 @@ class Host(NoBackground):
         self.idle_until, self.waits_until = 0.0, None
         self.oracle.supervisor_began(by_operator=not kept)
         try:
-            result = KeepRunning(self.agent(), self.world(), kept=kept).run()
+            result = Supervisor(self.agent(), self.world(), kept=kept).run()
             outcome = result.why if result.outcome else "unwanted"
         except Killed:
             outcome = "killed"
@@ -467,7 +484,7 @@ class Host(NoBackground):
         self._look_soon()
 
     def agent(self):
-        return Agent(
+        return AgentSpec(
             name=NAME,
             harness=self.harness,
             folder="/work",
@@ -477,13 +494,13 @@ class Host(NoBackground):
             environment={},
             hook=(),
             budget=self.cap,
-            prices={"default": Price(USD_A_MILLION, USD_A_MILLION)},
+            prices={"default": ModelPrice(USD_A_MILLION, USD_A_MILLION)},
             stays=self.scenario.stays,
             cycles=self.scenario.cycles,
         )
 
     def world(self):
-        return World(
+        return SupervisorPorts(
             store=self.store,
             processes=self,
             settings=Settings(runtime=self.scenario.given or self.scenario.runtime),
@@ -504,17 +521,17 @@ class Host(NoBackground):
         return WorkSigns(commits, ("notes.txt",) if self.scenario.appends else ())
 
     def tell(self, report):
-        if isinstance(report, Waits | InSafeMode):
+        if isinstance(report, WaitReport | SafeModeReport):
             self.oracle.came_up()
         match report:
-            case Waits():
+            case WaitReport():
                 self.waits_until = report.until
                 self._wait_is_known()
-            case InSafeMode():
+            case SafeModeReport():
                 self.idle_until, self.waits_until = float("inf"), None
-            case Launching():
+            case LaunchReport():
                 self.idle_until, self.waits_until = 0.0, None
-            case Noticed():
+            case HangReport():
                 self.oracle.noticed(self.process, ended=report.ended)
                 if self.process.hung and not report.ended:
                     self.at(self.rng.expovariate(1 / HOUR), self.restart)
@@ -531,14 +548,14 @@ class Host(NoBackground):
     def watchdog_begins(self):
         """The host's service starts it, and it looks at once."""
         staying = [NAME] if self.scenario.stays else []
-        around = Around(
+        around = WatchPorts(
             start=self._watchdog_starts,
             last_words=lambda agent: "",
             notify=lambda agent, words: (),
             clock=self.clock,
             limits=(self.scenario.given or self.scenario.runtime).restart,
         )
-        self.watching = WatchAgents(self.store, around, staying)
+        self.watching = Watchdog(self.store, around, staying)
         self.watchdog_looks()
 
     def watchdog_dies(self):
@@ -594,7 +611,7 @@ class Host(NoBackground):
             return
         before = self.store.read(NAME).committed.seq
         try:
-            KeepRunning(self.agent(), self.world(), kept=kept).run()
+            Supervisor(self.agent(), self.world(), kept=kept).run()
         except SupervisedError:
             self.oracle.require(
                 self.store.read(NAME).committed.seq == before, "a refused supervisor wrote"
@@ -643,7 +660,7 @@ class Host(NoBackground):
         if self.store.full:
             return
         if fresh:
-            self.store.folder(NAME).ask_for_fresh()
+            self.store.folder(NAME).request_fresh_session()
             self.oracle.fresh_asked()
         self.acting = True
         self.store.submit(NAME, *records)
@@ -651,7 +668,7 @@ class Host(NoBackground):
 
     def say(self, desired):
         run = self.store.read(NAME).projection.run
-        return runs.say(run, desired, self.clock())
+        return runs.make_desired_event(run, desired, self.clock())
 
     def heard(self, event):
         """Who is told that nothing goes on any more comes after a while."""
@@ -677,7 +694,7 @@ class Host(NoBackground):
 
     def restart(self, *, fresh=False):
         self.store.folder(NAME).clean_exit.unlink(missing_ok=True)
-        asked = events.RestartAsked(ts=self.clock(), fresh=fresh)
+        asked = events.RestartRequested(ts=self.clock(), fresh=fresh)
         self.says(asked, self.say("running"), fresh=fresh)
         if self.scenario.stays:
             self.comes_back()
@@ -745,7 +762,7 @@ def _hangs_in_a_call(host, rng):
     """Its return is never reported, and no later turn shows that it is over."""
     if one := _works(host):
         one.now_is(chatters=False, hung=True, is_call_lost=True, call_since=host.mono)
-        one.sign(Called("Bash", f"call-{host.faults}"))
+        one.sign(ToolCallStarted("Bash", f"call-{host.faults}"))
 
 
 def _is_stopped(host, rng):
@@ -779,7 +796,7 @@ def _calls(host, rng):
     one.now_is(chatters=False, call_since=host.mono, background=works)
     # Told with the turn that it is of, or without.
     is_of_turn = rng.random() < 0.5
-    one.sign(Called("Bash", call), *([_used(host)] if is_of_turn else []))
+    one.sign(ToolCallStarted("Bash", call), *([_used(host)] if is_of_turn else []))
     is_lost = is_of_turn and rng.random() < 0.5
     longest = 3 * HOUR if works else min(3 * HOUR, 0.9 * host.scenario.runtime.watch.idle_call)
     host.at(rng.uniform(60, longest), lambda: _returns(one, call, is_lost=is_lost))
@@ -794,7 +811,7 @@ def _returns(one, call, *, is_lost):
     if one.alive:
         is_lost = is_lost and not one.host.oracle.is_paid_out()
         one.now_is(call_since=None, background=False, chatters=True, excused_at=one.host.mono)
-        one.sign(_used(one.host) if is_lost else Returned(call))
+        one.sign(_used(one.host) if is_lost else ToolCallFinished(call))
 
 
 def _works_in_background(host, rng):
@@ -813,7 +830,7 @@ def _background_ends(host, one):
 def _finishes(*, exits):
     def befalls(host, rng):
         if one := _works(host):
-            one.sign(Finished(one.session, ok=True))
+            one.sign(FinalReport(one.session, ok=True))
             one.now_is(chatters=False, finished_at=host.mono)
             if exits:
                 host.at(rng.uniform(0.1, 20), lambda: one.ends("clean", 0))
@@ -830,8 +847,8 @@ def _turn(host, rng):
 def _used(host):
     tokens = host.rng.randint(1_000, 60_000)
     host.oracle.spends(tokens)
-    usage = Usage(tokens - 500, None, "reported", "model", written=500)
-    return Used(usage, turn=f"turn-{host.true}")
+    usage = WindowUsage(tokens - 500, None, "reported", "model", written=500)
+    return UsageReport(usage, turn=f"turn-{host.true}")
 
 
 def _last_turn(host, rng):

@@ -7,8 +7,8 @@ run agents. Where a fault has made two answers right, as a clock that was set, i
 
 from collections import deque
 
-from rekindle.documents import event as events
-from rekindle.policy.settings import Progress
+from rekindle.documents import events
+from rekindle.policy.settings.runtime_settings import ProgressSettings
 
 NAME = "trades"
 AT_ONCE = 5.0
@@ -380,13 +380,13 @@ class Oracle:
     def logged(self, event, run):  # noqa: C901, PLR0912 - one for each kind
         self._in_vain = (0, 0.0)
         match event:
-            case events.DesiredSaid():
+            case events.DesiredSet():
                 self._said(event)
             case events.QuestionAsked():
                 self._questions[event.question] = event
             case events.QuestionAnswered():
                 self._answered(event)
-            case events.RestartAsked():
+            case events.RestartRequested():
                 self._forget()
                 self._is_new_stretch()
                 self._safe = self._over = False
@@ -499,12 +499,15 @@ class Oracle:
         """Failures alone, in whatever words, pause a run only after all of its waits.
 
         As shipped, these are a night and a day. Two things make it earlier: a clock that was set,
-        by which a wait may seem to be over, and handoffs, which `policy.handoff` bounds as well.
+        by which a wait may seem to be over, and handoffs, which `policy.handoff.window_rule` bounds
+        as well.
         """
         bounds = self._bounds
         waits = range(bounds.max_launches - bounds.paced_after)
         least = sum(min(FIRST_PROBE * 2.0 ** min(late, 10), LAST_PROBE) for late in waits)
-        self.require(bounds != Progress() or least >= A_NIGHT, "the waits do not last a night")
+        self.require(
+            bounds != ProgressSettings() or least >= A_NIGHT, "the waits do not last a night"
+        )
         is_worked = self._working() >= self._bounds.max_hours * 3600 - AT_ONCE
         is_paid = self._host.scenario.billed and self._idle_usd() >= self._bounds.max_usd
         is_early = self._has_handed_off or self._clock_set_at >= self._stretch_began

@@ -5,8 +5,14 @@ import random
 from host import FAULTS, HOUR, Scenario
 
 from rekindle.documents.manifest import Budget
-from rekindle.documents.shape import Duration
-from rekindle.policy.settings import Limits, Progress, Restart, Runtime, Watch
+from rekindle.formats.validation import Duration
+from rekindle.policy.settings.runtime_settings import (
+    LimitSettings,
+    ProgressSettings,
+    RestartSettings,
+    RuntimeSettings,
+    WatchSettings,
+)
 
 OFTEN = {"crash": 2.0, "turn": 6.0, "kill -9": 4.0, "long call": 3.0, "restart": 0.5, "clock": 2.0}
 
@@ -17,14 +23,14 @@ def drawn(seed):
     if seed % 10 == 0:
         mix = {name: OFTEN.get(name, 1.0) for name in FAULTS}
         return Scenario(mix=mix, commits_every=4 * HOUR)
-    restart = Restart(
+    restart = RestartSettings(
         max_crashes=rng.choice([None, None, None, 1, 3, 8]),
         window=Duration(rng.choice([300, 900, 3600])),
         cooldown=Duration(rng.choice([10, 30])),
         max_cooldown=Duration(rng.choice([60, 300])),
         healthy_after=Duration(rng.choice([120, 600])),
     )
-    watch = Watch(
+    watch = WatchSettings(
         silence=Duration(rng.choice([120, 600, 3600])),
         tool_timeout=Duration(rng.choice([float("inf"), float("inf"), HOUR])),
         idle_call=Duration(rng.choice([float("inf"), HOUR / 2, HOUR, 2 * HOUR])),
@@ -33,11 +39,13 @@ def drawn(seed):
     budget = rng.choice(caps)
     return Scenario(
         mix={name: OFTEN.get(name, 1.0) * rng.choice([0, 1, 1, 3]) for name in FAULTS},
-        runtime=Runtime(
+        runtime=RuntimeSettings(
             restart=restart,
             watch=watch,
-            limits=Limits(wait=rng.random() < 0.8),
-            progress=rng.choice([Progress(), Progress(paced_after=4, max_launches=12, max_usd=4)]),
+            limits=LimitSettings(wait=rng.random() < 0.8),
+            progress=rng.choice(
+                [ProgressSettings(), ProgressSettings(paced_after=4, max_launches=12, max_usd=4)]
+            ),
         ),
         budget=budget,
         stays=rng.random() < 0.15,

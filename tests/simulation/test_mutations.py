@@ -12,27 +12,47 @@ from host import HOUR, YEAR, Host, Scenario
 from msgspec.structs import replace
 
 from rekindle.documents.manifest import Budget
-from rekindle.documents.shape import Duration
-from rekindle.flows import fruitless
-from rekindle.policy import (
+from rekindle.flows.launches import progress_bounds
+from rekindle.formats.validation import Duration
+from rekindle.policy.exits import (
     backoff,
-    budget,
-    cycle,
-    hang,
-    idle,
-    progress,
     restart,
-    run,
-    supervise,
-    watch,
+    session_choice,
 )
-from rekindle.policy.endings import ENDINGS, EXITS, REACTIONS, reaction
-from rekindle.policy.restart import Safe, Stop, Wait
-from rekindle.policy.run import End
-from rekindle.policy.settings import Limits, Progress, Restart, Runtime, Watch
-from rekindle.policy.watch import Facts
-from unit.policy import test_progress as signs_table
-from unit.policy import test_watch as table
+from rekindle.policy.exits.exit_table import (
+    EXIT_KINDS,
+    EXIT_TABLE,
+    REACTIONS,
+    find_reaction,
+)
+from rekindle.policy.exits.restart import (
+    EnterSafeMode,
+    StopRun,
+    WaitUntil,
+)
+from rekindle.policy.progress import (
+    idle,
+    work_progress,
+)
+from rekindle.policy.settings.runtime_settings import (
+    LimitSettings,
+    ProgressSettings,
+    RestartSettings,
+    RuntimeSettings,
+    WatchSettings,
+)
+from rekindle.policy.supervision import (
+    budget,
+    decide,
+    hang,
+    run_moves,
+    watchdog_table,
+)
+from rekindle.policy.supervision.run_moves import CloseCycle
+from rekindle.policy.supervision.watchdog_table import WatchFacts
+from unit.policy.progress import test_idle as idle_table
+from unit.policy.progress import test_work_progress as signs_table
+from unit.policy.supervision import test_watchdog_table as table
 
 LIVES = 12
 """So many lives, of a few weeks each, at most: one that breaks a promise is enough."""
@@ -58,7 +78,7 @@ CONCERNS = {
     "no-permission": {"no permission": 1},
 }
 """The faults by which each row is put to the test."""
-SHORT = Watch(silence=Duration(120), idle_call=Duration(900))
+SHORT = WatchSettings(silence=Duration(120), idle_call=Duration(900))
 SILENT = {"idle hang": 2, "busy hang": 1, "sigstop": 2, "long call": 2, "background": 2}
 SILENT |= {"does not exit": 1, "crash": 1, "hang in a call": 1}
 
@@ -113,8 +133,8 @@ def change():
 
 def of_row(kind):
     stays = {"stays": True} if kind == "clean" else {}
-    often = Restart(max_crashes={"resume-failed": 3, "hang": 5}.get(kind))
-    return scenario(CONCERNS[kind], runtime=Runtime(restart=often), **stays)
+    often = RestartSettings(max_crashes={"resume-failed": 3, "hang": 5}.get(kind))
+    return scenario(CONCERNS[kind], runtime=RuntimeSettings(restart=often), **stays)
 
 
 EQUIVALENT = {
@@ -126,14 +146,14 @@ EQUIVALENT = {
     ("kind", "other"),
     [
         (kind, other)
-        for kind in EXITS
+        for kind in EXIT_KINDS
         for other in REACTIONS
-        if reaction(kind) != other and (kind, other) not in EQUIVALENT
+        if find_reaction(kind) != other and (kind, other) not in EQUIVALENT
     ],
 )
 def test_another_reaction(change, kind, other):
     """The reaction to every exit, changed to every other one."""
-    change.setitem(ENDINGS, kind, replace(ENDINGS[kind], reaction=other))
+    change.setitem(EXIT_TABLE, kind, replace(EXIT_TABLE[kind], reaction=other))
     expect_caught(change, of_row(kind))
 
 
@@ -151,7 +171,7 @@ NEVER_FOLLOWED = {"done", "person", "replace"}
 
 def of_reaction(member, **more):
     """Return lives full of the exits that are reacted to in this way, then mixed ones."""
-    mixes = [CONCERNS[kind] for kind in EXITS if reaction(kind) == member]
+    mixes = [CONCERNS[kind] for kind in EXIT_KINDS if find_reaction(kind) == member]
     concerned = {fault: weight for mix in mixes for fault, weight in mix.items()}
     mix = {"crash": 1, "crashes": 1} | concerned
     return scenario(mix, gap=HOUR / 4, **more), scenario(MIXED, gap=HOUR / 10, **more)
@@ -161,8 +181,8 @@ def of_reaction(member, **more):
 def test_another_set_of_what_counts_as_a_crash(change, member):
     with_flag(change, member, "counts")
     # A usage limit is probed after 15 to 60 minutes: a shorter window would hold one of them.
-    few = Restart(max_crashes=3, window=Duration(6 * HOUR))
-    expect_caught(change, *of_reaction(member, runtime=Runtime(restart=few)))
+    few = RestartSettings(max_crashes=3, window=Duration(6 * HOUR))
+    expect_caught(change, *of_reaction(member, runtime=RuntimeSettings(restart=few)))
 
 
 @pytest.mark.parametrize("member", sorted(set(REACTIONS) - NEVER_FOLLOWED))
@@ -172,10 +192,13 @@ def test_another_set_of_what_is_followed_by_a_pause(change, member):
 
 
 OF_HANGS = (
-    scenario(SILENT, runtime=Runtime(watch=SHORT)),
-    scenario(SILENT, runtime=Runtime(watch=SHORT), tells=False),
+    scenario(SILENT, runtime=RuntimeSettings(watch=SHORT)),
+    scenario(SILENT, runtime=RuntimeSettings(watch=SHORT), tells=False),
     scenario(
-        SILENT, runtime=Runtime(watch=Watch(silence=Duration(300), tool_timeout=Duration(1800)))
+        SILENT,
+        runtime=RuntimeSettings(
+            watch=WatchSettings(silence=Duration(300), tool_timeout=Duration(1800))
+        ),
     ),
 )
 
@@ -184,16 +207,18 @@ OF_HANGS = (
     ("place", "answer"),
     [
         (place, answer)
-        for place, row in enumerate(hang.ROWS)
+        for place, row in enumerate(hang.HANG_TABLE)
         for answer in ("fine", "say", "end", "reap", "dropped")
         if answer != row.answer
     ],
 )
 def test_another_answer_to_silence(change, place, answer):
-    """Every row of `hang.ROWS`, with each other answer, and left out."""
-    row = hang.ROWS[place]
-    new = () if answer == "dropped" else (hang.Row(answer, row.words, row.fits),)
-    change.setattr(hang, "ROWS", (*hang.ROWS[:place], *new, *hang.ROWS[place + 1 :]))
+    """Every row of `hang.HANG_TABLE`, with each other answer, and left out."""
+    row = hang.HANG_TABLE[place]
+    new = () if answer == "dropped" else (hang.HangRow(answer, row.words, row.fits),)
+    change.setattr(
+        hang, "HANG_TABLE", (*hang.HANG_TABLE[:place], *new, *hang.HANG_TABLE[place + 1 :])
+    )
     expect_caught(change, *OF_HANGS)
 
 
@@ -226,22 +251,28 @@ SAME_DEED = {
     ("running", "turned"): "before it is started its lock is looked at once more",
 } | {
     (row.words, how): "no simulated life damages a log"
-    for row in watch.ROWS
+    for row in watchdog_table.WATCH_TABLE
     for how in ("turned", "dropped")
-    if row.fits(Facts(supervised=False, desired="running", is_tampered=True, may_miss_stop=True))
+    if row.fits(
+        WatchFacts(supervised=False, desired="running", is_tampered=True, may_miss_stop=True)
+    )
     and not row.starts
 }
 """Only what is said differs, and no life goes by that: the table's own test has to notice."""
 
 
 @pytest.mark.parametrize("how", ["turned", "dropped"])
-@pytest.mark.parametrize("place", range(len(watch.ROWS)))
+@pytest.mark.parametrize("place", range(len(watchdog_table.WATCH_TABLE)))
 def test_another_answer_of_the_watchdog(change, place, how):
-    """Every row of `watch.ROWS`, with the other answer, and left out."""
-    row = watch.ROWS[place]
+    """Every row of `watchdog_table.WATCH_TABLE`, with the other answer, and left out."""
+    row = watchdog_table.WATCH_TABLE[place]
     turned = msgspec.structs.replace(row, starts=not row.starts)
     new = (turned,) if how == "turned" else ()
-    change.setattr(watch, "ROWS", (*watch.ROWS[:place], *new, *watch.ROWS[place + 1 :]))
+    change.setattr(
+        watchdog_table,
+        "WATCH_TABLE",
+        (*watchdog_table.WATCH_TABLE[:place], *new, *watchdog_table.WATCH_TABLE[place + 1 :]),
+    )
     if (row.words, how) not in SAME_DEED:
         expect_caught(change, *OF_WATCHDOGS)
         return
@@ -260,12 +291,12 @@ def test_another_reading_of_the_marker(change, counts):
     """`.clean-exit` counts where it is older than the operator's word, or never at all."""
     rows = [
         msgspec.structs.replace(row, fits=lambda facts: counts and facts.marker is not None)
-        if row.fits is watch._is_marked
+        if row.fits is watchdog_table._has_valid_marker
         else row
-        for row in watch.ROWS
+        for row in watchdog_table.WATCH_TABLE
     ]
-    assert rows != list(watch.ROWS)
-    change.setattr(watch, "ROWS", tuple(rows))
+    assert rows != list(watchdog_table.WATCH_TABLE)
+    change.setattr(watchdog_table, "WATCH_TABLE", tuple(rows))
     expect_caught(change, *OF_WATCHDOGS)
 
 
@@ -273,43 +304,51 @@ def moves(order):  # noqa: C901 - one for each check
     """`next_move`, with its checks in a given order."""
 
     def desired(known, tried, **how):
-        return Stop("stopped") if known.desired == "stopped" else None
+        return StopRun("stopped") if known.desired == "stopped" else None
 
     def safe(known, tried, **how):
-        return Safe(known.safe.why, known.safe.words) if known.is_safe else None
+        return EnterSafeMode(known.safe.why, known.safe.words) if known.is_safe else None
 
     def done(known, tried, *, stays, **how):
-        return End() if tried and tried[-1].exit == "clean" and not stays else None
+        return CloseCycle() if tried and tried[-1].exit == "clean" and not stays else None
 
     def money(known, tried, *, now, cap, **how):
-        words = budget.exhausted(known.spent_of_run(), cap, began=known.began_at, now=now)
-        return Stop("budget", words) if words else None
+        words = budget.describe_reached_cap(
+            known.run_spending(), cap, began=known.began_at, now=now
+        )
+        return StopRun("budget", words) if words else None
 
     def verdict(known, tried, *, now, runtime, stays, **how):
         recent = [one for one in tried if one.seq > known.since]
-        return restart.verdict(recent, now=now, runtime=runtime, stays=stays, stopped=known.stopped)
+        return restart.decide_restart(
+            recent, now=now, runtime=runtime, stays=stays, stopped=known.stopped
+        )
 
     def went(known, tried, **how):
         found = verdict(known, tried, **how)
-        return None if isinstance(found, Wait) else found
+        return None if isinstance(found, WaitUntil) else found
 
     def paused(known, tried, *, runtime, fruitless, **how):
-        return idle.pause(fruitless, runtime.progress)
+        return idle.decide_pause(fruitless, runtime.progress)
 
     def waits(known, tried, *, now, runtime, fruitless, **how):
         own = verdict(known, tried, now=now, runtime=runtime, **how)
-        found = [own, idle.pace(fruitless, runtime.progress, now)]
+        found = [own, idle.decide_pace(fruitless, runtime.progress, now)]
         return max((one for one in found if one), key=lambda one: one.until, default=None)
 
     def whatever_was_said(known, tried, *, now, runtime, stays, **how):
-        return restart.verdict(tried, now=now, runtime=runtime, stays=stays, stopped=known.stopped)
+        return restart.decide_restart(
+            tried, now=now, runtime=runtime, stays=stays, stopped=known.stopped
+        )
 
     every = (desired, safe, done, money, went, paused, waits, whatever_was_said)
     checks = {one.__name__: one for one in every}
 
     def next_move(known, tried, **how):
         found = (checks[name](known, tried, **how) for name in order)
-        return next((one for one in found if one is not None), None) or cycle.next_step(tried)
+        return next(
+            (one for one in found if one is not None), None
+        ) or session_choice.choose_session(tried)
 
     return next_move
 
@@ -328,7 +367,7 @@ OF_CHECKS = (
 
 def test_the_right_order_of_the_checks(change):
     """The copy that is changed below is, unchanged, as good as the original."""
-    change.setattr(run, "next_move", moves(RIGHT))
+    change.setattr(run_moves, "decide_next_move", moves(RIGHT))
     expect_unnoticed(*OF_CHECKS)
 
 
@@ -351,12 +390,12 @@ def test_the_right_order_of_the_checks(change):
     ids=" ".join,
 )
 def test_another_order_of_the_checks(change, order):
-    change.setattr(run, "next_move", moves(order))
+    change.setattr(run_moves, "decide_next_move", moves(order))
     expect_caught(change, *OF_CHECKS)
 
 
 OF_THRESHOLDS = ({"crashes": 4, "crash": 2, "overload": 1}, {"crashes": 1, "idle hang": 1})
-OTHER = Restart(
+OTHER = RestartSettings(
     max_crashes=4,
     window=Duration(400),
     cooldown=Duration(20),
@@ -365,12 +404,14 @@ OTHER = Restart(
 )
 
 
-@pytest.mark.parametrize("name", sorted(set(Restart.__struct_fields__) - {"fresh_when_cheaper"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(RestartSettings.__struct_fields__) - {"fresh_when_cheaper"})
+)
 def test_a_threshold_of_restarts_that_is_ignored(change, name):
     """The manifest says another number, and the default is gone by instead."""
-    ignores = msgspec.structs.replace(OTHER, **{name: getattr(Restart(), name)})
-    given = Runtime(restart=ignores)
-    kept = Runtime(restart=OTHER)
+    ignores = msgspec.structs.replace(OTHER, **{name: getattr(RestartSettings(), name)})
+    given = RuntimeSettings(restart=ignores)
+    kept = RuntimeSettings(restart=OTHER)
     lives = [scenario(mix, gap=HOUR / 10, runtime=kept, given=given) for mix in OF_THRESHOLDS]
     expect_caught(change, *lives)
 
@@ -378,15 +419,15 @@ def test_a_threshold_of_restarts_that_is_ignored(change, name):
 @pytest.mark.parametrize(
     ("kept", "mix"),
     [
-        (Runtime(watch=SHORT), SILENT),
-        (Runtime(watch=Watch(tool_timeout=Duration(900))), {"long call": 1}),
-        (Runtime(watch=Watch(idle_call=Duration(900))), {"hang in a call": 1}),
-        (Runtime(limits=Limits(wait=False)), LIMITS),
+        (RuntimeSettings(watch=SHORT), SILENT),
+        (RuntimeSettings(watch=WatchSettings(tool_timeout=Duration(900))), {"long call": 1}),
+        (RuntimeSettings(watch=WatchSettings(idle_call=Duration(900))), {"hang in a call": 1}),
+        (RuntimeSettings(limits=LimitSettings(wait=False)), LIMITS),
     ],
     ids=["silence", "tool_timeout", "idle_call", "limits.wait"],
 )
 def test_another_threshold_that_is_ignored(change, kept, mix):
-    expect_caught(change, scenario(mix, runtime=kept, given=Runtime()))
+    expect_caught(change, scenario(mix, runtime=kept, given=RuntimeSettings()))
 
 
 OF_NIGHTS = scenario({"unknown sentence": 1, "commit": 4, "nothing": 10}, gap=3 * HOUR)
@@ -405,12 +446,12 @@ OF_PROGRESS = (
 SEEN_IN_LIVES = {"a commit", "an artefact that does not change every time"}
 
 
-@pytest.mark.parametrize("place", range(len(progress.ROWS)))
+@pytest.mark.parametrize("place", range(len(work_progress.PROGRESS_TABLE)))
 def test_a_kind_of_progress_that_does_not_count(change, place):
     """Commits and files are seen in these lives; for the others, the table's own test notices."""
-    dropped = progress.ROWS[place]
-    rows = tuple(row for row in progress.ROWS if row is not dropped)
-    change.setattr(progress, "ROWS", rows)
+    dropped = work_progress.PROGRESS_TABLE[place]
+    rows = tuple(row for row in work_progress.PROGRESS_TABLE if row is not dropped)
+    change.setattr(work_progress, "PROGRESS_TABLE", rows)
     if dropped.words in SEEN_IN_LIVES:
         expect_caught(change, *OF_PROGRESS)
         return
@@ -421,26 +462,34 @@ def test_a_kind_of_progress_that_does_not_count(change, place):
 @pytest.mark.parametrize(
     ("where", "name", "other"),
     [
-        (progress, "ROWS", (progress.Row("anything", lambda signs, before: True),)),
-        (progress, "ROWS", (progress.Row("nothing", lambda signs, before: False),)),
         (
-            progress,
-            "ROWS",
+            work_progress,
+            "PROGRESS_TABLE",
+            (work_progress.ProgressRow("anything", lambda signs, before: True),),
+        ),
+        (
+            work_progress,
+            "PROGRESS_TABLE",
+            (work_progress.ProgressRow("nothing", lambda signs, before: False),),
+        ),
+        (
+            work_progress,
+            "PROGRESS_TABLE",
             (
-                progress.ROWS[0],
-                progress.Row("any file", lambda signs, before: bool(signs.artefacts)),
+                work_progress.PROGRESS_TABLE[0],
+                work_progress.ProgressRow("any file", lambda signs, before: bool(signs.artefacts)),
             ),
         ),
-        (idle, "pause", lambda found, bounds: None),
-        (idle, "pace", lambda found, bounds, now: None),
-        (idle, "notice", lambda found, now, wait=None: ""),
+        (idle, "decide_pause", lambda found, bounds: None),
+        (idle, "decide_pace", lambda found, bounds, now: None),
+        (idle, "render_idle_notice", lambda found, now, wait=None: ""),
         (backoff, "LIMIT_PROBE_SECONDS", 60.0),
         (backoff, "MAX_LIMIT_PROBE_SECONDS", 7200.0),
-        (restart, "instant_failures", lambda tried: 0),
+        (restart, "count_instant_failures", lambda tried: 0),
         (restart, "PROBED_CRASHES", 3),
         (restart, "PROBED_CRASHES", 8),
         (restart, "INSTANT_SECONDS", 1.0),
-        (fruitless.Fruitless, "reached", lambda self, usd, billed: ""),
+        (progress_bounds.ProgressGuard, "reached", lambda self, usd, billed: ""),
     ],
     ids=lambda one: one if isinstance(one, str) else None,
 )
@@ -451,7 +500,7 @@ def test_another_rule_of_progress(change, where, name, other):
 
 @pytest.mark.parametrize("forgotten", ["began", "heeded", "cycles", "attempts"])
 def test_progress_that_is_measured_from_elsewhere(change, forgotten):
-    measure = idle.measure
+    measure = idle.sum_idle_launches
 
     def other(attempts, cycles, *, began, heeded, stopped):
         if forgotten == "attempts":
@@ -464,18 +513,20 @@ def test_progress_that_is_measured_from_elsewhere(change, forgotten):
             stopped=stopped,
         )
 
-    change.setattr(supervise.idle, "measure", other)
+    change.setattr(decide.idle, "sum_idle_launches", other)
     if forgotten != "cycles":
         expect_caught(change, *OF_PROGRESS)
         return
     with pytest.raises(AssertionError):  # no relay is written in these lives
-        signs_table.test_a_cycle_that_moved_forward_counts_for_its_launches()
+        idle_table.test_a_cycle_that_moved_forward_counts_for_its_launches()
 
 
 OF_STOPS = scenario({"stop": 4, "crash": 1, "run": 1, "nothing": 1})
 
 
-@pytest.mark.parametrize(("where", "name"), [(idle, "measure"), (restart, "verdict")])
+@pytest.mark.parametrize(
+    ("where", "name"), [(idle, "sum_idle_launches"), (restart, "decide_restart")]
+)
 def test_a_stop_after_which_launches_are_not_counted_again(change, where, name):
     """A `run` after a `stop` would wait for the launches that the operator has ended."""
     original = getattr(where, name)
@@ -483,14 +534,14 @@ def test_a_stop_after_which_launches_are_not_counted_again(change, where, name):
     expect_caught(change, OF_STOPS)
 
 
-OTHER_BOUNDS = Progress(paced_after=5, max_launches=15, max_hours=5.0, max_usd=5.0)
+OTHER_BOUNDS = ProgressSettings(paced_after=5, max_launches=15, max_hours=5.0, max_usd=5.0)
 
 
-@pytest.mark.parametrize("name", Progress.__struct_fields__)
+@pytest.mark.parametrize("name", ProgressSettings.__struct_fields__)
 def test_a_bound_on_work_without_progress_that_is_ignored(change, name):
     """The manifest says another number, and the default is used instead."""
-    ignores = msgspec.structs.replace(OTHER_BOUNDS, **{name: getattr(Progress(), name)})
-    kept, given = Runtime(progress=OTHER_BOUNDS), Runtime(progress=ignores)
+    ignores = msgspec.structs.replace(OTHER_BOUNDS, **{name: getattr(ProgressSettings(), name)})
+    kept, given = RuntimeSettings(progress=OTHER_BOUNDS), RuntimeSettings(progress=ignores)
     expect_caught(
         change, *(msgspec.structs.replace(one, runtime=kept, given=given) for one in OF_PROGRESS)
     )
@@ -499,11 +550,11 @@ def test_a_bound_on_work_without_progress_that_is_ignored(change, name):
 @pytest.mark.parametrize("most", [12, 20])
 def test_a_night_that_is_lost_to_an_unknown_sentence(change, most):
     """A bound of fewer launches, that nobody has set, ends a night of probes."""
-    is_over = idle.is_over
+    is_over = idle.find_reached_bound
 
     def other(found, bounds, **how):
         fewer = msgspec.structs.replace(bounds, max_launches=most)
         return is_over(found, fewer, **how)
 
-    change.setattr(idle, "is_over", other)
+    change.setattr(idle, "find_reached_bound", other)
     expect_caught(change, OF_NIGHTS)

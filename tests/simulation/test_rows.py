@@ -7,17 +7,22 @@ from oracle import NAME
 from scenarios import drawn
 
 from rekindle import config
-from rekindle.cli import status
 from rekindle.cli.output import echo
-from rekindle.cli.rows import of_files
-from rekindle.documents import event as events
-from rekindle.documents import morning
-from rekindle.policy import endings
-from rekindle.policy.fold import fold
-from rekindle.policy.row import Around, make_row
+from rekindle.cli.reports import status_command
+from rekindle.cli.reports.status_rows import read_file_rows
+from rekindle.documents import events
+from rekindle.documents.screens import morning_page
+from rekindle.documents.screens.agent_row import render_spend
+from rekindle.flows.supervision.supervisor import Supervisor
+from rekindle.policy.exits import exit_table
+from rekindle.policy.operator.build_row import (
+    RowInputs,
+    build_row,
+)
+from rekindle.policy.projection.fold import fold_events
 from rekindle.system import clock
-from rekindle.wiring import brief
-from rekindle.wiring.store import open_store
+from rekindle.wiring import brief_setup
+from rekindle.wiring.open_store import open_store
 
 SEEDS = range(10)
 YEARS_EACH = 0.05
@@ -44,7 +49,7 @@ class Watched(Host):
         super().heard(event)
         known, now = self.known(), self.clock()
         for is_supervised in (True, False):
-            row = make_row(known, Around(now=now, is_supervised=is_supervised))
+            row = build_row(known, RowInputs(now=now, is_supervised=is_supervised))
             run, tried = known.run, [*known.attempts.values()][-1:]
             kind = (
                 row.state,
@@ -75,37 +80,39 @@ class Screens:
             f"version: 1\nagents:\n  {NAME}:\n    harness: claude-code\n"
             "runtime: {brief: {zone: Asia/Tokyo}}\n"
         )
-        self.project = config.load(folder)
+        self.project = config.load_project(folder)
         self.store = open_store(self.project)
         self.store.create(NAME)
         self.patch = monkeypatch
 
     def have(self, known, now, *, is_supervised):
         view = msgspec.structs.replace(self.store.read(NAME), projection=known, committed=known)
-        self.patch.setattr(clock, "now", lambda: now)
+        self.patch.setattr(clock, "read_clock", lambda: now)
         self.patch.setattr(self.store, "read", lambda _agent: view)
         self.patch.setattr(self.store, "is_supervised", lambda _agent: is_supervised)
 
     def compare(self, capsys):
         """Return the state that every screen shows, with the same reason on each."""
-        (shown,) = of_files(self.project, self.store, [NAME])
+        (shown,) = read_file_rows(self.project, self.store, [NAME])
         row, found = shown.row, shown.as_json()
         assert (found["state"], found["reason"]) == (row.state, row.reason)
-        for line in status.render_agent(shown, clock.now()):
+        for line in status_command.render_agent(shown, clock.read_clock()):
             echo(*line)
         reason = f": {row.reason}" if row.reason else ""
         out = capsys.readouterr().out
         assert f"  state:  {row.label}{reason}\n" in out
         assert not row.command or f"→ {row.next_step}\n" in out
-        page = brief.morning(self.project, self.store).page("p", [NAME])
+        page = brief_setup.make_morning_builder(self.project, self.store).page("p", [NAME])
         (entry,) = page.entries
         assert (entry.state, entry.label or entry.state, entry.why) == (
             row.state,
             row.label,
             row.reason,
         )
+        spent = render_spend([row.spend])
+        assert entry.cost == (f"{spent} in this run" if spent else "")
         why = f" ({row.reason})" if row.reason else ""
-        assert f"{NAME}: {row.label}{why}\n" in morning.render(page)
+        assert f"{NAME}: {row.label}{why}\n" in morning_page.render(page)
         return row.state
 
 
@@ -119,7 +126,7 @@ def test_every_screen_shows_the_same_state_and_reason(hosts, screens, capsys):
     states = {kind: found for host in hosts for kind, found in host.states.items()}
     known, now = hosts[0].known(), hosts[0].clock()
     done = events.RunEnded(ts=now, seq=known.seq + 1, outcome="done")
-    states["done", "done", "", "done", "clean", False] = fold(known, [done]), now
+    states["done", "done", "", "done", "clean", False] = fold_events(known, [done]), now
     reached = set()
     for kind, (known, now) in states.items():
         screens.have(known, now, is_supervised=kind[-1])
@@ -127,7 +134,7 @@ def test_every_screen_shows_the_same_state_and_reason(hosts, screens, capsys):
         reached.add(kind[0])
     print(f"\n{len(states)} kinds of states: {sorted(reached)}")
     assert {"running", "waiting", "needs you", "stopped", "done"} <= reached
-    assert len(states) > 20
+    assert len(states) >= 70
 
 
 @pytest.mark.parametrize("damage", ["unreadable", "rewritten", "owner"])
@@ -148,16 +155,42 @@ def test_notifications_name_the_state_that_status_shows(hosts):
     compared = set()
     for host in hosts:
         for what, words, known, now in host.notices:
-            title, _ = endings.notice(what)
-            if what not in endings.ENDINGS:
+            title, _ = exit_table.describe_notification(what)
+            if what in exit_table.NEWS:
                 continue  # news of a launch that runs on, not a state
+            assert what in exit_table.EXIT_TABLE
             if what == "limit" and not known.run.is_over:
                 # It is notified before it is recorded: a killed supervisor must not leave it out.
-                assert (title, words.split(": ")[-1]) == ("waiting", endings.explain("limit"))
+                assert (title, words.split(": ")[-1]) == (
+                    "waiting",
+                    exit_table.explain_reason("limit"),
+                )
             else:
-                row = make_row(known, Around(now=now))
+                row = build_row(known, RowInputs(now=now))
                 shown = f"{row.reason}\n→ {row.next_step}" if row.others else row.reason
                 assert (title, words) == (row.label, shown), what
             compared.add(what)
     print(f"\nnotified of: {sorted(compared)}")
-    assert len(compared) >= 4
+    assert len(compared) >= 9
+
+
+def test_the_notification_of_a_rewritten_log_is_what_every_screen_shows(screens, capsys):
+    """Sent by a supervisor that finds the log changed while it runs."""
+    log, sent = screens.store.folder(NAME).log, []
+    log.write_bytes(log.read_bytes().replace(b"agent.created", b"agent.Created"))
+    host = Host(drawn(0), 0)
+    world = msgspec.structs.replace(
+        host.world(),
+        store=screens.store,
+        tell=lambda _report: None,
+        notify=lambda what, words: sent.append((*exit_table.describe_notification(what), words)),
+        interrupted=lambda: True,
+        by_hand=lambda: False,
+    )
+    with screens.store.supervising(NAME):
+        result = Supervisor(host.agent(), world)._step_or_wait_for_disk()
+    assert result.why == "stopped"
+    (shown,) = read_file_rows(screens.project, screens.store, [NAME])
+    row = shown.row
+    assert sent == [(row.label, "failure", f"{row.reason}\n→ {row.next_step}")]
+    assert screens.compare(capsys) == "broken"

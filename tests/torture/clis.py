@@ -19,9 +19,18 @@ from loopback.log import Request
 from loopback.model import Model
 from loopback.place import Place, Started
 from loopback.script import Step, ToolCall
-from rekindle.documents.launch import Ended, Exit, Finished, Opened, Refused, Start
+from rekindle.documents.launches.cli_output import (
+    FinalReport,
+    LaunchExit,
+    LaunchSpec,
+    LimitReport,
+    ProcessResult,
+    SessionOpened,
+)
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.harnesses import claude_code, codex, gemini
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.gemini import gemini_harness
 
 NAMES: Final = ("claude-code", "codex", "gemini")
 
@@ -60,19 +69,22 @@ class Kind(NamedTuple):
 _BASH: Final = Persona(permissions=Permissions(allowed_tools=["Bash"]))
 KINDS: Final = {
     "claude-code": Kind(
-        claude_code,
+        claude_harness,
         ".claude",
         lambda line: ToolCall("Bash", {"command": line, "description": "as the test says"}),
         _BASH,
     ),
     "codex": Kind(
-        codex,
+        codex_harness,
         ".codex",
         lambda line: ToolCall("exec_command", {"cmd": line, "yield_time_ms": 30_000}),
         Persona(),
     ),
     "gemini": Kind(
-        gemini, ".gemini", lambda line: ToolCall("run_shell_command", {"command": line}), _BASH
+        gemini_harness,
+        ".gemini",
+        lambda line: ToolCall("run_shell_command", {"command": line}),
+        _BASH,
     ),
 }
 
@@ -80,7 +92,7 @@ KINDS: Final = {
 class Outcome(NamedTuple):
     """How a launch ended, as our harness reads it."""
 
-    exit: Exit
+    exit: LaunchExit
     opened: str
     """The session that it said it works in; empty: it opened none."""
     told: str
@@ -105,7 +117,7 @@ class Cli:
             if hooks:
                 path = self.folder / "hooks.json"
                 path.write_text(json.dumps({"hooks": hooks}))
-                for key, value in codex.trust(hooks, str(path)).items():
+                for key, value in codex_harness.make_trust_state(hooks, str(path)).items():
                     trusted += f'\n[hooks.state."{key}"]\n'
                     trusted += f'trusted_hash = "{value["trusted_hash"]}"\n'
             self.sandbox.configure(_CODEX.format(config=config) + trusted)
@@ -116,10 +128,10 @@ class Cli:
 
     def start(
         self, prompt: str, *, resumes: str = "", project: Path | None = None
-    ) -> tuple[Start, Started]:
+    ) -> tuple[LaunchSpec, Started]:
         """Start it by our own command, in the project or in another one."""
         own = str(uuid.uuid4()) if self.kind.harness.CAN.names_sessions else ""
-        start = Start(
+        start = LaunchSpec(
             session=resumes or own,
             resumes=bool(resumes),
             scratch=str(self.sandbox.home),
@@ -141,7 +153,7 @@ class Cli:
         start, started = self.start(prompt, resumes=resumes, project=project)
         return self.outcome(start, started)
 
-    def outcome(self, start: Start, started: Started) -> Outcome:
+    def outcome(self, start: LaunchSpec, started: Started) -> Outcome:
         code = started.wait()
         seen = [
             one
@@ -152,14 +164,14 @@ class Cli:
         def last(kind: type[Any]) -> Any:
             return next((one for one in reversed(seen) if isinstance(one, kind)), None)
 
-        opened = last(Opened)
-        ended = Ended(
+        opened = last(SessionOpened)
+        ended = ProcessResult(
             code=code,
             session=start.session,
             resumes=start.resumes,
             opened=opened.session if opened else "",
-            finished=last(Finished),
-            refused=last(Refused),
+            finished=last(FinalReport),
+            refused=last(LimitReport),
             errors=started.err,
         )
         told = f"exit code {code}: {started.out[-2000:]}\n{started.err[-2000:]}"

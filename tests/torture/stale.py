@@ -17,14 +17,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rekindle.documents import event as events
-from rekindle.documents.launch import MARK, Finished, Opened, Swept
-from rekindle.policy import run as policy
-from rekindle.policy.settings import Settings
+from rekindle.documents import events
+from rekindle.documents.launches.cli_output import (
+    LAUNCH_VARIABLE,
+    FinalReport,
+    SessionOpened,
+    SweptProcesses,
+)
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.policy.supervision import run_moves as policy
 from rekindle.stores.files import FileStore
-from rekindle.system import orphans
-from rekindle.system.processes import Processes
-from unit.flows.test_run_cycle import FakeProcesses, Scene
+from rekindle.system.processes import launch_processes
+from rekindle.system.processes.child_processes import HostProcesses
+from unit.flows.cycles.test_cycle_runner import (
+    FakeProcesses,
+    Scene,
+)
 
 LONG_AFTER = 3600.0
 signalled: collections.Counter[int] = collections.Counter()
@@ -63,7 +71,7 @@ def listen() -> None:
 
 
 def spawn(mark: str = "") -> subprocess.Popen[bytes]:
-    environment = {"PATH": "/usr/bin:/bin"} | ({MARK: mark} if mark else {})
+    environment = {"PATH": "/usr/bin:/bin"} | ({LAUNCH_VARIABLE: mark} if mark else {})
     started = subprocess.Popen(["sleep", "600"], env=environment)
     # Only once it has become the program does it bear the mark.
     while b"sleep" not in Path(f"/proc/{started.pid}/cmdline").read_bytes():
@@ -76,7 +84,7 @@ class HalfReal(FakeProcesses):
 
     def __init__(self, store: FileStore) -> None:
         super().__init__(store)
-        self._real = Processes()
+        self._real = HostProcesses()
 
     def boot(self) -> str:
         return self._real.boot()
@@ -84,8 +92,8 @@ class HalfReal(FakeProcesses):
     def uptime(self) -> float:
         return self._real.uptime()
 
-    def end_marked(self, mark: str, **how: Any) -> Swept:
-        return self._real.end_marked(mark, **how)
+    def end_launch_processes(self, mark: str, **how: Any) -> SweptProcesses:
+        return self._real.end_launch_processes(mark, **how)
 
 
 class Clock:
@@ -105,7 +113,7 @@ class Sweep:
         self.marks = [f"{number:016x}" for number in range(8)]
         self.bystanders = [spawn(mark) for mark in self.marks] + [spawn() for _ in range(4)]
         self.pids = [one.pid for one in self.bystanders]
-        self.late = orphans.uptime() + LONG_AFTER
+        self.late = launch_processes.read_uptime() + LONG_AFTER
         dead = spawn()
         dead.kill()
         dead.wait()
@@ -122,16 +130,23 @@ class Sweep:
                 b"",
                 b"%d\n" % rng.choice(self.pids),
                 b"%d\n" % self.dead,
-                json.dumps({"pid": rng.choice(self.pids), "boot": orphans.this_boot()}).encode(),
+                json.dumps(
+                    {"pid": rng.choice(self.pids), "boot": launch_processes.identify_boot()}
+                ).encode(),
                 rng.randbytes(40),
             )
         )
 
     def leftover(self) -> tuple[str, events.LaunchStarted, subprocess.Popen[bytes] | None]:
         """A launch without an end, and the process that is really its, where there is one."""
-        rng, now, here = self.rng, datetime.now(UTC), orphans.this_boot()
+        rng, now, here = self.rng, datetime.now(UTC), launch_processes.identify_boot()
         kind = rng.choice(("dead", "other boot", "no boot", "reused", "reused boot", "empty"))
-        mark, boot, uptime, own = f"{rng.getrandbits(64):016x}", here, orphans.uptime(), None
+        mark, boot, uptime, own = (
+            f"{rng.getrandbits(64):016x}",
+            here,
+            launch_processes.read_uptime(),
+            None,
+        )
         if rng.random() < 0.02:
             kind, own = "really left", spawn(mark)
         elif kind in {"other boot", "no boot"}:
@@ -156,8 +171,11 @@ class Sweep:
 
     def stale_process(self) -> str:
         """A process as a hook would have named it, which is not there any more."""
-        pid, here = self.rng.choice([*self.pids, self.dead]), orphans.this_boot()
-        born = orphans.identify(pid) or f"{pid}.1.{here}.{orphans.identify(os.getpid())}"
+        pid, here = self.rng.choice([*self.pids, self.dead]), launch_processes.identify_boot()
+        born = (
+            launch_processes.identify(pid)
+            or f"{pid}.1.{here}.{launch_processes.identify(os.getpid())}"
+        )
         number, start, _, *room = born.split(".")
         return self.rng.choice(
             (
@@ -177,7 +195,7 @@ class Sweep:
         kind, launch, own = self.leftover()
         process = self.stale_process()
         with store.writer("trades") as writer:
-            said = policy.say(writer.projection.run, "running", clock())
+            said = policy.make_desired_event(writer.projection.run, "running", clock())
             life = events.SessionStarted(
                 ts=clock(),
                 session="s",
@@ -191,12 +209,12 @@ class Sweep:
         folder = store.folder("trades")
         for path in (folder.supervisor, folder.lock):
             path.write_bytes(self.content())
-        if orphans.is_alive(process):
+        if launch_processes.is_alive(process):
             self.believed.append(f"{number}: {process}")
         scene = Scene(store, clock, project)
         scene.processes = HalfReal(store)
-        finished = scene.shows(lambda: (Finished("s", ok=True),))
-        opened = scene.shows(lambda: (Opened(scene.harness.starts[-1].session),))
+        finished = scene.shows(lambda: (FinalReport("s", ok=True),))
+        opened = scene.shows(lambda: (SessionOpened(scene.harness.starts[-1].session),))
         scene.plays(("clean", opened, finished))
         try:
             outcome = scene.run(once=False, kept=True).why

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from rekindle import config
-from rekindle.documents.event import RelayCommitted
-from rekindle.wiring.store import open_store
+from rekindle.documents.events import RelayCommitted
+from rekindle.wiring.open_store import open_store
 from throwaway import Repository, isolate
 
 pytestmark = pytest.mark.torture
@@ -67,7 +67,7 @@ def wrapped(folder: Path, script: str) -> str:
 
 
 def relays(project: Path) -> list[int]:
-    found = open_store(config.load(project)).events_since("trades", 0).events
+    found = open_store(config.load_project(project)).events_since("trades", 0).events
     return [one.seq for one in found if isinstance(one, RelayCommitted)]
 
 

@@ -16,10 +16,10 @@ import pytest
 from conftest import ManualClock
 from copies import copy_project
 from days import Shop, turn_of
-from rekindle.documents import event as events
-from rekindle.policy import loops
-from rekindle.policy.claims import Work
-from rekindle.policy.settings import Settings
+from rekindle.documents import events
+from rekindle.policy.briefs.claim_check import GitWork
+from rekindle.policy.projection import open_loops
+from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 from torture.tracing import count, kill_before, obstacle
 
@@ -37,7 +37,7 @@ def shop_at(folder):
     clock = ManualClock()
     clock.forward(hours=2)
     store = FileStore(folder, host="here", settings=Settings(), clock=clock)
-    return Shop(store, clock, folder, work=Work(changed=("parser.py",)))
+    return Shop(store, clock, folder, work=GitWork(changed=("parser.py",)))
 
 
 def answer(request):
@@ -58,7 +58,7 @@ def prepared(folder):
     store.create("trades")
     shop = Shop(store, clock, project)
     for identity, text in (("empty-files", "They are refused"), ("rate-limit", "How many?")):
-        store.submit("trades", loops.add(shop.state.loops, identity, text, clock()))
+        store.submit("trades", open_loops.propose_loop(shop.state.loops, identity, text, clock()))
     session = shop.session()
     session.says("I began with it.")
     shop.brief({"Changed": [{"text": "the work was begun", "turns": [1]}]})

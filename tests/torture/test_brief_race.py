@@ -12,12 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from days import NOTHING, Shop
-from rekindle.documents import event as events
-from rekindle.documents.question import Answer
+from rekindle.documents import events
+from rekindle.documents.launches.one_shot import OneShotAnswer
 from rekindle.errors import BusyError
-from rekindle.policy import loops
-from rekindle.policy.settings import Settings
-from rekindle.stores.files import FileStore, inbox
+from rekindle.policy.projection import open_loops
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.stores.files import FileStore
+from rekindle.stores.log import inbox
 from rekindle.system import clock
 
 pytestmark = pytest.mark.torture
@@ -32,7 +33,7 @@ class Clock:
     """The real one; a test's session moves it and nothing happens."""
 
     def __call__(self):
-        return clock.now()
+        return clock.read_clock()
 
     def forward(self, **_amount):
         pass
@@ -48,12 +49,14 @@ class Careless:
         turns = [request.turns[-1].number]
         items = [{"id": one, "text": text, "turns": turns} for one, text in self.shown.items()]
         done = [{"id": one, "reason": "done", "turns": turns} for one in self.shown]
-        return Answer(json.dumps({**NOTHING, "open_loops": items[-40:], "resolved": done[-40:]}))
+        return OneShotAnswer(
+            json.dumps({**NOTHING, "open_loops": items[-40:], "resolved": done[-40:]})
+        )
 
 
 class Race:
     def __init__(self, folder):
-        self.store = FileStore(folder, host="here", settings=Settings(), clock=clock.now)
+        self.store = FileStore(folder, host="here", settings=Settings(), clock=clock.read_clock)
         self.store.create("trades")
         self.shop, self.model = Shop(self.store, Clock(), folder), Careless()
         self.session = self.shop.session()
@@ -68,27 +71,35 @@ class Race:
 
     def beat(self, who):
         for number in range(BEATS):
-            one = events.Heartbeat(ts=clock.now(), session=f"b{who}", call=f"c{number}", tool="t")
-            inbox.append(self.folder.inbox, [one], durable=False)
+            one = events.Heartbeat(
+                ts=clock.read_clock(), session=f"b{who}", call=f"c{number}", tool="t"
+            )
+            inbox.append_records(self.folder.inbox, [one], durable=False)
         return BEATS
 
     def resolve(self):
         for number in range(LOOPS):
             name = f"loop-{number}"
-            self.hand_in(events.LoopAdded(ts=clock.now(), id=name, text=f"item {number} of these"))
+            self.hand_in(
+                events.LoopAdded(ts=clock.read_clock(), id=name, text=f"item {number} of these")
+            )
             # What was acknowledged is there at once.
             known = self.store.read("trades").projection.loops
             assert known[name].is_open
             if number % 3:
-                self.hand_in(loops.resolve(known, name, f"reason {number}", clock.now()))
+                self.hand_in(
+                    open_loops.resolve_loop(known, name, f"reason {number}", clock.read_clock())
+                )
             else:
-                self.hand_in(events.Heartbeat(ts=clock.now(), session="r", call=f"r{number}"))
+                self.hand_in(
+                    events.Heartbeat(ts=clock.read_clock(), session="r", call=f"r{number}")
+                )
         self.over.set()
         return LOOPS * 2
 
     def hand_in(self, event):
         """As a command does; whoever writes next folds it."""
-        inbox.append(self.folder.inbox, [event], durable=True)
+        inbox.append_records(self.folder.inbox, [event], durable=True)
 
     def write(self):
         made = 0

@@ -13,10 +13,11 @@ import pytest
 
 from conftest import RELAY
 from rekindle.documents import relay
-from rekindle.policy.settings import Settings
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.stores.audit_trail import AuditTrail
 from rekindle.stores.files import FileStore
-from rekindle.stores.git import AuditTrail
-from rekindle.system import gitprocess
+from rekindle.system.git import git_process
+from rekindle.system.git.own_configuration import RepositoryPlace
 from throwaway import isolate
 from torture.canaries import FILES, HOOKS, PROGRAMS, Canaries
 
@@ -53,9 +54,10 @@ def test_the_check_hears_a_careless_call(canaries, monkeypatch, clock, careless)
     for name, value in canaries.environment().items():
         monkeypatch.setenv(name, value)
     if careless == "hooks":
-        monkeypatch.delitem(gitprocess.SETTINGS, "core.hooksPath")
+        monkeypatch.delitem(git_process.SAFE_SETTINGS, "core.hooksPath")
+        monkeypatch.setattr(RepositoryPlace, "make_environment", lambda _: {})
     else:
-        monkeypatch.setattr(gitprocess, "ENVIRONMENT", (*gitprocess.ENVIRONMENT, "GIT_TRACE"))
+        monkeypatch.setattr(git_process, "ENVIRONMENT", (*git_process.ENVIRONMENT, "GIT_TRACE"))
     canaries.clear()
     with store.writer("trades") as writer:
         writer.commit_relay(relay.parse(RELAY), by="agent")

@@ -10,11 +10,11 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rekindle.documents import event as events
-from rekindle.documents import state
-from rekindle.policy import loops
-from rekindle.policy.settings import Settings
-from rekindle.stores.files import FileStore, inbox
+from rekindle.documents import events, state
+from rekindle.policy.projection import open_loops
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.stores.files import FileStore
+from rekindle.stores.log import inbox
 from rekindle.system import clock
 
 WRITERS = 64
@@ -24,7 +24,7 @@ EACH = 200
 @pytest.fixture
 def shared(tmp_path) -> FileStore:
     """A store on the real clock, for writers that run at once."""
-    made = FileStore(tmp_path, host="here", settings=Settings(), clock=clock.now)
+    made = FileStore(tmp_path, host="here", settings=Settings(), clock=clock.read_clock)
     made.create("trades")
     return made
 
@@ -32,13 +32,13 @@ def shared(tmp_path) -> FileStore:
 def test_sixty_four_writers_lose_nothing(shared):
     """64 writers, 200 heartbeats and resolutions each, folded meanwhile: every one arrives once."""
     folder = shared.folder("trades").inbox
-    start = clock.now()
+    start = clock.read_clock()
     opened = [
         events.LoopAdded(ts=start, id=f"w{writer}-{number}", text="to be resolved")
         for writer in range(WRITERS)
         for number in range(0, EACH, 2)
     ]
-    inbox.append(folder, opened, durable=True)
+    inbox.append_records(folder, opened, durable=True)
     with shared.writer("trades") as writer:
         writer.fold()  # what stands there already must not take up the race
     done = threading.Event()
@@ -47,13 +47,13 @@ def test_sixty_four_writers_lose_nothing(shared):
     def write(writer: int) -> None:
         ready.wait()
         for number in range(EACH):
-            ts = clock.now() + timedelta(microseconds=1)
+            ts = clock.read_clock() + timedelta(microseconds=1)
             if number % 2:
                 beat = events.Heartbeat(ts=ts, session=f"w{writer}", tool=f"t{number}")
-                inbox.append(folder, [beat], durable=False)
+                inbox.append_records(folder, [beat], durable=False)
             else:
                 resolved = events.LoopResolved(ts=ts, id=f"w{writer}-{number}", reason="done")
-                inbox.append(folder, [resolved], durable=True)
+                inbox.append_records(folder, [resolved], durable=True)
 
     def keep_folding() -> int:
         folds = 0
@@ -140,9 +140,9 @@ def test_readers_never_see_less_than_was_acknowledged(shared):
     with ThreadPoolExecutor(2) as pool:
         reading = pool.submit(read)
         for number in range(150):
-            record = loops.add({}, f"l{number}", "text", clock.now())
+            record = open_loops.propose_loop({}, f"l{number}", "text", clock.read_clock())
             assert record
-            inbox.append(folder, [record], durable=True)
+            inbox.append_records(folder, [record], durable=True)
             acknowledged.append(record.id)
             if number % 3 == 0:
                 with shared.writer("trades") as writer:

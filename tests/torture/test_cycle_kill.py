@@ -14,18 +14,23 @@ import pytest
 
 from copies import copy_project
 from doubles import Done, Quiet, Unbraked, quiet_world
-from rekindle.documents import event as events
+from rekindle.documents import events
 from rekindle.documents import relay as relays
-from rekindle.documents.launch import Capabilities, Command, Exit, Opened
+from rekindle.documents.launches.cli_output import (
+    Capabilities,
+    LaunchExit,
+    ProgramCommand,
+    SessionOpened,
+)
 from rekindle.documents.manifest import Persona
-from rekindle.flows.end_cycle import Ending
-from rekindle.flows.keep_running import KeepRunning
-from rekindle.flows.summarize import Summarize
-from rekindle.flows.until import UntilResult
-from rekindle.flows.world import Agent
-from rekindle.policy.settings import Settings
+from rekindle.flows.cycles.close_cycle import CycleEndPorts
+from rekindle.flows.cycles.until_command import UntilResult
+from rekindle.flows.supervision.supervisor import Supervisor
+from rekindle.flows.supervisor_ports import AgentSpec
+from rekindle.flows.transcripts.summarize_turns import Summarizer
+from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
-from rekindle.summarizers.mechanical import Known
+from rekindle.summarizers.mechanical_summary import KnownWork
 from rekindle.system import clock, host
 from torture.tracing import count, kill_before, obstacle
 
@@ -47,18 +52,18 @@ def drafted(number):
 class Scripted(Unbraked):
     """A harness whose program has drafted its relay by the time that it is started."""
 
-    NAME, PASSED_ON, NEVER_PASSED_ON, INSTALL, HOOK_FILES = "fake", (), (), "", None
+    NAME, PASSED_PREFIXES, BLOCKED_VARIABLES, INSTALL, HOOK_FILES = "fake", (), (), "", None
     CAN = Capabilities()
 
     def command(self, start):
         self.session = start.session
-        return Command(("fake",))
+        return ProgramCommand(("fake",))
 
     def read_stream(self, line):
-        return (Opened(self.session),)
+        return (SessionOpened(self.session),)
 
     def classify(self, ended):
-        return Exit("clean", "finished")
+        return LaunchExit("clean", "finished")
 
     def usage(self, tail, windows):
         return None
@@ -84,12 +89,14 @@ class Processes(Quiet):
 
 
 def opened(project):
-    return FileStore(project, host=host.identify(), settings=Settings(), clock=clock.now)
+    return FileStore(
+        project, host=host.identify_host(), settings=Settings(), clock=clock.read_clock
+    )
 
 
 def supervise(project, cycles=CYCLES, tell=lambda report: None):
     store = opened(project)
-    agent = Agent(
+    agent = AgentSpec(
         name="trades",
         harness=Scripted(),
         folder=str(project),
@@ -102,13 +109,13 @@ def supervise(project, cycles=CYCLES, tell=lambda report: None):
         drafts=True,
     )
     world = quiet_world(store, Processes(store), tell)
-    ending = Ending(
-        summarizer=lambda: Summarize(None, cap=1000),
-        checkpointer=lambda: Summarize(None, cap=1000),
-        known=lambda since: Known(),
+    ending = CycleEndPorts(
+        summarizer=lambda: Summarizer(None, cap=1000),
+        checkpointer=lambda: Summarizer(None, cap=1000),
+        known=lambda since: KnownWork(),
         until=UntilResult,
     )
-    return KeepRunning(agent, world, ending=ending).run()
+    return Supervisor(agent, world, ending=ending).run()
 
 
 def prepared(folder):

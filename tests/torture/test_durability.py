@@ -12,11 +12,12 @@ import pytest
 
 from rekindle import config
 from rekindle.cli import main
-from rekindle.documents import event as events
-from rekindle.stores.files import FileStore, inbox
-from rekindle.stores.private import of_project
+from rekindle.documents import events
+from rekindle.stores.files import FileStore
+from rekindle.stores.folders.private_files import find_private_project
+from rekindle.stores.log import inbox
 from rekindle.system import clock
-from rekindle.wiring.store import open_store
+from rekindle.wiring.open_store import open_store
 from torture.tracing import Call, Say, obstacle, trace
 
 pytestmark = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
@@ -48,14 +49,14 @@ def project(tmp_path) -> Path:
     (tmp_path / "long.md").write_text(directive + "## Log\n" + "- one more line\n" * 900)
     store = opened(tmp_path)
     store.create("trades")
-    store.submit("trades", events.LoopAdded(ts=clock.now(), id="known", text="text"))
-    beat = events.Heartbeat(ts=clock.now(), tool="Bash")
-    inbox.append(store.folder("trades").inbox, [beat], durable=False)
+    store.submit("trades", events.LoopAdded(ts=clock.read_clock(), id="known", text="text"))
+    beat = events.Heartbeat(ts=clock.read_clock(), tool="Bash")
+    inbox.append_records(store.folder("trades").inbox, [beat], durable=False)
     return tmp_path
 
 
 def opened(project: Path) -> FileStore:
-    return open_store(config.load(project))
+    return open_store(config.load_project(project))
 
 
 def calls_of(project: Path, arguments: list[str]) -> list[Call]:
@@ -154,7 +155,7 @@ def test_a_new_seal_is_confirmed_with_its_name(tmp_path):
         say(b"acknowledged")
 
     _, calls = trace(work, paths=True)
-    private = of_project(tmp_path).agent("trades").path
+    private = find_private_project(tmp_path).agent("trades").path
     logged = min(places(calls, {"write"}, "ops.jsonl"))
     for folder in (private, private.parent, private.parents[1], private.parents[2]):
         named = [at for at in places(calls, SYNC, str(folder)) if calls[at].path == str(folder)]

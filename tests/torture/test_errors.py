@@ -23,8 +23,8 @@ from rekindle import config
 from rekindle.cli import main
 from rekindle.errors import NotDurableError
 from rekindle.stores.files import FileStore
-from rekindle.system import disk
-from rekindle.wiring.store import open_store
+from rekindle.system.files import durable_files
+from rekindle.wiring.open_store import open_store
 from torture import tracing
 from torture.test_kill import SCENARIOS, WHOLE, examine, happened, relay_text, restore
 from torture.tracing import Call, Fault, Say, fail, trace
@@ -158,7 +158,7 @@ def test_no_error_of_the_disk_loses_anything(prepared, project, name):
 
 def test_the_check_sees_a_second_fsync_of_a_failed_descriptor(prepared, project, monkeypatch):
     """A store that asks the disk once more, and believes it then, is caught."""
-    ask = disk._sync
+    ask = durable_files._sync
 
     def ask_twice(fd: int, path: Path) -> None:
         try:
@@ -166,14 +166,16 @@ def test_the_check_sees_a_second_fsync_of_a_failed_descriptor(prepared, project,
         except NotDurableError:
             ask(fd, path)
 
-    monkeypatch.setattr(disk, "_sync", ask_twice)
+    monkeypatch.setattr(durable_files, "_sync", ask_twice)
     assert "was tried again" in failing_fsync(prepared, project)
 
 
 def test_the_check_sees_an_error_that_nobody_expected(prepared, project, monkeypatch):
     """An error of the disk that reaches the user raw is caught."""
-    monkeypatch.setattr(disk, "_sync", lambda fd, _path: os.fsync(fd))
-    monkeypatch.setattr(disk, "storing", lambda _path: contextlib.nullcontext())
+    monkeypatch.setattr(durable_files, "_sync", lambda fd, _path: os.fsync(fd))
+    monkeypatch.setattr(
+        durable_files, "translate_os_errors", lambda _path: contextlib.nullcontext()
+    )
     assert "exit 1" in failing_fsync(prepared, project)
 
 
@@ -189,7 +191,7 @@ def failing_fsync(prepared: Callable[[str], Path], project: Path) -> str:
 def attempt(name: str, original: Path, project: Path, trial: Trial) -> str:
     """Make one trial; what was wrong with it, or nothing."""
     restore(original, project)
-    before = Before(open_store(config.load(project)))
+    before = Before(open_store(config.load_project(project)))
     where = f"{name}, {trial}"
     calls: list[Call] = []
     try:
@@ -199,7 +201,7 @@ def attempt(name: str, original: Path, project: Path, trial: Trial) -> str:
         ended = Ended(int(code or -1), words)
         says_what_happened(ended)
         never_asks_a_failed_descriptor_again(calls)
-        before.still_holds(open_store(config.load(project)))
+        before.still_holds(open_store(config.load_project(project)))
         if ended.code == 0:
             assert happened(SCENARIOS[name], project), "acknowledged, but not there"
             is_confirmed(calls)

@@ -281,9 +281,9 @@ def test_never_two_agents_whatever_happens_to_the_folder(place: Place, in_memory
 
 WITHOUT: Final = """\
 import pathlib, runpy, sys
-from rekindle.system import user_folder
+from rekindle.system.files import user_folder
 own = pathlib.Path(sys.argv.pop(1))
-user_folder.path = lambda: own
+user_folder.find_user_folder = lambda: own
 runpy.run_module("rekindle", run_name="__main__")
 """
 """Rekindle with a user folder of its own: it does not find the outer locks of others."""

@@ -15,20 +15,26 @@ import pytest
 
 from copies import copy_project
 from doubles import Done, Quiet, Unbraked, quiet_world
-from rekindle.documents import checkpoint, summary
-from rekindle.documents import event as events
-from rekindle.documents.checkpoint import Part
-from rekindle.documents.launch import MARK, Capabilities, Command, Exit, Opened
+from rekindle.documents import checkpoint, events
+from rekindle.documents.checkpoint import CheckpointSection
+from rekindle.documents.launches.cli_output import (
+    LAUNCH_VARIABLE,
+    Capabilities,
+    LaunchExit,
+    ProgramCommand,
+    SessionOpened,
+)
+from rekindle.documents.launches.one_shot import OneShotAnswer
 from rekindle.documents.manifest import Persona
-from rekindle.documents.question import Answer
-from rekindle.flows.end_cycle import Ending
-from rekindle.flows.keep_running import KeepRunning
-from rekindle.flows.summarize import Summarize
-from rekindle.flows.until import UntilResult
-from rekindle.flows.world import Agent
-from rekindle.harnesses import claude_code
-from rekindle.stores.files import inbox
-from rekindle.summarizers.mechanical import Known
+from rekindle.documents.summaries import summary
+from rekindle.flows.cycles.close_cycle import CycleEndPorts
+from rekindle.flows.cycles.until_command import UntilResult
+from rekindle.flows.supervision.supervisor import Supervisor
+from rekindle.flows.supervisor_ports import AgentSpec
+from rekindle.flows.transcripts.summarize_turns import Summarizer
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.stores.log import inbox
+from rekindle.summarizers.mechanical_summary import KnownWork
 from rekindle.system import clock
 from torture.test_cycle_kill import events_of, opened
 from torture.tracing import count, kill_before, obstacle
@@ -48,22 +54,22 @@ LEFT = "finish part {}"
 class Scripted(Unbraked):
     """A harness whose program is stopped by its hook, in all sessions but the last."""
 
-    NAME, PASSED_ON, NEVER_PASSED_ON, INSTALL, HOOK_FILES = "fake", (), (), "", None
+    NAME, PASSED_PREFIXES, BLOCKED_VARIABLES, INSTALL, HOOK_FILES = "fake", (), (), "", None
     CAN = Capabilities()
-    brake = staticmethod(claude_code.brake)
-    read_transcript = staticmethod(claude_code.read_transcript)
-    turn = staticmethod(claude_code.turn)
-    usage = staticmethod(claude_code.usage)
+    brake = staticmethod(claude_harness.brake)
+    read_transcript = staticmethod(claude_harness.read_transcript)
+    turn = staticmethod(claude_harness.turn)
+    usage = staticmethod(claude_harness.usage)
 
     def command(self, start):
         self.start = start
-        return Command(("fake",))
+        return ProgramCommand(("fake",))
 
     def read_stream(self, line):
-        return (Opened(self.start.session),)
+        return (SessionOpened(self.start.session),)
 
     def classify(self, ended):
-        return Exit("clean", "finished")
+        return LaunchExit("clean", "finished")
 
     def asides(self, transcript, session):
         return None
@@ -95,17 +101,19 @@ class Processes(Quiet):
         if not start.resumes or not path.exists():
             path.write_text(lines)
         started = events.SessionStarted(
-            ts=clock.now(),
+            ts=clock.read_clock(),
             session=start.session,
             harness="fake",
             source="startup",
             transcript=str(path),
         )
-        inbox.append(self._store.folder("trades").private.inbox, [started], durable=False)
+        inbox.append_records(self._store.folder("trades").private.inbox, [started], durable=False)
         if crossed < HANDOFFS:
             with path.open("a") as file:
                 file.write(said("assistant", "so full", 3, usage=85))
-            self._store.folder("trades").brakes("").braked(environment[MARK]).write_bytes(b"85 100")
+            self._store.folder("trades").brakes("").braked(
+                environment[LAUNCH_VARIABLE]
+            ).write_bytes(b"85 100")
         return Done()
 
 
@@ -115,7 +123,7 @@ def crossings(store):
 
 def supervise(project):
     store, harness = opened(project), Scripted()
-    agent = Agent(
+    agent = AgentSpec(
         name="trades",
         harness=harness,
         folder=str(project),
@@ -131,16 +139,19 @@ def supervise(project):
 
     def answered(request):
         text = LEFT.format(crossings(store))
-        found = {name: [{"text": text, "turns": [1]}] for name in summary.asked("checkpoint")}
-        return Answer(json.dumps(found), tokens=7)
+        found = {
+            name: [{"text": text, "turns": [1]}]
+            for name in summary.list_asked_sections("checkpoint")
+        }
+        return OneShotAnswer(json.dumps(found), tokens=7)
 
-    ending = Ending(
-        summarizer=lambda: Summarize(None, cap=100_000),
-        checkpointer=lambda: Summarize(answered, cap=100_000),
-        known=lambda since: Known(),
+    ending = CycleEndPorts(
+        summarizer=lambda: Summarizer(None, cap=100_000),
+        checkpointer=lambda: Summarizer(answered, cap=100_000),
+        known=lambda since: KnownWork(),
         until=UntilResult,
     )
-    return KeepRunning(agent, world, ending=ending).run()
+    return Supervisor(agent, world, ending=ending).run()
 
 
 def prepared(folder):
@@ -149,7 +160,9 @@ def prepared(folder):
     store = opened(project)
     store.create("trades")
     with store.writer("trades") as writer:
-        learnt = events.WindowLearnt(ts=clock.now(), harness="fake", model="m", window=100)
+        learnt = events.WindowSizeReported(
+            ts=clock.read_clock(), harness="fake", model="m", window=100
+        )
         writer.append(learnt)
     return project
 
@@ -179,7 +192,9 @@ def require_whole(project):
     names = [name for _, name in sorted(order)]
     assert names == ["HandoffTriggered", "CheckpointCommitted"] * HANDOFFS
     left = [
-        checkpoint.parse(store.archived("trades", one.path)).content(Part.REMAINING_WORK)
+        checkpoint.parse(store.archived("trades", one.path)).content(
+            CheckpointSection.REMAINING_WORK
+        )
         for one in committed
     ]
     assert [LEFT.format(number) in text for number, text in enumerate(left, 1)] == [True, True]

@@ -12,12 +12,13 @@ import msgspec
 import pytest
 
 from conftest import ManualClock
-from rekindle.documents import event as events
+from rekindle.documents import events
 from rekindle.errors import BusyError
-from rekindle.policy import loops
-from rekindle.policy.settings import Settings
-from rekindle.stores.files import FileStore, inbox
+from rekindle.policy.projection import open_loops
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.stores.files import FileStore
 from rekindle.stores.files.writer import Writer
+from rekindle.stores.log import inbox
 
 pytestmark = pytest.mark.torture
 
@@ -50,17 +51,17 @@ class World:
 
     def add(self, hand_in):
         identity, self.count = self.name(), self.count + 1
-        self.store.take_over_edits("a")
-        event = loops.add(self.known(), identity, f"text {self.count}", self.clock())
+        self.store.adopt_edits("a")
+        event = open_loops.propose_loop(self.known(), identity, f"text {self.count}", self.clock())
         hand_in(event)
         self.opened[identity] = True
 
     def resolve(self, hand_in):
-        self.store.take_over_edits("a")
+        self.store.adopt_edits("a")
         found = [identity for identity, is_open in self.opened.items() if is_open]
         if found:
             identity = self.rng.choice(found)
-            hand_in(loops.resolve(self.known(), identity, "done", self.clock()))
+            hand_in(open_loops.resolve_loop(self.known(), identity, "done", self.clock()))
             self.opened[identity] = False
 
     def at_once(self, event):
@@ -69,7 +70,7 @@ class World:
     def while_busy(self, event):
         self.folder.make()
         with self.store.writer("a"):
-            inbox.append(self.folder.inbox, [event], durable=True)
+            inbox.append_records(self.folder.inbox, [event], durable=True)
 
     def into_a_crash(self, event):
         """Killed between the log and the files that are made from it."""
@@ -79,7 +80,7 @@ class World:
 
         self.folder.make()
         with pytest.MonkeyPatch.context() as dying:
-            inbox.append(self.folder.inbox, [event], durable=True)
+            inbox.append_records(self.folder.inbox, [event], durable=True)
             dying.setattr(Writer, "project", killed)
             with pytest.raises(KeyboardInterrupt), self.store.writer("a"):
                 pass
@@ -123,7 +124,7 @@ class World:
 
     def beat(self):
         self.folder.make()
-        inbox.append(self.folder.inbox, [events.Heartbeat(ts=self.clock())], durable=False)
+        inbox.append_records(self.folder.inbox, [events.Heartbeat(ts=self.clock())], durable=False)
 
     def step(self):
         commands = [self.command] * 3

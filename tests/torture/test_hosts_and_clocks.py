@@ -15,11 +15,13 @@ from rekindle import config
 from rekindle.cli import main
 from rekindle.documents import relay
 from rekindle.errors import OwnershipError, RekindleError
-from rekindle.policy import loops
-from rekindle.policy.settings import Settings
-from rekindle.stores.files import FileStore, inbox
-from rekindle.system import clock, disk
-from rekindle.wiring.store import open_store
+from rekindle.policy.projection import open_loops
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.stores.files import FileStore
+from rekindle.stores.log import inbox
+from rekindle.system import clock
+from rekindle.system.files import durable_files
+from rekindle.wiring.open_store import open_store
 
 pytestmark = pytest.mark.torture
 
@@ -66,7 +68,7 @@ def test_a_clock_that_jumps_loses_and_revives_nothing(in_memory, monkeypatch, ca
         (project / "PROMPT.md").write_text("Ship it.\n")
         monkeypatch.chdir(project)
         jumping = JumpingClock(seed)
-        monkeypatch.setattr(clock, "now", jumping.now)
+        monkeypatch.setattr(clock, "read_clock", jumping.now)
         monkeypatch.setattr(inbox.time, "time_ns", jumping.time_ns)
         live_through(project, seed)
         jumps_back += jumping.back
@@ -98,7 +100,7 @@ def live_through(project: Path, seed: int) -> None:
             case _:
                 command = ["status"]
         assert main.run(command) == 0, f"{where}: {command}"
-        store = open_store(config.load(project))
+        store = open_store(config.load_project(project))
         if store.exists("a"):
             seen = store.read("a")
             found = {one: loop.is_open for one, loop in seen.projection.loops.items()}
@@ -112,7 +114,14 @@ def live_through(project: Path, seed: int) -> None:
 class Interrupted:
     """Somebody else's work, done at the n-th time that ours turns to the disk."""
 
-    OPERATIONS = ("append", "exists", "make_folder", "read", "replace", "sync_descriptor")
+    OPERATIONS = (
+        "append_durably",
+        "path_exists",
+        "make_folder",
+        "read_bytes",
+        "replace_file",
+        "sync_descriptor",
+    )
 
     def __init__(self, at: int, others: Callable[[], None]) -> None:
         self._at = at
@@ -128,7 +137,7 @@ class Interrupted:
     def watching(self):
         with pytest.MonkeyPatch.context() as patch:
             for name in self.OPERATIONS:
-                patch.setattr(disk, name, self._wrapped(getattr(disk, name)))
+                patch.setattr(durable_files, name, self._wrapped(getattr(durable_files, name)))
             self._is_watching = True
             yield
             self._is_watching = False
@@ -157,7 +166,7 @@ class Host:
     def add(self, identity: str, *, take_over: bool = False) -> None:
         self.clock.forward(seconds=1)
         known = self.store.read("a").projection.loops if self.store.exists("a") else {}
-        record = loops.add(known, identity, "text", self.clock())
+        record = open_loops.propose_loop(known, identity, "text", self.clock())
         assert record
         self.store.submit("a", record, take_over=take_over)
 

@@ -21,12 +21,18 @@ import pytest
 from copies import copy_project
 from rekindle import config
 from rekindle.cli import main
-from rekindle.documents import event as events
-from rekindle.documents import relay
-from rekindle.policy import loops, settings
-from rekindle.stores.files import FileStore, inbox, inspection
-from rekindle.system import clock, disk, orphans
-from rekindle.wiring.store import open_store
+from rekindle.documents import events, relay
+from rekindle.policy.projection import open_loops
+from rekindle.policy.settings import runtime_settings
+from rekindle.stores.files import (
+    FileStore,
+    folder_check,
+)
+from rekindle.stores.log import inbox
+from rekindle.system import clock
+from rekindle.system.files import durable_files
+from rekindle.system.processes import launch_processes
+from rekindle.wiring.open_store import open_store
 from torture.tracing import Say, count, kill_before, obstacle
 
 pytestmark = [
@@ -64,7 +70,7 @@ def alone(work: Callable[[Path], int]) -> Callable[[Path], int]:
     """Do the work as if no other process ran: how many calls a search takes would vary."""
 
     def run(project: Path) -> int:
-        orphans._table = dict  # in a forked child
+        launch_processes._list_table = dict  # in a forked child
         return work(project)
 
     return run
@@ -86,7 +92,7 @@ def with_relay(store: FileStore) -> None:
 
 def with_loop(store: FileStore) -> None:
     with_relay(store)
-    store.submit("trades", loops.add({}, "known", "A known loop", clock.now()))
+    store.submit("trades", open_loops.propose_loop({}, "known", "A known loop", clock.read_clock()))
 
 
 def with_pending(store: FileStore) -> None:
@@ -94,12 +100,14 @@ def with_pending(store: FileStore) -> None:
     with_loop(store)
     known = store.read("trades").projection.loops
     pending = [
-        events.Heartbeat(ts=clock.now(), tool="Bash"),
-        loops.add(known, "pending", "Waits in the inbox", clock.now()),
-        loops.resolve(known, "known", "done elsewhere", clock.now()),
-        events.RelayProposed(ts=clock.now(), text=NEW, by="agent"),
+        events.Heartbeat(ts=clock.read_clock(), tool="Bash"),
+        open_loops.propose_loop(known, "pending", "Waits in the inbox", clock.read_clock()),
+        open_loops.resolve_loop(known, "known", "done elsewhere", clock.read_clock()),
+        events.RelayProposed(ts=clock.read_clock(), text=NEW, by="agent"),
     ]
-    inbox.append(store.folder("trades").inbox, [one for one in pending if one], durable=True)
+    inbox.append_records(
+        store.folder("trades").inbox, [one for one in pending if one], durable=True
+    )
 
 
 def with_edit(store: FileStore) -> None:
@@ -121,7 +129,7 @@ def is_resolved(identity: str) -> Callable[[FileStore], bool]:
 
 
 def take_snapshot(project: Path) -> int:
-    with open_store(config.load(project)).writer("trades") as writer:
+    with open_store(config.load_project(project)).writer("trades") as writer:
         writer.fold()
         writer.snapshot()
     return 0
@@ -179,7 +187,7 @@ def prepared(tmp_path_factory) -> Callable[[str], Path]:
             (project / "PROMPT.md").write_text("Ship it.\n")
             (project / "new.md").write_text(NEW)
             (project / "long.md").write_text(LONG)
-            store = open_store(config.load(project))
+            store = open_store(config.load_project(project))
             store.create("trades")
             SCENARIOS[name].prepare(store)
             made[name] = project
@@ -256,13 +264,13 @@ def restore(original: Path, project: Path) -> None:
 
 def happened(scenario: Scenario, project: Path) -> bool:
     try:
-        return scenario.happened(open_store(config.load(project)))
+        return scenario.happened(open_store(config.load_project(project)))
     except KeyError:
         return False
 
 
 def examine(where: str, scenario: Scenario, project: Path, said: bytes) -> None:
-    store = open_store(config.load(project))
+    store = open_store(config.load_project(project))
     folder = store.folder("trades")
     nothing_torn(where, store)
     condition = store.log_condition("trades")
@@ -272,14 +280,18 @@ def examine(where: str, scenario: Scenario, project: Path, said: bytes) -> None:
     survivors = store.read("trades").projection
     # The next command heals, and loses nothing that a reader saw before it.
     store.submit(
-        "trades", loops.add(survivors.loops, "healer", "next", clock.now()), take_over=False
+        "trades",
+        open_loops.propose_loop(survivors.loops, "healer", "next", clock.read_clock()),
+        take_over=False,
     )
     healed = store.read("trades")
     assert healed.pending == (), f"{where}: the next command left records unfolded"
     assert set(survivors.loops) <= set(healed.committed.loops), f"{where}: a loop was lost"
     problems = [one.what for one in store.inspect("trades") if not one.is_note]
     assert problems == [], f"{where}: not healed: {problems}"
-    assert inspection.condition_of(folder, "relay", healed.committed.documents.get("relay")) in {
+    assert folder_check.compare_document(
+        folder, "relay", healed.committed.documents.get("relay")
+    ) in {
         "clean",
         "none",
     }, where
@@ -294,7 +306,7 @@ def nothing_torn(where: str, store: FileStore) -> None:
     folder = store.folder("trades")
     assert store.events_since("trades", 0).bad == [], f"{where}: a torn line in the log"
     if folder.state.exists():
-        edited = inspection.is_edited(folder.state.read_bytes())
+        edited = folder_check.is_state_edited(folder.state.read_bytes())
         assert not edited, f"{where}: state.json is torn"
     current = folder.document("relay")
     if current.exists():
@@ -328,7 +340,7 @@ def hasty(scenario: Scenario, project: Path) -> Callable[[Say], None]:
 
 def test_the_check_sees_a_torn_file(prepared, tmp_path, monkeypatch):
     """Files written in place instead of replaced are caught by the sweep."""
-    monkeypatch.setattr(disk, "replace", in_two_writes)
+    monkeypatch.setattr(durable_files, "replace_file", in_two_writes)
     original, scenario = prepared("relay commit"), SCENARIOS["relay commit"]
     # The files for readers are written last: from there it takes a few kills.
     with pytest.raises(AssertionError, match="torn"):
@@ -344,4 +356,4 @@ def in_two_writes(path: Path, data: bytes) -> None:
 
 def test_the_sweep_covers_the_default_settings():
     """The long relay really is over the cap, so that trimming and archiving are swept too."""
-    assert settings.Relay().max_relay_tokens < len(LONG) / 4
+    assert runtime_settings.RelaySettings().max_relay_tokens < len(LONG) / 4

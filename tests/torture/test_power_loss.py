@@ -22,12 +22,17 @@ import pytest
 
 from copies import copy_private
 from rekindle import config
-from rekindle.documents import event as events
-from rekindle.policy import loops
-from rekindle.stores.files import FileStore, inbox
-from rekindle.stores.private import of_project
-from rekindle.system import clock, disk, user_folder
-from rekindle.wiring.store import open_store
+from rekindle.documents import events
+from rekindle.policy.projection import open_loops
+from rekindle.stores.files import FileStore
+from rekindle.stores.folders.private_files import find_private_project
+from rekindle.stores.log import inbox
+from rekindle.system import clock
+from rekindle.system.files import (
+    durable_files,
+    user_folder,
+)
+from rekindle.wiring.open_store import open_store
 from torture import power, tracing
 from torture.power import Cut, Image, with_image
 from torture.test_kill import (
@@ -162,8 +167,8 @@ def user_folder_of(folder: Path | None) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _user_folder_in_the_image(monkeypatch):
-    usual = user_folder.path
-    monkeypatch.setattr(user_folder, "path", lambda: _Place.folder or usual())
+    usual = user_folder.find_user_folder
+    monkeypatch.setattr(user_folder, "find_user_folder", lambda: _Place.folder or usual())
     with user_folder_of(None):
         yield
 
@@ -172,19 +177,22 @@ def begin(image: Image, original: Path) -> tuple[Path, FileStore]:
     """What has been on the disk for long, and what was acknowledged a moment ago."""
     project = image.folder / "project"
     with user_folder_of(None):
-        kept = of_project(original).path
+        kept = find_private_project(original).path
     _Place.folder = image.folder / "user"  # the seal loses its power with the log
     shutil.rmtree(_Place.folder, ignore_errors=True)
     shutil.rmtree(project, ignore_errors=True)
     shutil.copytree(original, project)
-    copy_private(kept, of_project(project).path)
+    copy_private(kept, find_private_project(project).path)
     image.sync()
-    store = open_store(config.load(project))
+    store = open_store(config.load_project(project))
     known = store.read("trades").projection.loops
-    store.submit("trades", loops.add(known, BEFORE, "acknowledged a moment ago", clock.now()))
+    store.submit(
+        "trades",
+        open_loops.propose_loop(known, BEFORE, "acknowledged a moment ago", clock.read_clock()),
+    )
     # Nobody waits for these: they may be lost, but must not take anything with them.
-    beat = events.Heartbeat(ts=clock.now(), tool="Bash")
-    inbox.append(store.folder("trades").inbox, [beat, beat], durable=False)
+    beat = events.Heartbeat(ts=clock.read_clock(), tool="Bash")
+    inbox.append_records(store.folder("trades").inbox, [beat, beat], durable=False)
     return project, store
 
 
@@ -210,7 +218,7 @@ def attempt(image: Image, original: Path, trial: Trial) -> None:
 def test_the_check_sees_a_rename_without_fsync(prepared, monkeypatch):
     """A store that renames files whose bytes no disk has confirmed is caught by the campaign."""
     original = prepared("relay commit")
-    monkeypatch.setattr(disk, "replace", without_fsync)
+    monkeypatch.setattr(durable_files, "replace_file", without_fsync)
 
     def campaign(image: Image) -> None:
         for trial in trials(image, prepared, "relay commit"):
@@ -221,10 +229,10 @@ def test_the_check_sees_a_rename_without_fsync(prepared, monkeypatch):
 
 
 def without_fsync(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f"{disk.TEMPORARY_PREFIX}{path.name}")
+    temporary = path.with_name(f"{durable_files.TEMPORARY_PREFIX}{path.name}")
     temporary.write_bytes(data)
     temporary.replace(path)
-    disk.sync_folder(path.parent)
+    durable_files.sync_folder(path.parent)
 
 
 def test_the_check_sees_a_promise_before_the_fsync(prepared, monkeypatch):
@@ -243,7 +251,7 @@ def hasty(scenario: Scenario, project: Path) -> Callable[[Say], None]:
     """Everything is written; then comes the promise; and only then would the disk be asked."""
 
     def work(say: Say) -> None:
-        disk._sync = lambda _fd, _path: None
+        durable_files._sync = lambda _fd, _path: None
         if in_silence(scenario, project) == 0:
             say(b"acknowledged")
 

@@ -25,7 +25,7 @@ import pytest
 
 from e2e.sandbox import BANNER, TASK, WORK
 from loopback.script import Forever, Hang, Text
-from rekindle.stores.private import of_project
+from rekindle.stores.folders.private_files import find_private_project
 from torture.clis import NAMES, Cli
 
 pytestmark = pytest.mark.torture
@@ -86,7 +86,7 @@ class Sessions:
         self.asked = launched.get("session") or self.path.stem[-36:]
         self._kept = cli.folder.with_name("kept")
         # The seal of the log is kept outside the project: without it a restored log looks forged.
-        private = of_project(cli.sandbox.project).path
+        private = find_private_project(cli.sandbox.project).path
         self._folders = (cli.folder, self._store, private)
         for folder in self._folders:
             shutil.copytree(folder, self._kept / folder.name, symlinks=True)

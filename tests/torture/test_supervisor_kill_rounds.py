@@ -21,7 +21,7 @@ from typing import Any, Final
 import pytest
 
 from loopback.place import Place
-from rekindle.system import hook_program
+from rekindle.system.files import hook_program
 from throwaway import Repository
 
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(7200)]
@@ -118,7 +118,7 @@ class Rounds:
         (self.path / "rekindle.yaml").write_text(MANIFEST)
         (self.path / "PROMPT.md").write_text("Ship it.\n")
         program = programs / "claude"
-        hook = str(hook_program.path())
+        hook = str(hook_program.find_hook_path())
         program.write_text(STAND_IN % {"python": sys.executable, "deaf": DEAF, "hook": hook})
         program.chmod(stat.S_IRWXU)
 

@@ -265,7 +265,7 @@ def test_signals_are_passed_on():
 
 
 def sleep(say: Say) -> None:
-    time.sleep(60)
+    time.sleep(3600)
 
 
 def spin(say: Say) -> None:
@@ -277,10 +277,8 @@ def spin(say: Say) -> None:
 def test_a_trial_that_outlasts_its_limit_is_killed(work, monkeypatch):
     """A work that hangs is killed, and the trial raises instead of waiting for it."""
     monkeypatch.setattr(tracing, "LIMIT_S", 0.2)
-    began = time.monotonic()
     with pytest.raises(TimeoutError, match="outlasted"):
         trace(work)
-    assert time.monotonic() - began < 10
 
 
 def test_an_obstacle_is_named(monkeypatch):

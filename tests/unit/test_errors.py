@@ -7,7 +7,14 @@ import re
 import pytest
 
 from rekindle import errors
-from rekindle.errors import RekindleError, StoreError, UnsafePathError, storing
+from rekindle.errors import (
+    RekindleError,
+    StoreError,
+    UnsafePathError,
+    translate_os_errors,
+)
+
+pytestmark = pytest.mark.pure
 
 CLASSES = [
     thing
@@ -99,7 +106,7 @@ def test_the_drawn_tree_is_the_real_one():
 
 def test_the_exports_are_complete_and_sorted():
     """All classes and the translator of OSError, in alphabetical order."""
-    assert errors.__all__ == [*sorted(one.__name__ for one in CLASSES), "storing"]
+    assert errors.__all__ == [*sorted(one.__name__ for one in CLASSES), "translate_os_errors"]
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -158,7 +165,7 @@ def test_errors_carry_their_facts():
 def test_what_the_file_system_refuses_is_a_store_error(number, word):
     """It names the path, keeps the number and the cause, and says what to do."""
     cause = OSError(number, "because")
-    with pytest.raises(StoreError) as refused, storing("/a/b"):
+    with pytest.raises(StoreError) as refused, translate_os_errors("/a/b"):
         raise cause
     error = refused.value
     assert type(error) is StoreError
@@ -170,22 +177,22 @@ def test_what_the_file_system_refuses_is_a_store_error(number, word):
 
 def test_a_symbolic_link_in_the_way_is_an_unsafe_path():
     """ELOOP is what O_NOFOLLOW answers with."""
-    with pytest.raises(UnsafePathError, match="/a: because") as refused, storing("/a"):
+    with pytest.raises(UnsafePathError, match="/a: because") as refused, translate_os_errors("/a"):
         raise OSError(errno.ELOOP, "because")
     assert "link" in refused.value.hint
 
 
 def test_an_os_error_without_a_number_is_a_store_error_too():
     """Some libraries raise them with a sentence alone."""
-    with pytest.raises(StoreError, match="/a: odd") as refused, storing("/a"):
+    with pytest.raises(StoreError, match="/a: odd") as refused, translate_os_errors("/a"):
         raise OSError("odd")
     assert refused.value.errno is None
 
 
 def test_other_errors_pass_through():
     """Only what the file system refuses is translated."""
-    with pytest.raises(ValueError, match="odd"), storing("/a"):
+    with pytest.raises(ValueError, match="odd"), translate_os_errors("/a"):
         raise ValueError("odd")
-    with storing("/a"):
+    with translate_os_errors("/a"):
         done = True
     assert done

@@ -3,10 +3,12 @@
 import msgspec
 import pytest
 
-from rekindle.documents import event as events
+from rekindle.documents import events
 from rekindle.errors import BusyError, SupervisedError
-from rekindle.policy import run as policy
-from rekindle.testing.memory import MemoryStore
+from rekindle.policy.supervision import run_moves as policy
+from rekindle.testing.memory_store import MemoryStore
+
+pytestmark = pytest.mark.pure
 
 
 @pytest.fixture
@@ -19,7 +21,9 @@ def memory(clock):
 def happens(store, clock):
     """A little of everything that a supervisor and its operator do."""
     beat = events.Heartbeat(ts=clock(), session="one", tool="Bash", call="c1")
-    store.submit("trades", policy.say(store.read("trades").projection.run, "running", clock()))
+    store.submit(
+        "trades", policy.make_desired_event(store.read("trades").projection.run, "running", clock())
+    )
     store.submit("trades", beat, beat)  # hooks that are installed twice
     store.submit("trades", beat)
     clock.forward(seconds=5)
@@ -39,7 +43,7 @@ def happens(store, clock):
             ),
         )
         writer.project()
-    store.submit("trades", events.RestartAsked(ts=clock(), fresh=True))
+    store.submit("trades", events.RestartRequested(ts=clock(), fresh=True))
     clock.forward(seconds=5)
     with store.writer("trades") as writer:
         writer.append(
@@ -76,7 +80,7 @@ def test_readers_see_what_is_not_folded_yet(memory, clock):
 
 
 def test_one_writer_and_one_supervisor(memory, clock):
-    word = events.DesiredSaid(ts=clock(), desired="running")
+    word = events.DesiredSet(ts=clock(), desired="running")
     with memory.writer("trades"):
         assert memory.submit("trades", word) is False  # kept, for whoever writes next
         with pytest.raises(BusyError), memory.writer("trades"):
@@ -90,15 +94,15 @@ def test_one_writer_and_one_supervisor(memory, clock):
 
 def test_the_markers_and_the_log(memory, clock):
     folder = memory.folder("trades")
-    folder.ask_for_fresh()
+    folder.request_fresh_session()
     assert folder.fresh.exists()
     folder.fresh.unlink()
     with pytest.raises(FileNotFoundError):
         folder.fresh.unlink()
-    folder.mark_clean_exit(3, "done")
+    folder.write_clean_exit(3, "done")
     assert folder.clean_exit.text == "3 done\n"
     assert memory.document("trades", "relay") is None
-    memory.submit("trades", events.RestartAsked(ts=clock()))
+    memory.submit("trades", events.RestartRequested(ts=clock()))
     assert [one.kind for one in memory.events_since("trades", 1)] == ["restart.asked"]
 
 
@@ -126,6 +130,6 @@ def test_a_watchdog_sees_the_same_in_both(store, memory, clock):
         assert folder.stamp() == before
         one.submit("trades", events.Heartbeat(ts=clock(), session="one"))
         assert folder.stamp() != before
-        assert folder.clean_exit_says() is None
-        folder.mark_clean_exit(7, "done")
-        assert folder.clean_exit_says() == "7 done\n"
+        assert folder.read_clean_exit() is None
+        folder.write_clean_exit(7, "done")
+        assert folder.read_clean_exit() == "7 done\n"

@@ -1,1 +1,1 @@
-"""The command line: one thin file per noun."""
+"""The command line: one thin module per command."""

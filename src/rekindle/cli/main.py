@@ -12,60 +12,108 @@ from typing import NoReturn
 import click
 
 from rekindle import __version__
-from rekindle.cli.output import echo, secho
+from rekindle.cli.output import (
+    echo,
+    print_styled,
+)
 from rekindle.errors import RekindleError
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("rekindle.cli.init:init", "Set an agent up in this folder."),
-    "run": ("rekindle.cli.run:run", "Run an agent, and keep it alive until it is done."),
-    "status": ("rekindle.cli.status:status", "How the agents are, and what comes next."),
-    "stop": ("rekindle.cli.stop:stop", "Stop an agent, and have it stay stopped."),
-    "doctor": ("rekindle.cli.doctor:doctor", "What is wrong, and the command that fixes it."),
-    "restart": ("rekindle.cli.stop:restart", "Start an agent again now, whatever held it back."),
-    "questions": ("rekindle.cli.questions:questions", "What the agents ask a person."),
-    "answer": ("rekindle.cli.questions:answer", "Answer a question of an agent."),
-    "approve": ("rekindle.cli.questions:approve", "Answer a question with yes."),
-    "deny": ("rekindle.cli.questions:deny", "Answer a question with no."),
+    "init": ("rekindle.cli.setup.init_command:init", "Set an agent up in this folder."),
+    "run": (
+        "rekindle.cli.running.run_command:run",
+        "Run an agent, and keep it alive until it is done.",
+    ),
+    "status": (
+        "rekindle.cli.reports.status_command:status",
+        "How the agents are, and what comes next.",
+    ),
+    "stop": ("rekindle.cli.running.stop_command:stop", "Stop an agent, and have it stay stopped."),
+    "doctor": (
+        "rekindle.cli.setup.doctor_command:doctor",
+        "What is wrong, and the command that fixes it.",
+    ),
+    "restart": (
+        "rekindle.cli.running.stop_command:restart",
+        "Start an agent again now, whatever held it back.",
+    ),
+    "questions": (
+        "rekindle.cli.running.question_commands:questions",
+        "What the agents ask a person.",
+    ),
+    "answer": ("rekindle.cli.running.question_commands:answer", "Answer a question of an agent."),
+    "approve": ("rekindle.cli.running.question_commands:approve", "Answer a question with yes."),
+    "deny": ("rekindle.cli.running.question_commands:deny", "Answer a question with no."),
     "handoff": (
-        "rekindle.cli.handoff:handoff",
+        "rekindle.cli.running.handoff_command:handoff",
         "Have a fresh session go on, with a checkpoint.",
     ),
-    "up": ("rekindle.cli.up:up", "Run agents in the background."),
-    "down": ("rekindle.cli.up:down", "Stop agents, and have them stay stopped."),
-    "attach": ("rekindle.cli.attach:attach", "Look at the tmux window of an agent, and type."),
+    "up": ("rekindle.cli.running.up_command:up", "Run agents in the background."),
+    "down": ("rekindle.cli.running.up_command:down", "Stop agents, and have them stay stopped."),
+    "attach": (
+        "rekindle.cli.running.tmux_attach:attach",
+        "Look at the tmux window of an agent, and type.",
+    ),
     "torture": (
-        "rekindle.cli.torture:torture",
+        "rekindle.cli.setup.torture_command:torture",
         "Whether this file system keeps what Rekindle promises.",
     ),
-    "demo": ("rekindle.cli.demo:demo", "Watch an agent being killed and coming back."),
-    "hooks": ("rekindle.cli.hooks:hooks", "Have an agent CLI report to Rekindle."),
-    "watch": ("rekindle.cli.watch:watch", "Start the supervisors that are gone; for cron."),
-    "daemon": ("rekindle.cli.watch:daemon", "The same, again and again."),
-    "service": ("rekindle.cli.service:service", "Have the daemon started with the host."),
-    "relay": ("rekindle.cli.relay:relay", "The document between cycles: show, check, set."),
+    "demo": (
+        "rekindle.cli.setup.demo_command:demo",
+        "Watch an agent being killed and coming back.",
+    ),
+    "hooks": ("rekindle.cli.setup.hooks_command:hooks", "Have an agent CLI report to Rekindle."),
+    "watch": (
+        "rekindle.cli.running.watch_command:watch",
+        "Start the supervisors that are gone; for cron.",
+    ),
+    "daemon": ("rekindle.cli.running.watch_command:daemon", "The same, again and again."),
+    "service": (
+        "rekindle.cli.running.service_command:service",
+        "Have the daemon started with the host.",
+    ),
+    "relay": (
+        "rekindle.cli.documents.relay_command:relay",
+        "The document between cycles: show, check, set.",
+    ),
     "decisions": (
-        "rekindle.cli.decisions:decisions",
+        "rekindle.cli.documents.decisions_command:decisions",
         "What was decided, and what became of it.",
     ),
-    "loops": ("rekindle.cli.loops:loops", "What is open, and what was resolved."),
-    "resolve": ("rekindle.cli.loops:resolve", "Take an open loop off the list."),
-    "adopt": ("rekindle.cli.adopt:adopt", "Take over what another loop has left behind."),
+    "loops": ("rekindle.cli.documents.loops_command:loops", "What is open, and what was resolved."),
+    "resolve": ("rekindle.cli.documents.loops_command:resolve", "Take an open loop off the list."),
+    "adopt": (
+        "rekindle.cli.setup.adopt_command:adopt",
+        "Take over what another loop has left behind.",
+    ),
     "transcript": (
-        "rekindle.cli.transcript:transcript",
+        "rekindle.cli.reports.transcript_command:transcript",
         "What was said and done in an agent's sessions.",
     ),
     "summarize": (
-        "rekindle.cli.summarize:summarize",
+        "rekindle.cli.documents.summarize_command:summarize",
         "A transcript as a checkpoint, a relay or a brief.",
     ),
-    "brief": ("rekindle.cli.brief:brief", "What was done, what is open, what comes next."),
-    "logs": ("rekindle.cli.logs:logs", "What the agents said and did, with the time."),
-    "events": ("rekindle.cli.events:events", "What happened, newest last."),
-    "redact": ("rekindle.cli.redact:redact", "A text without the secrets in it."),
-    "fleet": ("rekindle.cli.fleet:fleet", "Agents over many hosts."),
-    "forget": ("rekindle.cli.forget:forget", "Remove every trace of one project."),
-    "uninstall": ("rekindle.cli.forget:uninstall", "Remove every trace of Rekindle on this host."),
-    "config": ("rekindle.cli.config:config", "Every setting: its value, origin and meaning."),
+    "brief": (
+        "rekindle.cli.reports.brief_command:brief",
+        "What was done, what is open, what comes next.",
+    ),
+    "logs": (
+        "rekindle.cli.reports.logs_command:logs",
+        "What the agents said and did, with the time.",
+    ),
+    "events": ("rekindle.cli.reports.events_command:events", "What happened, newest last."),
+    "redact": ("rekindle.cli.documents.redact_command:redact", "A text without the secrets in it."),
+    "fleet": ("rekindle.cli.fleet.fleet_command:fleet", "Agents over many hosts."),
+    "forget": ("rekindle.cli.setup.forget_command:forget", "Remove every trace of one project."),
+    "uninstall": (
+        "rekindle.cli.setup.forget_command:uninstall",
+        "Remove every trace of Rekindle on this host.",
+    ),
+    "config": (
+        "rekindle.cli.setup.config_command:config",
+        "Every setting: its value, origin and meaning.",
+    ),
 }
 """Where each command lives and what it is for: `--help` needs no import of any of them."""
 
@@ -123,13 +171,13 @@ def main() -> NoReturn:
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
     """Run one command and return its exit code; whatever goes wrong is said in words."""
     try:
-        _never_fail_to_print()
+        _tolerate_print_errors()
         code = app.main(arguments, prog_name="rekindle", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
         words = io.StringIO()
         error.show(words)
-        echo(_without_secrets(words.getvalue().removesuffix("\n")), err=True)
+        echo(_redact_error(words.getvalue().removesuffix("\n")), err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         echo("Stopped.", err=True)
@@ -145,16 +193,16 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
         _drop_output()
         return RekindleError.exit_code
     except RekindleError as error:
-        secho(f"Error: {_without_secrets(str(error))}", fg="red", err=True)
+        print_styled(f"Error: {_redact_error(str(error))}", fg="red", err=True)
         if error.hint:
-            echo(f"  → {_without_secrets(error.hint)}", err=True)
+            echo(f"  → {_redact_error(error.hint)}", err=True)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the one place that turns a bug into a report
-        return _crashed(error)
+        return _report_crash(error)
     return code if isinstance(code, int) else 0
 
 
-def _never_fail_to_print() -> None:
+def _tolerate_print_errors() -> None:
     """A terminal that knows no ✓, or no output at all, must not turn success into failure."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the rest of the process
@@ -167,32 +215,32 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _without_secrets(text: str) -> str:
+def _redact_error(text: str) -> str:
     """An error repeats what was typed or read, and is kept in logs and pasted into reports."""
     try:
-        return _redacted(text)
+        return _redact_text(text)
     except Exception:  # noqa: BLE001 - as when no file can be opened, and so nothing imported
         return _MAY_BE_SECRET.sub("…", text)
 
 
-def _redacted(text: str) -> str:
+def _redact_text(text: str) -> str:
     from rekindle.policy.redact.redaction import Redaction  # noqa: PLC0415 - only errors need it
 
     return Redaction().text(text)
 
 
-def _crashed(error: Exception) -> int:
+def _report_crash(error: Exception) -> int:
     import tempfile  # noqa: PLC0415 - only a crash needs it, and every start would pay for it
     from traceback import format_exception, format_tb  # noqa: PLC0415 - as above
 
     try:
-        said = _redacted(f"{type(error).__name__}: {error}")
-        trace = _redacted("".join(format_exception(error)))
+        said = _redact_text(f"{type(error).__name__}: {error}")
+        trace = _redact_text("".join(format_exception(error)))
     except Exception:  # noqa: BLE001 - the bug may be in redaction: then only lines of our own code
         said = type(error).__name__
         trace = "".join(format_tb(error.__traceback__)) + said
     report = f"rekindle {__version__}, Python {sys.version}\n{trace}"
-    secho(f"Error: a bug in Rekindle: {said}", fg="red", err=True)
+    print_styled(f"Error: a bug in Rekindle: {said}", fg="red", err=True)
     try:
         with tempfile.NamedTemporaryFile(
             "w",

@@ -4,33 +4,38 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from rekindle import config
-from rekindle.cli.one_host import refuse_fleet
+from rekindle.cli.fleet_refusal import refuse_fleet
 from rekindle.cli.output import echo
 from rekindle.config import Project
-from rekindle.documents.event import Event
+from rekindle.documents.events import Event
 from rekindle.errors import AuditError, RekindleError, UsageError
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.settings import Fleet
+from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.stores.files import FileStore
-from rekindle.stores.files.log import Entry
-from rekindle.stores.files.view import View
-from rekindle.thresholds.screens import AGENTS_NAMED
-from rekindle.wiring.agent_dirs import choose_agent, dir_of
-from rekindle.wiring.store import open_store
+from rekindle.stores.log.event_log import LogEntry
+from rekindle.stores.log.view import AgentView
+from rekindle.thresholds.screens import AGENTS_NAMED, LARGEST_LAST, SHOWN_LAST
+from rekindle.wiring.agent_dir_list import (
+    choose_agent,
+    find_agent_dir,
+)
+from rekindle.wiring.open_store import open_store
 
 if TYPE_CHECKING:
-    from rekindle.fleet.store import FleetStore
+    from rekindle.fleet.commands.fleet_store import FleetStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Store(Protocol):
+class AgentStore(Protocol):
     """What most commands need of whoever keeps the agents: files of this host, or a fleet."""
 
     redaction: Redaction
@@ -39,7 +44,7 @@ class Store(Protocol):
 
     def create(self, agent: str) -> None: ...
 
-    def read(self, agent: str) -> View: ...
+    def read(self, agent: str) -> AgentView: ...
 
     def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool: ...
 
@@ -47,32 +52,32 @@ class Store(Protocol):
 
     def document(self, agent: str, name: str) -> bytes | None: ...
 
-    def take_over_edits(self, agent: str) -> None: ...
+    def adopt_edits(self, agent: str) -> None: ...
 
-    def clear_the_way(self, agent: str, *, fresh: bool = False) -> None: ...
+    def prepare_start(self, agent: str, *, fresh: bool = False) -> None: ...
 
-    def newest_entries(self, agent: str) -> Iterator[Entry]: ...
+    def newest_entries(self, agent: str) -> Iterator[LogEntry]: ...
 
-    def entries_since(self, agent: str, offset: int) -> Iterator[Entry]: ...
+    def entries_since(self, agent: str, offset: int) -> Iterator[LogEntry]: ...
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-take_over = click.option(
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+take_over_option = click.option(
     "--take-over", is_flag=True, help="Take the agent from the host that it lived on before."
 )
 
 
-how_many = click.option(
+last_option = click.option(
     "-n",
     "--last",
-    type=click.IntRange(0, 1_000_000_000),
-    default=20,
+    type=click.IntRange(0, LARGEST_LAST),
+    default=SHOWN_LAST,
     show_default=True,
     help="How many; 0: all.",
 )
 
 
-def which_agent(command: F) -> F:
+def agent_option(command: F) -> F:
     """An --agent option; without it, the manifest's only agent or the one that works here."""
     return click.option(
         "-a",
@@ -82,7 +87,27 @@ def which_agent(command: F) -> F:
     )(command)
 
 
-def here() -> Path:
+def add_agent_argument(command: F) -> F:
+    """Let a command take its agent as an argument too: it comes before REKINDLE_AGENT."""
+
+    @click.argument("named", required=False, metavar="[AGENT]")
+    @agent_option
+    @wraps(command)
+    def choose(*arguments: Any, named: str | None, agent: str | None, **more: Any) -> Any:
+        if named and agent and agent != named and is_typed("agent"):
+            raise UsageError("AGENT and --agent name two agents", hint=f"{named} or {agent}?")
+        return command(*arguments, agent=named or agent, **more)
+
+    return cast(F, choose)
+
+
+def is_typed(option: str) -> bool:
+    """Return whether an option was given on the command line, not by its variable."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
+
+
+def find_current_folder() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError as gone:
@@ -93,7 +118,7 @@ def here() -> Path:
 
 def open_project(option: str = "") -> tuple[Project, FileStore]:
     """For a command, or its `option`, that needs the files of this host."""
-    project = config.load(here())
+    project = config.load_project(find_current_folder())
     refuse_fleet(project, option)
     return project, open_store(project, say=print_note)
 
@@ -101,71 +126,71 @@ def open_project(option: str = "") -> tuple[Project, FileStore]:
 def open_files(agent: str | None, option: str = "") -> tuple[Project, FileStore, str]:
     """The same, for one agent."""
     project, store = open_project(option)
-    return project, store, agent_of(project, agent)
+    return project, store, resolve_agent(project, agent)
 
 
 def require_operator(project: Project) -> None:
     """Refuse the command if an agent of this project calls it, unless its manifest allows that."""
-    from rekindle.wiring.caller import refuse_agent  # noqa: PLC0415 - reading commands do not pay
+    from rekindle.wiring.access.operator_check import refuse_agent  # noqa: PLC0415 - reading commands do not pay
 
     refuse_agent(project, click.get_current_context().command_path)
 
 
-def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, Store, str]:
+def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, AgentStore, str]:
     """An agent, wherever it is kept; `operator`: for a command that no agent may call."""
-    project = config.load(here())
+    project = config.load_project(find_current_folder())
     if operator:
         require_operator(project)
-    name = agent_of(project, agent)
+    name = resolve_agent(project, agent)
     return project, open_store_of(project), name
 
 
 def open_agents(
     agents: Sequence[str], *, by_folder: bool = False
-) -> tuple[Project, Store, list[str]]:
+) -> tuple[Project, AgentStore, list[str]]:
     """Return the project, its store and these agents; if none is named, all of the manifest.
 
     `by_folder`: in the folder of one agent, only that one.
     """
-    project = config.load(here())
+    project = config.load_project(find_current_folder())
     names = [project.require_agent(name) for name in dict.fromkeys(agents)]
-    others = agents_here(project) if by_folder else list(project.manifest.agents)
+    others = list_agents_here(project) if by_folder else list(project.manifest.agents)
     return project, open_store_of(project), names or others
 
 
-def agents_here(project: Project) -> list[str]:
+def list_agents_here(project: Project) -> list[str]:
     """Return the agent whose folder this is; in the project's own folder, all of them."""
-    found = choose_agent(project, here())
-    is_own = found is not None and dir_of(project, found) != project.path.resolve()
+    found = choose_agent(project, find_current_folder())
+    is_own = found is not None and find_agent_dir(project, found) != project.path.resolve()
     return [found] if found and is_own else list(project.manifest.agents)
 
 
-def open_store_of(project: Project) -> Store:
+def open_store_of(project: Project) -> AgentStore:
     """Return what keeps the agents: the files of this host, or the fleet."""
     if project.settings.fleet is None:
         return open_store(project, say=print_note)
     return open_fleet(project, project.settings.fleet)
 
 
-def open_fleet(project: Project, fleet: Fleet) -> "FleetStore":
+def open_fleet(project: Project, fleet: FleetSettings) -> "FleetStore":
     """The fleet's agents; its connection ends with the command."""
-    from rekindle.cli.trust import ensure_trust  # noqa: PLC0415 - every start would pay for it
-    from rekindle.fleet.store import FleetStore  # noqa: PLC0415 - wants the extra
-    from rekindle.wiring.trust import require_fleet  # noqa: PLC0415 - as above
+    from rekindle.cli.trust_prompt import ensure_trust  # noqa: PLC0415 - every start would pay for it
+    from rekindle.fleet.commands.fleet_store import FleetStore  # noqa: PLC0415 - wants the extra
+    from rekindle.wiring.access.trust_checks import require_fleet  # noqa: PLC0415 - as above
 
     # The manifest names the address, and the variable whose value is sent there.
     ensure_trust(project, trust=False)
     require_fleet(project)
-    store = FleetStore(project, fleet, os.environ, say=_note)
+    store = FleetStore(project, fleet, os.environ, say=_print_warning)
     click.get_current_context().call_on_close(store.close)
     return store
 
 
-def agent_of(project: Project, agent: str | None) -> str:
+def resolve_agent(project: Project, agent: str | None) -> str:
     """Return the agent that is meant: the named one, the only one, or the one that works here."""
     if agent is not None:
         return project.require_agent(agent)
-    if found := choose_agent(project, here()):
+    if found := choose_agent(project, find_current_folder()):
         return found
     names = list(project.manifest.agents)
     if not names:
@@ -185,26 +210,26 @@ budget_option = click.option(
 """Lifts the bounds on work without progress."""
 
 
-def accept_log(store: "FileStore | Store", name: str) -> None:
+def accept_log(store: "FileStore | AgentStore", name: str) -> None:
     """Take a log that something else changed for the agent's log, and tell the operator.
 
     Only for commands by which the operator has the agent run.
     """
     if isinstance(store, FileStore) and (words := store.accept_log(name)):
-        _note(
+        _print_warning(
             f"{name}: {words}. The log is accepted, without lines that Rekindle cannot confirm;"
             f" see `rekindle events -a {name}`"
         )
 
 
-def take_over_edits(store: FileStore, name: str) -> None:
+def adopt_edits(store: FileStore, name: str) -> None:
     """Adopt what was edited by hand, for a command that reads; it must not fail for that.
 
     An edit while a supervisor runs may be the agent's: the supervisor adopts it.
     """
     with suppress(RekindleError):
         if not store.is_supervised(name):
-            store.take_over_edits(name)
+            store.adopt_edits(name)
 
 
 def print_note(error: AuditError) -> None:
@@ -212,11 +237,11 @@ def print_note(error: AuditError) -> None:
     echo(f"Note: {error} (→ {error.hint})", err=True)
 
 
-def _note(words: str) -> None:
+def _print_warning(words: str) -> None:
     echo(f"Note: {words}", err=True)
 
 
-def ago(then: datetime | None, now: datetime) -> str:
+def render_age_of(then: datetime | None, now: datetime) -> str:
     """How long ago, in the unit that a person would use."""
     if then is None:
         return "never"

@@ -8,7 +8,7 @@ text, because JSON has escapes of its own.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import click
@@ -16,6 +16,8 @@ import click
 if TYPE_CHECKING:
     from datetime import datetime
 
+OUTPUT_SCHEMA = 1
+"""Version of the JSON that commands print: names and meanings of its keys stay the same."""
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"  # C0 without tab and newline, DEL, C1
     r"|\r(?!\n)"  # alone it moves the cursor back to the start of the line
@@ -25,7 +27,7 @@ _RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u20
 """Characters that a terminal obeys and that JSON may hold unescaped; only strings hold them."""
 
 
-class Style(TypedDict, total=False):
+class TextStyle(TypedDict, total=False):
     """The styles that commands use."""
 
     fg: str | None
@@ -33,19 +35,19 @@ class Style(TypedDict, total=False):
     dim: bool
 
 
-class Styled(NamedTuple):
+class StyledText(NamedTuple):
     """Text in a style; the text itself cannot add one."""
 
     text: str
-    style: Style
+    style: TextStyle
 
 
-Parts = tuple[str | Styled, ...]
+LineParts = tuple[str | StyledText, ...]
 """The parts of one line."""
 
 
-def styled(text: str, **style: Unpack[Style]) -> Styled:
-    return Styled(text, style)
+def style_text(text: str, **style: Unpack[TextStyle]) -> StyledText:
+    return StyledText(text, style)
 
 
 def make_safe(text: str) -> str:
@@ -53,23 +55,23 @@ def make_safe(text: str) -> str:
 
     Newlines, tabs and the end of a line in a Windows file stay as they are.
     """
-    return _OBEYED.sub(_escape, text)
+    return _OBEYED.sub(_escape_control, text)
 
 
-def echo(*parts: str | Styled, err: bool = False, nl: bool = True) -> None:
-    """Print the parts on one line; only `Styled` parts have colours."""
-    click.echo(_join(parts), err=err, nl=nl)
+def echo(*parts: str | StyledText, err: bool = False, nl: bool = True) -> None:
+    """Print the parts on one line; only `StyledText` parts have colours."""
+    click.echo(_join_parts(parts), err=err, nl=nl)
 
 
-def paint(lines: Sequence[Parts], *, is_first: bool) -> None:
+def paint_lines(lines: Sequence[LineParts], *, is_first: bool) -> None:
     """Write lines over those that are on the terminal's screen."""
     clear = "\x1b[2J" if is_first else ""
-    text = "".join(f"{_join(line)}\x1b[K\n" for line in lines)
+    text = "".join(f"{_join_parts(line)}\x1b[K\n" for line in lines)
     click.echo(f"{clear}\x1b[H{text}\x1b[J", nl=False)
 
 
-def secho(text: str, *, err: bool = False, **style: Unpack[Style]) -> None:
-    echo(Styled(text, style), err=err)
+def print_styled(text: str, *, err: bool = False, **style: Unpack[TextStyle]) -> None:
+    echo(StyledText(text, style), err=err)
 
 
 def render_moment(moment: "datetime", style: str = "%Y-%m-%d %H:%M:%S") -> str:
@@ -77,7 +79,16 @@ def render_moment(moment: "datetime", style: str = "%Y-%m-%d %H:%M:%S") -> str:
     return moment.astimezone().strftime(style)
 
 
-def print_json(value: Any) -> None:
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print an object for programs on one line, with the version of its vocabulary first.
+
+    A command prints a list under a name of its own, and a stream as one object a line.
+    """
+    print_bare_json({"v": OUTPUT_SCHEMA, **document})
+
+
+def print_bare_json(value: Any) -> None:
+    """Print JSON whose shape is specified elsewhere, and which has no version of ours."""
     import msgspec  # noqa: PLC0415 - the entry point prints errors and must start fast
 
     print_json_line(msgspec.json.encode(value))
@@ -89,15 +100,15 @@ def print_json_line(line: bytes) -> None:
     click.echo(_RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-def _join(parts: Iterable[str | Styled]) -> str:
+def _join_parts(parts: Iterable[str | StyledText]) -> str:
     return "".join(
         click.style(make_safe(part.text), **part.style)
-        if isinstance(part, Styled)
+        if isinstance(part, StyledText)
         else make_safe(part)
         for part in parts
     )
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape_control(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"  # noqa: PLR2004 - one byte

@@ -1,1 +1,1 @@
-"""Nouns: frozen types with parse() and render(). Pure: no clock, no files, no network."""
+"""Documents: frozen types with parse() and render(). Pure: no clock, no files, no network."""

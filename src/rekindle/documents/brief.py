@@ -17,13 +17,16 @@ from enum import StrEnum
 
 import msgspec
 
-from rekindle.documents import outline, schema
 from rekindle.errors import DocumentError
+from rekindle.formats import (
+    outline,
+    schema_mark,
+)
 
 SCHEMA = 1
 
 
-class Label(StrEnum):
+class BriefLabel(StrEnum):
     CHANGED = "Changed"
     OPEN_LOOPS = "Open loops"
     NEXT = "Next"
@@ -38,10 +41,10 @@ _LABEL = re.compile(
     r"|#{1,6}[ \t]+(?P<heading>[^:：]{1,40})[:：]?)(?P<rest>.*)$",
     re.DOTALL,
 )
-_LABELS = {label.casefold(): label for label in Label}
+_LABELS = {label.casefold(): label for label in BriefLabel}
 
 
-class Part(msgspec.Struct, frozen=True):
+class BriefPart(msgspec.Struct, frozen=True):
     label: str
     """A Label, or the words of a part that we do not know: it survives as it stands."""
     lead: str
@@ -53,9 +56,9 @@ class Brief(msgspec.Struct, frozen=True):
     name: str
     day: date
     head: str
-    parts: tuple[Part, ...]
+    parts: tuple[BriefPart, ...]
 
-    def content(self, label: Label) -> str | None:
+    def content(self, label: BriefLabel) -> str | None:
         for part in self.parts:
             if part.label == label:
                 return part.content.strip()
@@ -63,28 +66,28 @@ class Brief(msgspec.Struct, frozen=True):
 
 
 def parse(data: bytes | str) -> Brief:
-    text = schema.text_of(data, "brief")
+    text = schema_mark.decode_text(data, "brief")
     head: list[str] = []
     parts: list[tuple[str, str, list[str]]] = []
     title: tuple[str, date] | None = None
-    for line, is_prose in outline.unfenced(text):
+    for line, is_prose in outline.mark_prose(text):
         found = _LABEL.match(line) if is_prose else None
-        label = _label(found, titled=title is not None) if found else ""
+        label = _match_label(found, titled=title is not None) if found else ""
         if found and label:
             parts.append((label, line[: found.start("rest")], [found["rest"]]))
         elif parts:
             parts[-1][2].append(line)
         else:
             head.append(line)
-            title = title or _title(line)
-    schema.check("".join(head), "brief", SCHEMA)
+            title = title or _parse_title(line)
+    schema_mark.check_mark("".join(head), "brief", SCHEMA)
     if title is None:
         raise DocumentError(
             "brief",
             "has no title line",
             hint="a brief opens with `name — date`: trades — 2026-02-16",
         )
-    found_parts = tuple(Part(label, lead, "".join(content)) for label, lead, content in parts)
+    found_parts = tuple(BriefPart(label, lead, "".join(content)) for label, lead, content in parts)
     return Brief(*title, "".join(head), found_parts)
 
 
@@ -92,10 +95,10 @@ def render(brief: Brief) -> str:
     return brief.head + "".join(part.lead + part.content for part in brief.parts)
 
 
-def compose(name: str, day: date, contents: Mapping[Label, str]) -> Brief:
+def compose(name: str, day: date, contents: Mapping[BriefLabel, str]) -> Brief:
     """A brief that we write: lists below their label, single lines beside it."""
-    text = [schema.mark("brief", SCHEMA) + f"{name} — {day.isoformat()}\n"]
-    for label in Label:
+    text = [schema_mark.render_mark("brief", SCHEMA) + f"{name} — {day.isoformat()}\n"]
+    for label in BriefLabel:
         content = contents.get(label, "").strip()
         if content:
             gap = "\n" if "\n" in content or content.startswith("- ") else " "
@@ -103,16 +106,16 @@ def compose(name: str, day: date, contents: Mapping[Label, str]) -> Brief:
     return parse("\n".join(text))
 
 
-def _label(found: re.Match[str], *, titled: bool) -> str:
+def _match_label(found: re.Match[str], *, titled: bool) -> str:
     """The part that a line opens; empty where it is a title, a heading of theirs or emphasis."""
     name = (found["bold"] or found["heading"]).strip()
-    if known := _LABELS.get(outline.words(name).rstrip("# ")):
+    if known := _LABELS.get(outline.normalize_title(name).rstrip("# ")):
         return known
     labels = bool(found["colon"] or found["after"] or not found["rest"].strip())
     return name if found["bold"] and titled and labels else ""
 
 
-def _title(line: str) -> tuple[str, date] | None:
+def _parse_title(line: str) -> tuple[str, date] | None:
     bare = line.strip().strip("*")
     found = _TITLE.search(bare)
     name = _TITLE_MARKS.sub("", bare[: found.start()], count=1).strip(" \t*") if found else ""

@@ -5,15 +5,18 @@ from enum import StrEnum
 
 import msgspec
 
-from rekindle.documents import outline, schema
-from rekindle.documents.outline import Outline
 from rekindle.errors import DocumentError
+from rekindle.formats import (
+    outline,
+    schema_mark,
+)
+from rekindle.formats.outline import Outline
 
 SCHEMA = 1
 TITLE = "Relay Checkpoint"
 
 
-class Part(StrEnum):
+class CheckpointSection(StrEnum):
     COMPLETED_WORK = "Completed Work"
     CURRENT_STATE = "Current State"
     MODIFIED_FILES = "Modified Files"
@@ -24,24 +27,26 @@ class Part(StrEnum):
 class Checkpoint(msgspec.Struct, frozen=True):
     outline: Outline
 
-    def content(self, part: Part) -> str:
-        return self.outline.content(_place(self.outline, part)).strip()
+    def content(self, part: CheckpointSection) -> str:
+        return self.outline.content(_find_governing(self.outline, part)).strip()
 
-    def with_content(self, part: Part, content: str) -> "Checkpoint":
+    def with_content(self, part: CheckpointSection, content: str) -> "Checkpoint":
         """This checkpoint with one section's text replaced; every other byte stays."""
-        return parse(self.outline.replace_content(_place(self.outline, part), content).text)
+        return parse(
+            self.outline.replace_content(_find_governing(self.outline, part), content).text
+        )
 
 
 def parse(data: bytes | str) -> Checkpoint:
     """A checkpoint with all five sections, or a DocumentError that names those missing."""
-    parsed = outline.parse(schema.text_of(data, "checkpoint"))
-    schema.check(parsed.head, "checkpoint", SCHEMA)
-    missing = [part for part in Part if not _found(parsed, part)]
+    parsed = outline.parse(schema_mark.decode_text(data, "checkpoint"))
+    schema_mark.check_mark(parsed.head, "checkpoint", SCHEMA)
+    missing = [part for part in CheckpointSection if not _find_places(parsed, part)]
     if missing:
         raise DocumentError(
             "checkpoint",
             f"lacks {', '.join(missing)}",
-            hint="a checkpoint has five sections: " + ", ".join(Part),
+            hint="a checkpoint has five sections: " + ", ".join(CheckpointSection),
         )
     return Checkpoint(parsed)
 
@@ -50,22 +55,24 @@ def render(checkpoint: Checkpoint) -> str:
     return checkpoint.outline.text
 
 
-def compose(parts: Mapping[Part, str]) -> Checkpoint:
-    text = [schema.mark("checkpoint", SCHEMA), f"# {TITLE}\n"]
-    text += [f"## {part}\n{parts.get(part, '').strip() or '- none'}\n" for part in Part]
+def compose(parts: Mapping[CheckpointSection, str]) -> Checkpoint:
+    text = [schema_mark.render_mark("checkpoint", SCHEMA), f"# {TITLE}\n"]
+    text += [
+        f"## {part}\n{parts.get(part, '').strip() or '- none'}\n" for part in CheckpointSection
+    ]
     return parse("\n".join(text))
 
 
-def _found(parsed: Outline, part: Part) -> list[int]:
+def _find_places(parsed: Outline, part: CheckpointSection) -> list[int]:
     wanted = part.casefold()
     return [
         i
         for i, section in enumerate(parsed.sections)
-        if (title := outline.words(section.title)).startswith(wanted)
+        if (title := outline.normalize_title(section.title)).startswith(wanted)
         and not title[len(wanted) : len(wanted) + 1].isalnum()
     ]
 
 
-def _place(parsed: Outline, part: Part) -> int:
+def _find_governing(parsed: Outline, part: CheckpointSection) -> int:
     """Where a section stands: of several the shallowest, then the topmost."""
-    return min(_found(parsed, part), key=lambda i: (parsed.sections[i].level, i))
+    return min(_find_places(parsed, part), key=lambda i: (parsed.sections[i].level, i))

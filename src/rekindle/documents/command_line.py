@@ -11,6 +11,8 @@ import msgspec
 from rekindle.errors import ManifestError
 
 _QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_LITERAL = re.compile(r"\\.|'[^']*'", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:\w+|\{\w+)\}?", re.ASCII)
 _OPERATOR = re.compile(r"&&|\|\||>>|<<|\$\(|[;&|<>()`\n]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _SHELL_WORD = re.compile(
@@ -28,6 +30,26 @@ def find_shell_syntax(line: str) -> str:
         return operator[0].replace("\n", "several lines")
     first = bare.split(maxsplit=1)[0] if bare else ""
     return first if _SHELL_WORD.fullmatch(first) or _ASSIGNMENT.match(first) else ""
+
+
+def find_unexpanded(line: str) -> str:
+    """Return the first variable or pattern in a line that a shell would expand; empty: none.
+
+    In double quotes a shell expands variables too.
+    """
+    bare = _LITERAL.sub(_mask, line)
+    if variable := _VARIABLE.search(bare):
+        return variable[0]
+    words = re.finditer(r"\S+", _QUOTED.sub(_mask, line))
+    return next((line[slice(*word.span())] for word in words if _is_pattern(word[0])), "")
+
+
+def _mask(found: re.Match[str]) -> str:
+    return "_" * len(found[0])
+
+
+def _is_pattern(word: str) -> bool:
+    return word.startswith("~/") or (not {"*", "?"}.isdisjoint(word) and "://" not in word)
 
 
 def split_line(line: str, key: str, *, file: str, number: int | None) -> list[str]:

@@ -10,24 +10,30 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from rekindle.documents import shape, yamltext
 from rekindle.documents.command_line import split_line
-from rekindle.documents.identity import AGENT_NAME
-from rekindle.documents.jsontext import refuse_newer
-from rekindle.documents.shape import doc as _doc
-from rekindle.documents.yamltext import Marked, Path
 from rekindle.errors import ManifestError, RekindleError
+from rekindle.formats import (
+    validation,
+    yaml_lines,
+)
+from rekindle.formats.identifiers import AGENT_NAME
+from rekindle.formats.json_codec import refuse_newer_schema
+from rekindle.formats.validation import describe_key as _doc
+from rekindle.formats.yaml_lines import (
+    KeyPath,
+    MarkedData,
+)
 
-FILE = "rekindle.yaml"
+MANIFEST_FILE = "rekindle.yaml"
 SCHEMA = 1
-PROMPT = """\
+DEFAULT_PROMPT = """\
 # Task
 
 Say here, in a few sentences, what the agent is to do in every cycle, and how it can tell
 that it is done.
 """
 """What `init` writes where there is no task yet."""
-SUMMARIZER = """\
+DEFAULT_SUMMARIZER = """\
 # Summarizer
 
 You hand work over between two people who never meet. Whoever reads you has nothing else: no memory
@@ -40,7 +46,7 @@ of the session, only the files and what you say.
 """
 """What `init` writes for who summarizes; the form of the answer is said in every request."""
 
-TRIGGER = re.compile(r"token_limit_([1-9]\d?|100)%", re.ASCII)
+TRIGGER_PATTERN = re.compile(r"token_limit_([1-9]\d?|100)%", re.ASCII)
 """How full a window may be before a fresh session goes on, in percent."""
 CommandLine = Annotated[list[str], msgspec.Meta(description="A list of words, or one line.")]
 """A program and its arguments. A line is split into words as a shell does it; no shell runs it."""
@@ -55,7 +61,7 @@ class Budget(msgspec.Struct, frozen=True):
     hours: Annotated[float, _doc("Hours that a run may last.", "hours", gt=0)] | None = None
 
 
-class Price(msgspec.Struct, frozen=True):
+class ModelPrice(msgspec.Struct, frozen=True):
     """What a model costs, in dollars for a million tokens."""
 
     input: Annotated[float, _doc("Price of a million tokens of input.", "dollars", ge=0)]
@@ -68,7 +74,7 @@ class Compaction(msgspec.Struct, frozen=True):
             str,
             _doc(
                 'Fill of the window at which a handoff starts, as "token_limit_80%".',
-                pattern=f"^{TRIGGER.pattern}$",
+                pattern=f"^{TRIGGER_PATTERN.pattern}$",
             ),
         ]
         | None
@@ -82,7 +88,7 @@ class Handover(msgspec.Struct, frozen=True):
     ] = None
 
 
-class Agent(msgspec.Struct, frozen=True):
+class AgentEntry(msgspec.Struct, frozen=True):
     harness: Annotated[str, _doc("The agent CLI: claude-code, codex, gemini, command, a plugin.")]
     prompt: str | None = None
     dir: str | None = None
@@ -189,7 +195,7 @@ class Strategy(msgspec.Struct, frozen=True):
     matrix: Annotated[Matrix | None, _doc("Runs the step once for each item of a list.")] = None
 
 
-class Step(msgspec.Struct, frozen=True):
+class PipelineStep(msgspec.Struct, frozen=True):
     id: Annotated[str, _doc("Name of the step.")]
     persona: Annotated[str, _doc("Name under `personas` that works on the step.")] | None = None
     prompt: Annotated[str, _doc("What the step asks for.")] | None = None
@@ -199,10 +205,10 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Pipeline(msgspec.Struct, frozen=True):
-    steps: Annotated[list[Step], _doc("The steps of the pipeline.")]
+    steps: Annotated[list[PipelineStep], _doc("The steps of the pipeline.")]
 
 
-class Redact(msgspec.Struct, frozen=True):
+class RedactEntry(msgspec.Struct, frozen=True):
     allow: Annotated[
         list[str], _doc("Texts that are never redacted, though they look secret.")
     ] = []
@@ -210,29 +216,29 @@ class Redact(msgspec.Struct, frozen=True):
 
 class Manifest(msgspec.Struct, frozen=True):
     version: Annotated[int, _doc("Version of the manifest's format.", "count", ge=1)]
-    agents: dict[str, Agent] = {}
+    agents: dict[str, AgentEntry] = {}
     personas: dict[str, Persona] = {}
     runtime: dict[str, Any] = {}
-    redact: Redact = Redact()
-    prices: dict[str, Price] = {}
+    redact: RedactEntry = RedactEntry()
+    prices: dict[str, ModelPrice] = {}
     notify: Annotated[list[str], _doc("Addresses that are notified, as variables: `$ALERTS`.")] = []
     fleet: dict[str, Any] = {}
     pipelines: dict[str, Pipeline] = {}
 
 
-def read(text: str, file: str = FILE) -> tuple[Manifest, Marked]:
+def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, MarkedData]:
     """The manifest, and its data with line numbers for whoever reads `runtime:` and `fleet:`."""
-    marked = yamltext.parse(text, file)
+    marked = yaml_lines.parse(text, file)
     if marked.data is None:
         raise ManifestError("is empty", file=file, hint="run `rekindle init` to write one")
     if not isinstance(marked.data, dict):
         raise ManifestError("does not hold `key: value` lines", file=file, line=1)
     if isinstance(marked.data.get("version"), int):  # anything else is named with its line below
-        refuse_newer(int(marked.data["version"]), file, SCHEMA)
+        refuse_newer_schema(int(marked.data["version"]), file, SCHEMA)
     _refuse_unreadable_triggers(marked, file)
     _split_command_lines(marked, file)
     _refuse_keys_of_personas(marked, file)
-    found = shape.conform(marked, Manifest)
+    found = validation.validate_data(marked, Manifest)
     for name in found.agents:
         if not AGENT_NAME.match(name):
             raise ManifestError(
@@ -244,22 +250,22 @@ def read(text: str, file: str = FILE) -> tuple[Manifest, Marked]:
     return found, marked
 
 
-def _refuse_unreadable_triggers(marked: Marked, file: str) -> None:
+def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
     """A threshold that nobody can read would never fire, and nobody would notice.
 
     Looked for in what was written: what is of another kind there deserves an answer of its own.
     """
     data: dict[str, Any] = marked.data
-    places: list[tuple[Path, Any]] = [
-        (("agents", name), agent) for name, agent in _mapping(data.get("agents")).items()
+    places: list[tuple[KeyPath, Any]] = [
+        (("agents", name), agent) for name, agent in _to_mapping(data.get("agents")).items()
     ]
-    for name, pipeline in _mapping(data.get("pipelines")).items():
-        steps = _mapping(pipeline).get("steps")
+    for name, pipeline in _to_mapping(data.get("pipelines")).items():
+        steps = _to_mapping(pipeline).get("steps")
         for number, step in enumerate(steps if isinstance(steps, list) else ()):
             places.append((("pipelines", name, "steps", number), step))
     for path, entry in places:
-        compaction = _mapping(_mapping(entry).get("handover")).get("compaction")
-        trigger = _mapping(compaction).get("trigger")
+        compaction = _to_mapping(_to_mapping(entry).get("handover")).get("compaction")
+        trigger = _to_mapping(compaction).get("trigger")
         place = (*path, "handover", "compaction")
         if isinstance(compaction, str | int) and not isinstance(compaction, bool):
             raise ManifestError(
@@ -268,7 +274,7 @@ def _refuse_unreadable_triggers(marked: Marked, file: str) -> None:
                 line=marked.line(place),
                 hint='write `off`, without quotes, or `{trigger: "token_limit_80%"}`',
             )
-        if trigger is not None and not TRIGGER.fullmatch(str(trigger)):
+        if trigger is not None and not TRIGGER_PATTERN.fullmatch(str(trigger)):
             raise ManifestError(
                 f"{trigger!r} is no trigger",
                 file=file,
@@ -277,25 +283,26 @@ def _refuse_unreadable_triggers(marked: Marked, file: str) -> None:
             )
 
 
-def _split_command_lines(marked: Marked, file: str) -> None:
+def _split_command_lines(marked: MarkedData, file: str) -> None:
     """Replace each command that is written as one line by its words."""
     for section, keys in _COMMAND_LINES.items():
-        for name, entry in _mapping(marked.data.get(section)).items():
+        for name, entry in _to_mapping(marked.data.get(section)).items():
             for key in keys:
-                line = _mapping(entry).get(key)
+                line = _to_mapping(entry).get(key)
                 if isinstance(line, str):
                     number = marked.line((section, name, key))
+                    marked.command_lines[section, name, key] = line
                     entry[key] = split_line(line, key, file=file, number=number)
 
 
-def _refuse_keys_of_personas(marked: Marked, file: str) -> None:
+def _refuse_keys_of_personas(marked: MarkedData, file: str) -> None:
     """Refuse a key of a persona in an agent's entry: `mode` is like `model`, and not meant."""
-    known = shape.fields_of(Agent)
-    for name, entry in _mapping(marked.data.get("agents")).items():
-        for key in _mapping(entry):
-            if key not in known and key in shape.fields_of(Persona):
+    known = validation.list_fields(AgentEntry)
+    for name, entry in _to_mapping(marked.data.get("agents")).items():
+        for key in _to_mapping(entry):
+            if key not in known and key in validation.list_fields(Persona):
                 raise ManifestError(
-                    f"unknown key {shape.dotted(('agents', name, key))!r}",
+                    f"unknown key {validation.join_path(('agents', name, key))!r}",
                     file=file,
                     line=marked.line(("agents", name, key)),
                     hint=f"`{key}:` belongs to a persona: write it under `personas: NAME:`,"
@@ -303,60 +310,62 @@ def _refuse_keys_of_personas(marked: Marked, file: str) -> None:
                 )
 
 
-def _mapping(found: Any) -> dict[Any, Any]:
+def _to_mapping(found: Any) -> dict[Any, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def parse(text: str, file: str = FILE) -> Manifest:
-    return read(text, file)[0]
+def parse(text: str, file: str = MANIFEST_FILE) -> Manifest:
+    return read_manifest(text, file)[0]
 
 
 def compose(agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> str:
     """Return a manifest with one agent; `more` are further lines of its entry."""
-    return f"version: {SCHEMA}\nagents:\n{_entry(agent, harness, prompt, more)}"
+    return f"version: {SCHEMA}\nagents:\n{_render_entry(agent, harness, prompt, more)}"
 
 
-def with_agent(text: str, agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> str:
+def add_agent_entry(
+    text: str, agent: str, harness: str, prompt: str, more: Sequence[str] = ()
+) -> str:
     """Return the manifest's text with one more agent at the head of `agents:`.
 
     `more` are further lines of its entry. All other text stays as it is.
     """
     if agent in parse(text).agents:
         raise ManifestError(f"agent {agent!r} stands there already")
-    return _with_entry(text, "agents", agent, _entry(agent, harness, prompt, more))
+    return _add_entry(text, "agents", agent, _render_entry(agent, harness, prompt, more))
 
 
-def with_persona(text: str, name: str, permissions: Permissions, words: str) -> str:
+def add_persona_entry(text: str, name: str, permissions: Permissions, words: str) -> str:
     """Return the manifest's text with one more persona, below a comment; one that exists stays."""
     if name in parse(text).personas:
         return text
     given = (("allowed_tools", permissions.allowed_tools), ("deny", permissions.deny))
     rules = [f"      {key}: [{', '.join(tools)}]\n" for key, tools in given if tools is not None]
-    entry = f"  # {words}\n  {yamltext.quoted(name)}:\n    permissions:\n{''.join(rules)}"
-    return _with_entry(text, "personas", name, entry)
+    entry = f"  # {words}\n  {yaml_lines.quote_scalar(name)}:\n    permissions:\n{''.join(rules)}"
+    return _add_entry(text, "personas", name, entry)
 
 
-def _with_entry(text: str, section: str, name: str, entry: str) -> str:
+def _add_entry(text: str, section: str, name: str, entry: str) -> str:
     """Return the text with an entry at the head of a section; all else stays as it is."""
-    found, marked = read(text)
+    found, marked = read_manifest(text)
     line = marked.lines.get((section,))
     lines = text.splitlines(keepends=True)
     if line is None and section == "personas" and ("agents",) in marked.lines:
         line = marked.lines["agents",]
         lines.insert(line - 1, f"{section}:\n")
     elif line is None:
-        lines = [_ended(text), f"{section}:\n"]
+        lines = [_end_with_newline(text), f"{section}:\n"]
         line = len(lines)
     first = next(iter(getattr(found, section)), None)
     indent = "  "
     if first is not None:
         beside = lines[marked.lines[section, first] - 1]
         indent = beside[: len(beside) - len(beside.lstrip(" "))]
-    above = _ended("".join(lines[:line]))
+    above = _end_with_newline("".join(lines[:line]))
     indented = "".join(indent + own[2:] for own in entry.splitlines(keepends=True))
     added = above + indented + "".join(lines[line:])
     is_block = re.fullmatch(rf"{section}:\s*(#.*)?", lines[line - 1].rstrip())
-    if not is_block or not _loads(added, section, name):
+    if not is_block or not _reads_back(added, section, name):
         what = section.removesuffix("s")
         raise ManifestError(
             f"`{section}:` is not written as a block",
@@ -366,18 +375,18 @@ def _with_entry(text: str, section: str, name: str, entry: str) -> str:
     return added
 
 
-def _ended(text: str) -> str:
+def _end_with_newline(text: str) -> str:
     return text if text.endswith(("\n", "\r")) else text + "\n"
 
 
-def _loads(text: str, section: str, name: str) -> bool:
+def _reads_back(text: str, section: str, name: str) -> bool:
     try:
         return name in getattr(parse(text), section)
     except RekindleError:
         return False
 
 
-def _entry(agent: str, harness: str, prompt: str, more: Sequence[str]) -> str:
-    words = [yamltext.quoted(word) for word in (agent, harness, prompt)]
+def _render_entry(agent: str, harness: str, prompt: str, more: Sequence[str]) -> str:
+    words = [yaml_lines.quote_scalar(word) for word in (agent, harness, prompt)]
     entry = "  {}:\n    harness: {}\n    prompt: {}\n".format(*words)
     return entry + "".join(f"    {line}\n" for line in more)

@@ -10,8 +10,11 @@ always stay whole.
 import msgspec
 
 from rekindle.documents import relay as relays
-from rekindle.documents.identity import one_line
-from rekindle.documents.relay import Field, Relay
+from rekindle.documents.relay import (
+    Relay,
+    RelayField,
+)
+from rekindle.formats.identifiers import to_one_line
 from rekindle.thresholds.texts import PHASE_CHARACTERS, REQUEST_CHARACTERS, RULES_CHARACTERS
 
 SOURCE_OF_TRUTH = "Source of truth: state.json > brief.md > conversation history."
@@ -19,7 +22,7 @@ _BANNER = "=== RECOVERY DETECTED ==="
 _JUST_NOW = "This was asked for just now, and nothing of it is done yet:"
 
 
-class Recovery(msgspec.Struct, frozen=True):
+class LostSession(msgspec.Struct, frozen=True):
     """A session that began, never ended, and whose process is gone."""
 
     task: str
@@ -27,7 +30,7 @@ class Recovery(msgspec.Struct, frozen=True):
 
 
 class Primer(msgspec.Struct, frozen=True, kw_only=True):
-    recovery: Recovery | None = None
+    recovery: LostSession | None = None
     stall: str = ""
     """The stall notice, where the last cycle repeated the one before."""
     answer: str = ""
@@ -47,12 +50,12 @@ class Primer(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be written at its end."""
 
 
-def recovery_notice(recovery: Recovery) -> str:
+def render_recovery(recovery: LostSession) -> str:
     return "\n".join(
         (
             _BANNER,
             "You were interrupted mid-task. Last known state:",
-            f"  Task: {one_line(recovery.task)}",
+            f"  Task: {to_one_line(recovery.task)}",
             f"  Open loops: {recovery.open_loops}",
             "Review your brief below and continue where you left off.",
             "===========================",
@@ -64,24 +67,24 @@ def render(primer: Primer, *, limit: int | None = None) -> str:
     """The primer as text of at most `limit` UTF-16 units, as far as what must stay allows."""
     shrunk = primer
     for shrink in (
-        _without_brief,
-        _without_ledger,
-        _without_decisions,
+        _drop_brief,
+        _drop_ledger,
+        _drop_decisions,
         _with_directive_only,
-        _with_the_beginning_of_the_rules,
+        _with_short_rules,
     ):
-        text = _join(shrunk)
-        if limit is None or units(text) <= limit:
+        text = _join_parts(shrunk)
+        if limit is None or count_utf16_units(text) <= limit:
             return text
         shrunk = shrink(shrunk)
-    return _join(shrunk)
+    return _join_parts(shrunk)
 
 
-def reminder(primer: Primer, request: str, closed: str = "") -> str:
+def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
     """What a session is told again after its conversation was compacted."""
-    primer = _with_the_beginning_of_the_rules(primer)
-    request = within(request.strip(), REQUEST_CHARACTERS, "the transcript of this session")
-    stood = within(primer.checkpoint.strip(), REQUEST_CHARACTERS, "checkpoint.md")
+    primer = _with_short_rules(primer)
+    request = cut_text(request.strip(), REQUEST_CHARACTERS, "the transcript of this session")
+    stood = cut_text(primer.checkpoint.strip(), REQUEST_CHARACTERS, "checkpoint.md")
     parts = (
         "The conversation so far was compacted. This still holds, word for word.",
         f"Rules:\n{primer.rules.strip()}" if primer.rules.strip() else "",
@@ -94,45 +97,48 @@ def reminder(primer: Primer, request: str, closed: str = "") -> str:
     return "\n\n".join(present) + "\n" if len(present) > 1 else ""
 
 
-def closing(path: str, cap: int) -> str:
+def render_closing(path: str, cap: int) -> str:
     """What an agent is asked to write for the cycle after this one."""
-    sections = "\n".join(f"## {field}" for field in Field)
+    sections = "\n".join(f"## {field}" for field in RelayField)
+    done = relays.DONE_DIRECTIVE
+    done = relays.DONE_DIRECTIVE
     return f"""\
 When the work of this cycle is done, write the relay for the next one to this file, then stop:
 {path}
 It is markdown, under {cap:,} tokens, with these sections:
 {sections}
 Next Action is one directive that can be begun at once. If the whole task is done and nothing is
-left to do, write only the word {relays.DONE} there: the run then ends. Decisions have their reason
+left to do, write only the word {done} there: the run then ends. Decisions have their reason
 and date. What failed is said, so that nobody tries it again. Write what the next cycle needs, not a
 log.
 """
 
 
-def answered(asked: str, text: str) -> str:
+def render_answer(asked: str, text: str) -> str:
     """What a person has said to what an agent was waiting for."""
-    question = f"You were waiting for: {one_line(asked)}\n" if asked else ""
+    question = f"You were waiting for: {to_one_line(asked)}\n" if asked else ""
     return f"{question}A person has answered: {text.strip()}"
 
 
-def moved(host: str, previous: str, left: str = "") -> str:
+def render_move(host: str, previous: str, left: str = "") -> str:
     """What a session is told that begins on another host than the one before it.
 
     `left`: why the last of the work was left there.
     """
-    why = f" Its last push failed ({one_line(left)})." if left else ""
+    why = f" Its last push failed ({to_one_line(left)})." if left else ""
     return (
-        f"This work was on host {one_line(previous)} until now, and goes on on {one_line(host)}."
+        f"This work was on host {to_one_line(previous)} until now, "
+        f"and goes on on {to_one_line(host)}."
         f"{why} What was not pushed from there is not here: look at the files before you go on."
     )
 
 
-def asked(text: str) -> str:
+def render_request(text: str) -> str:
     """What a person has asked for in a session that had no room left for it."""
     return f"{_JUST_NOW}\n{text.strip()}"
 
 
-def asked_in(prompt: str) -> str:
+def find_request(prompt: str) -> str:
     """What a person has asked for, where a primer ends with it."""
     return prompt.rpartition(_JUST_NOW)[2].strip() if _JUST_NOW in prompt else ""
 
@@ -140,13 +146,13 @@ def asked_in(prompt: str) -> str:
 INTRODUCTION = "This is the relay that the last cycle left for this one."
 TASK_OF_RELAY = " Its Next Action is the task now."
 """Follows the introduction of a relay that has a directive."""
-GOES_ON = """\
+CONTINUATION = """\
 The work below was begun by a session whose window is full. You go on with it: the checkpoint says
 what is done and what is not.
 
 """
 """What stands before a checkpoint."""
-RESUMED = """\
+RESUME_PROMPT = """\
 Your process was interrupted and has been started again; this is the same session. What it had
 left running was ended: a tool call that was under way may have done a part of its work. Look at
 what is there, then go on with the task from where you were.
@@ -154,39 +160,39 @@ what is there, then go on with the task from where you were.
 """What a session that goes on after a crash is asked."""
 
 
-def is_one(text: str) -> bool:
+def is_primer(text: str) -> bool:
     """Whether a session was asked this by us: what nobody else would begin with, or say."""
     begins = text.lstrip().startswith((_BANNER, INTRODUCTION))
-    return begins or SOURCE_OF_TRUTH in text or GOES_ON.strip() in text
+    return begins or SOURCE_OF_TRUTH in text or CONTINUATION.strip() in text
 
 
-def is_resumption(text: str) -> bool:
+def is_resume_prompt(text: str) -> bool:
     # Behind it may be the list of what was ended with the process.
-    return " ".join(text.split()).startswith(" ".join(RESUMED.split()))
+    return " ".join(text.split()).startswith(" ".join(RESUME_PROMPT.split()))
 
 
-def units(text: str) -> int:
+def count_utf16_units(text: str) -> int:
     """How long a text is for a program that counts as JavaScript does."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def within(text: str, limit: int, rest: str) -> str:
+def cut_text(text: str, limit: int, rest: str) -> str:
     """The beginning of a text that must not be longer; `rest` says where the whole stands."""
-    if units(text) <= limit:
+    if count_utf16_units(text) <= limit:
         return text
     pointer = f"\n(cut here: read the rest in {rest} before you act)\n"
-    room = (limit - units(pointer)) * 2
+    room = (limit - count_utf16_units(pointer)) * 2
     return text.encode("utf-16-le", "surrogatepass")[:room].decode("utf-16-le", "ignore") + pointer
 
 
-def _join(primer: Primer) -> str:
+def _join_parts(primer: Primer) -> str:
     parts = (
-        recovery_notice(primer.recovery) if primer.recovery else "",
+        render_recovery(primer.recovery) if primer.recovery else "",
         primer.stall,
         primer.answer,
         primer.rules,
-        _introduced(primer.relay) if primer.relay else "",
-        GOES_ON + primer.checkpoint if primer.checkpoint.strip() else "",
+        _introduce_relay(primer.relay) if primer.relay else "",
+        CONTINUATION + primer.checkpoint if primer.checkpoint.strip() else "",
         primer.brief,
         f"Open loops:\n{primer.ledger}" if primer.ledger.strip() else "",
     )
@@ -200,7 +206,7 @@ def _join(primer: Primer) -> str:
     return "\n\n".join(present) + "\n" if present else ""
 
 
-def _introduced(relay: Relay) -> str:
+def _introduce_relay(relay: Relay) -> str:
     """Return the relay below the line that explains it."""
     text = relays.render(relay).strip()
     if not text:
@@ -208,19 +214,19 @@ def _introduced(relay: Relay) -> str:
     return f"{INTRODUCTION}{TASK_OF_RELAY if relay.next_action else ''}\n\n{text}"
 
 
-def _without_brief(primer: Primer) -> Primer:
+def _drop_brief(primer: Primer) -> Primer:
     return msgspec.structs.replace(primer, brief="")
 
 
-def _without_ledger(primer: Primer) -> Primer:
+def _drop_ledger(primer: Primer) -> Primer:
     return msgspec.structs.replace(primer, ledger="")
 
 
-def _without_decisions(primer: Primer) -> Primer:
-    if primer.relay is None or not primer.relay.places(Field.KEY_DECISIONS):
+def _drop_decisions(primer: Primer) -> Primer:
+    if primer.relay is None or not primer.relay.places(RelayField.KEY_DECISIONS):
         return primer
     pointer = f"(left out here; the whole relay: {primer.relay_path})\n\n"
-    shorter = primer.relay.with_content(Field.KEY_DECISIONS, pointer)
+    shorter = primer.relay.with_content(RelayField.KEY_DECISIONS, pointer)
     if shorter.next_action != primer.relay.next_action:
         return primer  # the directive stands below the decisions
     return _with_relay_if_shorter(primer, shorter)
@@ -230,20 +236,20 @@ def _with_directive_only(primer: Primer) -> Primer:
     if primer.relay is None:
         return primer
     fields = {}
-    phase = primer.relay.content(Field.CURRENT_PHASE)
+    phase = primer.relay.content(RelayField.CURRENT_PHASE)
     if phase:
-        fields[Field.CURRENT_PHASE] = one_line(phase, PHASE_CHARACTERS)
+        fields[RelayField.CURRENT_PHASE] = to_one_line(phase, PHASE_CHARACTERS)
     directive = primer.relay.next_action
     if directive is not None:
-        fields[Field.NEXT_ACTION] = directive
+        fields[RelayField.NEXT_ACTION] = directive
     head = relays.render(relays.compose(fields))
     pointer = f"(the whole relay: {primer.relay_path})"
     return _with_relay_if_shorter(primer, relays.parse(f"{head}\n{pointer}\n"))
 
 
-def _with_the_beginning_of_the_rules(primer: Primer) -> Primer:
+def _with_short_rules(primer: Primer) -> Primer:
     """Rules of any length must not push out what there is to do."""
-    rules = within(primer.rules, RULES_CHARACTERS, "the file of your rules")
+    rules = cut_text(primer.rules, RULES_CHARACTERS, "the file of your rules")
     return msgspec.structs.replace(primer, rules=rules)
 
 

@@ -14,15 +14,18 @@ from functools import lru_cache
 
 import msgspec
 
-from rekindle.documents import outline, schema
-from rekindle.documents.outline import Outline
+from rekindle.formats import (
+    outline,
+    schema_mark,
+)
+from rekindle.formats.outline import Outline
 
 SCHEMA = 1
-DONE = "DONE"
+DONE_DIRECTIVE = "DONE"
 """The Next Action that reports that all of the work is done."""
 
 
-class Field(StrEnum):
+class RelayField(StrEnum):
     CURRENT_PHASE = "Current Phase"
     WHAT_WE_DID = "What We Did This Cycle"
     KEY_DECISIONS = "Key Decisions Made"
@@ -33,13 +36,13 @@ class Field(StrEnum):
 
 
 _SPELLINGS = {
-    Field.CURRENT_PHASE: ("current phase",),
-    Field.WHAT_WE_DID: ("what we did",),
-    Field.KEY_DECISIONS: ("key decisions made", "key decisions", "key decision"),
-    Field.ACTIVE_PROJECTS: ("active projects", "active project"),
-    Field.METRICS: ("metrics",),
-    Field.NEXT_ACTION: ("next actions", "next action"),
-    Field.OPEN_QUESTIONS: ("open questions", "open question"),
+    RelayField.CURRENT_PHASE: ("current phase",),
+    RelayField.WHAT_WE_DID: ("what we did",),
+    RelayField.KEY_DECISIONS: ("key decisions made", "key decisions", "key decision"),
+    RelayField.ACTIVE_PROJECTS: ("active projects", "active project"),
+    RelayField.METRICS: ("metrics",),
+    RelayField.NEXT_ACTION: ("next actions", "next action"),
+    RelayField.OPEN_QUESTIONS: ("open questions", "open question"),
 }
 _STAND_INS = (
     "next recommended action",
@@ -71,7 +74,7 @@ _AFTER_DASH = re.compile(r"(?i:next actions?)\s+[-–—]\s+(?!(?i:cycle)\b)(\S.
 _BECAUSE = re.compile(r":\s+|\s+[—–]\s+|\s+-\s+|\s+because\s+|：")
 
 
-class Decision(msgspec.Struct, frozen=True):
+class RelayDecision(msgspec.Struct, frozen=True):
     text: str
     rationale: str
     made: date | None
@@ -82,15 +85,15 @@ class Decision(msgspec.Struct, frozen=True):
 class Relay(msgspec.Struct, frozen=True):
     outline: Outline
 
-    def places(self, field: Field) -> list[int]:
+    def places(self, field: RelayField) -> list[int]:
         """Where a field stands, the governing section first: shallowest, then topmost."""
         sections = self.outline.sections
-        found = [i for i, section in enumerate(sections) if field_of(section.title) is field]
-        if not found and field is Field.NEXT_ACTION:
-            found = [i for i, section in enumerate(sections) if _stands_in(section.title)]
+        found = [i for i, section in enumerate(sections) if match_field(section.title) is field]
+        if not found and field is RelayField.NEXT_ACTION:
+            found = [i for i, section in enumerate(sections) if _contains_text(section.title)]
         return sorted(found, key=lambda i: (sections[i].level, i))
 
-    def content(self, field: Field) -> str | None:
+    def content(self, field: RelayField) -> str | None:
         """A field's text as it stands, or None where the relay has no such field."""
         places = self.places(field)
         return self.outline.content(places[0]) if places else None
@@ -98,17 +101,17 @@ class Relay(msgspec.Struct, frozen=True):
     @property
     def next_action(self) -> str | None:
         """The directive, or None where there is none to follow: missing, blank or a placeholder."""
-        said = [part.strip() for part in self._directive() if not is_placeholder(part)]
+        said = [part.strip() for part in self._read_governing() if not is_placeholder(part)]
         return "\n".join(said) or None
 
     @property
     def raw_next_action(self) -> str:
         """The directive's text, also if it is only a placeholder such as "None"."""
-        return "\n".join(part for part in self._directive() if part.strip())
+        return "\n".join(part for part in self._read_governing() if part.strip())
 
-    def _directive(self) -> tuple[str, ...]:
+    def _read_governing(self) -> tuple[str, ...]:
         """Return what the heading of the governing Next Action holds, and what is below it."""
-        places = self.places(Field.NEXT_ACTION)
+        places = self.places(RelayField.NEXT_ACTION)
         if not places:
             return ()
         title, content = self.outline.sections[places[0]].title, self.outline.content(places[0])
@@ -116,39 +119,39 @@ class Relay(msgspec.Struct, frozen=True):
         return (beside[1] if beside else "", content)
 
     @property
-    def owners(self) -> list[Field | None]:
+    def owners(self) -> list[RelayField | None]:
         """The field that each section belongs to: its own, or that of a heading above it."""
         directives = {
             index
-            for place in self.places(Field.NEXT_ACTION)
+            for place in self.places(RelayField.NEXT_ACTION)
             for index in self.outline.extent(place)
         }
-        found: list[Field | None] = []
-        above: list[tuple[int, Field | None]] = []
+        found: list[RelayField | None] = []
+        above: list[tuple[int, RelayField | None]] = []
         for index, section in enumerate(self.outline.sections):
             while above and above[-1][0] >= section.level:
                 above.pop()
-            own = field_of(section.title) or (above[-1][1] if above else None)
+            own = match_field(section.title) or (above[-1][1] if above else None)
             above.append((section.level, own))
-            found.append(Field.NEXT_ACTION if index in directives else own)
+            found.append(RelayField.NEXT_ACTION if index in directives else own)
         return found
 
     @property
-    def decisions(self) -> tuple[Decision, ...]:
-        found: list[Decision] = []
+    def decisions(self) -> tuple[RelayDecision, ...]:
+        found: list[RelayDecision] = []
         seen: set[int] = set()
-        for place in self.places(Field.KEY_DECISIONS):
+        for place in self.places(RelayField.KEY_DECISIONS):
             if place not in seen:  # else it stands below a section that was read already
                 seen.update(self.outline.extent(place))
-                blocks = outline.blocks(self.outline.content(place))
+                blocks = outline.split_blocks(self.outline.content(place))
                 for block in blocks:
                     if _ITEM.match(block):
-                        found.append(_decision(block))
+                        found.append(_parse_decision(block))
                     else:
-                        found += [_row(line) for line in _rows(block)]
+                        found += [_parse_row(line) for line in _list_rows(block)]
         return tuple(found)
 
-    def with_content(self, field: Field, content: str) -> "Relay":
+    def with_content(self, field: RelayField, content: str) -> "Relay":
         """This relay with one field's text replaced; every other byte stays."""
         places = self.places(field)
         if places:
@@ -159,8 +162,8 @@ class Relay(msgspec.Struct, frozen=True):
 
 
 def parse(data: bytes | str) -> Relay:
-    parsed = outline.parse(schema.text_of(data, "relay"))
-    schema.check(parsed.head, "relay", SCHEMA)
+    parsed = outline.parse(schema_mark.decode_text(data, "relay"))
+    schema_mark.check_mark(parsed.head, "relay", SCHEMA)
     return Relay(parsed)
 
 
@@ -168,10 +171,10 @@ def render(relay: Relay) -> str:
     return relay.outline.text
 
 
-def compose(fields: Mapping[Field, str]) -> Relay:
+def compose(fields: Mapping[RelayField, str]) -> Relay:
     """A relay that we write ourselves: the canonical headings in the canonical order."""
-    parts = [schema.mark("relay", SCHEMA)]
-    for field in Field:
+    parts = [schema_mark.render_mark("relay", SCHEMA)]
+    for field in RelayField:
         if field in fields:
             body = fields[field].strip("\r\n")
             parts.append(f"## {field}\n{body}\n" if body else f"## {field}\n")
@@ -179,9 +182,9 @@ def compose(fields: Mapping[Field, str]) -> Relay:
 
 
 @lru_cache(maxsize=4096)  # the same titles return in every relay of a history
-def field_of(title: str) -> Field | None:
+def match_field(title: str) -> RelayField | None:
     """The field that a heading names, however it is dressed."""
-    plain = outline.words(title)
+    plain = outline.normalize_title(title)
     for field, spellings in _SPELLINGS.items():
         for spelling in spellings:
             if plain.startswith(spelling) and _SUFFIX.match(plain, len(spelling)):
@@ -195,8 +198,8 @@ def is_placeholder(content: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _stands_in(title: str) -> bool:
-    plain = outline.words(title)
+def _contains_text(title: str) -> bool:
+    plain = outline.normalize_title(title)
     return any(
         # Chinese has no space between words: what stands behind the name goes on with it.
         plain.startswith(name) and (not name.isascii() or _SUFFIX.match(plain, len(name)))
@@ -204,21 +207,21 @@ def _stands_in(title: str) -> bool:
     )
 
 
-def _rows(block: str) -> list[str]:
+def _list_rows(block: str) -> list[str]:
     """The rows of a table, without its head."""
-    rows = outline.lines(block)
+    rows = outline.split_lines(block)
     rule = next((i for i, line in enumerate(rows) if i and _TABLE_RULE.match(line)), len(rows))
     return [line for line in rows[rule + 1 :] if line.lstrip().startswith("|")]
 
 
-def _row(line: str) -> Decision:
+def _parse_row(line: str) -> RelayDecision:
     """A decision as people keep them in tables: what, why, and then by whom or when."""
     cells = [" ".join(cell.split()) for cell in line.strip().strip("|").split("|")]
     what, *why = [cell for cell in cells if not cell.strip("#.").isdecimal()] or [""]
-    return Decision(what, why[0] if why else "", _made(line), line)
+    return RelayDecision(what, why[0] if why else "", _find_date(line), line)
 
 
-def _made(words: str) -> date | None:
+def _find_date(words: str) -> date | None:
     made = None
     for found in _DATE.finditer(words):
         try:
@@ -228,9 +231,9 @@ def _made(words: str) -> date | None:
     return made
 
 
-def _decision(block: str) -> Decision:
+def _parse_decision(block: str) -> RelayDecision:
     words = " ".join(_ITEM.sub("", block, count=1).split())
     undated = re.sub(r"\s*[(\[]\s*\d{4}-\d{2}-\d{2}\s*[)\]]\s*$", "", words)
     parts = _BECAUSE.split(undated, maxsplit=1)
     rationale = parts[1].strip() if len(parts) > 1 else ""
-    return Decision(parts[0].strip(), rationale, _made(words), block)
+    return RelayDecision(parts[0].strip(), rationale, _find_date(words), block)

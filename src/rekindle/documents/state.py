@@ -9,9 +9,12 @@ from typing import Any
 
 import msgspec
 
-from rekindle.documents import jsontext
-from rekindle.documents.identity import derived_id, one_line
 from rekindle.errors import DocumentError
+from rekindle.formats import json_codec
+from rekindle.formats.identifiers import (
+    derive_id,
+    to_one_line,
+)
 from rekindle.thresholds.texts import LOOP_ID_CHARACTERS
 
 SCHEMA = 1
@@ -49,34 +52,37 @@ class State(msgspec.Struct, frozen=True):
 
 def parse(data: bytes) -> State:
     """A state, tolerant of what tools and people leave out; never of what is not JSON."""
-    raw = jsontext.decode_object(data, "state.json", schema=SCHEMA)
-    jsontext.refuse_repeated_keys(data, "state.json")
+    raw = json_codec.decode_object(data, "state.json", schema=SCHEMA)
+    json_codec.refuse_repeated_keys(data, "state.json")
     seq = raw.get("seq")
     return State(
-        agent=_text(raw.get("agent")),
+        agent=_render_text(raw.get("agent")),
         seq=seq if isinstance(seq, int) else 0,
-        last_active=moment(raw.get("last_active")),
-        open_loops=tuple(_open_loop(item) for item in _list(raw, "open_loops")),
-        resolved=tuple(_resolution(item) for item in _list(raw, "resolved")),
-        numbers={_text(key): _number(value) for key, value in _object(raw, "numbers").items()},
+        last_active=parse_time(raw.get("last_active")),
+        open_loops=tuple(_parse_open_loop(item) for item in _require_list(raw, "open_loops")),
+        resolved=tuple(_parse_resolution(item) for item in _require_list(raw, "resolved")),
+        numbers={
+            _render_text(key): _render_number(value)
+            for key, value in _require_mapping(raw, "numbers").items()
+        },
         extra={key: value for key, value in raw.items() if key not in _KNOWN},
     )
 
 
 def render(state: State) -> bytes:
-    body = _as_builtins(state)
-    return jsontext.encode_pretty({**body, "check": _check(body)}, "state.json")
+    body = _to_builtins(state)
+    return json_codec.encode_pretty({**body, "check": _compute_check(body)}, "state.json")
 
 
-def is_ours(data: bytes) -> bool:
+def is_unedited(data: bytes) -> bool:
     """Whether these bytes are as we wrote them: the check fits, and nothing stands there twice."""
-    raw = jsontext.decode_object(data, "state.json", schema=SCHEMA)
-    whole = jsontext.encode_pretty(raw, "state.json")
+    raw = json_codec.decode_object(data, "state.json", schema=SCHEMA)
+    whole = json_codec.encode_pretty(raw, "state.json")
     found = raw.pop("check", None)
-    return bool(found == _check(raw)) and whole == data
+    return bool(found == _compute_check(raw)) and whole == data
 
 
-def moment(value: object) -> datetime | None:
+def parse_time(value: object) -> datetime | None:
     """A point in time from ISO 8601; without a zone it is UTC. None where it says nothing."""
     if not isinstance(value, str):
         return None
@@ -87,11 +93,11 @@ def moment(value: object) -> datetime | None:
         return None
 
 
-def _check(body: dict[str, Any]) -> str:
-    return jsontext.fingerprint(jsontext.encode(body, "state.json", order="sorted"))[:16]
+def _compute_check(body: dict[str, Any]) -> str:
+    return json_codec.hash_bytes(json_codec.encode(body, "state.json", order="sorted"))[:16]
 
 
-def _as_builtins(state: State) -> dict[str, Any]:
+def _to_builtins(state: State) -> dict[str, Any]:
     active = state.last_active.isoformat().replace("+00:00", "Z") if state.last_active else None
     return {
         "v": SCHEMA,
@@ -117,28 +123,28 @@ def _as_builtins(state: State) -> dict[str, Any]:
     }
 
 
-def _open_loop(item: object) -> OpenLoop:
+def _parse_open_loop(item: object) -> OpenLoop:
     if isinstance(item, str):  # a list of plain sentences is how people begin
-        line = one_line(item)
-        return OpenLoop(id=derived_id(line), text=line, added="")
+        line = to_one_line(item)
+        return OpenLoop(id=derive_id(line), text=line, added="")
     fields = _require_object(item, "open_loops")
-    text = one_line(_text(fields.get("text")))
+    text = to_one_line(_render_text(fields.get("text")))
     return OpenLoop(
-        id=one_line(_text(fields.get("id")), LOOP_ID_CHARACTERS) or derived_id(text),
+        id=to_one_line(_render_text(fields.get("id")), LOOP_ID_CHARACTERS) or derive_id(text),
         text=text,
-        added=one_line(_text(fields.get("added")))[:10],
+        added=to_one_line(_render_text(fields.get("added")))[:10],
         stale=fields.get("stale") is True,
         extra={key: value for key, value in fields.items() if key not in _KNOWN_LOOP},
     )
 
 
-def _resolution(item: object) -> Resolution:
+def _parse_resolution(item: object) -> Resolution:
     fields = _require_object(item, "resolved")
-    reason = one_line(_text(fields.get("reason")))
+    reason = to_one_line(_render_text(fields.get("reason")))
     return Resolution(
-        id=one_line(_text(fields.get("id")), LOOP_ID_CHARACTERS) or derived_id(reason),
+        id=to_one_line(_render_text(fields.get("id")), LOOP_ID_CHARACTERS) or derive_id(reason),
         reason=reason,
-        resolved_date=one_line(_text(fields.get("resolved_date")))[:10],
+        resolved_date=to_one_line(_render_text(fields.get("resolved_date")))[:10],
         extra={key: value for key, value in fields.items() if key not in _KNOWN_RESOLVED},
     )
 
@@ -149,26 +155,26 @@ def _require_object(item: object, where: str) -> dict[str, Any]:
     return item
 
 
-def _list(raw: dict[str, Any], key: str) -> list[Any]:
+def _require_list(raw: dict[str, Any], key: str) -> list[Any]:
     value = raw.get(key) or []
     if not isinstance(value, list):
         raise DocumentError("state.json", f"{key} is not a list")
     return value
 
 
-def _object(raw: dict[str, Any], key: str) -> dict[str, Any]:
+def _require_mapping(raw: dict[str, Any], key: str) -> dict[str, Any]:
     value = raw.get(key) or {}
     if not isinstance(value, dict):
         raise DocumentError("state.json", f"{key} is not an object")
     return value
 
 
-def _text(value: object) -> str:
+def _render_text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def _number(value: object) -> str:
+def _render_number(value: object) -> str:
     """Numbers are kept as strings: $1,000 and -3 % are numbers to a person."""
     if isinstance(value, str):
         return value
-    return jsontext.encode(value, "state.json").decode()
+    return json_codec.encode(value, "state.json").decode()

@@ -1,1 +1,1 @@
-"""What happens, top to bottom."""
+"""The steps of each operation, in order. Flows reach the outside world through ports."""

@@ -1,8 +1,8 @@
-"""Try out whether a file system keeps what Rekindle's promises rest on.
+"""Test whether a file system provides the guarantees that Rekindle relies on.
 
-Everything happens with the store's own code, in a folder that is thrown away, by processes that
-are started here and killed by their number. A power loss cannot be tried from here: whether a disk
-has kept what it confirmed is seen only afterwards.
+All trials use the store's own code, in a temporary folder, with processes that are started here and
+killed by their process id. A power loss cannot be simulated here: whether a disk kept its confirmed
+writes is only visible afterwards.
 """
 
 import errno
@@ -16,15 +16,24 @@ from pathlib import Path
 
 import msgspec
 
-from rekindle.documents import event as events
-from rekindle.errors import RekindleError, StoreError, storing
-from rekindle.policy.settings import Settings
+from rekindle.documents import events
+from rekindle.errors import (
+    RekindleError,
+    StoreError,
+    translate_os_errors,
+)
+from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
-from rekindle.stores.private import of_project
-from rekindle.system import clock, disk, signals
-from rekindle.system.children import Child, Say
+from rekindle.stores.folders.private_files import find_private_project
+from rekindle.system import clock
+from rekindle.system.files import durable_files
+from rekindle.system.processes import stop_signals
+from rekindle.system.processes.forked_worker import (
+    ForkedChild,
+    LineReporter,
+)
 
-AGENT = "tortured"
+TORTURE_AGENT = "tortured"
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _WRITERS = 4
 _FILES = 20
@@ -36,200 +45,202 @@ _BLOCK = 64 * 1024
 _PATIENCE_SECONDS = 20.0
 _LEAST_KILLS = 10
 _MOST_ACKNOWLEDGED = 6
-"""How many acknowledgements a writer may give before it is killed."""
+"""The most acknowledgements that a writer may give before it is killed."""
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """What was tried, how often, and whether it held."""
+class PromiseResult(msgspec.Struct, frozen=True):
+    """One tested guarantee, the number of trials, and whether it held."""
 
     promise: str
     tried: str
     broken: str = ""
-    """What happened instead; empty where it held."""
+    """The observed violation; empty if the guarantee held."""
     means: str = ""
-    """What that means for whoever keeps an agent there."""
+    """The consequence for an agent on this file system."""
 
 
 class _BrokenError(Exception):
-    """A promise that was seen not to hold."""
+    """A guarantee that was observed not to hold."""
 
 
-class _Trial(msgspec.Struct, frozen=True):
+class _PromiseTrial(msgspec.Struct, frozen=True):
     promise: str
     means: str
     attempt: Callable[[Path], str]
-    """Returns what was tried; raises where it did not hold."""
+    """Run the trial, and return a description of it; raise if the guarantee did not hold."""
 
 
-def torture(folder: Path, *, seconds: float, seed: int) -> Iterator[Finding]:
-    """Try one promise after another; the last, by killing, takes what is left of the time.
+def try_promises(folder: Path, *, seconds: float, seed: int) -> Iterator[PromiseResult]:
+    """Test one guarantee after another. The last, by killing, uses the remaining time.
 
-    A full disk breaks no promise, and lets none be tried: it ends the whole with a StoreError.
+    A full disk does not violate a guarantee, but prevents the test. It ends with a StoreError.
     """
     deadline = time.monotonic() + seconds
-    rng = random.Random(seed)  # noqa: S311 - a moment to kill at is no secret
+    rng = random.Random(seed)  # noqa: S311 - the moment to kill at is not secret
 
     def kills(place: Path) -> str:
-        return _killed_writers(place, rng, deadline)
+        return _try_killed_writers(place, rng, deadline)
 
-    for number, trial in enumerate((*_TRIALS, _Trial(_KEPT, _MEANS_LOSS, kills))):
+    for number, trial in enumerate((*_TRIALS, _PromiseTrial(_KEPT, _MEANS_LOSS, kills))):
         place = folder / str(number)
         try:
-            disk.make_folder(place)
+            durable_files.make_folder(place)
             try:
                 tried = trial.attempt(place)
             finally:
-                shutil.rmtree(of_project(place).path, ignore_errors=True)
+                shutil.rmtree(find_private_project(place).path, ignore_errors=True)
         except (_BrokenError, RekindleError) as broken:
             if isinstance(broken, StoreError) and broken.errno in DISK_FULL:
                 raise
-            yield Finding(trial.promise, "", str(broken), trial.means)
+            yield PromiseResult(trial.promise, "", str(broken), trial.means)
         else:
-            yield Finding(trial.promise, tried)
+            yield PromiseResult(trial.promise, tried)
 
 
-def _confirmed_writes(place: Path) -> str:
+def _try_confirmed_writes(place: Path) -> str:
     for number in range(_FILES):
-        disk.replace(place / f"file-{number % 3}", b"%d" % number)
-        disk.append(place / "lines", b"%d\n" % number)
+        durable_files.replace_file(place / f"file-{number % 3}", b"%d" % number)
+        durable_files.append_durably(place / "lines", b"%d\n" % number)
     return f"{_FILES} files replaced and {_FILES} lines appended, each confirmed by the disk"
 
 
-def _excluding_locks(place: Path) -> str:
+def _try_locks(place: Path) -> str:
     path = place / "lock"
 
-    def hold(say: Say) -> None:
-        with disk.locked(path, _PATIENCE_SECONDS) as lock:
+    def hold(say: LineReporter) -> None:
+        with durable_files.hold_lock(path, _PATIENCE_SECONDS) as lock:
             say("held" if lock else "not held")
             time.sleep(_PATIENCE_SECONDS)
 
     for _ in range(_LOCKS):
-        with _children([hold]) as (holder,):
-            _require(_hear(holder, 1) == ["held"], "a lock that nobody holds was not given")
-            with disk.locked(path, 0) as second:
+        with _start_children([hold]) as (holder,):
+            _require(_read_lines(holder, 1) == ["held"], "a free lock was not granted")
+            with durable_files.hold_lock(path, 0) as second:
                 _require(second is None, "two processes held the same lock at once")
             holder.kill()
-        with disk.locked(path, _PATIENCE_SECONDS) as free:
+        with durable_files.hold_lock(path, _PATIENCE_SECONDS) as free:
             _require(free is not None, "the lock of a killed process was not freed")
     return f"{_LOCKS} locks held by one process, refused to another, freed by a kill"
 
 
-def _whole_renames(place: Path) -> str:
+def _try_renames(place: Path) -> str:
     path = place / "file"
-    disk.replace(path, bytes(_BLOCK))
+    durable_files.replace_file(path, bytes(_BLOCK))
 
-    def keep_replacing(_say: Say) -> None:
+    def keep_replacing(_say: LineReporter) -> None:
         for number in range(_REPLACEMENTS):
-            disk.replace(path, bytes([number % 256]) * _BLOCK)
+            durable_files.replace_file(path, bytes([number % 256]) * _BLOCK)
 
     reads = 0
-    with _children([keep_replacing]) as (writer,):
+    with _start_children([keep_replacing]) as (writer,):
         while not writer.is_over():
-            found = disk.read(path)
-            if found is None:
+            content = durable_files.read_bytes(path)
+            if content is None:
                 raise _BrokenError("a file was missing while it was replaced")
             _require(
-                len(found) == _BLOCK and len(set(found)) == 1,
+                len(content) == _BLOCK and len(set(content)) == 1,
                 "a reader saw a file that was half old and half new",
             )
             reads += 1
-        _hear(writer, 1)
-    return f"{_REPLACEMENTS} replacements under the eyes of {reads} readings"
+        _read_lines(writer, 1)
+    return f"{_REPLACEMENTS} replacements during {reads} reads"
 
 
-def _whole_appends(place: Path) -> str:
+def _try_appends(place: Path) -> str:
     path = place / "lines"
 
-    def appender(name: int) -> Callable[[Say], None]:
-        def work(_say: Say) -> None:
-            with storing(path):
-                fd = disk.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    def appender(name: int) -> Callable[[LineReporter], None]:
+        def work(_say: LineReporter) -> None:
+            with translate_os_errors(path):
+                fd = durable_files.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
                 for number in range(_LINES):
                     line = b"%d-%d %s\n" % (name, number, b"." * 200)
-                    while line:  # a disk that is full takes a part, and refuses only the rest
+                    while line:  # a full disk accepts a part, and refuses only the rest
                         line = line[os.write(fd, line) :]
 
         return work
 
-    with _children([appender(name) for name in range(_WRITERS)]) as writers:
+    with _start_children([appender(name) for name in range(_WRITERS)]) as writers:
         for writer in writers:
-            _hear(writer, 1)
+            _read_lines(writer, 1)
     wanted = {b"%d-%d %s" % (w, n, b"." * 200) for w in range(_WRITERS) for n in range(_LINES)}
-    found = (disk.read(path) or b"").splitlines()
-    _require(set(found) == wanted, "lines that were appended at the same time overwrote each other")
-    _require(len(found) == len(wanted), "a line was appended twice")
+    lines = (durable_files.read_bytes(path) or b"").splitlines()
+    _require(set(lines) == wanted, "lines that were appended at the same time overwrote each other")
+    _require(len(lines) == len(wanted), "a line was appended twice")
     return f"{len(wanted)} lines by {_WRITERS} processes at once"
 
 
-def _crowded_store(place: Path) -> str:
-    store = _store(place)
-    store.create(AGENT)
+def _try_crowded_store(place: Path) -> str:
+    store = _open_store(place)
+    store.create(TORTURE_AGENT)
 
-    def writer(name: int) -> Callable[[Say], None]:
-        def work(say: Say) -> None:
+    def writer(name: int) -> Callable[[LineReporter], None]:
+        def work(say: LineReporter) -> None:
             for number in range(_LOOPS):
                 say(_submit(store, f"{name}-{number}"))
 
         return work
 
     acknowledged: set[str] = set()
-    with _children([writer(name) for name in range(_WRITERS)]) as writers:
+    with _start_children([writer(name) for name in range(_WRITERS)]) as writers:
         for child in writers:
-            acknowledged |= set(_hear(child, _LOOPS))
-    _examine(store, acknowledged)
-    _require(len(acknowledged) == _WRITERS * _LOOPS, "a writer never came to its end")
+            acknowledged |= set(_read_lines(child, _LOOPS))
+    _examine_store(store, acknowledged)
+    _require(len(acknowledged) == _WRITERS * _LOOPS, "a writer did not finish")
     return f"{len(acknowledged)} records by {_WRITERS} processes at once"
 
 
-def _killed_writers(place: Path, rng: random.Random, deadline: float) -> str:
-    store = _store(place)
-    store.create(AGENT)
+def _try_killed_writers(place: Path, rng: random.Random, deadline: float) -> str:
+    store = _open_store(place)
+    store.create(TORTURE_AGENT)
     kills = 0
     acknowledged: set[str] = set()
 
-    def keep_writing(say: Say) -> None:
+    def keep_writing(say: LineReporter) -> None:
         for number in range(10_000):
             say(_submit(store, f"{kills}-{number}"))
 
     while kills < _LEAST_KILLS or time.monotonic() < deadline:
-        with _children([keep_writing]) as (child,):
+        with _start_children([keep_writing]) as (child,):
             wanted = rng.randrange(_MOST_ACKNOWLEDGED)
             took = time.monotonic()
-            _hear(child, wanted)
+            _read_lines(child, wanted)
             took = (time.monotonic() - took) / max(1, wanted)
-            time.sleep(rng.random() * min(took, 0.05))  # some moment of the next record
+            time.sleep(rng.random() * min(took, 0.05))  # a random moment within the next record
             child.kill()
-            acknowledged |= set(_hear(child, 10_000))
+            acknowledged |= set(_read_lines(child, 10_000))
         kills += 1
-        _examine(store, acknowledged)
-        _require(_submit(store, f"after-{kills}") != "", "the next command did not heal")
+        _examine_store(store, acknowledged)
+        _require(_submit(store, f"after-{kills}") != "", "the next command did not repair the log")
         acknowledged.add(f"after-{kills}")
     return f"{kills} writers killed; {len(acknowledged)} acknowledged records, all there"
 
 
-def _store(place: Path) -> FileStore:
-    return FileStore(place, host="here", settings=Settings(), clock=clock.now)
+def _open_store(place: Path) -> FileStore:
+    return FileStore(place, host="here", settings=Settings(), clock=clock.read_clock)
 
 
 def _submit(store: FileStore, identity: str) -> str:
-    store.submit(AGENT, events.LoopAdded(ts=clock.now(), id=identity, text="tortured"))
+    store.submit(
+        TORTURE_AGENT, events.LoopAdded(ts=clock.read_clock(), id=identity, text="tortured")
+    )
     return identity
 
 
-def _examine(store: FileStore, acknowledged: set[str]) -> None:
-    seen = store.read(AGENT)
+def _examine_store(store: FileStore, acknowledged: set[str]) -> None:
+    seen = store.read(TORTURE_AGENT)
     lost = acknowledged - set(seen.projection.loops)
     _require(not lost, f"{len(lost)} of {len(acknowledged)} acknowledged records are lost")
-    _require(not seen.bad, "the log holds a torn line")
+    _require(not seen.bad, "the log contains an incomplete line")
 
 
-def _hear(child: Child, lines: int) -> list[str]:
-    said = child.hear(lines, _PATIENCE_SECONDS)
+def _read_lines(child: ForkedChild, lines: int) -> list[str]:
+    reported = child.hear(lines, _PATIENCE_SECONDS)
     if child.errno in DISK_FULL:
         raise StoreError("a process", os.strerror(child.errno), errno=child.errno)
     if child.error:
         raise _BrokenError(child.error)
-    return said
+    return reported
 
 
 def _require(held: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an assertion
@@ -238,42 +249,42 @@ def _require(held: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an 
 
 
 @contextmanager
-def _children(works: list[Callable[[Say], None]]) -> Iterator[list[Child]]:
-    """Children that do not outlive the trial, however it ends."""
-    begun: list[Child] = []
+def _start_children(works: list[Callable[[LineReporter], None]]) -> Iterator[list[ForkedChild]]:
+    """Start children that do not outlive the trial, however it ends."""
+    begun: list[ForkedChild] = []
     try:
-        with signals.held_back():  # between a child's begin and our knowing of it
+        with stop_signals.defer_signals():  # so that no child starts without being registered
             for work in works:
-                begun.append(Child(work))  # noqa: PERF401 - those begun are ended if the next fails
+                begun.append(ForkedChild(work))  # noqa: PERF401 - those begun are ended if the next fails
         yield begun
     finally:
-        with signals.held_back():
+        with stop_signals.defer_signals():
             for child in begun:
                 child.close()
 
 
-_KEPT = "what was acknowledged survives kill -9"
-_MEANS_LOSS = "a crash of a process can cost what you were told is kept"
+_KEPT = "acknowledged records survive kill -9"
+_MEANS_LOSS = "a crash of a process can lose acknowledged records"
 _TRIALS = (
-    _Trial(
+    _PromiseTrial(
         "writes are confirmed",
-        "every command would fail here, for nothing could be promised",
-        _confirmed_writes,
+        "every command would fail here, because no write could be confirmed",
+        _try_confirmed_writes,
     ),
-    _Trial(
-        "a lock keeps others out",
-        "two writers could work on one agent at once and spoil its log",
-        _excluding_locks,
+    _PromiseTrial(
+        "a lock excludes other processes",
+        "two writers could write to one agent at once and damage its log",
+        _try_locks,
     ),
-    _Trial("a file is replaced whole", "readers could see half a relay", _whole_renames),
-    _Trial(
-        "lines appended at once stay whole",
-        "records that hooks and commands hand in at the same time could be lost",
-        _whole_appends,
+    _PromiseTrial("files are replaced atomically", "readers could see half a relay", _try_renames),
+    _PromiseTrial(
+        "concurrent appends stay complete",
+        "records that hooks and commands write at the same time could be lost",
+        _try_appends,
     ),
-    _Trial(
+    _PromiseTrial(
         "many writers lose nothing",
-        "commands that run at the same time could lose what they were told is kept",
-        _crowded_store,
+        "commands that run at the same time could lose acknowledged records",
+        _try_crowded_store,
     ),
 )

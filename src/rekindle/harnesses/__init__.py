@@ -1,1 +1,1 @@
-"""Vendor dialects: pure translators, one file each."""
+"""Adapters for agent CLIs: pure translators, one package each."""

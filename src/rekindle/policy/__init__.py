@@ -1,1 +1,1 @@
-"""Decisions: (facts, now, settings) to a verdict. Pure: `now` is always passed in."""
+"""Decisions: facts, settings and `now` in, a verdict out. Pure."""

@@ -1,1 +1,1 @@
-"""Where an agent's truth is kept."""
+"""Storage of the agents' state."""

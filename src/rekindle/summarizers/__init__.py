@@ -1,1 +1,1 @@
-"""Who makes a summary of turns: a model without tools, or nobody but what is known anyway."""
+"""Summarizers of turns: a model without tools, or the mechanical one."""

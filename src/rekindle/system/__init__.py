@@ -1,1 +1,1 @@
-"""The raw world: disk, clock, host."""
+"""The operating system: files, processes, terminals, git, clock, host."""

@@ -1,4 +1,4 @@
-"""The one place that asks what time it is, and where."""
+"""The only module that reads the clock and the time zone."""
 
 import os
 from contextlib import suppress
@@ -7,17 +7,17 @@ from datetime import UTC, datetime, tzinfo
 _HERE = "/etc/localtime"
 
 
-def now() -> datetime:
+def read_clock() -> datetime:
     return datetime.now(UTC)
 
 
-def zone(name: str = "") -> tzinfo:
-    """A zone with its rules for every day of the year; without a name, the machine's.
+def find_zone(name: str = "") -> tzinfo:
+    """Return a time zone with its rules for the whole year; without a name, the machine's.
 
     Raises:
-        LookupError: There is none of that name.
+        LookupError: There is no zone of that name.
     """
-    # Only who plans for another day needs it.
+    # Imported here: only commands that plan for another day need it.
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - see above
 
     if name:
@@ -26,8 +26,8 @@ def zone(name: str = "") -> tzinfo:
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise LookupError(name) from error
     with suppress(ZoneInfoNotFoundError, ValueError, OSError):
-        if said := os.environ.get("TZ", "").removeprefix(":"):
-            return ZoneInfo(said)
-    with suppress(ValueError, OSError), open(_HERE, "rb") as rules:  # noqa: PTH123 - a path of the system's
+        if zone_name := os.environ.get("TZ", "").removeprefix(":"):
+            return ZoneInfo(zone_name)
+    with suppress(ValueError, OSError), open(_HERE, "rb") as rules:  # noqa: PTH123 - a fixed system path
         return ZoneInfo.from_file(rules)
-    return now().astimezone().tzinfo or UTC
+    return read_clock().astimezone().tzinfo or UTC

@@ -1,34 +1,38 @@
-"""The user's crontab, read and written by its own command."""
+"""The user's crontab, read and written through the `crontab` command."""
 
 import subprocess
 
 from rekindle.errors import StoreError
-from rekindle.system import programs
-from rekindle.thresholds.running import CRONTAB_SECONDS
+from rekindle.system.processes import program_search
+from rekindle.thresholds.supervision import CRONTAB_SECONDS
 
 
-def read() -> list[str]:
-    """Return the lines of the user's crontab; none if there is none, or no cron."""
-    program = programs.find("crontab")
+def read_crontab() -> list[str]:
+    """Return the lines of the user's crontab; empty if there is none, or no cron."""
+    program = program_search.find_executable("crontab")
     if program is None:
         return []
-    ran = _run([program, "-l"])
-    return ran.stdout.decode("utf-8", "surrogateescape").splitlines() if not ran.returncode else []
+    result = _run_crontab([program, "-l"])
+    return (
+        result.stdout.decode("utf-8", "surrogateescape").splitlines()
+        if not result.returncode
+        else []
+    )
 
 
-def write(lines: list[str]) -> None:
+def write_crontab(lines: list[str]) -> None:
     """Replace the user's crontab; without lines, remove it."""
-    program = programs.find("crontab")
+    program = program_search.find_executable("crontab")
     if program is None:
         return
     text = "".join(f"{line}\n" for line in lines)
-    ran = _run([program, "-"], text) if lines else _run([program, "-r"])
-    if ran.returncode:
-        said = ran.stderr.decode("utf-8", "replace").strip()
-        raise StoreError("crontab", said or "was refused", hint="edit it with `crontab -e`")
+    result = _run_crontab([program, "-"], text) if lines else _run_crontab([program, "-r"])
+    if result.returncode:
+        complaint = result.stderr.decode("utf-8", "replace").strip()
+        raise StoreError("crontab", complaint or "was refused", hint="edit it with `crontab -e`")
 
 
-def _run(argv: list[str], text: str = "") -> subprocess.CompletedProcess[bytes]:
+def _run_crontab(argv: list[str], text: str = "") -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(  # noqa: S603 - found outside every workspace
             argv,

@@ -1,36 +1,36 @@
-"""Which host this is, so that a folder shared by two hosts has one owner."""
+"""The identity of this host, so that a folder shared by two hosts has one owner."""
 
 import os
 import pwd
 from pathlib import Path
 
-from rekindle.errors import storing
+from rekindle.errors import translate_os_errors
 
 _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
-def identify() -> str:
-    """A name that survives reboots and, where the system has a machine id, a new hostname."""
+def identify_host() -> str:
+    """Return a name that survives reboots and, if there is a machine id, a new hostname."""
     for file in _MACHINE_IDS:
-        # Where the id is there but cannot be read now, another name would be another host.
-        with storing(file):
+        # If the id exists but cannot be read now, another name would look like another host.
+        with translate_os_errors(file):
             try:
-                found = file.read_text(encoding="ascii").strip()
+                machine_id = file.read_text(encoding="ascii").strip()
             except (FileNotFoundError, NotADirectoryError, PermissionError, UnicodeDecodeError):
                 continue
-        if found:
-            return found
+        if machine_id:
+            return machine_id
     return os.uname().nodename
 
 
 def name() -> str:
-    """Return what people call this host."""
+    """Return the hostname."""
     return os.uname().nodename
 
 
 def identify_user() -> str:
-    """Return the name of the user that this process belongs to, whatever the environment says."""
+    """Return the name of this process's user, independent of the environment."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a user that the system has no name for
+    except KeyError:  # the user id has no name
         return str(os.getuid())

@@ -6,19 +6,19 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from rekindle.errors import storing
-from rekindle.system import walk
+from rekindle.errors import translate_os_errors
+from rekindle.system.files import safe_folders
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder, a file or a link that is there; a folder that is a mount point stays, empty.
+    """Remove a folder, file or link; a folder that is a mount point is only emptied.
 
-    The folder is opened once. If another process exchanges it for a link meanwhile, the removal
+    The folder is opened once. If another process replaces it with a link meanwhile, the removal
     continues in the folder that was opened.
     """
-    with storing(path), walk.open_parent(path) as parent:
+    with translate_os_errors(path), safe_folders.open_parent(path) as parent:
         try:
             folder = os.open(path.name, _FLAGS, dir_fd=parent)
         except OSError as error:
@@ -27,14 +27,14 @@ def remove_folder(path: Path) -> None:
             os.unlink(path.name, dir_fd=parent)
             return
         try:
-            _empty(folder)
+            _empty_folder(folder)
         finally:
             os.close(folder)
         with suppress(OSError):
             os.rmdir(path.name, dir_fd=parent)
 
 
-def _empty(folder: int) -> None:
+def _empty_folder(folder: int) -> None:
     with os.scandir(folder) as found:
         entries = list(found)
     for entry in entries:

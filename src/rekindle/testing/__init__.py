@@ -1,1 +1,1 @@
-"""For authors of plugins: what a harness must keep, and recordings to hold it to."""
+"""For authors of harness plugins: the contract, recordings, and a store in memory."""

@@ -8,7 +8,7 @@ Subclass it in a test module and say which harness, and where its recordings are
 
 pytest finds the tests by themselves; they run on the recordings, at the speed of unit tests. What
 a harness should make of each recording stands beside them, in `expected.json`: see
-`rekindle.testing.expected`. What a CLI cannot do, by its `Capabilities`, is not asked for.
+`rekindle.testing.expected_results`. What a CLI cannot do, by its `Capabilities`, is not asked for.
 """
 
 import json
@@ -20,25 +20,36 @@ from typing import Any, ClassVar, get_args
 
 import msgspec
 
-from rekindle.documents import event
-from rekindle.documents.event import AnyEvent
-from rekindle.documents.hooksettings import PROGRAM, Command, read_command, wanted
-from rekindle.documents.identity import AGENT_NAME
-from rekindle.documents.launch import (
-    MARK,
-    Ended,
-    ExitKind,
-    Finished,
-    Refused,
-    Seen,
-    Start,
-    Usage,
-    Used,
+from rekindle.documents import events
+from rekindle.documents.events import AnyEvent
+from rekindle.documents.hooks.hook_settings import (
+    HOOK_PROGRAM,
+    HookCommand,
+    list_wanted,
+    parse_hook_command,
 )
-from rekindle.documents.launch import Command as Made
+from rekindle.documents.launches.cli_output import (
+    LAUNCH_VARIABLE,
+    ExitKind,
+    FinalReport,
+    LaunchSpec,
+    LimitReport,
+    OutputItem,
+    ProcessResult,
+    UsageReport,
+    WindowUsage,
+)
+from rekindle.documents.launches.cli_output import ProgramCommand as Made
+from rekindle.documents.launches.one_shot import (
+    ONE_SHOT_VARIABLE,
+    OneShotAnswer,
+    OneShotQuestion,
+)
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.documents.question import ASKED, Answer, Question
-from rekindle.documents.transcript import Asked, What
+from rekindle.documents.transcripts.turns import (
+    PassageContent,
+    PromptText,
+)
 from rekindle.errors import (
     DocumentError,
     ManifestError,
@@ -46,11 +57,22 @@ from rekindle.errors import (
     UnenforceableError,
     UsageError,
 )
-from rekindle.policy import environment
-from rekindle.ports import Essentials, Harness, complete
-from rekindle.testing import expected, hostile
-from rekindle.testing.expected import Expected
-from rekindle.testing.recording import Recording, load_all
+from rekindle.formats.identifiers import AGENT_NAME
+from rekindle.policy.setup import environment
+from rekindle.ports import (
+    Harness,
+    HarnessEssentials,
+    complete_harness,
+)
+from rekindle.testing import (
+    expected_results,
+    hostile_lines,
+)
+from rekindle.testing.expected_results import ExpectedResult
+from rekindle.testing.recordings import (
+    Recording,
+    load_recordings,
+)
 
 _SESSION = "0a1b2c3d-0000-4000-8000-00000000000f"
 _OTHER = "ffff2c3d-0000-4000-8000-00000000000f"
@@ -58,8 +80,8 @@ _KINDS = frozenset(get_args(ExitKind))
 _NO_SESSIONS = ("--help", "-c", "latest", "../up", "", "a b", "x\0y")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,}\Z")
 _ALWAYS_PASSED_ON = {"PATH": "/bin", "HOME": "/home/user"}
-_HOOK = ("/a b/python", "-I", f"/a b/{PROGRAM}")
-_GONE = ("/nowhere/python", f"/nowhere/{PROGRAM}")
+_HOOK = ("/a b/python", "-I", f"/a b/{HOOK_PROGRAM}")
+_GONE = ("/nowhere/python", f"/nowhere/{HOOK_PROGRAM}")
 _FACTS = frozenset({"session.started", "session.ended", "prompt.submitted", "heartbeat"})
 """What priming, recovery and the signs of life are made from."""
 _NOBODYS_RULE = "Bash(\0)"
@@ -94,7 +116,7 @@ _UNTAME = (_DASHED, f"\n{_DASHED}", f'" {_DASHED} "', f"' {_DASHED}", f"={_DASHE
 
 
 class HarnessContract:
-    harness: ClassVar[Essentials]
+    harness: ClassVar[HarnessEssentials]
     """A module or an object with the six members; what else it has is tested too."""
     recordings: ClassVar[Path]
     """A folder of recordings, one file a case, with their `expected.json`."""
@@ -106,18 +128,18 @@ class HarnessContract:
     @property
     def whole(self) -> Harness:
         """The harness as Rekindle uses it."""
-        return complete(self.harness)
+        return complete_harness(self.harness)
 
     def kept(self) -> tuple[Recording, ...]:
-        found = load_all(self.recordings)
+        found = load_recordings(self.recordings)
         assert found, f"no recordings in {self.recordings}"
         return found
 
-    def start(self, *, session: str = _SESSION, resumes: bool = False, **more: Any) -> Start:
+    def start(self, *, session: str = _SESSION, resumes: bool = False, **more: Any) -> LaunchSpec:
         own = session if resumes or self.whole.CAN.names_sessions else ""
         hook = _HOOK if self.whole.CAN.hooks else ()
         given = {"hook": hook, "scratch": "/scratch", "program": self.program, **more}
-        return Start(session=own, resumes=resumes, **given)
+        return LaunchSpec(session=own, resumes=resumes, **given)
 
     def starts(self) -> Iterator[dict[str, Any]]:
         """Of a fresh session and of one that goes on, in a terminal and without one."""
@@ -137,13 +159,13 @@ class HarnessContract:
 
     def test_its_environment_is_its_own(self) -> None:
         """It gets what it is set up with: no other program's keys, and no mark of ours."""
-        passed_on, never = self.whole.PASSED_ON, self.whole.NEVER_PASSED_ON
+        passed_on, never = self.whole.PASSED_PREFIXES, self.whole.BLOCKED_VARIABLES
         assert all(_VARIABLE.match(name) for name in (*passed_on, *never))
         others = [key for key in _KEYS if not key.startswith(self.keys or "-")]
-        marks = (*_SESSION_MARKS, MARK, ASKED, "REKINDLE_AGENT")
+        marks = (*_SESSION_MARKS, LAUNCH_VARIABLE, ONE_SHOT_VARIABLE, "REKINDLE_AGENT")
         unwanted = dict.fromkeys((*never, *marks, *others, "UNRELATED_KEY"), "x")
         ours = {**unwanted, **_ALWAYS_PASSED_ON}
-        assert environment.allowed(ours, passed_on, never) == _ALWAYS_PASSED_ON
+        assert environment.select_variables(ours, passed_on, never) == _ALWAYS_PASSED_ON
         for how in self.starts():
             assert not set(self.whole.command(self.start(**how)).environment) & set(ours)
 
@@ -200,7 +222,7 @@ class HarnessContract:
             made = self.made(**more) or Made(())
             for name in made.files:
                 assert re.fullmatch(r"[a-z][a-z0-9.-]*", name), name
-                assert f"/scratch/{name}" in _whole(made, files=False)
+                assert f"/scratch/{name}" in _join_command(made, files=False)
 
     def test_a_prompt_in_a_terminal_is_a_prompt(self) -> None:
         """No option, and no command of the CLI; and it is started otherwise than without one.
@@ -215,7 +237,7 @@ class HarnessContract:
                 made = self.made(resumes=resumes, interactive=True, prompt=prompt)
                 if made is None:
                     continue
-                assert _TASK in _whole(made), made
+                assert _TASK in _join_command(made), made
                 assert [word for word in made.argv if _TASK not in word] != list(headless.argv)
                 if prompt != _TASK:
                     assert not _ends(made.argv, prompt), made
@@ -270,7 +292,7 @@ class HarnessContract:
         """By its file or by its words; both come with the start."""
         file, words = "/personas/keeper.md", "You keep the light."
         made = self.made(persona=Persona(system_prompt_file=file), instructions=words)
-        assert made is None or file in _whole(made) or words in _whole(made)
+        assert made is None or file in _join_command(made) or words in _join_command(made)
 
     def test_nothing_that_is_given_becomes_an_option(self) -> None:
         """A name or a text that begins with a dash is joined to its option, or refused."""
@@ -285,8 +307,8 @@ class HarnessContract:
 
     # What it is asked
 
-    def question(self, **more: Any) -> Question:
-        return Question(**{"scratch": "/scratch", "program": self.program, **more})
+    def question(self, **more: Any) -> OneShotQuestion:
+        return OneShotQuestion(**{"scratch": "/scratch", "program": self.program, **more})
 
     def asked(self, **more: Any) -> Made | None:
         """The command for a question; None, where it is refused in words that name the reason."""
@@ -304,11 +326,11 @@ class HarnessContract:
         made = self.whole.ask(self.question())
         assert made == self.whole.ask(self.question())
         assert made.argv[: len(self.program)] == self.program
-        assert made.environment[ASKED] == "1"
-        assert MARK not in made.environment
+        assert made.environment[ONE_SHOT_VARIABLE] == "1"
+        assert LAUNCH_VARIABLE not in made.environment
         words = made.argv[len(self.program) :]
         assert not any(_RESUMING.search(word) for word in words), words
-        assert PROGRAM not in _whole(made)
+        assert HOOK_PROGRAM not in _join_command(made)
         own = self.asked(program=())
         assert own is None or own.argv[0] not in {"", *self.program}
         if self.whole.HOOK_FILES is not None:
@@ -319,17 +341,17 @@ class HarnessContract:
         """Nothing is as good as nothing said; to read is another command or refused; no more is."""
         if not self.whole.CAN.questions:
             return
-        alone, nothing = (self.asked(persona=one) for one in (Persona(), _granting()))
+        alone, nothing = (self.asked(persona=one) for one in (Persona(), _make_granting()))
         assert alone == nothing
         assert alone is not None
         for rule in _GRANTED:
             for rules in ([rule], ["Read", rule]):
                 try:
-                    made = self.whole.ask(self.question(persona=_granting(*rules)))
+                    made = self.whole.ask(self.question(persona=_make_granting(*rules)))
                 except (UsageError, ManifestError):
                     continue
                 raise AssertionError(f"a question was granted {rule!r}: {made.argv}")
-        self.asked(persona=_granting("Read", "Grep", "Glob"))
+        self.asked(persona=_make_granting("Read", "Grep", "Glob"))
 
     def test_a_question_has_its_instructions(self) -> None:
         """By its command or by a file, which the program is told of; so with a schema."""
@@ -337,10 +359,10 @@ class HarnessContract:
             return
         made = self.asked(instructions="You keep the light.", schema='{"type": "object"}')
         assert made is not None
-        assert "You keep the light." in _whole(made)
+        assert "You keep the light." in _join_command(made)
         for name in made.files:
             assert re.fullmatch(r"[a-z][a-z0-9.-]*", name), name
-            assert f"/scratch/{name}" in _whole(made, files=False)
+            assert f"/scratch/{name}" in _join_command(made, files=False)
 
     def test_nothing_that_is_asked_becomes_an_option(self) -> None:
         """Whatever instructions, schema and persona say: the options stay; or it is refused.
@@ -356,14 +378,14 @@ class HarnessContract:
                 made = self.asked(**{"schema": text, **given})
                 if made is None:
                     continue
-                assert _options(made.argv) == _options(tame.argv), made
+                assert _list_options(made.argv) == _list_options(tame.argv), made
                 assert not any("\0" in word for word in made.argv)
                 assert set(made.files) <= set(tame.files)
             persona = Persona(
                 system_prompt_file=text, permissions=Permissions(allowed_tools=[], deny=[text])
             )
             made = self.asked(persona=persona, instructions="x", schema="{}")
-            assert made is None or _options(made.argv) == _options(tame.argv), made
+            assert made is None or _list_options(made.argv) == _list_options(tame.argv), made
 
     def test_an_answer_is_read_from_anything(self) -> None:
         """Nothing is no answer; whatever else was printed raises nothing, and is sound."""
@@ -372,7 +394,7 @@ class HarnessContract:
         assert self.whole.answer(()) is None
         streams = [one.stream for one in self.kept() if one.asked]
         longest = max(streams, key=len, default=())
-        for line in hostile.damaged(line for stream in streams for line in stream):
+        for line in hostile_lines.damage_lines(line for stream in streams for line in stream):
             for output in ([line], [*longest, line], [line, *longest]):
                 found = self.whole.answer(output)
                 if found is not None:
@@ -382,7 +404,7 @@ class HarnessContract:
     def test_an_answer_that_was_cut_is_none_or_less(self) -> None:
         """A CLI that says when it is done has answered only then."""
         for one in self.kept():
-            if one.asked and any(isinstance(seen, Finished) for seen in one.seen(self.whole)):
+            if one.asked and any(isinstance(seen, FinalReport) for seen in one.seen(self.whole)):
                 for length in range(len(one.stream)):
                     assert self.whole.answer(one.stream[:length]) is None
 
@@ -395,13 +417,13 @@ class HarnessContract:
         for supervised in (False, True):
             for folder in ("", "/a folder"):
                 made = self.whole.hooks(_HOOK, supervised=supervised, folder=folder)
-                for _, _, hook in wanted(json.loads(json.dumps(made))):
-                    found = read_command(hook["command"])
+                for _, _, hook in list_wanted(json.loads(json.dumps(made))):
+                    found = parse_hook_command(hook["command"])
                     assert found is not None, hook
-                    told = Command(_HOOK[0], _HOOK[-1], self.whole.NAME, found.event, folder)
+                    told = HookCommand(_HOOK[0], _HOOK[-1], self.whole.NAME, found.event, folder)
                     assert found == told
                     assert hook["timeout"] >= 1
-        gone = wanted(self.whole.hooks(_GONE, supervised=True))
+        gone = list_wanted(self.whole.hooks(_GONE, supervised=True))
         lines = [f"({hook['command']}) || exit 1" for _, _, hook in gone]
         shell = ["/bin/sh", "-c", "\n".join(lines)]
         ended = subprocess.run(shell, capture_output=True, check=False)  # noqa: S603 - as a CLI does
@@ -412,9 +434,9 @@ class HarnessContract:
         if not self.whole.CAN.launch_hooks:
             return
         for how in self.starts():
-            whole = _whole(self.whole.command(self.start(**how)))
-            for _, _, hook in wanted(self.whole.hooks(_HOOK, supervised=True)):
-                found = read_command(hook["command"])
+            whole = _join_command(self.whole.command(self.start(**how)))
+            for _, _, hook in list_wanted(self.whole.hooks(_HOOK, supervised=True)):
+                found = parse_hook_command(hook["command"])
                 assert found is not None
                 assert f" {self.whole.NAME} {found.event}" in whole
 
@@ -423,8 +445,8 @@ class HarnessContract:
         brake = self.whole.brake(interactive=False)
         if brake is None:
             return
-        found = wanted(self.whole.hooks(_HOOK, supervised=True))
-        words = [read_command(hook["command"]) for _, _, hook in found]
+        found = list_wanted(self.whole.hooks(_HOOK, supervised=True))
+        words = [parse_hook_command(hook["command"]) for _, _, hook in found]
         assert brake.event in {word.event for word in words if word}
         assert brake.signs
         assert brake.counts
@@ -434,10 +456,12 @@ class HarnessContract:
         if not self.whole.CAN.hooks:
             return
         text = 'First line, "quoted"\n\\ second: é'
-        found = wanted(self.whole.hooks(_HOOK, supervised=False))
-        words = [read_command(hook["command"]) for _, _, hook in found]
-        events = {word.event.partition(":")[0] for word in words if word}
-        assert any(text in _texts(self.whole.told(event, text)) for event in events)
+        found = list_wanted(self.whole.hooks(_HOOK, supervised=False))
+        words = [parse_hook_command(hook["command"]) for _, _, hook in found]
+        hook_events = {word.event.partition(":")[0] for word in words if word}
+        assert any(
+            text in _list_texts(self.whole.told(hook_event, text)) for hook_event in hook_events
+        )
 
     def test_a_hook_s_fact_keeps_what_ours_has_seen(self) -> None:
         """When it was, whose session it is, which launch; and its session where it was cut."""
@@ -448,38 +472,46 @@ class HarnessContract:
             assert (whole is None) is (cut is None)
             if whole is None or cut is None:
                 continue
-            assert (type(whole), _of(whole, "session")) == (type(cut), _of(cut, "session"))
+            assert (type(whole), _select_type(whole, "session")) == (
+                type(cut),
+                _select_type(cut, "session"),
+            )
             assert whole.ts == line.ts
             own = {**seen, "harness": self.whole.NAME}
-            assert {name: _of(whole, name, own[name]) for name in own} == own
+            assert {name: _select_type(whole, name, own[name]) for name in own} == own
 
     # What it makes of recordings
 
     def test_recordings_show_what_it_can(self) -> None:
         """Nothing that it is relied on for is without one."""
-        cases = expected.load(self.recordings)
+        cases = expected_results.load_expected(self.recordings)
         assert set(cases) == {one.name for one in self.kept()}
-        exits, seen = {one.exit[0] for one in cases.values() if one.exit}, _first(cases, "seen")
+        exits, seen = (
+            {one.exit[0] for one in cases.values() if one.exit},
+            _find_first(cases, "seen"),
+        )
         assert exits >= {"clean", "crash"}
         if self.whole.CAN.questions:
             assert any(one.answer for one in cases.values()), "has it ever answered a question?"
-        assert "Said" in seen
+        assert "AssistantText" in seen
         if self.whole.CAN.resumes:
             assert any(one.resumes and cases[one.name].exit == ["clean"] for one in self.kept())
-            assert "Opened" in seen, "without it, no session is gone on with"
+            assert "SessionOpened" in seen, "without it, no session is gone on with"
             assert "resume-failed" in exits
         if self.whole.CAN.hooks:
-            assert _first(cases, "hooked") >= _FACTS
+            assert _find_first(cases, "hooked") >= _FACTS
         if any(one.transcript for one in self.kept()):
             assert any(one.usage for one in cases.values())
 
     def test_every_recording_is_read(self) -> None:
         """As what it was: what it showed, what its hooks told, how full it was, how it ended."""
-        cases = expected.load(self.recordings)
+        cases = expected_results.load_expected(self.recordings)
         for recording in self.kept():
             for supervised in (False, True):
-                found = expected.found(recording, self.whole, supervised=supervised)
-                for name in Expected.__struct_fields__:
+                found = expected_results.read_recording(
+                    recording, self.whole, supervised=supervised
+                )
+                for name in ExpectedResult.__struct_fields__:
                     made, wanted_ = getattr(found, name), getattr(cases[recording.name], name)
                     assert made == wanted_, f"{recording.name}: {name}: {json.dumps(made)}"
 
@@ -490,7 +522,7 @@ class HarnessContract:
         """
         for recording in self.kept():
             for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
-                if isinstance(fact, event.PromptSubmitted) and fact.session == recording.session:
+                if isinstance(fact, events.PromptSubmitted) and fact.session == recording.session:
                     lines = recording.transcript.split(b"\n")
                     assert self.whole.holds(lines, fact.call), recording.name
                     sign = fact.call.encode()
@@ -512,7 +544,7 @@ class HarnessContract:
         """Where the window is not known nothing is decided by it, until somebody has told it."""
         for recording in self.kept():
             for seen in recording.seen(self.whole):
-                if isinstance(seen, Used):
+                if isinstance(seen, UsageReport):
                     _require_known(seen.usage)
             if found := self.whole.usage(recording.transcript, {}):
                 _require_known(found)
@@ -530,12 +562,12 @@ class HarnessContract:
 
     def test_a_process_that_was_killed_has_crashed(self) -> None:
         """SIGKILL leaves no account of itself."""
-        assert self.whole.classify(Ended(code=-9, session=_SESSION)).kind == "crash"
+        assert self.whole.classify(ProcessResult(code=-9, session=_SESSION)).kind == "crash"
 
     def test_another_session_than_the_one_asked_for_is_a_failed_resume(self) -> None:
         """A CLI that opens a new one in silence must not be believed."""
         if self.whole.CAN.resumes:
-            ended = Ended(code=0, session=_SESSION, resumes=True, opened=_OTHER)
+            ended = ProcessResult(code=0, session=_SESSION, resumes=True, opened=_OTHER)
             assert self.whole.classify(ended).kind == "resume-failed"
 
     # What nobody should send
@@ -544,14 +576,14 @@ class HarnessContract:
         """What cannot be read is a DocumentError; nothing else gets out, and nothing unsound."""
         for word, lines in self.told_by_hooks().items():
             first = next(line for line in lines if line.event == word)
-            for payload in hostile.damaged(line.payload for line in lines):
+            for payload in hostile_lines.damage_lines(line.payload for line in lines):
                 for cut in (0, len(payload)):
                     line = msgspec.structs.replace(first, payload=payload, cut=cut)
                     try:
                         fact = self.whole.read_hook(line)
                     except DocumentError:
                         continue
-                    assert fact is None or event.parse(event.render(fact)) == fact
+                    assert fact is None or events.parse(events.render(fact)) == fact
 
     def told_by_hooks(self) -> dict[str, list[Any]]:
         """Everything that the hooks of each word were told."""
@@ -564,7 +596,7 @@ class HarnessContract:
     def test_a_damaged_transcript_raises_nothing(self) -> None:
         """And tells nothing that cannot be."""
         lines = (line for one in self.kept() for line in one.transcript.split(b"\n"))
-        for line in hostile.damaged(lines):
+        for line in hostile_lines.damage_lines(lines):
             if found := self.whole.usage(line, {}):
                 _require_known(found)
             for passage in self.whole.read_transcript(line):
@@ -577,40 +609,45 @@ class HarnessContract:
             told: list[Any] = []
             for line in recording.transcript.split(b"\n"):
                 found = [passage.what for passage in self.whole.read_transcript(line)]
-                counted, used = self.whole.turn(line), [one for one in found if type(one) is Used]
+                counted, used = (
+                    self.whole.turn(line),
+                    [one for one in found if type(one) is UsageReport],
+                )
                 assert used == ([counted] if counted else []), recording.name
                 told += found
-            asked = [one.text.strip() for one in told if isinstance(one, Asked)]
+            asked = [one.text.strip() for one in told if isinstance(one, PromptText)]
             for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
                 # A process that shares its session with another may lose it.
-                if isinstance(fact, event.PromptSubmitted) and _stands_in(fact.text, recording):
+                if isinstance(fact, events.PromptSubmitted) and _contains_value(
+                    fact.text, recording
+                ):
                     assert fact.text.strip() in asked, recording.name
 
     def test_a_damaged_line_raises_nothing(self) -> None:
         """Cut, mangled, nested, huge, any value a wrong one: nothing, or what is left of it."""
-        for line in hostile.damaged(line for one in self.kept() for line in one.stream):
+        for line in hostile_lines.damage_lines(line for one in self.kept() for line in one.stream):
             shown = self.whole.read_stream(line)
             assert isinstance(shown, tuple)
             for one in shown:
                 _require_sound(one)
-                if isinstance(one, Finished):
+                if isinstance(one, FinalReport):
                     self.judge(finished=one)
-                if isinstance(one, Refused):
+                if isinstance(one, LimitReport):
                     self.judge(refused=one)
-        for text in hostile.TEXTS:
+        for text in hostile_lines.TEXTS:
             self.judge(errors=text)
 
     def judge(self, **facts: Any) -> None:
         """However it ended, it can be told in a line."""
         for resumes in (False, True):
-            ended = Ended(**{"code": 1, "session": _SESSION, "resumes": resumes, **facts})
+            ended = ProcessResult(**{"code": 1, "session": _SESSION, "resumes": resumes, **facts})
             found = self.whole.classify(ended)
             assert found.kind in _KINDS
             assert found.words
             assert _is_line(found.words)
 
 
-def _stands_in(text: str, recording: Recording) -> bool:
+def _contains_value(text: str, recording: Recording) -> bool:
     return json.dumps(text).strip('"').encode() in recording.transcript
 
 
@@ -618,11 +655,11 @@ def _names(argv: tuple[str, ...], session: str) -> bool:
     return any(word == session or word.endswith(f"={session}") for word in argv)
 
 
-def _granting(*tools: str) -> Persona:
+def _make_granting(*tools: str) -> Persona:
     return Persona(permissions=Permissions(allowed_tools=[*tools]))
 
 
-def _options(argv: tuple[str, ...]) -> list[str]:
+def _list_options(argv: tuple[str, ...]) -> list[str]:
     """What a command line says, but for the values: of a setting, the name is an option's too."""
     return [re.sub(r"(?s)^(--config=[\w.]+|[^=]*)=.*", r"\1", word) for word in argv]
 
@@ -636,14 +673,14 @@ def _ends(argv: tuple[str, ...], text: str) -> bool:
     return any(word == text or word.endswith(f"={text}") for word in argv)
 
 
-def _whole(made: Made, *, files: bool = True) -> str:
+def _join_command(made: Made, *, files: bool = True) -> str:
     """All that the program is told by its command."""
     return "\n".join(
         (*made.argv, *made.environment.values(), *(made.files.values() if files else ()))
     )
 
 
-def _texts(printed: str) -> list[str]:
+def _list_texts(printed: str) -> list[str]:
     """The texts of what a hook prints: as it is, or somewhere in a JSON text."""
     found = [printed]
     try:
@@ -659,11 +696,11 @@ def _texts(printed: str) -> list[str]:
     return found
 
 
-def _of(fact: AnyEvent, name: str, absent: Any = None) -> Any:
+def _select_type(fact: AnyEvent, name: str, absent: Any = None) -> Any:
     return getattr(fact, name, absent)
 
 
-def _first(cases: dict[str, Expected], name: str) -> set[str]:
+def _find_first(cases: dict[str, ExpectedResult], name: str) -> set[str]:
     return {row[0] for one in cases.values() for row in getattr(one, name)}
 
 
@@ -671,12 +708,12 @@ def _is_line(words: str) -> bool:
     return len(words) <= _WORDS_CHARACTERS and words == " ".join(words.split())
 
 
-def _require_known(usage: Usage) -> None:
+def _require_known(usage: WindowUsage) -> None:
     _require_sound(usage)
     assert usage.tokens >= 0
     assert (usage.known == "unknown") is (usage.window is None)
 
 
-def _require_sound(one: Seen | Usage | What | Answer) -> None:
+def _require_sound(one: OutputItem | WindowUsage | PassageContent | OneShotAnswer) -> None:
     """Each field is of its type, and can be written: no half of a character is in it."""
     msgspec.convert(json.loads(msgspec.json.encode(one)), type(one))

@@ -1,7 +1,7 @@
 """Thresholds that the manifest cannot set, each declared once with its default, unit and meaning.
 
-A module of this package has one subject. `rekindle.policy.settings` imports all of them, so that
-`rekindle config explain` and the reference page list every threshold.
+A module of this package has one subject. `rekindle.policy.settings.runtime_settings` imports all of
+them, so that `rekindle config explain` and the reference page list every threshold.
 """
 
 from typing import Literal, TypeVar
@@ -31,7 +31,7 @@ FIXED: dict[str, Threshold] = {}
 """Every declared threshold by the key that `config explain` shows."""
 
 
-def declare(default: T, key: str, unit: Unit, meaning: str) -> T:
+def declare_threshold(default: T, key: str, unit: Unit, meaning: str) -> T:
     """Register a threshold and return its default, so that the constant is a plain number."""
     FIXED[key] = (default, unit, meaning)
     return default

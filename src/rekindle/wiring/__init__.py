@@ -1,1 +1,1 @@
-"""The composition root: the only room that knows every concrete class."""
+"""The composition root: the only package that imports every concrete class."""

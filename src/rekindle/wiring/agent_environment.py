@@ -9,14 +9,17 @@ from pathlib import Path
 import msgspec
 
 from rekindle.config import Project
-from rekindle.documents.identity import one_line
 from rekindle.errors import ManifestError
-from rekindle.harnesses import command
-from rekindle.policy import environment
-from rekindle.policy.settings import AgentDefaults
-from rekindle.system import programs
-from rekindle.wiring.guarded_path import GuardedPath, guard_path
-from rekindle.wiring.store import harness_of
+from rekindle.formats.identifiers import to_one_line
+from rekindle.harnesses import command_harness
+from rekindle.policy.settings.runtime_settings import AgentDefaults
+from rekindle.policy.setup import environment
+from rekindle.system.processes import program_search
+from rekindle.wiring.access.guarded_path import (
+    GuardedPath,
+    guard_path,
+)
+from rekindle.wiring.open_store import find_harness
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
 """A value of `env:` that names a variable of the operator's environment."""
@@ -29,7 +32,7 @@ class AgentEnvironment(msgspec.Struct, frozen=True):
     path: GuardedPath
 
 
-def folder_of(project: Project, name: str) -> Path:
+def find_agent_folder(project: Project, name: str) -> Path:
     """Return the folder that an agent works in."""
     entry = project.manifest.agents[name]
     return (project.path / (entry.dir or AgentDefaults().dir)).resolve()
@@ -41,7 +44,7 @@ def locate_words(project: Project, name: str, words: Sequence[str]) -> tuple[str
     A summarizer is started in a folder of its own. The program is a path if it has a slash; any
     other word with a slash or a dot is one if there is such a file.
     """
-    folders = (folder_of(project, name), project.path)
+    folders = (find_agent_folder(project, name), project.path)
     return tuple(_locate(word, folders, number == 0) for number, word in enumerate(words))
 
 
@@ -59,20 +62,24 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
     Raises:
         ManifestError: The harness is unknown, or a variable of `env:` cannot be set.
     """
-    entry, harness = project.manifest.agents[name], harness_of(project, name)
-    folder = folder_of(project, name)
-    programs.exclude(folder)
-    passed_on = environment.allowed(os.environ, harness.PASSED_ON, harness.NEVER_PASSED_ON)
-    own = _own_variables(project, name, entry.env or {})
+    entry, harness = project.manifest.agents[name], find_harness(project, name)
+    folder = find_agent_folder(project, name)
+    program_search.exclude_folders(folder)
+    passed_on = environment.select_variables(
+        os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
+    )
+    own = _resolve_variables(project, name, entry.env or {})
     guarded = guard_path(passed_on.get("PATH", ""), folder, harness.CAN, stays=entry.mode == "stay")
-    if "PATH" in own or harness.NAME == command.NAME:  # as the operator says; has no sandbox
+    if (
+        "PATH" in own or harness.NAME == command_harness.NAME
+    ):  # as the operator says; has no sandbox
         guarded = GuardedPath(passed_on.get("PATH", ""))
     if "PATH" in passed_on:
         passed_on["PATH"] = guarded.cli
     return AgentEnvironment({**passed_on, **own}, guarded)
 
 
-def _own_variables(project: Project, name: str, own: dict[str, str]) -> dict[str, str]:
+def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict[str, str]:
     """Return the variables of `env:`; `$NAME` takes the operator's value, so that none is there."""
     found = {}
     for key, value in own.items():
@@ -80,7 +87,7 @@ def _own_variables(project: Project, name: str, own: dict[str, str]) -> dict[str
         unfit = "\0" in key + value or "=" in key or not key
         if unfit or (wanted is not None and wanted not in os.environ):
             raise ManifestError(
-                f"agent {name}: {one_line(key)!r} cannot be set"
+                f"agent {name}: {to_one_line(key)!r} cannot be set"
                 + (f": ${wanted} is not there" if wanted and not unfit else ""),
                 line=project.marked.line(("agents", name, "env")),
                 hint=f"export {wanted} first, or remove it" if wanted else "correct it",

@@ -6,20 +6,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from rekindle.cli import questions as cli
-from rekindle.documents import event as events
-from rekindle.documents.launch import RefusedCall
+from rekindle.cli.running import question_commands as cli
+from rekindle.documents import events
+from rekindle.documents.launches.cli_output import RefusedCall
 from rekindle.errors import BusyError, ClosedQuestionError
-from rekindle.policy import questions
+from rekindle.policy.operator import questions
 from rekindle.system import clock
-from rekindle.testing.memory import MemoryStore
+from rekindle.testing.memory_store import MemoryStore
 
 
 class Held(MemoryStore):
     """A store whose writer lock is held by a supervisor: answers stay in the inbox."""
 
     def __init__(self):
-        super().__init__(clock=clock.now)
+        super().__init__(clock=clock.read_clock)
         self.is_busy, self.done = False, []
 
     def submit(self, agent, *records):
@@ -29,7 +29,7 @@ class Held(MemoryStore):
             with self.writer(agent) as writer:
                 writer.fold()
 
-    def clear_the_way(self, agent):
+    def prepare_start(self, agent):
         self.done.append("cleared")
 
     @contextmanager
@@ -48,12 +48,12 @@ class Held(MemoryStore):
 @pytest.fixture
 def store(monkeypatch):
     store = Held()
-    now = clock.now()
+    now = clock.read_clock()
     with store.writer("a") as writer:
-        writer.append(events.DesiredSaid(ts=now, desired="running"), events.RunStarted(ts=now))
+        writer.append(events.DesiredSet(ts=now, desired="running"), events.RunStarted(ts=now))
         entered = events.SafeModeEntered(ts=now, why="settings", words="rekindle.yaml changed")
-        asking = questions.Asking(now, 3600.0)
-        writer.append(*questions.with_questions(writer.projection, [entered], asking))
+        asking = questions.QuestionTerms(now, 3600.0)
+        writer.append(*questions.add_questions(writer.projection, [entered], asking))
     store.is_busy = True
     monkeypatch.setattr(cli, "LOCK_WAIT_SECONDS", 0.0)
     monkeypatch.setattr(cli, "ensure_trust", lambda *_, **__: store.done.append("trusted"))
@@ -63,8 +63,8 @@ def store(monkeypatch):
 
 def give(store, words, question="a-1"):
     known = store.read("a").projection
-    meant = cli.Meant(SimpleNamespace(), store, "a", known, known.questions[question])
-    cli._give(meant, words, trust=False, as_json=False)
+    meant = cli.MeantQuestion(SimpleNamespace(), store, "a", known, known.questions[question])
+    cli._submit_answer(meant, words, trust=False, as_json=False)
 
 
 def test_settings_are_accepted_before_a_supervisor_can_see_the_answer(store, capsys):
@@ -96,41 +96,67 @@ def test_an_answer_that_a_command_of_the_operator_came_before_is_refused(store, 
     """It is refused only when it is recorded: the question was open when it was given."""
     store.is_busy = False
     known = store.read("a").projection
-    store.report("a", events.RestartAsked(ts=clock.now() + timedelta(seconds=1)))
-    meant = cli.Meant(SimpleNamespace(), store, "a", known, known.questions["a-1"])
+    store.report("a", events.RestartRequested(ts=clock.read_clock() + timedelta(seconds=1)))
+    meant = cli.MeantQuestion(SimpleNamespace(), store, "a", known, known.questions["a-1"])
     with pytest.raises(ClosedQuestionError, match="another command has settled it"):
-        cli._give(meant, "accept", trust=False, as_json=False)
+        cli._submit_answer(meant, "accept", trust=False, as_json=False)
     assert "✓" not in capsys.readouterr().out
     assert store.done == ["trusted"]
 
 
 def test_every_expired_question_stays_in_the_list_until_the_agent_is_started_again(store):
-    now = clock.now()
+    now = clock.read_clock()
     known = store.read("a").projection
     refused = [RefusedCall(tool, "x", {"x": tool}) for tool in ("Bash", "Write")]
-    asking = questions.Asking(now, 3600.0)
+    asking = questions.QuestionTerms(now, 3600.0)
     asked = questions.ask_about_calls(known, refused, "l1", asking)
     store.is_busy = False
     with store.writer("a") as writer:
         writer.append(*asked)
         later = now + timedelta(hours=2)
         writer.append(*questions.apply_defaults(writer.projection, later))
-    rows = cli.describe(store.read("a").projection, later)
+    rows = cli.describe_questions(store.read("a").projection, later)
     shown = [(row["id"], row["state"]) for row in rows if row["is_shown"]]
     assert shown == [(f"a-{number}", "unanswered") for number in (1, 2, 3)]
     with store.writer("a") as writer:
-        writer.append(events.DesiredSaid(ts=later, desired="running"))
-    rows = cli.describe(store.read("a").projection, later)
+        writer.append(events.DesiredSet(ts=later, desired="running"))
+    rows = cli.describe_questions(store.read("a").projection, later)
     assert [row["id"] for row in rows if row["is_shown"]] == []
 
 
 def test_accepting_a_disputed_end_accepts_no_settings(store, capsys):
     store.is_busy = False
     with store.writer("a") as writer:
-        now = clock.now()
+        now = clock.read_clock()
         ended = events.RunEnded(ts=now, outcome="disputed")
-        asking = questions.Asking(now, 3600.0)
-        writer.append(*questions.with_questions(writer.projection, [ended], asking))
+        asking = questions.QuestionTerms(now, 3600.0)
+        writer.append(*questions.add_questions(writer.projection, [ended], asking))
     give(store, "accept", "a-2")
     assert store.done == ["submitted"]
     assert capsys.readouterr().out == "✓ a: done, as the agent reports\n"
+
+
+@pytest.mark.parametrize("effect", ["restart", "continue", "note"])
+def test_after_an_answer_the_command_that_starts_the_agent_is_named(store, capsys, effect):
+    """Only if no supervisor is there to start it."""
+    meant = cli.MeantQuestion(SimpleNamespace(), store, "a", store.read("a").projection, None)
+    store.is_supervised = lambda _: True
+    cli._print_next(meant, effect)
+    assert capsys.readouterr().out == ""
+    store.is_supervised = lambda _: False
+    cli._print_next(meant, effect)
+    assert capsys.readouterr().out.startswith("Next: `rekindle run a`, or `rekindle up a` ")
+
+
+def test_an_answer_without_a_supervisor_ends_with_the_next_command(store, capsys):
+    store.is_busy, store.is_supervised = False, lambda _: False
+    give(store, "accept")
+    assert "Next: `rekindle run a`, or `rekindle up a` " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("effect", ["stop", "finish"])
+def test_after_an_answer_that_ends_the_work_no_command_is_named(store, capsys, effect):
+    store.is_supervised = lambda _: False
+    meant = cli.MeantQuestion(SimpleNamespace(), store, "a", store.read("a").projection, None)
+    cli._print_next(meant, effect)
+    assert capsys.readouterr().out == ""

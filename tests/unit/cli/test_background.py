@@ -5,7 +5,10 @@ import signal
 
 import pytest
 
-from unit.cli.test_run import MANIFEST, Project
+from unit.cli.running.test_run_command import (
+    MANIFEST,
+    Project,
+)
 
 
 @pytest.fixture

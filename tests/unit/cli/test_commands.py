@@ -16,15 +16,15 @@ import pytest
 from conftest import RELAY, put_clis_on_path
 from rekindle import config
 from rekindle.cli import main
-from rekindle.documents import event as events
-from rekindle.documents import manifest
+from rekindle.documents import events, manifest
 from rekindle.errors import RekindleError
-from rekindle.policy import loops
-from rekindle.policy.propose_until import manifest_lines
-from rekindle.stores.private import of_project
+from rekindle.policy.projection import open_loops
+from rekindle.policy.setup.propose_until import render_until_lines
+from rekindle.stores.folders.private_files import find_private_project
 from rekindle.system import clock as real_clock
-from rekindle.system import disk, notify
-from rekindle.wiring.store import open_store
+from rekindle.system import notifications
+from rekindle.system.files import durable_files
+from rekindle.wiring.open_store import open_store
 from throwaway import Repository, isolate
 
 
@@ -38,15 +38,9 @@ def here(tmp_path, tmp_path_factory, monkeypatch):
 
 
 @pytest.fixture
-def rekindle(here, capfd):
-    """Run a command; gives its exit code, its output and its complaints."""
-
-    def run(*arguments):
-        code = main.run(list(arguments))
-        said = capfd.readouterr()
-        return code, said.out, said.err
-
-    return run
+def rekindle(here, rekindle):
+    """Commands are run in the empty folder."""
+    return rekindle
 
 
 @pytest.fixture
@@ -96,7 +90,7 @@ def test_init_writes_a_few_lines(rekindle, here):
     assert len([line for line in text.splitlines() if not line.strip().startswith("#")]) == 10
     assert "# until: [" in text
     found = manifest.parse(text)
-    assert found.agents["trades"] == manifest.Agent(
+    assert found.agents["trades"] == manifest.AgentEntry(
         harness="claude-code", prompt="PROMPT.md", persona="edit-and-run"
     )
     assert "Bash" in found.personas["edit-and-run"].permissions.allowed_tools
@@ -104,6 +98,16 @@ def test_init_writes_a_few_lines(rekindle, here):
     assert "wrote rekindle.yaml" in out
     assert (here / "PROMPT.md").exists()
     assert (here / ".rekindle/.gitignore").read_text() == "*\n"
+
+
+def test_init_asks_for_a_task_only_if_there_is_none(rekindle, here):
+    (here / "PROMPT.md").write_text("Ship it.\n")
+    _, out, _ = rekindle("init", "--yes", "--agent", "trades", "--harness", "command")
+    assert out.endswith("Next: `rekindle run trades`.\n")
+    assert "REKINDLE_RELAY" in out
+    (here / "PROMPT.md").unlink()
+    _, out, _ = rekindle("init")
+    assert out.endswith("Next: say in PROMPT.md what it is to do, then `rekindle run trades`.\n")
 
 
 def test_init_refuses_tools_that_would_have_no_effect(rekindle, here):
@@ -145,7 +149,7 @@ def test_init_adds_a_second_agent_and_keeps_every_other_byte(rekindle, project):
     assert rekindle("init", "--yes", "--agent", "second", "--harness", "codex")[0] == 0
     after = path.read_text()
     entry = "  second:\n    harness: codex\n    prompt: PROMPT.md\n    persona: codex-run\n"
-    more = "".join(f"    {line}\n" for line in manifest_lines([]))
+    more = "".join(f"    {line}\n" for line in render_until_lines([]))
     persona = after[after.index("  # What the agent may do: edit and run commands, in Codex") :]
     persona = persona[: persona.index("  # What", 3)]
     assert after.replace(entry + more, "").replace(persona, "") == before
@@ -245,8 +249,8 @@ def test_any_text_is_kept_on_one_line(rekindle, project, text):
 def test_stale_loops_are_marked(rekindle, project, monkeypatch):
     """A loop older than fourteen days is marked in loops and in status."""
     rekindle("loops", "add", "old", "text")
-    later = real_clock.now() + timedelta(days=15)
-    monkeypatch.setattr("rekindle.system.clock.now", lambda: later)
+    later = real_clock.read_clock() + timedelta(days=15)
+    monkeypatch.setattr("rekindle.system.clock.read_clock", lambda: later)
     assert "stale" in rekindle("loops")[1]
     assert "1 stale" in rekindle("status")[1]
 
@@ -266,7 +270,7 @@ def test_a_relay_is_set_shown_checked_and_compared(rekindle, project):
     code, out, _ = rekindle("relay", "diff")
     assert "-Write the parser" in out
     assert "+Write the printer" in out
-    newest, oldest = shown(rekindle("relay", "history", "--json"))
+    newest, oldest = shown(rekindle("relay", "history", "--json"))["relays"]
     assert (newest["next_action"], oldest["next_action"]) == (
         "Write the printer",
         "Write the parser",
@@ -355,7 +359,7 @@ def test_a_command_that_reads_takes_an_edit_by_hand_over(rekindle, project, comm
     assert code == 0
     assert "Write the manual" in out
     assert "was edited" not in out
-    (newest, _) = shown(rekindle("relay", "history", "--json"))
+    (newest, _) = shown(rekindle("relay", "history", "--json"))["relays"]
     assert (newest["by"], newest["next_action"]) == ("person", "Write the manual")
 
 
@@ -364,17 +368,19 @@ def test_an_edit_while_a_supervisor_runs_is_left_to_it(rekindle, project):
     (project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
     (folder(project) / "memories/consensus.md").write_text(RELAY.replace("parser", "manual"))
-    with open_store(config.load(project)).supervising("trades"):
+    with open_store(config.load_project(project)).supervising("trades"):
         assert "was edited: the next command takes it over" in rekindle("status")[1]
-        assert len(shown(rekindle("relay", "history", "--json"))) == 1
+        assert len(shown(rekindle("relay", "history", "--json"))["relays"]) == 1
 
 
 def test_status_reads_each_agent_once(rekindle, project, monkeypatch):
     """Row and details are of one reading: they are of one moment, and cost half."""
     rekindle("init", "--yes", "--agent", "other")
     opened = Counter()
-    read = disk.read
-    monkeypatch.setattr(disk, "read", lambda path: (opened.update([path]), read(path))[1])
+    read = durable_files.read_bytes
+    monkeypatch.setattr(
+        durable_files, "read_bytes", lambda path: (opened.update([path]), read(path))[1]
+    )
     code, out, _ = rekindle("status", "--json")
     assert (code, len(msgspec.json.decode(out)["agents"])) == (0, 2)
     twice = {path for path, times in opened.items() if times > 1}
@@ -447,7 +453,7 @@ def in_tokyo(monkeypatch):
 
 
 def test_times_are_local_for_people_and_utc_for_programs(rekindle, project, in_tokyo):
-    store = open_store(config.load(project))
+    store = open_store(config.load_project(project))
     moment = datetime(2026, 4, 9, 20, 30, 15, tzinfo=UTC)
     with store.writer("trades") as writer:
         writer.append(events.WaitStarted(ts=moment, why="limit", until=moment))
@@ -459,10 +465,12 @@ def test_times_are_local_for_people_and_utc_for_programs(rekindle, project, in_t
 
 
 def test_values_of_events_are_json_for_people_too(rekindle, project):
-    store = open_store(config.load(project))
+    store = open_store(config.load_project(project))
     signs = events.WorkSigns(artefacts=("it's.py",), asks_else=True)
     with store.writer("trades") as writer:
-        writer.append(events.CycleEnded(ts=real_clock.now(), cycle=1, is_equal=True, signs=signs))
+        writer.append(
+            events.CycleEnded(ts=real_clock.read_clock(), cycle=1, is_equal=True, signs=signs)
+        )
     line = rekindle("events", "-n", "1")[1]
     assert "is_equal=true" in line
     assert """signs={"artefacts":["it's.py"],"asks_else":true}""" in line
@@ -523,7 +531,7 @@ def test_doctor_accepts_a_project_with_a_task(rekindle, project):
 
 def test_doctor_names_an_address_that_nobody_can_be_told_at(rekindle, project, monkeypatch):
     """By its place and with what mends it; the address itself may hold a secret."""
-    monkeypatch.setattr("rekindle.system.notify.NOTIFY_SECONDS", 60.0)
+    monkeypatch.setattr("rekindle.system.notifications.NOTIFY_SECONDS", 60.0)
     manifest = project / "rekindle.yaml"
     before = manifest.read_text()
     manifest.write_text(before + "notify: ['json://127.0.0.1', 'nonsense://hunter2']\n")
@@ -537,7 +545,7 @@ def test_doctor_names_an_address_that_nobody_can_be_told_at(rekindle, project, m
 
 
 def enter_safe_mode(here):
-    store = open_store(config.load(here))
+    store = open_store(config.load_project(here))
     now = datetime.now(UTC)
     with store.writer("trades") as writer:
         writer.append(
@@ -574,7 +582,7 @@ def change_manifest(old, new):
             "correct `prompt:`",
         ),
         (
-            lambda here: (here / "PROMPT.md").write_text(manifest.PROMPT),
+            lambda here: (here / "PROMPT.md").write_text(manifest.DEFAULT_PROMPT),
             "PROMPT.md: says no task yet",
             "what the agent is to do",
         ),
@@ -640,8 +648,33 @@ def test_doctor_fails_if_run_would_start_nothing(rekindle, project, change, prob
 
 
 def test_doctor_accepts_an_until_that_the_agent_is_to_write(rekindle, project):
+    """It is a note: a cycle cannot end the run before the file is there."""
     change_manifest("    prompt:", "    until: [./check.sh]\n    prompt:")(project)
-    assert rekindle("doctor")[0] == 0
+    code, out, _ = rekindle("doctor")
+    assert code == 0
+    assert "· trades: the program of `until:` is not there: ./check.sh\n    → correct" in out
+    assert "· trades: changed since your last command: agents.trades.until: added" in out
+    (project / "check.sh").touch(0o755)
+    assert "is not there" not in rekindle("doctor")[1]
+
+
+def test_what_no_shell_expands_is_noted(rekindle, project):
+    """By `doctor` and by `run`, on one line; a quoted word is meant as text."""
+    change_manifest("    persona: edit-and-run\n", "")(project)
+    change_manifest(
+        "harness: claude-code",
+        "harness: command\n    command: /bin/true '$HOME'\n    until: test -e *.txt",
+    )(project)
+    note = "no shell runs `until:`, so its program gets `*.txt` as it is written"
+    hint = """write `until: [sh, -c, "test -e *.txt"]`, or quote it: '*.txt'"""
+    code, out, _ = rekindle("doctor")
+    assert (code, f"· trades: {note}\n    → {hint}\n" in out, "`$HOME`" in out) == (
+        0,
+        True,
+        False,
+    )
+    _, _, err = rekindle("run", "trades", "--once", "--trust")
+    assert f"Note: {note} (→ {hint})\n" in err
 
 
 def test_doctor_prints_a_note_about_several_agents_once(rekindle, project):
@@ -669,12 +702,12 @@ def test_doctor_names_a_missing_cli_and_how_to_install_it(rekindle, project, mon
 
 
 def test_doctor_names_the_missing_extra_of_notify(rekindle, project, monkeypatch):
-    monkeypatch.setattr("rekindle.system.notify.find_spec", lambda _: None)
+    monkeypatch.setattr("rekindle.system.notifications.find_spec", lambda _: None)
     append(project / "rekindle.yaml", "notify: ['json://127.0.0.1']\n")
     code, out, _ = rekindle("doctor")
     assert code == 8
     assert "`notify:` needs the package apprise" in out
-    assert notify.INSTALL in out
+    assert notifications.INSTALL_HINT in out
 
 
 def test_a_persona_that_only_reads_is_a_choice(rekindle, project):
@@ -708,7 +741,7 @@ def test_doctor_finds_damage_and_its_command_mends_it(rekindle, project, damage)
     elif damage == "archive":
         next((place / "memories/archive").glob("relay-*")).unlink()
     elif damage == "pending":
-        event = loops.add({}, "late", "text", real_clock.now())
+        event = open_loops.propose_loop({}, "late", "text", real_clock.read_clock())
         record = b"\n1 event " + msgspec.json.encode(msgspec.to_builtins(event)) + b"\n"
         (place / "run/inbox/1.seg").write_bytes(record)
     code, out, _ = rekindle("doctor", "--json")
@@ -804,7 +837,7 @@ def test_a_bug_ends_with_a_report_and_no_traceback(rekindle, project, monkeypatc
     def broken(*_arguments, **_more):
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr("rekindle.cli.rows.FileRows", broken)
+    monkeypatch.setattr("rekindle.cli.reports.status_rows.FileRowReader", broken)
     code, _, err = rekindle("status")
     assert code == 70
     assert "Traceback" not in err
@@ -835,7 +868,7 @@ def test_a_read_only_folder_is_said_in_words(rekindle, project, monkeypatch):
     def refuse(*_arguments, **_more):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rekindle.stores.files.inbox.os.write", refuse)
+    monkeypatch.setattr("rekindle.stores.log.inbox.os.write", refuse)
     code, _, err = rekindle("loops", "add", "a", "text")
     monkeypatch.undo()
     assert code == 5
@@ -1045,7 +1078,7 @@ def test_a_broken_owner_record_names_a_way_out(rekindle, project):
 def test_doctor_names_the_upgrade_for_a_record_of_a_newer_rekindle(rekindle, project):
     """What --fix cannot mend is not sent to --fix."""
     record = b'\n1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"loop.parked"}\n'
-    private = of_project(project).make_agent("trades")
+    private = find_private_project(project).make_agent("trades")
     (private.inbox / "1.seg").write_bytes(record)
     code, out, _ = rekindle("doctor")
     assert code == 8
@@ -1104,7 +1137,7 @@ def test_history_shows_the_commit_of_each_relay(rekindle, audited):
     """What is in the git audit trail has its commit beside it; in JSON the whole id."""
     ref = "refs/heads/rekindle/trades/relay"
     tip, first = audited.git("rev-parse", ref, f"{ref}~").splitlines()
-    found = shown(rekindle("relay", "history", "--json"))
+    found = shown(rekindle("relay", "history", "--json"))["relays"]
     assert [one["commit"] for one in found] == [tip, first]
     _, out, _ = rekindle("relay", "history")
     assert [line.split()[1] for line in out.splitlines()] == [tip[:10], first[:10]]
@@ -1114,7 +1147,7 @@ def test_history_without_a_trail_is_as_it_was(rekindle, project):
     """No column and no commit where there is no repository."""
     (project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
-    assert shown(rekindle("relay", "history", "--json"))[0]["commit"] is None
+    assert shown(rekindle("relay", "history", "--json"))["relays"][0]["commit"] is None
     _, out, _ = rekindle("relay", "history")
     assert out.split()[1].startswith("20")
 
@@ -1163,7 +1196,7 @@ def test_outside_a_repository_one_line_says_so_once(rekindle, project):
     assert err.startswith("Note: git audit trail: ")
     assert len(err.splitlines()) == 1
     assert rekindle("relay", "set", "relay.md")[2] == ""
-    assert "in no git repository" in rekindle("doctor")[1]
+    assert "not in a git repository" in rekindle("doctor")[1]
 
 
 def test_doctor_fix_catches_the_trail_up(rekindle, project, tmp_path_factory, monkeypatch):
@@ -1230,14 +1263,14 @@ def test_what_other_packages_bring_is_not_looked_for_without_need(rekindle):
 
 
 HEAVY = {
-    "rekindle.flows.judge_cycle",
-    "rekindle.policy.convergence",
-    "rekindle.policy.decisions",
-    "rekindle.policy.deliberation",
-    "rekindle.policy.redact.finding",
-    "rekindle.policy.stall.ask",
-    "rekindle.policy.stall.compare",
-    "rekindle.policy.stall.words",
+    "rekindle.flows.cycles.judge_cycle",
+    "rekindle.policy.relay.convergence",
+    "rekindle.policy.relay.decision_ledger",
+    "rekindle.policy.relay.deliberation",
+    "rekindle.policy.redact.find_secrets",
+    "rekindle.policy.stall.directive",
+    "rekindle.policy.stall.relay_comparison",
+    "rekindle.policy.stall.directive_words",
 }
 """Tables of words, compiled where they are imported."""
 
@@ -1250,11 +1283,11 @@ def test_who_only_looks_and_who_waits_for_a_primer_pay_for_no_tables_of_words(re
     start = b'1 hook claude-code SessionStart:startup - - 1794709671134562890 - {"session_id":"s"}'
     for module, argument, given, shows in (
         ("rekindle", "status", b"", b"trades  (claude-code)"),
-        ("rekindle.wiring.prime", str(folder(here)), start, b"Next Action"),
+        ("rekindle.wiring.hook_primer", str(folder(here)), start, b"Next Action"),
     ):
         asked = [sys.executable, "-X", "importtime", "-m", module, argument]
         ran = subprocess.run(asked, input=given, capture_output=True, check=True)
         assert shows in ran.stdout
         imported = {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
-        assert "rekindle.policy.fold" in imported
+        assert "rekindle.policy.projection.fold" in imported
         assert not imported & HEAVY, module

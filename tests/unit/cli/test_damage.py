@@ -7,16 +7,15 @@ import socket
 
 import pytest
 
-from rekindle.cli import main
-from rekindle.documents import event as events
-from rekindle.policy import loops
-from rekindle.policy import run as policy
-from rekindle.policy.settings import Settings
+from rekindle.documents import events
+from rekindle.policy.projection import open_loops
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.policy.supervision import run_moves as policy
 from rekindle.stores.files import FileStore
-from rekindle.stores.files.acceptance import reseal
+from rekindle.stores.log.log_acceptance import seal_log
 from rekindle.system import clock, host
-from rekindle.wiring import watch as wiring
-from rekindle.wiring.trust import accept_folder
+from rekindle.wiring.access.trust_checks import accept_folder
+from rekindle.wiring.starting import background_start as wiring
 
 AGENT = "{harness: command, command: ['true'], prompt: PROMPT.md}"
 MANIFEST = f"version: 1\nagents:\n  trades: {AGENT}\n  other: {AGENT}\n"
@@ -29,34 +28,31 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "PROMPT.md").write_text("Trade.\n")
     accept_folder(tmp_path)
     # The watchdog's decision is what counts here; the tests of `up` start supervisors.
-    monkeypatch.setattr(wiring, "start_kept", lambda *_: "")
+    monkeypatch.setattr(wiring, "start_for_watchdog", lambda *_: "")
     return tmp_path
 
 
 @pytest.fixture
 def store(project):
-    made = FileStore(project, host=host.identify(), settings=Settings(), clock=clock.now)
+    made = FileStore(
+        project, host=host.identify_host(), settings=Settings(), clock=clock.read_clock
+    )
     for name in ("trades", "other"):
         made.create(name)
     return made
 
 
-@pytest.fixture
-def rekindle(capfd):
-    def run(*words):
-        code = main.run(list(words))
-        said = capfd.readouterr()
-        return code, said.out, said.err
-
-    return run
-
-
 def say(store, desired):
-    store.submit("trades", policy.say(store.read("trades").projection.run, desired, clock.now()))
+    store.submit(
+        "trades",
+        policy.make_desired_event(store.read("trades").projection.run, desired, clock.read_clock()),
+    )
 
 
 def add_loop(store, identity):
-    store.submit("trades", loops.add({}, identity, f"text of {identity}", clock.now()))
+    store.submit(
+        "trades", open_loops.propose_loop({}, identity, f"text of {identity}", clock.read_clock())
+    )
 
 
 def damage(store, word, *, snapshot=False):
@@ -70,7 +66,7 @@ def damage(store, word, *, snapshot=False):
     lines[number] = b"#" * (len(lines[number]) - 1) + b"\n"
     log.write_bytes(b"".join(lines))
     if not snapshot:
-        reseal(store.folder("trades"))  # as after the operator has accepted it
+        seal_log(store.folder("trades"))  # as after the operator has accepted it
     return number + 1
 
 
@@ -129,7 +125,7 @@ class TestLostStop:
     def test_the_operator_s_next_word_settles_it(self, damaged, rekindle, word):
         """The watchdog obeys it; doctor still names the loss, as a note."""
         if word == "restart":
-            damaged.submit("trades", events.RestartAsked(ts=clock.now()))
+            damaged.submit("trades", events.RestartRequested(ts=clock.read_clock()))
         else:
             say(damaged, word)
         assert not row(rekindle, "trades")["may_miss_stop"]
@@ -144,7 +140,7 @@ class TestLostStop:
         log = store.folder("trades").log
         lines = log.read_bytes().splitlines(keepends=True)
         log.write_bytes(b"".join(lines[:2] + lines[4:]))
-        reseal(store.folder("trades"))
+        seal_log(store.folder("trades"))
         assert not watched(rekindle, "trades")["started"]
         assert "ops.jsonl has lost events: 3 to 4" in rekindle("doctor")[1]
 
@@ -188,7 +184,9 @@ class TestMissingLog:
     def lost(self, store):
         say(store, "running")
         add_loop(store, "open")
-        relay = events.RelayProposed(ts=clock.now(), text="## Next Action\nShip\n", by="person")
+        relay = events.RelayProposed(
+            ts=clock.read_clock(), text="## Next Action\nShip\n", by="person"
+        )
         store.submit("trades", relay)
         with store.writer("trades") as writer:
             writer.snapshot()
@@ -285,7 +283,9 @@ class TestUnexpectedObjects:
     def replaced(self, store, rekindle):
         say(store, "running")
         add_loop(store, "open")
-        relay = events.RelayProposed(ts=clock.now(), text="## Next Action\nShip\n", by="person")
+        relay = events.RelayProposed(
+            ts=clock.read_clock(), text="## Next Action\nShip\n", by="person"
+        )
         store.submit("trades", relay)
         with store.writer("trades") as writer:
             writer.snapshot()

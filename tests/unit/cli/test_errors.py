@@ -75,7 +75,7 @@ def test_what_holds_no_secret_is_said_as_it_is(fails):
     _, help_ = fails("--help")
     assert fails() == (2, help_)
     assert fails("status", "--nothing")[1].splitlines() == [
-        "Usage: rekindle status [OPTIONS] [AGENT]",
+        "Usage: rekindle status [OPTIONS] [AGENTS]...",
         "Try 'rekindle status --help' for help.",
         "",
         "Error: No such option '--nothing'.",

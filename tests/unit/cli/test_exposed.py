@@ -9,22 +9,22 @@ import pytest
 
 import rekindle
 from rekindle import config
-from rekindle.system import programs
-from rekindle.wiring import protected
+from rekindle.system.processes import program_search
+from rekindle.wiring.access import protected_paths
 
 MANIFEST = "version: 1\nagents:\n  trades: {harness: claude-code}\n"
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Project:
-    monkeypatch.setattr(programs, "_workspaces", set())
+    monkeypatch.setattr(program_search, "_workspaces", set())
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     (tmp_path / "rekindle.yaml").write_text(MANIFEST)
-    return config.load(tmp_path)
+    return config.load_project(tmp_path)
 
 
 def test_nothing_is_exposed(project: config.Project) -> None:
-    assert protected.exposed(project, "trades") == ""
+    assert protected_paths.explain_exposed(project, "trades") == ""
 
 
 def test_what_is_in_the_project_is_named(
@@ -32,9 +32,9 @@ def test_what_is_in_the_project_is_named(
 ) -> None:
     """A virtual environment in the project that runs Rekindle."""
     monkeypatch.setattr(sys, "executable", str(project.path / ".venv/bin/python"))
-    assert "the Python that runs Rekindle" in protected.exposed(project, "trades")
+    assert "the Python that runs Rekindle" in protected_paths.explain_exposed(project, "trades")
     monkeypatch.setattr(rekindle, "__file__", str(project.path / "src/rekindle/__init__.py"))
-    assert "the package rekindle" in protected.exposed(project, "trades")
+    assert "the package rekindle" in protected_paths.explain_exposed(project, "trades")
 
 
 def test_doctor_and_run_say_so(project: config.Project) -> None:

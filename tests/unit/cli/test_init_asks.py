@@ -1,14 +1,15 @@
 """The questions of `init`, on a real terminal."""
 
-import os
-import pty
-import subprocess
-import sys
 import termios
+from types import SimpleNamespace
 
+import click
 import pytest
 
+from rekindle.cli import main
 from rekindle.documents import manifest
+from rekindle.wiring.access.trust_checks import is_trusted
+from terminals import run_on_terminal
 
 
 @pytest.fixture
@@ -16,26 +17,8 @@ def ask(tmp_path):
     """Run `init` on a terminal that is given these keys; returns its exit code and the screen."""
 
     def run(keys: bytes) -> tuple[int, str]:
-        controller, terminal = pty.openpty()
-        os.write(controller, keys)
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "rekindle", "init"],
-            cwd=tmp_path,
-            stdin=terminal,
-            stdout=terminal,
-            stderr=terminal,
-            start_new_session=True,
-        )
-        os.close(terminal)
-        screen = b""
-        try:
-            while piece := os.read(controller, 65536):
-                screen += piece
-        except OSError:
-            pass  # Linux reports the end of a terminal as EIO
-        finally:
-            os.close(controller)
-        return process.wait(20), screen.decode()
+        code, screen = run_on_terminal("init", keys=keys, cwd=tmp_path)
+        return code, screen.decode()
 
     return run
 
@@ -50,6 +33,31 @@ def test_what_the_agent_may_do_is_asked_and_written(ask, tmp_path):
     permissions = found.personas[found.agents["trades"].persona].permissions
     assert "Write" not in permissions.allowed_tools
     assert "Read" in permissions.allowed_tools
+
+
+@pytest.mark.parametrize("answers", [[], ["trades", "claude-code"]], ids=["first", "last"])
+def test_ctrl_c_at_a_question_leaves_the_folder_untrusted(tmp_path, monkeypatch, answers):
+    """A manifest that is put there later is not accepted already."""
+    left = list(answers)
+
+    def answer(*_, **__):
+        if left:
+            return left.pop(0)
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(click, "prompt", answer)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    assert main.run(["init"]) != 0
+    assert left == []
+    assert list(tmp_path.iterdir()) == []
+    assert not is_trusted(tmp_path)
+
+
+def test_a_folder_that_init_has_set_up_is_trusted(ask, tmp_path):
+    code, screen = ask(b"trades\n\nedit\n")
+    assert code == 0, screen
+    assert is_trusted(tmp_path)
 
 
 @pytest.mark.parametrize("before", [b"", b"trades\n", b"trades\n\n"])

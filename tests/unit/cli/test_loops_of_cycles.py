@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
-from unit.cli.test_run import Project, project
+from unit.cli.running.test_run_command import (
+    Project,
+    project,
+)
 
 __all__ = ["project"]
 
@@ -209,3 +212,36 @@ def test_a_disputed_end_is_accepted_and_the_supervisor_ends(loop):
     [row] = json.loads(loop.project("status", "--json").out)["agents"]
     assert (row["state"], row["outcome"], row["command"]) == ("done", "done-unverified", "")
     assert "No open questions." in loop.project("questions").out
+
+
+NEWER = """\
+def newer(name, text):
+    path = folder / name
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+if number == 2:
+    marked = "<!-- rekindle: {} 9 -->\\n## Next Action\\nX\\n"
+    archived = [one.relative_to(folder) for one in (folder / "memories/archive").iterdir()]
+    for name in ["memories/consensus.md", *archived]:
+        newer(name, marked.format("relay"))
+    newer("checkpoint.md", marked.format("checkpoint"))
+    newer("brief.md", marked.format("brief"))
+    newer("state.json", '{"v": 9, "agent": "trades"}')
+    import json
+    said = {"v": 1, "ts": "2026-04-09T12:00:00Z", "kind": "relay.proposed", "by": "agent"}
+    record = json.dumps(said | {"text": marked.format("relay")})
+    newer("run/inbox/00000000000000000001-planted.seg", f"\\n1 event {record}\\n")
+relay(f"Do step {number + 1}")
+"""
+
+
+def test_files_that_look_newer_do_not_end_the_supervisor(loop):
+    """An agent can write all of them: what the sealed log does not name is set aside."""
+    loop.agent(NEWER)
+    loop.run("--cycles", "3")
+    assert [one["how"] for one in loop.ended()] == ["draft"] * 3
+    lines = loop.project("events", "--json", "--last", "0").out.splitlines()
+    rejected = [one for one in map(json.loads, lines) if one["kind"] == "document.rejected"]
+    assert all("has schema 9" in one["reason"] for one in rejected)
+    names = ["brief", "checkpoint", "relay", "relay", "state"]
+    assert sorted(one["document"] for one in rejected) == names

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from rekindle.wiring import trust
+from rekindle.wiring.access import trust_checks
 
 MANIFEST = """\
 version: 1
@@ -23,7 +23,7 @@ def rekindle(place, tmp_path):
     manifest = project / "rekindle.yaml"
     manifest.write_text(MANIFEST + FLEET)
     (project / "PROMPT.md").write_text("Ship it.\n")
-    trust.accept_folder(project)
+    trust_checks.accept_folder(project)
     manifest.write_text(MANIFEST)
 
     def run(*words):

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from rekindle import config
-from rekindle.cli import main
-from rekindle.documents import event as events
-from rekindle.documents import hooksettings
-from rekindle.wiring.store import open_store
+from rekindle.documents import events
+from rekindle.documents.hooks import hook_settings
+from rekindle.wiring.open_store import open_store
 
 DOMAINS = ("desk", "lab", "orders")
 
@@ -30,15 +29,9 @@ def root(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def rekindle(root, capfd):
-    """Run a command; gives its exit code, its output and its complaints."""
-
-    def run(*arguments):
-        code = main.run(list(arguments))
-        said = capfd.readouterr()
-        return code, said.out, said.err
-
-    return run
+def rekindle(root, rekindle):
+    """Commands are run in the project."""
+    return rekindle
 
 
 @pytest.fixture
@@ -59,7 +52,7 @@ def project(rekindle, root):
 
 def commands(path: Path) -> dict[str, str]:
     """The command lines of the hooks in a settings file, by event and source."""
-    found = hooksettings.installed(path.read_text(), path.name)
+    found = hook_settings.find_installed(path.read_text(), path.name)
     return {one.command.event: one.hook["command"] for one in found}
 
 
@@ -79,7 +72,7 @@ def started_by_hand(command: str, folder: Path, session: str, **more: str) -> st
 
 def recorded(project: Path) -> dict[str, list[str]]:
     """The sessions that each agent knows of."""
-    store = open_store(config.load(project))
+    store = open_store(config.load_project(project))
     found = {}
     for name in DOMAINS:
         with store.writer(name) as writer:
@@ -223,7 +216,7 @@ def test_hooks_at_three_levels_record_each_event_once(rekindle, project, root):
         for level in levels
     ]
     assert sum("Tend to lab now" in text for text in told) == 1
-    store = open_store(config.load(project))
+    store = open_store(config.load_project(project))
     with store.writer("lab") as writer:
         writer.fold()
     reports = [

@@ -8,19 +8,29 @@ import pytest
 
 from rekindle import config
 from rekindle.cli import main
-from rekindle.cli.screen import fit_lines
-from rekindle.documents import event as events
-from rekindle.documents.morning import Asks, Entry, Page, merge
-from rekindle.system import clock, user_folder
-from rekindle.wiring import trust
-from rekindle.wiring.store import open_store
-from unit.cli.test_run import MANIFEST, Project
+from rekindle.cli.live_screen import fit_lines
+from rekindle.documents import events
+from rekindle.documents.screens.morning_page import (
+    MorningEntry,
+    MorningPage,
+    NightLine,
+    PersonRequest,
+    merge,
+)
+from rekindle.system import clock
+from rekindle.system.files import user_folder
+from rekindle.wiring.access import trust_checks
+from rekindle.wiring.open_store import open_store
+from unit.cli.running.test_run_command import (
+    MANIFEST,
+    Project,
+)
 
 
 @pytest.fixture(autouse=True)
 def register():
     """No other test's projects are in the register while this one runs."""
-    projects = user_folder.make() / "projects"
+    projects = user_folder.make_user_folder() / "projects"
     aside = projects.with_name("projects-aside")
     if projects.exists():
         projects.rename(aside)
@@ -62,20 +72,23 @@ def test_trusted_folders_are_the_register(two, tmp_path):
     """A folder that was never accepted, or that another took the place of, is not listed."""
     (tmp_path / "third").mkdir()
     (tmp_path / "third/rekindle.yaml").write_text("version: 1\n")
-    assert trust.list_trusted() == two
+    assert trust_checks.list_trusted() == two
     two[0].rename(tmp_path / "moved")
-    assert trust.list_trusted() == two[1:]
+    assert trust_checks.list_trusted() == two[1:]
     two[0].mkdir()
-    assert trust.list_trusted() == two[1:]
+    assert trust_checks.list_trusted() == two[1:]
 
 
 def test_one_status_and_one_page_for_all_projects(rekindle, two, tmp_path):
     """From any folder; one that cannot be read hides none of the others."""
     code, out, err = rekindle(tmp_path, "status", "--all")
     assert code == 0, err
-    for folder in two:
-        assert f"{folder}\n{folder.name}  (" in out
-        assert f"Tend to {folder.name} now" in out
+    lines = out.splitlines()
+    assert lines[0] == "2 projects, 2 agents: 2 stopped"
+    assert lines[1].split()[:4] == ["project", "agent", "state", "reason"]
+    for folder, line in zip(two, lines[2:], strict=True):
+        assert line.split()[:3] == [folder.name, folder.name, "stopped"]
+        assert f"Tend to {folder.name}"[:12] in line
     page = json.loads(rekindle(tmp_path, "brief", "--all-projects", "--json")[1])
     assert [one["agent"] for one in page["entries"]] == ["first/first", "second/second"]
     html = rekindle(tmp_path, "brief", "--all-projects", "--html", "-")[1]
@@ -84,6 +97,10 @@ def test_one_status_and_one_page_for_all_projects(rekindle, two, tmp_path):
     shown = json.loads(rekindle(tmp_path, "status", "--all", "--json")[1])["projects"]
     assert [one["project"] for one in shown] == [str(folder) for folder in two]
     assert ("error" in shown[0], [one["agent"] for one in shown[1]["agents"]]) == (True, ["second"])
+    lines = rekindle(tmp_path, "status", "--all")[1].splitlines()
+    assert lines[0] == "2 projects, 1 agent: 1 stopped; 1 project cannot be read"
+    assert lines[2].split()[:3] == ["first", "-", "broken"]
+    assert lines[-1].startswith("→ first: ")
     code, out, _ = rekindle(tmp_path, "brief", "--all-projects")
     assert code == 0
     assert "first/-: broken" in out or f"{two[0]}/-: broken" in out
@@ -99,11 +116,11 @@ def test_without_a_trusted_project_the_page_names_the_first_step(rekindle, two, 
     assert "rekindle init" in err
 
 
-def test_a_total_comes_first_and_then_the_projects_that_need_a_person(rekindle, two, tmp_path):
-    """Their commands are typed in any folder."""
-    store = open_store(config.load(two[1]))
+def test_a_total_comes_first_and_then_the_agents_that_need_a_person(rekindle, two, tmp_path):
+    """The next command is typed in any folder."""
+    store = open_store(config.load_project(two[1]))
     with store.writer("second") as writer:
-        now = clock.now()
+        now = clock.read_clock()
         writer.append(
             events.RunStarted(ts=now),
             events.SafeModeEntered(ts=now, why="auth", words="not logged in"),
@@ -112,9 +129,8 @@ def test_a_total_comes_first_and_then_the_projects_that_need_a_person(rekindle, 
     assert code == 0, err
     lines = out.splitlines()
     assert lines[0] == "2 projects, 2 agents: 1 needs you, 1 stopped"
-    assert [line for line in lines if line.startswith("/")] == [str(two[1]), str(two[0])]
-    assert f"          → cd {two[1]} && rekindle restart second && rekindle run second" in lines
-    assert f"          → cd {two[0]} && rekindle run first" in lines
+    assert [line.split()[0] for line in lines[2:4]] == ["second", "first"]
+    assert lines[4:] == [f"→ cd {two[1]} && rekindle restart second && rekindle run second"]
 
 
 def test_lines_that_do_not_fit_the_screen_are_counted():
@@ -125,32 +141,43 @@ def test_lines_that_do_not_fit_the_screen_are_counted():
 
 def test_every_command_on_the_page_names_the_folder():
     """Also the one that writes a brief, and the one that lists loops."""
-    entry = Entry(
+    entry = MorningEntry(
         agent="a",
         state="stopped",
         why="",
         brief="none yet: rekindle brief a",
         open_loops=("x: rekindle is slow", "and 3 more: rekindle loops -a a"),
+        night=(
+            NightLine("earlier", "24 more: rekindle logs a"),
+            NightLine("01:00", "x: rekindle y"),
+        ),
     )
-    page = merge({"/p": Page(project="p", written="Monday", entries=(entry,))})
+    page = merge({"/p": MorningPage(project="p", written="Monday", entries=(entry,))})
     assert page.entries[0].brief == "none yet: cd /p && rekindle brief a"
     assert page.entries[0].open_loops == (
         "x: rekindle is slow",
         "and 3 more: cd /p && rekindle loops -a a",
     )
+    assert [moment.text for moment in page.entries[0].night] == [
+        "24 more: cd /p && rekindle logs a",
+        "x: rekindle y",
+    ]
 
 
 def test_a_command_on_the_page_names_the_folder():
     """It is typed in any folder; agents that wait for a person come first."""
-    asks = (Asks("is it done?", "rekindle resolve old REASON"), Asks("which one?"))
-    calm = Entry(agent="a", state="done", why="")
+    asks = (
+        PersonRequest("is it done?", "rekindle resolve old REASON"),
+        PersonRequest("which one?"),
+    )
+    calm = MorningEntry(agent="a", state="done", why="")
     page = merge(
         {
-            "/calm": Page(project="calm", written="Monday", entries=(calm,)),
-            "/it's": Page(
+            "/calm": MorningPage(project="calm", written="Monday", entries=(calm,)),
+            "/it's": MorningPage(
                 project="its",
                 written="Monday",
-                entries=(Entry(agent="b", state="stopped", why="", asks=asks),),
+                entries=(MorningEntry(agent="b", state="stopped", why="", asks=asks),),
             ),
         }
     )

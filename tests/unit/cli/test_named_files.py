@@ -11,7 +11,7 @@ import pytest
 
 from rekindle import config
 from rekindle.errors import ManifestError
-from rekindle.wiring.store import text_of
+from rekindle.wiring.open_store import read_named_file
 
 MANIFEST = """\
 version: 1
@@ -99,12 +99,12 @@ def test_doctor_names_it_and_status_does_not_need_it(project):
 def test_a_link_to_a_regular_file_is_the_users_own_arrangement(project, key):
     (project / "shared.md").write_text("Shared.\n")
     (project / "link.md").symlink_to("shared.md")
-    found = config.load(project)
-    assert text_of(found, "link.md", key) == "Shared.\n"
+    found = config.load_project(project)
+    assert read_named_file(found, "link.md", key) == "Shared.\n"
     (project / "link.md").unlink()
     (project / "link.md").symlink_to("/dev/zero")
     with pytest.raises(ManifestError, match="is not a regular file") as refused:
-        text_of(found, "link.md", key)
+        read_named_file(found, "link.md", key)
     assert refused.value.hint == f"write it, or correct `{key}:`"
 
 

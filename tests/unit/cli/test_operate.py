@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 import signal
 import stat
@@ -11,15 +12,17 @@ import pytest
 
 from rekindle import config
 from rekindle.cli.main import run
-from rekindle.cli.up import render_row
+from rekindle.cli.running.up_command import render_start_result
 from rekindle.errors import UsageError
 from rekindle.stores.files import FileStore
-from rekindle.stores.private import of_project
-from rekindle.system import programs, tmux, user_folder
-from rekindle.wiring.bring_up import BroughtUp
-from rekindle.wiring.store import open_store
-from rekindle.wiring.trust import accept_folder
-from rekindle.wiring.watch import last_words
+from rekindle.stores.folders.private_files import find_private_project
+from rekindle.system.files import user_folder
+from rekindle.system.processes import program_search
+from rekindle.system.terminal import tmux
+from rekindle.wiring.access.trust_checks import accept_folder
+from rekindle.wiring.open_store import open_store
+from rekindle.wiring.starting.background_start import read_last_words
+from rekindle.wiring.starting.bring_up import StartResult
 
 AGENT = """\
 import os, pathlib, sys, time
@@ -82,7 +85,7 @@ class Project:
         return self.path / ".rekindle/agents" / name / "run"
 
     def private(self, name):
-        return of_project(self.path).agent(name)
+        return find_private_project(self.path).agent(name)
 
     def wait_for_launch(self, name, number=0):
         self.place.wait_for((self.path / f"{name}-{number}").exists)
@@ -131,16 +134,19 @@ def test_agents_are_started_and_stopped_together(project):
 def test_for_machines(project):
     """The same, as JSON."""
     assert json.loads(project("up", "trades", "--json").out) == {
-        "agents": [{"agent": "trades", "state": "started", "error": ""}]
+        "v": 1,
+        "agents": [{"agent": "trades", "state": "started", "error": ""}],
     }
     project.wait_for_launch("trades")
     assert json.loads(project("restart", "trades", "--json").out)["supervised"] is True
     assert json.loads(project("stop", "trades", "--json").out) == {
+        "v": 1,
         "agent": "trades",
         "desired": "stopped",
         "was_running": True,
     }
     assert json.loads(project("down", "--json").out) == {
+        "v": 1,
         "stopped": ["trades", "docs"],
         "were_running": [],
         "still_ending": [],
@@ -182,12 +188,12 @@ def test_one_that_cannot_be_started_does_not_hold_the_others_back(project):
 
 def test_each_line_of_a_supervisor_that_did_not_come_up_is_a_line(project):
     """Its error and its hint are two lines of its output, and of the message of `up`."""
-    store = open_store(config.load(project.path))
+    store = open_store(config.load_project(project.path))
     store.create("trades")
     store.folder("trades").output.write_text("1\nNote: two\nError: three\n  → do it\n")
-    assert last_words(store, "trades") == "Note: two\nError: three\n  → do it"
-    row = BroughtUp("trades", error=last_words(store, "trades"))
-    assert render_row(row) == "✗ trades: Note: two\n  Error: three\n    → do it"
+    assert read_last_words(store, "trades") == "Note: two\nError: three\n  → do it"
+    row = StartResult("trades", error=read_last_words(store, "trades"))
+    assert render_start_result(row) == "✗ trades: Note: two\n  Error: three\n    → do it"
 
 
 def test_one_that_ends_the_moment_it_is_told_to_was_running(tmp_path, monkeypatch, capsys):
@@ -197,7 +203,7 @@ def test_one_that_ends_the_moment_it_is_told_to_was_running(tmp_path, monkeypatc
         "version: 1\nagents: {trades: {harness: claude-code, prompt: PROMPT.md}}\n"
     )
     monkeypatch.chdir(tmp_path)
-    store = open_store(config.load(tmp_path))
+    store = open_store(config.load_project(tmp_path))
     store.create("trades")
     submit = FileStore.submit
     with contextlib.ExitStack() as supervisor:
@@ -241,7 +247,7 @@ def test_stop_is_kept_where_nobody_runs(project):
     """No watchdog starts it; `run` by name does."""
     assert project("stop", "trades").out == "✓ trades: is not running, and stays so\n"
     assert "· trades: stopped, as the operator said\n" in project("watch", "--once").out
-    assert "· docs: nobody has said that it is to run\n" in project("watch", "--once").out
+    assert "· docs: the operator has not started it\n" in project("watch", "--once").out
     (project.path / "go").touch()
     assert "✓ trades: done and verified after cycle 1" in project("run", "trades").out
 
@@ -376,6 +382,32 @@ def test_up_takes_the_environment_of_now(project):
     assert (project.path / "trades-1").read_text() == "/opt/new:/usr/bin:/bin"
 
 
+def test_a_program_that_prints_nothing_is_held_to_a_cap_on_tokens(project):
+    """Its prompt is estimated, also while it runs, and is no reason to end it before its work."""
+    agent = AGENT.replace('print("working", flush=True)\n', "")
+    (project.path / "agent.py").write_text(agent)
+    more = "    budget: {tokens: 10}\n"
+    project.write(trades=more)
+    manifest = project.path / "rekindle.yaml"
+    limited = manifest.read_text().replace("cycles: 1\n    until: ['true']", "cycles: 5", 1)
+    manifest.write_text(limited)
+    running = project.start("run", "trades")
+    project.wait_for_launch("trades")
+
+    def find_spent():
+        lines = project("status", "trades").out.splitlines()
+        return next((line for line in lines if line.startswith("  spent:")), "")
+
+    project.place.wait_for(lambda: re.search(r"~[1-9][0-9]+ of 10 tokens", find_spent()))
+    (project.path / "go").touch()
+    assert running.wait() == 25, running.out + running.err
+    assert "its budget of 10 tokens is spent" in running.err
+    assert len(list(project.path.glob("trades-*"))) == 1
+    (row,) = json.loads(project("status", "trades", "--json").out)["agents"]
+    assert row["spend"]["tokens"]["source"] == "estimated"
+    assert row["spend"]["tokens"]["value"] > 10
+
+
 def test_a_run_that_goes_on_with_a_raised_budget_is_kept_alive(project):
     """It was over; the operator said otherwise, and its supervisor is looked after again."""
     project.write(trades="    budget: {tokens: 1}\n")
@@ -442,18 +474,18 @@ def test_a_limit_that_is_not_waited_for_is_gone_on_from_when_it_has_passed(proje
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_a_tmux_window_has_the_operator_s_environment(project):
     """Not the one of the tmux server, which may have been started before; words are quoted."""
-    user_folder.make(tmux.socket().parent.name)
-    project.tmux("-S", str(tmux.socket()), "new-session", "-d", "-s", "another", "sleep 600")
+    user_folder.make_user_folder(tmux.find_socket().parent.name)
+    project.tmux("-S", str(tmux.find_socket()), "new-session", "-d", "-s", "another", "sleep 600")
     mine = {"XDG_MINE": "it's $mine; #{really}\n"}
     for name in ("trades", "docs"):  # the first makes the session, the second is put into it
         printed = project("up", name, "--tmux", **mine).out
         assert "started\n" in printed
-        assert f"Look at them: tmux -S {tmux.socket()} attach -t rekindle\n" in printed
+        assert f"Look at them: tmux -S {tmux.find_socket()} attach -t rekindle\n" in printed
         project.wait_for_launch(name)
         found = json.loads(project.private(name).environment.read_text())
         assert found["XDG_MINE"] == mine["XDG_MINE"]
     project("down")
-    project.tmux("-S", str(tmux.socket()), "kill-server")
+    project.tmux("-S", str(tmux.find_socket()), "kill-server")
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -465,18 +497,18 @@ def test_a_tmux_server_that_an_agent_can_plant_is_sent_nothing(project):
     project.wait_for_launch("trades")
     listed = project.tmux("list-windows", "-a", "-F", "#{session_name}", **default)
     assert listed.out.split() == ["planted"]
-    assert tmux.socket().is_relative_to(user_folder.path())
-    assert stat.S_IMODE(user_folder.path().stat().st_mode) == stat.S_IRWXU
+    assert tmux.find_socket().is_relative_to(user_folder.find_user_folder())
+    assert stat.S_IMODE(user_folder.find_user_folder().stat().st_mode) == stat.S_IRWXU
     project("down")
     project.tmux("kill-server", **default)
 
 
 def test_a_tmux_socket_whose_path_is_too_long_is_refused(monkeypatch, tmp_path):
     """The kernel would cut it, or refuse it in words that name no cause."""
-    monkeypatch.setattr(user_folder, "path", lambda: tmp_path / ("x" * 100))
-    monkeypatch.setattr(programs, "find", lambda _: "/usr/bin/tmux")
+    monkeypatch.setattr(user_folder, "find_user_folder", lambda: tmp_path / ("x" * 100))
+    monkeypatch.setattr(program_search, "find_executable", lambda _: "/usr/bin/tmux")
     with pytest.raises(UsageError, match="too long"):
-        tmux.new_window("rekindle", "trades", str(tmp_path), ["true"], {})
+        tmux.open_window("rekindle", "trades", str(tmp_path), ["true"], {})
 
 
 def test_up_says_its_word_before_anything_is_started(project):

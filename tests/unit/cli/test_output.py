@@ -1,10 +1,6 @@
 """Text of agents and other people, printed: a terminal shows it and never obeys it."""
 
-import os
-import pty
 import re
-import subprocess
-import sys
 
 import msgspec
 import pytest
@@ -14,11 +10,12 @@ from hypothesis import strategies as st
 from conftest import RELAY
 from rekindle.cli import main
 from rekindle.cli.output import make_safe
-from rekindle.documents import event as events
-from rekindle.policy.settings import Settings
+from rekindle.documents import events
+from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock, host
-from rekindle.wiring.trust import accept_folder
+from rekindle.wiring.access.trust_checks import accept_folder
+from terminals import run_on_terminal
 
 OSC = "\x1b]0;TITLE\x07"
 CSI = "\x1b[8mHIDDEN\x1b[2J"
@@ -35,47 +32,27 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rekindle.yaml").write_text(MANIFEST)
     accept_folder(tmp_path)
-    store = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
+    store = FileStore(
+        tmp_path, host=host.identify_host(), settings=Settings(), clock=clock.read_clock
+    )
     first = RELAY.replace("Write the parser", f"First {HOSTILE}")
     second = RELAY.replace("Write the parser", f"Second {HOSTILE}").replace(
         "- Files over", f"- {HOSTILE} Files over"
     )
     for text in (first, second):
-        store.submit("trades", events.RelayProposed(ts=clock.now(), text=text, by="person"))
-    now = clock.now()
+        store.submit("trades", events.RelayProposed(ts=clock.read_clock(), text=text, by="person"))
+    now = clock.read_clock()
     store.submit("trades", events.LoopAdded(ts=now, id="parser", text=HOSTILE, added=now.date()))
     transcript = tmp_path / "session.jsonl"
     message = {"role": "user", "content": HOSTILE}
-    line = {"type": "user", "timestamp": clock.now().isoformat(), "message": message}
+    line = {"type": "user", "timestamp": clock.read_clock().isoformat(), "message": message}
     transcript.write_bytes(msgspec.json.encode(line) + b"\n")
     started = events.SessionStarted(
-        ts=clock.now(), session="s1", harness="claude-code", transcript=str(transcript)
+        ts=clock.read_clock(), session="s1", harness="claude-code", transcript=str(transcript)
     )
     with store.writer("trades") as writer:
         writer.append(started)
     return tmp_path
-
-
-def on_terminal(*words):
-    """Run a command as a process on a terminal of its own, and return what the terminal got."""
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "rekindle", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=terminal,
-        stderr=terminal,
-    )
-    os.close(terminal)
-    received = b""
-    try:
-        while piece := os.read(controller, 65536):
-            received += piece
-    except OSError:
-        pass  # Linux reports the end of a terminal as EIO
-    finally:
-        os.close(controller)
-        process.wait(timeout=20)
-    return received
 
 
 @pytest.mark.parametrize(
@@ -100,7 +77,7 @@ def on_terminal(*words):
 )
 def test_a_terminal_gets_no_sequence_from_text(project, words, shows):
     """Only the styles of the command itself reach the terminal as sequences."""
-    received = on_terminal(*words)
+    _, received = run_on_terminal(*words)
     assert shows in received
     own = OWN_STYLE.sub(b"", received)
     assert b"\x1b" not in own

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from unit.cli.running.test_run_command import project
 from unit.cli.test_loops_of_cycles import Loop
-from unit.cli.test_run import project
 
 __all__ = ["project"]
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from unit.cli.running.test_run_command import project
 from unit.cli.test_loops_of_cycles import Loop
-from unit.cli.test_run import project
 
 __all__ = ["project"]
 
@@ -33,8 +33,8 @@ assert pathlib.Path("asked").resolve().parent == pathlib.Path.cwd()
 KILLED = """\
 import os, signal, sys
 from rekindle.cli import main
-from rekindle.flows.judge_cycle import JudgeCycle
-JudgeCycle.ended = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+from rekindle.flows.cycles.judge_cycle import CycleJudge
+CycleJudge.ended = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 main.run(sys.argv[5:])
 """
 """A supervisor that is killed between the review and the end of the cycle."""

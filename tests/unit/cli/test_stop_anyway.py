@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rekindle.wiring import trust
+from rekindle.wiring.access import trust_checks
 
 AGENT = """\
 import pathlib, subprocess, sys, time
@@ -35,7 +35,7 @@ class Folder:
         self.manifest.write_text(MANIFEST.replace("PYTHON", sys.executable))
         (path / "agent.py").write_text(AGENT)
         (path / "PROMPT.md").write_text("Ship it.\n")
-        trust.accept_folder(path)
+        trust_checks.accept_folder(path)
         self("up")
         place.wait_for(lambda: (path / "launched").exists() and len(self.pids()) == 3)
 
@@ -121,7 +121,7 @@ def test_an_accepted_project_below_is_the_one_that_is_meant(folder):
     """A project in a project is fine: the agent of the outer one continues, and is named."""
     (folder.path / "src").mkdir()
     (folder.path / "src/rekindle.yaml").write_text(folder.manifest.read_text())
-    trust.accept_folder(folder.path / "src")
+    trust_checks.accept_folder(folder.path / "src")
     stopped = folder("stop", at="src")
     assert "is not running" in stopped.out
     assert f"cd {folder.path} && rekindle stop trades" in stopped.err

@@ -5,9 +5,13 @@ import sys
 import pytest
 
 from rekindle import config
-from rekindle.documents.launch import FOLDER, MARK
-from rekindle.wiring import trust
-from rekindle.wiring.store import open_store
+from rekindle.documents.launches.cli_output import (
+    FOLDER,
+    LAUNCH_VARIABLE,
+)
+from rekindle.errors import InUseError
+from rekindle.wiring.access import trust_checks
+from rekindle.wiring.open_store import open_store
 
 MANIFEST = """\
 version: 1
@@ -26,13 +30,13 @@ class Leftover:
         self.place, self.path, self.manifest = place, path, path / "rekindle.yaml"
         path.mkdir()
         self.manifest.write_text(MANIFEST)
-        trust.accept_folder(path)
-        open_store(config.load(path)).create("trades")
+        trust_checks.accept_folder(path)
+        open_store(config.load_project(path)).create("trades")
         self.process = self.leave("trades", path)
 
     def leave(self, agent, project):
         environment = {
-            MARK: f"mark-{agent}-{project.name}",
+            LAUNCH_VARIABLE: f"mark-{agent}-{project.name}",
             FOLDER: f"{project}/.rekindle/agents/{agent}",
         }
         return self.place.start(["/bin/sleep", "600"], env=environment, cwd=self.path)
@@ -76,7 +80,7 @@ def test_no_manifest_keeps_a_process_alive(project, command, tampered):
     project(command, at="src" if tampered == "planted below" else ".")
     assert project.process.wait() < 0
     project.manifest.write_text(MANIFEST)
-    run = open_store(config.load(project.path)).read("trades").projection.run
+    run = open_store(config.load_project(project.path)).read("trades").projection.run
     assert run.desired == "stopped"
 
 
@@ -93,3 +97,44 @@ def test_which_of_two_is_meant_only_the_operator_can_tell(project):
     project.manifest.write_text(MANIFEST + SECOND)
     project.leave("other", project.path)
     assert "which agent?" in project("stop", code=USAGE_ERROR).err
+
+
+PLACED = """\
+version: 1
+agents:
+  trades: {harness: command, command: [sleep, "600"], dir: one}
+  other: {harness: command, command: [sleep, "600"], dir: two}
+"""
+MOVED = {
+    "two of them": PLACED.replace("dir: one", "dir: x").replace("dir: two", "dir: one"),
+    "one below": PLACED.replace("dir: two", "dir: one/below"),
+    "a new one": PLACED + "  eve: {harness: command, command: [x], dir: one/below}\n",
+}
+
+
+@pytest.mark.parametrize("moved", MOVED)
+def test_an_agent_that_moves_a_folder_has_no_other_one_stopped(project, moved):
+    """The manifest then says that the folder is another agent's, and only the operator can tell."""
+    (project.path / "one/below").mkdir(parents=True)
+    project.manifest.write_text(PLACED)
+    trust_checks.accept_folder(project.path)
+    process = project.leave("other", project.path)
+    project.manifest.write_text(MOVED[moved])
+    err = project("stop", at="one/below", code=USAGE_ERROR).err
+    assert "which agent?" in err
+    assert "trades, other" in err
+    assert {project.process.pid, process.pid} <= set(project.place.living())
+    project("stop", "other")
+    assert process.wait() < 0
+    project("stop", at="one/below")  # of the two only this one is left
+    assert project.process.wait() < 0
+
+
+def test_what_an_agent_left_is_not_forgotten(project):
+    """Without its record, `stop` could not find a process that has cleared its environment."""
+    in_use = project("forget", ".", "--yes", code=InUseError.exit_code)
+    assert "is in use: trades" in in_use.err
+    assert trust_checks.is_trusted(project.path)
+    project("stop")
+    project("forget", ".", "--yes")
+    assert not trust_checks.is_trusted(project.path)

@@ -10,13 +10,16 @@ import pytest
 
 from fakes import drawn
 from rekindle.cli.main import run
-from rekindle.documents import event as events
+from rekindle.documents import events
 from rekindle.documents.primer import SOURCE_OF_TRUTH
-from rekindle.policy.settings import Settings
+from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
-from rekindle.stores.files.transcripts import TranscriptArchive
+from rekindle.stores.files.transcript_archive import TranscriptArchive
 from rekindle.system import clock, host
-from rekindle.wiring.trust import accept_folder, forget_folder
+from rekindle.wiring.access.trust_checks import (
+    accept_folder,
+    forget_folder,
+)
 
 MANIFEST = """\
 version: 1
@@ -36,19 +39,21 @@ def told(tmp_path, monkeypatch, capfd):
     program = f"import sys; sys.exit('no: {SECRET}')"
     text = MANIFEST.replace("PYTHON", sys.executable).replace("PROGRAM", program)
     (tmp_path / "rekindle.yaml").write_text(text)
-    store = FileStore(tmp_path, host=host.identify(), settings=Settings(), clock=clock.now)
+    store = FileStore(
+        tmp_path, host=host.identify_host(), settings=Settings(), clock=clock.read_clock
+    )
     accept_folder(tmp_path)
     store.create("trades")
     for session, days in zip(SESSIONS, (0, 3), strict=True):
         path = tmp_path / f"{session}.jsonl"
-        at = (clock.now() - timedelta(days=days, minutes=5)).isoformat()
+        at = (clock.read_clock() - timedelta(days=days, minutes=5)).isoformat()
         message = {"role": "user", "content": f"words of {session} {SECRET}"}
         first = {"type": "user", "timestamp": at, "message": message}
         odd = {"type": "user", "timestamp": "0001-01-01T00:00:00+14:00", "message": message}
         path.write_text("".join(json.dumps(one) + "\n" for one in (first, odd)[: days or 1]))
         with store.writer("trades") as writer:
             ended = {"session": session, "harness": "claude-code", "transcript": str(path)}
-            writer.append(events.SessionStarted(ts=clock.now(), **ended))
+            writer.append(events.SessionStarted(ts=clock.read_clock(), **ended))
 
     def call(*words, code=0):
         found = run(list(words))

@@ -11,7 +11,7 @@ from rekindle import config
 from rekindle.cli.main import run
 from rekindle.errors import UnacceptedError
 from rekindle.system import clock
-from rekindle.wiring import trust
+from rekindle.wiring.access import trust_checks
 
 MANIFEST = """\
 version: 1
@@ -37,7 +37,7 @@ class Folder:
         self.manifest, self.canary = path / "rekindle.yaml", path / "canary"
         self.manifest.write_text(MANIFEST)
         (path / "PROMPT.md").write_text("Ship it.\n")
-        trust.accept_folder(path)
+        trust_checks.accept_folder(path)
 
     def __call__(self, *words, code=0):
         found = run(list(words))
@@ -54,7 +54,11 @@ class Folder:
         transcript = self.path / "projects/p/s.jsonl"
         transcript.parent.mkdir(parents=True)
         message = {"role": "assistant", "id": "m", "content": [{"type": "text", "text": "done"}]}
-        line = {"type": "assistant", "timestamp": clock.now().isoformat(), "message": message}
+        line = {
+            "type": "assistant",
+            "timestamp": clock.read_clock().isoformat(),
+            "message": message,
+        }
         transcript.write_text(json.dumps(line) + "\n")
         payload = json.dumps({"session_id": "s", "transcript_path": str(transcript)})
         inbox = self.path / ".rekindle/agents" / agent / "run/inbox"
@@ -98,18 +102,18 @@ def test_nor_by_hand(folder):
 
 def test_an_unknown_agent_notifies_no_address_of_the_manifest(folder):
     folder.add(ENTRY + "notify: ['json://127.0.0.1:9/']\n")
-    assert trust.accepted_notify(config.load(folder.path), "evil") == []
+    assert trust_checks.find_accepted_notify(config.load_project(folder.path), "evil") == []
 
 
 def test_trust_in_a_folder_accepts_every_agent_that_it_has(folder):
     """The user was shown all of them."""
     folder.add(ENTRY)
-    trust.forget_folder(folder.path)
-    trust.accept_folder(folder.path)
-    project = config.load(folder.path)
+    trust_checks.forget_folder(folder.path)
+    trust_checks.accept_folder(folder.path)
+    project = config.load_project(folder.path)
     for name in ("trades", "evil"):
-        trust.require_accepted(project, name)
-        assert trust.accept_settings(project, name) == []
+        trust_checks.require_accepted(project, name)
+        assert trust_checks.accept_settings(project, name) == []
 
 
 @pytest.mark.parametrize("command", ["run", "restart"])
@@ -117,10 +121,10 @@ def test_the_operator_accepts_an_added_agent_and_sees_its_settings(folder, comma
     """An agent that the operator wrote into the manifest needs no other command."""
     folder.add(ENTRY)
     with pytest.raises(UnacceptedError):
-        trust.require_accepted(config.load(folder.path), "evil")
+        trust_checks.require_accepted(config.load_project(folder.path), "evil")
     _, err = folder(command, "evil")
     assert 'agents.evil.command: added ["true"]' in err
-    trust.require_accepted(config.load(folder.path), "evil")
+    trust_checks.require_accepted(config.load_project(folder.path), "evil")
     assert "accepted" not in folder(command, "evil")[1]
 
 
@@ -132,11 +136,11 @@ def test_an_added_agent_that_is_not_accepted_is_noted_by_doctor(folder):
 def test_init_accepts_the_agent_that_it_sets_up(folder):
     """Unless the manifest has something that the operator has not accepted: `run` shows that."""
     folder("init", "--agent", "books", "--harness", "command", "--yes")
-    trust.require_accepted(config.load(folder.path), "books")
+    trust_checks.require_accepted(config.load_project(folder.path), "books")
     folder.add("notify: ['json://127.0.0.1:9/']\n")
     folder("init", "--agent", "second", "--harness", "command", "--yes")
     with pytest.raises(UnacceptedError):
-        trust.require_accepted(config.load(folder.path), "second")
+        trust_checks.require_accepted(config.load_project(folder.path), "second")
 
 
 def test_init_in_a_new_folder_accepts_what_it_wrote(folder, tmp_path, monkeypatch):
@@ -146,14 +150,14 @@ def test_init_in_a_new_folder_accepts_what_it_wrote(folder, tmp_path, monkeypatc
     (tmp_path / "rekindle.yaml").unlink()
     _, err = folder("init", "--agent", "books", "--harness", "codex", "--yes")
     assert "accepted" not in err
-    trust.require_accepted(config.load(tmp_path / "new"), "books")
+    trust_checks.require_accepted(config.load_project(tmp_path / "new"), "books")
 
 
 def test_hooks_install_accepts_the_agent_that_it_is_for(folder):
     folder.add("  evil: {harness: claude-code}\n")
     _, err = folder("hooks", "install", "-a", "evil")
     assert 'agents.evil.harness: added "claude-code"' in err
-    trust.require_accepted(config.load(folder.path), "evil")
+    trust_checks.require_accepted(config.load_project(folder.path), "evil")
 
 
 @pytest.fixture

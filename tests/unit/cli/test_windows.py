@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from rekindle.system import tmux
+from rekindle.system.terminal import tmux
 from unit.cli.test_operate import Project
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -31,12 +31,15 @@ def kill_supervisor(project):
 
 
 def window_names(project):
-    listed = project.tmux("-S", str(tmux.socket()), "list-windows", "-a", "-F", "#{window_name}")
+    listed = project.tmux(
+        "-S", str(tmux.find_socket()), "list-windows", "-a", "-F", "#{window_name}"
+    )
     return listed.out.split()
 
 
 def test_a_headless_agent_comes_back_in_its_window(project):
     """And if it does not come up, its own words say why, though the window is gone with it."""
+    assert not project.private("trades").window.is_relative_to(project.path)
     kill_supervisor(project)
     assert OPENED in project("watch", "--once").out
     project.wait_for_launch("trades", 1)

@@ -7,7 +7,7 @@ import pytest
 
 from rekindle import config
 from rekindle.thresholds.screens import WITHHELD_FILE_BYTES, WITHHELD_NAMES
-from rekindle.wiring import withheld
+from rekindle.wiring.access import withheld_variables
 
 MANIFEST = """\
 version: 1
@@ -24,14 +24,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Project:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PATH", "/bin")
     (tmp_path / "rekindle.yaml").write_text(MANIFEST)
-    return config.load(tmp_path)
+    return config.load_project(tmp_path)
 
 
 def test_nothing_is_missed(project, monkeypatch):
     """Variables that reach the agent, the shell's own, and those that nothing mentions."""
     for name in ("ANTHROPIC_API_KEY", "PASSED_TOKEN", "SSH_AUTH_SOCK", "SHLVL", "MONKEY_COUNT"):
         monkeypatch.setenv(name, "x")
-    assert withheld.find(project, "trades") == []
+    assert withheld_variables.find_withheld(project, "trades") == []
 
 
 def test_the_project_s_variables_come_before_other_credentials(project, monkeypatch):
@@ -40,19 +40,27 @@ def test_the_project_s_variables_come_before_other_credentials(project, monkeypa
         monkeypatch.setenv(name, "x")
     (project.path / "app").mkdir()
     (project.path / "app" / "main.py").write_text('os.environ["DATABASE_URL"]')
-    missed = withheld.find(project, "trades")
+    missed = withheld_variables.find_withheld(project, "trades")
     assert missed == ["DATABASE_URL", "AAA_API_KEY", "GH_TOKEN"]
-    assert withheld.explain("trades", missed) == (
+    assert withheld_variables.explain_withheld("trades", missed) == (
         "trades does not get DATABASE_URL, AAA_API_KEY, GH_TOKEN from your environment"
         " (→ to pass one on, add `env: {DATABASE_URL: $DATABASE_URL}` to the agent)"
     )
+
+
+def test_an_address_with_a_password_is_a_credential(project, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgres://user:pw@host/db")
+    monkeypatch.setenv("DOCS_URL", "https://host:8080/a@b")
+    assert withheld_variables.find_withheld(project, "trades") == ["DATABASE_URL"]
 
 
 def test_no_value_is_printed_and_at_most_eight_names(project, monkeypatch):
     """A long environment stays one line."""
     for number in range(WITHHELD_NAMES + 3):
         monkeypatch.setenv(f"KEY_{number:02d}", "hidden value")
-    words = withheld.explain("trades", withheld.find(project, "trades"))
+    words = withheld_variables.explain_withheld(
+        "trades", withheld_variables.find_withheld(project, "trades")
+    )
     assert "KEY_07 and 3 more" in words
     assert "KEY_08" not in words
     assert "hidden" not in words
@@ -67,6 +75,6 @@ def test_files_that_would_hang_or_fill_the_memory_are_not_read(project, monkeypa
     (project.path / "large").write_bytes(b"DATABASE_URL " + b" " * WITHHELD_FILE_BYTES)
     (project.path / "node_modules").mkdir()
     (project.path / "node_modules" / "index.js").write_text("DATABASE_URL")
-    assert withheld.find(project, "trades") == []
+    assert withheld_variables.find_withheld(project, "trades") == []
     (project.path / ".env.example").write_text("DATABASE_URL=")
-    assert withheld.find(project, "trades") == ["DATABASE_URL"]
+    assert withheld_variables.find_withheld(project, "trades") == ["DATABASE_URL"]

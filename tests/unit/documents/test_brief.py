@@ -8,7 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rekindle.documents import brief
-from rekindle.documents.brief import Brief, Label
+from rekindle.documents.brief import (
+    Brief,
+    BriefLabel,
+)
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
 from sampling import examples
 
@@ -60,12 +63,12 @@ def test_the_specified_form_is_read():
     """Name, day and five parts, beside their label or below it."""
     found = brief.parse(BRIEF.encode())
     assert (found.name, found.day) == ("trades", date(2026, 2, 16))
-    assert {label: found.content(label) for label in Label} == {
-        Label.CHANGED: "- Analysis across 11 classes\n- Snapshot restored",
-        Label.OPEN_LOOPS: "- Rebalance: 92% in one fund\n- Ruling ~Feb 20",
-        Label.NEXT: "Process the snapshot, update NAV.",
-        Label.RISK: "Margin into a loud week.",
-        Label.NUMBERS: "NAV $266,691 | MTD PnL -$3,846",
+    assert {label: found.content(label) for label in BriefLabel} == {
+        BriefLabel.CHANGED: "- Analysis across 11 classes\n- Snapshot restored",
+        BriefLabel.OPEN_LOOPS: "- Rebalance: 92% in one fund\n- Ruling ~Feb 20",
+        BriefLabel.NEXT: "Process the snapshot, update NAV.",
+        BriefLabel.RISK: "Margin into a loud week.",
+        BriefLabel.NUMBERS: "NAV $266,691 | MTD PnL -$3,846",
     }
 
 
@@ -90,7 +93,7 @@ def test_a_title_is_a_name_and_a_day(line, name):
     """Dashes of any length, heading marks and emphasis are accepted."""
     found = brief.parse(f"{line}\n\n**Next:** x\n")
     assert (found.name, found.day) == (name, date(2026, 2, 16))
-    assert found.content(Label.NEXT) == "x"
+    assert found.content(BriefLabel.NEXT) == "x"
 
 
 @pytest.mark.parametrize(
@@ -119,14 +122,14 @@ def test_what_stands_before_the_title_stays():
     """A mark, a preface and an impossible date do not hide the title below them."""
     text = "<!-- rekindle: brief 1 -->\n**Brief:**\nx — 2026-99-99\n" + TITLE + "**Next:** x\n"
     found = brief.parse(text)
-    assert (found.name, found.content(Label.NEXT)) == ("a", "x")
+    assert (found.name, found.content(BriefLabel.NEXT)) == ("a", "x")
     assert brief.render(found) == text
 
 
 # Labels.
 
 
-@pytest.mark.parametrize("label", Label)
+@pytest.mark.parametrize("label", BriefLabel)
 @pytest.mark.parametrize(
     "form",
     [
@@ -187,15 +190,15 @@ def test_an_unknown_label_is_a_part_of_its_own(line):
     text = f"{TITLE}**Next:** a\n{line}\n**Risk:** b\n"
     found = brief.parse(text)
     assert [part.label for part in found.parts] == ["Next", "Watch", "Risk"]
-    assert found.content(Label.NEXT) == "a"
+    assert found.content(BriefLabel.NEXT) == "a"
     assert brief.render(found) == text
 
 
 def test_the_first_of_two_equal_labels_counts():
     """Both survive."""
     found = brief.parse(TITLE + "**Next:** a\n**Next:** b\n")
-    assert found.content(Label.NEXT) == "a"
-    assert found.content(Label.RISK) is None
+    assert found.content(BriefLabel.NEXT) == "a"
+    assert found.content(BriefLabel.RISK) is None
     assert len(found.parts) == 2
 
 
@@ -215,20 +218,20 @@ def test_a_brief_is_its_own_text(text):
     assert brief.parse(brief.render(parsed)) == parsed
 
 
-@given(st.dates(), st.dictionaries(st.sampled_from(Label), TAME))
+@given(st.dates(), st.dictionaries(st.sampled_from(BriefLabel), TAME))
 def test_a_composed_brief_reads_back(day, contents):
     """What was put under a label stands there; empty parts are left out."""
     composed = brief.compose("trades", day, contents)
     assert brief.parse(brief.render(composed)) == composed
     assert (composed.name, composed.day) == ("trades", day)
-    for label in Label:
+    for label in BriefLabel:
         assert (composed.content(label) or "") == contents.get(label, "").strip()
 
 
 def test_a_composed_brief_has_the_specified_form():
     """Lists below their label, single lines beside it, in the specification's order."""
     composed = brief.compose(
-        "trades", date(2026, 2, 16), {Label.NEXT: "Go on.", Label.CHANGED: "- a\n- b"}
+        "trades", date(2026, 2, 16), {BriefLabel.NEXT: "Go on.", BriefLabel.CHANGED: "- a\n- b"}
     )
     assert brief.render(composed) == (
         "<!-- rekindle: brief 1 -->\ntrades — 2026-02-16\n\n"
@@ -256,6 +259,7 @@ def test_a_newer_brief_is_refused_by_its_versions():
         brief.parse("<!-- rekindle: brief 2 -->\n" + BRIEF)
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize("before", ["", "a", TITLE, "**"])
 def test_time_grows_with_the_size_of_the_brief(before):
     """Four times the text never costs many times more, whatever it repeats."""

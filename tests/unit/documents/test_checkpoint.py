@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rekindle.documents import checkpoint
-from rekindle.documents.checkpoint import Part
+from rekindle.documents.checkpoint import CheckpointSection
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
 
 CHECKPOINT = """\
@@ -33,7 +33,9 @@ TAME = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=60).filt
     lambda text: not text.lstrip().startswith(tuple("#`~<>=-+*_|0123456789"))
 )
 PIECES = st.lists(
-    st.sampled_from([*(f"## {part}\n" for part in Part), "- x\n", "```\n", "\r\n", "## Other\n"]),
+    st.sampled_from(
+        [*(f"## {part}\n" for part in CheckpointSection), "- x\n", "```\n", "\r\n", "## Other\n"]
+    ),
     max_size=16,
 ).map("".join)
 
@@ -41,21 +43,23 @@ PIECES = st.lists(
 def test_the_specified_form_is_read():
     """Each of the five sections has its text."""
     found = checkpoint.parse(CHECKPOINT.encode())
-    assert {part: found.content(part) for part in Part} == {
-        Part.COMPLETED_WORK: "- made the model",
-        Part.CURRENT_STATE: "- half of the endpoint",
-        Part.MODIFIED_FILES: "- src/model.py (new)",
-        Part.REMAINING_WORK: "1. the other half\n2. tests",
-        Part.RESUME_INSTRUCTIONS: "Go on with step 1. The skeleton\nstands in src/handler.py.",
+    assert {part: found.content(part) for part in CheckpointSection} == {
+        CheckpointSection.COMPLETED_WORK: "- made the model",
+        CheckpointSection.CURRENT_STATE: "- half of the endpoint",
+        CheckpointSection.MODIFIED_FILES: "- src/model.py (new)",
+        CheckpointSection.REMAINING_WORK: "1. the other half\n2. tests",
+        CheckpointSection.RESUME_INSTRUCTIONS: (
+            "Go on with step 1. The skeleton\nstands in src/handler.py."
+        ),
     }
 
 
-@pytest.mark.parametrize("part", Part)
+@pytest.mark.parametrize("part", CheckpointSection)
 def test_a_missing_section_is_named(part):
     """A checkpoint that lacks one of the five is refused, and the error says which."""
     with pytest.raises(DocumentError, match=f"checkpoint: lacks {part}$") as refused:
         checkpoint.parse(CHECKPOINT.replace(f"## {part}", "## Other"))
-    assert all(name in refused.value.hint for name in Part)
+    assert all(name in refused.value.hint for name in CheckpointSection)
 
 
 def test_all_missing_sections_are_named():
@@ -63,16 +67,16 @@ def test_all_missing_sections_are_named():
     for text in ("", f"```\n{CHECKPOINT}```\n"):
         with pytest.raises(DocumentError) as refused:
             checkpoint.parse(text)
-        assert refused.value.reason == "lacks " + ", ".join(Part)
+        assert refused.value.reason == "lacks " + ", ".join(CheckpointSection)
 
 
 @pytest.mark.parametrize(
     "dress", ["# {}", "### **{}**", "## {}:", "## ✅ {}", "## 3. {}", "## {} (step 2)", "## _{}_"]
 )
-@pytest.mark.parametrize("part", Part)
+@pytest.mark.parametrize("part", CheckpointSection)
 def test_a_section_is_found_however_its_heading_is_dressed(part, dress):
     """Summarizers write headings as relays have them: any level, with emoji and numbers."""
-    text = "".join(f"{dress.format(one)}\n{one[:3]}\n" for one in Part)
+    text = "".join(f"{dress.format(one)}\n{one[:3]}\n" for one in CheckpointSection)
     assert checkpoint.parse(text.replace("\n", "\r\n")).content(part) == part[:3]
 
 
@@ -86,7 +90,11 @@ def test_the_shallowest_section_of_a_name_counts():
     """A note below another section does not stand in for the section itself."""
     note = "## Completed Work\n### Remaining Work of last time\nnone\n"
     text = CHECKPOINT.replace("## Completed Work\n", note)
-    assert checkpoint.parse(text).content(Part.REMAINING_WORK).startswith("1. the other half")
+    assert (
+        checkpoint.parse(text)
+        .content(CheckpointSection.REMAINING_WORK)
+        .startswith("1. the other half")
+    )
 
 
 @given(PIECES | st.just(CHECKPOINT))
@@ -95,18 +103,18 @@ def test_a_checkpoint_is_its_own_text(text):
     try:
         parsed = checkpoint.parse(text)
     except DocumentError:
-        assert any(f"## {part}\n" not in text or "```" in text for part in Part)
+        assert any(f"## {part}\n" not in text or "```" in text for part in CheckpointSection)
         return
     assert checkpoint.render(parsed) == text
     assert checkpoint.parse(checkpoint.render(parsed)) == parsed
 
 
-@given(st.dictionaries(st.sampled_from(Part), TAME))
+@given(st.dictionaries(st.sampled_from(CheckpointSection), TAME))
 def test_a_composed_checkpoint_reads_back(parts):
     """Every section is there; one that was not given says so."""
     composed = checkpoint.compose(parts)
     assert checkpoint.parse(checkpoint.render(composed)) == composed
-    for part in Part:
+    for part in CheckpointSection:
         assert composed.content(part) == (parts.get(part, "").strip() or "- none")
 
 
@@ -122,7 +130,7 @@ def test_any_bytes_are_a_checkpoint_or_refused(data):
     assert checkpoint.render(parsed).encode() == data
 
 
-@pytest.mark.parametrize("part", Part)
+@pytest.mark.parametrize("part", CheckpointSection)
 def test_changing_a_section_leaves_every_other_byte(part):
     """Only the section's own text is replaced."""
     before = checkpoint.parse(CHECKPOINT)
@@ -137,7 +145,7 @@ def test_changing_a_section_leaves_every_other_byte(part):
 def test_a_change_that_hides_a_section_is_refused():
     """An open fence would swallow the sections behind it."""
     with pytest.raises(DocumentError, match="lacks Remaining Work, Resume Instructions"):
-        checkpoint.parse(CHECKPOINT).with_content(Part.MODIFIED_FILES, "```\n")
+        checkpoint.parse(CHECKPOINT).with_content(CheckpointSection.MODIFIED_FILES, "```\n")
 
 
 def test_a_newer_checkpoint_is_refused_by_its_versions():

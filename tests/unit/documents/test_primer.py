@@ -6,7 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents import primer, relay
-from rekindle.documents.primer import SOURCE_OF_TRUTH, Primer, Recovery
+from rekindle.documents.primer import (
+    SOURCE_OF_TRUTH,
+    LostSession,
+    Primer,
+)
 
 RELAY = """\
 ## Current Phase
@@ -29,7 +33,7 @@ directive-line
 """
 
 FULL = Primer(
-    recovery=Recovery("task-line", 2),
+    recovery=LostSession("task-line", 2),
     stall="stall-line",
     relay=relay.parse(RELAY),
     relay_path="memories/consensus.md",
@@ -43,7 +47,7 @@ IN_CUT_ORDER = ("brief-line", "loop-line", "decision-line", "history-line")
 
 def test_the_recovery_notice_is_word_for_word():
     """Tools and people look for these lines."""
-    assert primer.recovery_notice(Recovery("Fix the parser", 3)) == (
+    assert primer.render_recovery(LostSession("Fix the parser", 3)) == (
         "=== RECOVERY DETECTED ===\n"
         "You were interrupted mid-task. Last known state:\n"
         "  Task: Fix the parser\n"
@@ -56,7 +60,7 @@ def test_the_recovery_notice_is_word_for_word():
 @given(st.text(max_size=100))
 def test_a_task_cannot_forge_a_line_of_the_notice(task):
     """Whatever the task says, the notice has six lines."""
-    notice = primer.recovery_notice(Recovery(task, 0))
+    notice = primer.render_recovery(LostSession(task, 0))
     assert len(notice.splitlines()) == 6
     assert notice.encode()
 
@@ -81,7 +85,7 @@ def test_the_relay_is_introduced():
         "This is the relay that the last cycle left for this one. Its Next Action is the task now."
     )
     assert rest.strip() == RELAY.strip()
-    assert primer.is_one(text)
+    assert primer.is_primer(text)
     bare = primer.render(Primer(relay=relay.parse("# Notes\nx\n")))
     assert bare.startswith(f"{primer.INTRODUCTION}\n\n# Notes")
 
@@ -97,7 +101,7 @@ def test_nothing_known_is_nothing_said():
     """An empty primer is empty, and the hierarchy is only named where there are two sources."""
     assert primer.render(Primer()) == ""
     assert primer.render(Primer(brief=" \n", ledger="\n")) == ""
-    assert primer.render(Primer(checkpoint="x")) == f"{primer.GOES_ON}x\n"
+    assert primer.render(Primer(checkpoint="x")) == f"{primer.CONTINUATION}x\n"
     assert primer.render(Primer(brief="x")) == f"x\n\n{SOURCE_OF_TRUTH}\n"
 
 
@@ -147,7 +151,7 @@ def test_a_relay_is_not_made_longer_by_shortening_it():
     value = Primer(
         relay=relay.parse(text), relay_path="a/long/path/to/the/relay.md", checkpoint="x" * 99
     )
-    rest = f"{primer.GOES_ON}{'x' * 99}"
+    rest = f"{primer.CONTINUATION}{'x' * 99}"
     relays = f"{primer.INTRODUCTION}{primer.TASK_OF_RELAY}\n\n{text.strip()}"
     assert primer.render(value, limit=10) == f"{relays}\n\n{rest}\n"
 
@@ -158,7 +162,7 @@ TEXTS = st.sampled_from(["", "one line", "word " * 50])
 @given(
     st.builds(
         Primer,
-        recovery=st.none() | st.builds(Recovery, task=TEXTS, open_loops=st.integers(0, 9)),
+        recovery=st.none() | st.builds(LostSession, task=TEXTS, open_loops=st.integers(0, 9)),
         stall=TEXTS,
         relay=st.none()
         | st.lists(st.sampled_from([*RELAY.splitlines(keepends=True), "# x\n", "```\n"]))
@@ -178,7 +182,7 @@ def test_what_must_stay_stays_for_any_primer(value, limit):
     assert value.stall.strip() in text
     assert value.checkpoint.strip() in text
     if value.recovery:
-        assert primer.recovery_notice(value.recovery) in text
+        assert primer.render_recovery(value.recovery) in text
     if value.relay and value.relay.next_action:
         assert value.relay.next_action in text
 
@@ -196,15 +200,15 @@ def test_a_relay_without_a_directive_is_not_given_one(phase):
 def test_long_rules_do_not_push_out_what_there_is_to_do():
     """Their beginning stays, with where the rest stands; notice and directive stay whole."""
     full = msgspec.structs.replace(FULL, rules="Never touch main. " + "r" * 20_000)
-    text = primer.within(primer.render(full, limit=10_000), 10_000, "memories/consensus.md")
-    assert primer.units(text) <= 10_000
+    text = primer.cut_text(primer.render(full, limit=10_000), 10_000, "memories/consensus.md")
+    assert primer.count_utf16_units(text) <= 10_000
     for part in (*MUST_STAY, "Never touch main.", "read the rest in the file of your rules"):
         assert part in text
 
 
 def test_a_long_request_does_not_push_out_the_open_loops():
     """After a compaction its beginning is said again, and the loops after it."""
-    text = primer.reminder(FULL, "Do this. " + "x" * 20_000)
-    assert primer.units(text) <= 10_000
+    text = primer.render_reminder(FULL, "Do this. " + "x" * 20_000)
+    assert primer.count_utf16_units(text) <= 10_000
     assert "Do this." in text
     assert "loop-line" in text

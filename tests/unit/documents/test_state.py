@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rekindle.documents import identity, state
+from rekindle.documents import state
 from rekindle.documents.state import OpenLoop, Resolution, State
 from rekindle.errors import DocumentError, NewerSchemaError, RekindleError
+from rekindle.formats import identifiers
 from rekindle.thresholds.texts import LINE_LIMIT
 from sampling import examples
 
@@ -28,7 +29,7 @@ PHOENIX = {
 }
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-LINE = TEXT.map(identity.one_line)
+LINE = TEXT.map(identifiers.to_one_line)
 ID = LINE.filter(bool)
 JSON = st.recursive(
     st.none()
@@ -106,7 +107,7 @@ def test_a_state_reads_back_as_it_was_written(value):
     written = state.render(value)
     assert state.parse(written) == value
     assert state.render(state.parse(written)) == written
-    assert state.is_ours(written)
+    assert state.is_unedited(written)
 
 
 def test_unknown_fields_survive_everywhere():
@@ -136,14 +137,14 @@ def test_an_empty_object_is_a_state():
 def test_a_plain_sentence_is_an_open_loop():
     """Its id is made from its words."""
     assert read(open_loops=["Call Ann\nback"]).open_loops == (
-        OpenLoop(identity.derived_id("Call Ann back"), "Call Ann back", ""),
+        OpenLoop(identifiers.derive_id("Call Ann back"), "Call Ann back", ""),
     )
 
 
 def test_a_loop_without_an_id_gets_one_from_its_words():
     """A loop without a day has none, and only true is stale."""
     (loop,) = read(open_loops=[{"text": "Call Ann", "stale": "yes"}]).open_loops
-    assert loop == OpenLoop(identity.derived_id("Call Ann"), "Call Ann", "")
+    assert loop == OpenLoop(identifiers.derive_id("Call Ann"), "Call Ann", "")
 
 
 def test_text_of_a_loop_is_one_line():
@@ -159,7 +160,7 @@ def test_a_time_beside_a_day_is_cut_off():
     (loop,) = read(open_loops=[{"id": "a", "added": "2026-02-01T10:00:00Z"}]).open_loops
     (done,) = read(resolved=[{"resolved_date": "2026-02-01 10:00"}]).resolved
     assert loop.added == "2026-02-01"
-    assert done == Resolution(identity.derived_id(""), "", "2026-02-01")
+    assert done == Resolution(identifiers.derive_id(""), "", "2026-02-01")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_numbers_are_strings(value, text):
 )
 def test_a_point_in_time_is_utc_or_unknown(value, found):
     """Without a zone it is UTC; what is no time is none."""
-    assert state.moment(value) == found
+    assert state.parse_time(value) == found
 
 
 def test_a_time_of_another_zone_is_written_as_the_same_instant():
@@ -227,7 +228,7 @@ def test_a_field_of_another_shape_is_refused(fields, reason):
 
 def test_a_newer_state_is_refused_by_its_versions():
     """By reading and by checking alike."""
-    for reader in (state.parse, state.is_ours):
+    for reader in (state.parse, state.is_unedited):
         with pytest.raises(NewerSchemaError, match=r"state\.json: has schema 2, .* up to 1"):
             reader(b'{"v": 2, "agent": "a"}')
 
@@ -272,7 +273,7 @@ def test_any_bytes_are_a_state_or_refused(data):
         written = state.render(state.parse(data))
     except RekindleError:
         return
-    assert state.is_ours(written)
+    assert state.is_unedited(written)
 
 
 @pytest.mark.parametrize("data", HOSTILE, ids=lambda data: repr(data[:24]))
@@ -280,10 +281,10 @@ def test_hostile_bytes_are_a_state_or_refused(data):
     """Deep, huge, broken and doubled input ends in our own errors."""
     try:
         written = state.render(state.parse(data))
-        assert state.is_ours(data) in {True, False}
+        assert state.is_unedited(data) in {True, False}
     except RekindleError:
         return
-    assert state.is_ours(written)
+    assert state.is_unedited(written)
 
 
 @pytest.mark.parametrize(
@@ -314,10 +315,10 @@ def test_an_edit_is_noticed(value, data):
     )
     edited = {**raw, key: 1 if key == "v" else other}
     if edited != raw:
-        assert not state.is_ours(msgspec.json.encode(edited))
+        assert not state.is_unedited(msgspec.json.encode(edited))
     removed = {name: raw[name] for name in raw if name != key}
-    assert not state.is_ours(msgspec.json.encode(removed))
-    assert not state.is_ours(msgspec.json.encode({**raw, "another key": other}))
+    assert not state.is_unedited(msgspec.json.encode(removed))
+    assert not state.is_unedited(msgspec.json.encode({**raw, "another key": other}))
 
 
 @example(b"{}")
@@ -325,7 +326,7 @@ def test_an_edit_is_noticed(value, data):
 @given(JSON.map(lambda value: json.dumps({"x": value}).encode()))
 def test_what_others_write_is_not_ours(data):
     """A file without a check was not written by us."""
-    assert not state.is_ours(data)
+    assert not state.is_unedited(data)
 
 
 def test_another_layout_says_the_same():
@@ -334,5 +335,5 @@ def test_another_layout_says_the_same():
     assert written.startswith(b'{\n  "v": 1,\n')
     assert written.endswith(b"}\n")
     laid_out = json.dumps(json.loads(written), sort_keys=True).encode()
-    assert not state.is_ours(laid_out)
+    assert not state.is_unedited(laid_out)
     assert state.parse(laid_out) == state.parse(written)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rekindle.documents.workspace import work_ref
-from rekindle.fleet.workspace import Workspace
+from rekindle.documents.commits.work_commit import make_work_ref
+from rekindle.fleet.hosts.work_branch import WorkBranch
 from throwaway import Repository, isolate
 
 
@@ -16,7 +16,7 @@ class Fleet:
         self.url = f"file://{self.remote.path}"
 
     def at(self, host, generation):
-        return Workspace(
+        return WorkBranch(
             self.root / host / "trades",
             remote=self.url,
             agent="trades",
@@ -28,7 +28,7 @@ class Fleet:
         return Repository(self.root / host / "trades")
 
     def work(self):
-        return self.remote.git("for-each-ref", "--format=%(objectname)", work_ref("trades"))
+        return self.remote.git("for-each-ref", "--format=%(objectname)", make_work_ref("trades"))
 
     def is_in(self, ancestor, commit):
         asked = ("merge-base", "--is-ancestor", ancestor, commit)

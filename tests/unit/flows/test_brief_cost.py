@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from days import Shop
-from rekindle.policy.settings import Settings
+from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 from sampling import WHOLE
 

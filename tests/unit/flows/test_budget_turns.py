@@ -2,11 +2,14 @@
 
 import pytest
 
-from rekindle.documents import event as events
-from rekindle.documents.launch import Usage, Used
+from rekindle.documents import events
+from rekindle.documents.launches.cli_output import (
+    UsageReport,
+    WindowUsage,
+)
 from rekindle.documents.manifest import Budget
-from rekindle.stores.files import inbox
-from unit.flows.test_run_cycle import Scene
+from rekindle.stores.log import inbox
+from unit.flows.cycles.test_cycle_runner import Scene
 
 TURN = 410
 
@@ -20,7 +23,9 @@ def test_turns_that_took_the_same_all_count(scene, tmp_path):
     """Also those of one moment; it is ended as soon as the cap is reached."""
     transcript = tmp_path / "transcript"
     transcript.touch()
-    scene.harness.turn = lambda line: Used(Usage(TURN, None, "unknown"), line.decode().split()[-1])
+    scene.harness.turn = lambda line: UsageReport(
+        WindowUsage(TURN, None, "unknown"), line.decode().split()[-1]
+    )
     scene.facts["budget"] = Budget(tokens=5 * TURN)
 
     def hooked():
@@ -32,7 +37,7 @@ def test_turns_that_took_the_same_all_count(scene, tmp_path):
             source="startup",
             transcript=str(transcript),
         )
-        inbox.append(scene.store.folder("trades").private.inbox, [started], durable=False)
+        inbox.append_records(scene.store.folder("trades").private.inbox, [started], durable=False)
         scene.rest(0.3)
 
     def turns(*names):

@@ -5,18 +5,28 @@ from itertools import count, pairwise
 
 import pytest
 
-from rekindle.documents import event as events
-from rekindle.documents.event import WorkSigns
-from rekindle.documents.launch import Said
-from rekindle.flows.world import InSafeMode, Waits
-from rekindle.policy.settings import PROGRESS_NUMBERED, Restart, Runtime
-from unit.flows.test_keep_running import Killed, Life
+from rekindle.documents import events
+from rekindle.documents.events import WorkSigns
+from rekindle.documents.launches.cli_output import AssistantText
+from rekindle.flows.supervisor_ports import (
+    SafeModeReport,
+    WaitReport,
+)
+from rekindle.policy.settings.runtime_settings import (
+    PROGRESS_NUMBERED,
+    RestartSettings,
+    RuntimeSettings,
+)
+from unit.flows.supervision.test_supervisor import (
+    Killed,
+    Life,
+)
 
 HOUR = 3600.0
 WEEK = 7 * 24 * HOUR
 
 
-TALKS = (300, Said("still at it")) * 500
+TALKS = (300, AssistantText("still at it")) * 500
 """41 hours of work, with a sign of life every five minutes."""
 
 
@@ -25,9 +35,9 @@ class Hurried(Life):
 
     def rest(self, seconds):
         last = self.told[-1] if self.told else None
-        if isinstance(last, InSafeMode):
+        if isinstance(last, SafeModeReport):
             raise Killed
-        left = (last.until - self.clock()).total_seconds() if isinstance(last, Waits) else 0.0
+        left = (last.until - self.clock()).total_seconds() if isinstance(last, WaitReport) else 0.0
         super().rest(max(seconds, left))
 
 
@@ -150,7 +160,7 @@ def test_the_operator_is_notified_before_the_first_probe(life):
 
 
 def test_an_explicit_number_of_crashes_ends_in_safe_mode(life):
-    life.runtime = Runtime(restart=Restart(max_crashes=5))
+    life.runtime = RuntimeSettings(restart=RestartSettings(max_crashes=5))
     launches = live(life, ("crash",), until=HOUR)
     assert len(launches) == 5
     assert life.logged(events.SafeModeEntered)[0].why == "crash"
@@ -212,7 +222,7 @@ def test_money_bounds_work_only_for_an_account_that_is_billed(life):
 def test_a_run_after_a_stop_is_never_spaced_out(life):
     """The operator ended these launches: they say nothing about the agent."""
     for _ in range(12):
-        life.plays = [("crash", 60, Said("at it"), life.stops)]
+        life.plays = [("crash", 60, AssistantText("at it"), life.stops)]
         assert life.run() == "stopped"
     launches = life.logged(events.LaunchStarted)
     assert len(launches) == 12

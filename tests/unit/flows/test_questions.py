@@ -1,16 +1,27 @@
 """A supervisor asks a person, and is killed before, between and after the answer."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
-from rekindle.documents import event as events
+from rekindle.documents import events
+from rekindle.documents.launches.cli_output import RefusedCall
 from rekindle.documents.manifest import Budget
-from rekindle.documents.shape import Duration
-from rekindle.flows.world import InSafeMode
-from rekindle.policy import questions
-from rekindle.policy.settings import Questions, Runtime
-from unit.flows.test_keep_running import Killed, Life
+from rekindle.flows.operator.ask_operator import QuestionAsker
+from rekindle.flows.supervisor_ports import SafeModeReport
+from rekindle.formats.validation import Duration
+from rekindle.policy.operator import questions
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import (
+    QuestionSettings,
+    RuntimeSettings,
+    Settings,
+)
+from unit.flows.supervision.test_supervisor import (
+    Killed,
+    Life,
+)
 
 HOUR = 3600
 
@@ -21,7 +32,7 @@ class Asking(Life):
     def given(self, words):
         known = self.store.read("a").projection
         *_, question = known.questions.values()
-        return questions.answer_with(known, question, words, self.clock())
+        return questions.make_answer(known, question, words, self.clock())
 
     def answers(self, words):
         """As a command does: acknowledged, then folded if the writer is free."""
@@ -50,7 +61,7 @@ def test_a_question_is_asked_once_however_many_supervisors_come(life):
     [entered] = life.logged(events.SafeModeEntered)
     assert (asked.seq, asked.about) == (entered.seq + 1, "auth")
     assert life.notes == ["auth\n→ rekindle answer a-1 retry  (or: stop)"]
-    assert [one.command for one in life.told if isinstance(one, InSafeMode)] == [
+    assert [one.command for one in life.told if isinstance(one, SafeModeReport)] == [
         "rekindle answer a-1 retry"
     ] * 3
 
@@ -89,7 +100,7 @@ def test_a_supervisor_that_waits_obeys_the_answer(life, words, kind, starts):
 
 def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life):
     """Also if the supervisor is killed as the default is recorded: it is recorded once."""
-    life.runtime = Runtime(questions=Questions(deadline=Duration(HOUR)))
+    life.runtime = RuntimeSettings(questions=QuestionSettings(deadline=Duration(HOUR)))
     life.plays = [("auth",)]
     life.dies_after(HOUR - 60)
     commit, tried = life.store.commit, []
@@ -110,21 +121,35 @@ def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life)
     assert (default.choice, default.origin) == ("stop", "deadline")
     known = life.store.read("a").committed
     [question] = known.questions.values()
-    assert questions.state_of(known, question, life.clock()) == "unanswered"
-    life.store.submit("a", questions.answer_with(known, question, "retry", life.clock()))
+    assert questions.find_question_state(known, question, life.clock()) == "unanswered"
+    life.store.submit("a", questions.make_answer(known, question, "retry", life.clock()))
     assert life.known.desired == "stopped"
     assert life.run(kept=True) == "unwanted"
     assert len(life.starts) == 1
 
 
 def test_run_after_a_deadline_asks_again(life):
-    life.runtime = Runtime(questions=Questions(deadline=Duration(HOUR)))
+    life.runtime = RuntimeSettings(questions=QuestionSettings(deadline=Duration(HOUR)))
     life.plays = [("auth",)]
     assert life.run() == "stopped"
     life.plays = [("clean",)]
     life.after(60, lambda: life.answers("retry"))
     assert life.run() == "cycles"
     assert [one.question for one in life.logged(events.QuestionAsked)] == ["a-1", "a-2"]
+
+
+def test_an_id_that_was_notified_is_not_given_again_though_it_was_never_recorded(life):
+    """The supervisor is killed between the notification and the record."""
+    known, call = Projection("a"), RefusedCall("Bash", "echo 1")
+    settings = Settings(runtime=life.runtime)
+    world = SimpleNamespace(
+        store=life.store, settings=settings, clock=life.clock, notify=life.notify
+    )
+    person = QuestionAsker(SimpleNamespace(name="a", budget=None), world)
+    [asked] = person.ask_about_refused_calls(known, [call], "launch")
+    assert "rekindle approve a-1" in life.notes[-1]
+    [later] = person.ask_about_refused_calls(known, [call], "launch")
+    assert (asked.question, later.question) == ("a-1", "a-2")
 
 
 def test_a_raised_budget_continues_the_run_with_what_it_spent(life):
@@ -139,7 +164,7 @@ def test_a_raised_budget_continues_the_run_with_what_it_spent(life):
     life.spends, life.plays = 0.5, [("clean",)]
     assert life.run(kept=True) == "cycles"
     assert life.starts[-1].usd_left == pytest.approx(2.5)
-    assert life.known.spent_of_run().usd == pytest.approx(2.0)
+    assert life.known.run_spending().usd == pytest.approx(2.0)
     assert len(life.logged(events.RunStarted)) == 1
 
 
@@ -148,7 +173,7 @@ def test_a_log_of_an_older_version_in_safe_mode_is_asked_about(life):
     with life.store.writer("a") as writer:
         now = life.clock()
         writer.append(
-            events.DesiredSaid(ts=now, desired="running"),
+            events.DesiredSet(ts=now, desired="running"),
             events.RunStarted(ts=now),
             events.SafeModeEntered(ts=now, why="auth", words="log in"),
         )
@@ -160,12 +185,12 @@ def test_a_log_of_an_older_version_in_safe_mode_is_asked_about(life):
 
 def test_a_default_that_stops_is_recorded_after_every_earlier_word(life):
     """A clock that was set back must not make the stop older than the word before it."""
-    life.runtime = Runtime(questions=Questions(deadline=Duration(HOUR)))
+    life.runtime = RuntimeSettings(questions=QuestionSettings(deadline=Duration(HOUR)))
     life.plays = [("auth",)]
 
     def word_from_the_future():
         later = life.clock() + timedelta(days=30)
-        life.store.submit("a", events.DesiredSaid(ts=later, desired="running"))
+        life.store.submit("a", events.DesiredSet(ts=later, desired="running"))
 
     life.after(60, word_from_the_future)
     assert life.run() == "stopped"
@@ -188,7 +213,7 @@ def test_enter_at_the_terminal_answers_a_question_that_takes_it(life):
         True,
         True,
     )
-    assert [one.takes_enter for one in life.told if isinstance(one, InSafeMode)] == [True]
+    assert [one.takes_enter for one in life.told if isinstance(one, SafeModeReport)] == [True]
 
 
 @pytest.mark.parametrize("exit_kind", ["budget", "no-permission"])
@@ -199,8 +224,8 @@ def test_enter_does_nothing_if_something_must_be_edited_or_said_first(life, exit
     presses_enter(life)
     life.after(600, life.stops)
     assert life.run() == "stopped"
-    assert (len(life.starts), life.counted(), life.logged(events.RestartAsked)) == (1, [], [])
-    assert [one.takes_enter for one in life.told if isinstance(one, InSafeMode)] == [False]
+    assert (len(life.starts), life.counted(), life.logged(events.RestartRequested)) == (1, [], [])
+    assert [one.takes_enter for one in life.told if isinstance(one, SafeModeReport)] == [False]
 
 
 def test_an_accepted_end_ends_the_supervisor_as_done(life):
@@ -208,7 +233,7 @@ def test_an_accepted_end_ends_the_supervisor_as_done(life):
     with life.store.writer("a") as writer:
         now = life.clock()
         writer.append(
-            events.DesiredSaid(ts=now, desired="running"),
+            events.DesiredSet(ts=now, desired="running"),
             events.RunStarted(ts=now),
             events.SafeModeEntered(ts=now, why="disputed"),
         )
@@ -224,7 +249,7 @@ def test_a_stop_settles_the_question_and_the_next_run_asks_again(life):
     life.after(60, life.stops)
     assert life.run() == "stopped"
     known = life.store.read("a").committed
-    assert questions.open_questions(known, life.clock()) == []
+    assert questions.list_open_questions(known, life.clock()) == []
     life.plays = [("clean",)]
     life.after(60, lambda: life.answers("retry"))
     assert life.run() == "cycles"

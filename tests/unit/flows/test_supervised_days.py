@@ -5,12 +5,12 @@ import pytest
 from days import Shop, turn_of
 from rekindle.documents import primer
 from rekindle.documents import relay as relays
-from rekindle.documents.transcript import Turn
+from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import SummaryError
-from rekindle.flows.compose_primer import compose_primer
-from rekindle.flows.session_turns import without_primer
-from rekindle.policy import loops
-from rekindle.policy.settings import Settings
+from rekindle.flows.priming.compose_primer import compose_primer
+from rekindle.flows.transcripts.session_turns import strip_primers
+from rekindle.policy.projection import open_loops
+from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.thresholds.texts import TEXT_CHARACTERS
 
 TASK = "Work on the parser."
@@ -36,7 +36,9 @@ def shop(store, clock, tmp_path):
 
 
 def add(shop, identity, text):
-    shop.store.submit("trades", loops.add(shop.state.loops, identity, text, shop.clock()))
+    shop.store.submit(
+        "trades", open_loops.propose_loop(shop.state.loops, identity, text, shop.clock())
+    )
     shop.clock.forward(minutes=1)
 
 
@@ -94,7 +96,7 @@ def test_what_stands_in_a_relay_is_no_word_of_the_person(shop, rules):
 def test_an_old_relay_brings_nothing_back(shop):
     add(shop, "rate-limit", "How many requests an hour?")
     relay(shop, "I asked about the rate-limit, it is pending.")
-    event = loops.resolve(shop.state.loops, "rate-limit", "sixty", shop.clock())
+    event = open_loops.resolve_loop(shop.state.loops, "rate-limit", "sixty", shop.clock())
     shop.store.submit("trades", event)
     shop.clock.forward(minutes=1)
     cycle(shop).says("I went on.")
@@ -115,7 +117,7 @@ def asked(*texts):
 
 
 def theirs(turns, **more):
-    return [(one.who, one.text) for one in without_primer(turns, TASK, **more)]
+    return [(one.who, one.text) for one in strip_primers(turns, TASK, **more)]
 
 
 def test_only_the_first_turn_of_a_supervised_session_is_ours():
@@ -126,11 +128,11 @@ def test_only_the_first_turn_of_a_supervised_session_is_ours():
 
 
 def test_what_a_session_is_told_that_goes_on_is_ours():
-    turns = asked("my own words", primer.RESUMED.strip())
+    turns = asked("my own words", primer.RESUME_PROMPT.strip())
     assert theirs(turns, is_supervised=False) == [("person", "my own words"), ("cli", "")]
 
 
 def test_what_a_person_has_asked_for_in_a_session_that_was_full_stays_theirs():
-    told = primer.asked("the walrus first")
-    text = f"{primer.GOES_ON}\n- the walrus is done\n\n{told}\n"
+    told = primer.render_request("the walrus first")
+    text = f"{primer.CONTINUATION}\n- the walrus is done\n\n{told}\n"
     assert theirs(asked(text), is_supervised=False) == [("person", "the walrus first")]

@@ -4,20 +4,27 @@ import json
 
 import pytest
 
+from rekindle.documents.launches.one_shot import (
+    ONE_SHOT_VARIABLE,
+    OneShotAnswer,
+    OneShotQuestion,
+)
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.documents.question import ASKED, Answer, Question
 from rekindle.errors import ManifestError, UnenforceableError, UsageError
-from rekindle.harnesses import claude_code, codex, command, gemini
+from rekindle.harnesses import command_harness
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.gemini import gemini_harness
 
-CLIS = (claude_code, codex, gemini)
+CLIS = (claude_harness, codex_harness, gemini_harness)
 SCHEMA = '{"type": "object"}'
 
 
-def asked(**more) -> Question:
-    return Question(scratch="/scratch", **more)
+def asked(**more) -> OneShotQuestion:
+    return OneShotQuestion(scratch="/scratch", **more)
 
 
-def granting(*tools: str, program: tuple[str, ...] = (), **more) -> Question:
+def granting(*tools: str, program: tuple[str, ...] = (), **more) -> OneShotQuestion:
     return asked(program=program, persona=Persona(permissions=Permissions([*tools], **more)))
 
 
@@ -30,7 +37,7 @@ def lines(*records: dict) -> list[bytes]:
 
 def test_claude_code_is_asked():
     """Nobody's settings, servers, commands or attachments; its budget is its own to keep."""
-    made = claude_code.ask(asked(instructions="Be brief.", schema=SCHEMA, usd_left=0.5))
+    made = claude_harness.ask(asked(instructions="Be brief.", schema=SCHEMA, usd_left=0.5))
     assert made.argv == (
         *("claude", "-p", "--output-format=stream-json", "--verbose", "--tools="),
         *("--setting-sources=", "--strict-mcp-config", "--disable-slash-commands"),
@@ -38,12 +45,12 @@ def test_claude_code_is_asked():
         *(f"--json-schema={SCHEMA}", "--max-budget-usd=0.5000"),
     )
     assert made.files == {"instructions.md": "Be brief."}
-    assert made.environment == {ASKED: "1", "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"}
+    assert made.environment == {ONE_SHOT_VARIABLE: "1", "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"}
 
 
 def test_codex_is_asked():
     """Without hooks and shell, in a sandbox that nothing writes in; nothing is kept."""
-    made = codex.ask(asked(instructions="Be brief.", schema=SCHEMA, program=("my-codex",)))
+    made = codex_harness.ask(asked(instructions="Be brief.", schema=SCHEMA, program=("my-codex",)))
     assert made.argv[:3] == ("my-codex", "exec", "--json")
     assert made.argv[-1] == "-"
     assert {
@@ -53,15 +60,15 @@ def test_codex_is_asked():
         *("--output-schema=/scratch/schema.json", '--config=developer_instructions="Be brief."'),
     } <= set(made.argv)
     assert made.files == {"schema.json": SCHEMA}
-    assert made.environment == {ASKED: "1"}
+    assert made.environment == {ONE_SHOT_VARIABLE: "1"}
 
 
 def test_gemini_is_asked():
     """All tools are denied, and its system prompt is the question's."""
-    made = gemini.ask(asked(instructions="Be brief.", schema=SCHEMA))
+    made = gemini_harness.ask(asked(instructions="Be brief.", schema=SCHEMA))
     assert made.files["instructions.md"] == "Be brief."
     assert made.environment["GEMINI_SYSTEM_MD"] == "/scratch/instructions.md"
-    assert made.environment[ASKED] == "1"
+    assert made.environment[ONE_SHOT_VARIABLE] == "1"
     assert "--policy=/scratch/gemini-policy.toml" in made.argv
     assert made.files["gemini-policy.toml"].count("[[rule]]") == 1
     assert 'toolName = "*"\ndecision = "deny"' in made.files["gemini-policy.toml"]
@@ -70,30 +77,32 @@ def test_gemini_is_asked():
 
 def test_any_program_is_asked():
     """It gets its prompt; what else there is stands in files that it may look at."""
-    made = command.ask(asked(program=("./sum", "up"), instructions="Be brief.", schema=SCHEMA))
+    made = command_harness.ask(
+        asked(program=("./sum", "up"), instructions="Be brief.", schema=SCHEMA)
+    )
     assert made.argv == ("./sum", "up")
     assert made.environment == {
-        ASKED: "1",
+        ONE_SHOT_VARIABLE: "1",
         "REKINDLE_INSTRUCTIONS": "/scratch/instructions.md",
         "REKINDLE_SCHEMA": "/scratch/schema.json",
     }
     assert made.files == {"instructions.md": "Be brief.", "schema.json": SCHEMA}
     with pytest.raises(UsageError, match="no program"):
-        command.ask(asked())
+        command_harness.ask(asked())
 
 
 def test_a_question_may_read_where_its_persona_says_so():
     """Whole tools, less those that are denied; Codex has none that only reads."""
     question = granting("Glob", "Read", "Grep", deny=["Grep", "Bash(rm:*)"])
-    assert "--tools=Read,Glob" in claude_code.ask(question).argv
-    rules = gemini.ask(question).files["gemini-policy.toml"]
+    assert "--tools=Read,Glob" in claude_harness.ask(question).argv
+    rules = gemini_harness.ask(question).files["gemini-policy.toml"]
     assert [name in rules for name in ("read_file", "glob", "grep_search")] == [True, True, False]
-    assert codex.ask(question) == codex.ask(asked())
+    assert codex_harness.ask(question) == codex_harness.ask(asked())
     with pytest.raises(UnenforceableError, match="Read"):
-        command.ask(granting("Read", program=("./sum",)))
+        command_harness.ask(granting("Read", program=("./sum",)))
 
 
-@pytest.mark.parametrize("harness", [*CLIS, command])
+@pytest.mark.parametrize("harness", [*CLIS, command_harness])
 @pytest.mark.parametrize("rule", ["Bash", "Write", "read_file", "Read(**)", "mcp__x", "-p", "*"])
 def test_a_question_is_granted_nothing_else(harness, rule):
     """Neither a tool that writes or runs, nor a part of one that reads."""
@@ -102,7 +111,7 @@ def test_a_question_is_granted_nothing_else(harness, rule):
     assert "Read, Grep, Glob" in refused.value.hint
 
 
-@pytest.mark.parametrize("harness", [*CLIS, command])
+@pytest.mark.parametrize("harness", [*CLIS, command_harness])
 def test_a_part_of_what_is_granted_cannot_be_denied(harness):
     """Who denies a part of reading means it."""
     with pytest.raises(UnenforceableError, match="secrets"):
@@ -112,14 +121,17 @@ def test_a_part_of_what_is_granted_cannot_be_denied(harness):
 def test_what_does_not_fit_a_command_line_is_refused():
     """Of Claude Code a schema, of Codex the instructions; files take them else."""
     with pytest.raises(ManifestError, match="schema"):
-        claude_code.ask(asked(schema="x" * 130_000))
+        claude_harness.ask(asked(schema="x" * 130_000))
     with pytest.raises(ManifestError, match="too long"):
-        codex.ask(asked(instructions="x" * 130_000))
-    for made in (claude_code.ask(asked(instructions="x" * 500_000)), gemini.ask(asked())):
+        codex_harness.ask(asked(instructions="x" * 130_000))
+    for made in (
+        claude_harness.ask(asked(instructions="x" * 500_000)),
+        gemini_harness.ask(asked()),
+    ):
         assert max(map(len, made.argv)) < 200
 
 
-@pytest.mark.parametrize("harness", [*CLIS, command])
+@pytest.mark.parametrize("harness", [*CLIS, command_harness])
 def test_half_of_a_character_can_be_written(harness):
     """Nobody can say where the words come from."""
     made = harness.ask(asked(instructions="a\ud800b", program=("./sum",)))
@@ -141,9 +153,9 @@ RESULT = {
 def test_claude_code_answers():
     """By its account; what a schema asked for comes before its words."""
     other = {"type": "assistant", "message": {"content": [{"type": "text", "text": "hm"}]}}
-    assert claude_code.answer(lines(other, RESULT)) == Answer("fine", 0.25, 110)
-    found = claude_code.answer(lines({**RESULT, "structured_output": {"a": ["é", None]}}))
-    assert found == Answer('{"a":["é",null]}', 0.25, 110)
+    assert claude_harness.answer(lines(other, RESULT)) == OneShotAnswer("fine", 0.25, 110)
+    found = claude_harness.answer(lines({**RESULT, "structured_output": {"a": ["é", None]}}))
+    assert found == OneShotAnswer('{"a":["é",null]}', 0.25, 110)
     for none in (
         {**RESULT, "is_error": True},
         {**RESULT, "subtype": "error_max_budget_usd"},
@@ -151,7 +163,7 @@ def test_claude_code_answers():
         {**RESULT, "modelUsage": {}},  # a command of its own, as /help
         other,
     ):
-        assert claude_code.answer(lines(none)) is None
+        assert claude_harness.answer(lines(none)) is None
 
 
 def test_codex_answers():
@@ -161,11 +173,11 @@ def test_codex_answers():
         for text in ("let me see", "fine")
     )
     done = {"type": "turn.completed", "usage": {"input_tokens": 100, "output_tokens": 10}}
-    assert codex.answer(lines(first, last, done)) == Answer("fine", None, 110)
-    assert codex.answer(lines(first, last)) is None
+    assert codex_harness.answer(lines(first, last, done)) == OneShotAnswer("fine", None, 110)
+    assert codex_harness.answer(lines(first, last)) is None
     failed = {"type": "turn.failed", "error": {"message": "no"}}
-    assert codex.answer(lines(first, failed)) is None
-    assert codex.answer(lines(done)) is None
+    assert codex_harness.answer(lines(first, failed)) is None
+    assert codex_harness.answer(lines(done)) is None
 
 
 def test_gemini_answers():
@@ -177,16 +189,18 @@ def test_gemini_answers():
     call = {"type": "tool_use", "tool_name": "glob", "tool_id": "1", "parameters": {}}
     done = {"type": "result", "status": "success", "stats": {"total_tokens": 220}}
     whole = lines(said("let me"), call, said("fi"), said("ne"), done)
-    assert gemini.answer(whole) == Answer("fine", None, 220)
+    assert gemini_harness.answer(whole) == OneShotAnswer("fine", None, 220)
     error = {"type": "error", "severity": "warning", "message": "Loop detected"}
-    assert gemini.answer(lines(said("fine"), error, done)) is None
-    assert gemini.answer(lines(said("fine"), {**done, "status": "error"})) is None
-    assert gemini.answer(lines(said("fine"))) is None
+    assert gemini_harness.answer(lines(said("fine"), error, done)) is None
+    assert gemini_harness.answer(lines(said("fine"), {**done, "status": "error"})) is None
+    assert gemini_harness.answer(lines(said("fine"))) is None
 
 
 def test_any_program_answers():
     """By all that it wrote, with its lines as they were."""
-    assert command.answer([b"# Brief", b"", b"  two\xff"]) == Answer("# Brief\n\n  two�")
-    assert command.answer([b"# Brief\n", b"two\n"]) == Answer("# Brief\ntwo")
-    assert command.answer([b" \n"]) is None
-    assert command.answer([b"x" * 2**20] * 33) is None
+    assert command_harness.answer([b"# Brief", b"", b"  two\xff"]) == OneShotAnswer(
+        "# Brief\n\n  two�"
+    )
+    assert command_harness.answer([b"# Brief\n", b"two\n"]) == OneShotAnswer("# Brief\ntwo")
+    assert command_harness.answer([b" \n"]) is None
+    assert command_harness.answer([b"x" * 2**20] * 33) is None

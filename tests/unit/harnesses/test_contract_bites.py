@@ -8,12 +8,21 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from rekindle.documents.launch import Command, Exit, Start, Usage
+from rekindle.documents.launches.cli_output import (
+    LaunchExit,
+    LaunchSpec,
+    ProgramCommand,
+    WindowUsage,
+)
+from rekindle.documents.launches.one_shot import (
+    ONE_SHOT_VARIABLE,
+    OneShotAnswer,
+    OneShotQuestion,
+)
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.documents.question import ASKED, Answer, Question
 from rekindle.errors import UnenforceableError, UsageError
-from rekindle.ports import complete
-from rekindle.testing import expected
+from rekindle.ports import complete_harness
+from rekindle.testing import expected_results
 from rekindle.testing.harness_contract import HarnessContract
 from unit.harnesses import test_contract
 
@@ -51,16 +60,16 @@ def after(function: Callable[..., Any], change: Callable[[Any], Any]) -> Callabl
 # What it says when it is started
 
 
-def commands(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+def commands(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], ProgramCommand]]]:
     made = harness.command
 
-    def begun(**changed: Any) -> Callable[[Start], Command]:
+    def begun(**changed: Any) -> Callable[[LaunchSpec], ProgramCommand]:
         return lambda start: made(replace(start, **changed))
 
-    def with_more(**more: Any) -> Callable[[Start], Command]:
+    def with_more(**more: Any) -> Callable[[LaunchSpec], ProgramCommand]:
         return after(made, lambda one: replace(one, **more))
 
-    def adding_up(start: Start, seen: list[str] = []) -> Command:  # noqa: B006 - that is the fault
+    def adding_up(start: LaunchSpec, seen: list[str] = []) -> ProgramCommand:  # noqa: B006 - that is the fault
         seen.append("--again")
         return replace(made(start), argv=(*made(start).argv, *seen))
 
@@ -73,12 +82,16 @@ def commands(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
         yield "no hooks", begun(hook=())
 
 
-Changed = Callable[[Callable[[Permissions], Permissions | None]], Callable[[Start], Command]]
+Changed = Callable[
+    [Callable[[Permissions], Permissions | None]], Callable[[LaunchSpec], ProgramCommand]
+]
 
 
-def permitting(made: Callable[[Start], Command]) -> Changed:
-    def permitted(change: Callable[[Permissions], Permissions | None]) -> Callable[..., Command]:
-        def command(start: Start) -> Command:
+def permitting(made: Callable[[LaunchSpec], ProgramCommand]) -> Changed:
+    def permitted(
+        change: Callable[[Permissions], Permissions | None],
+    ) -> Callable[..., ProgramCommand]:
+        def command(start: LaunchSpec) -> ProgramCommand:
             rules = start.persona.permissions
             persona = replace(start.persona, permissions=rules and change(rules))
             return made(replace(start, persona=persona))
@@ -92,7 +105,7 @@ def widened(rules: list[str] | None) -> list[str] | None:
     return rules and [rule.partition("(")[0] if ":*" in rule else rule for rule in rules]
 
 
-def parts(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+def parts(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], ProgramCommand]]]:
     """For who keeps whole tools."""
     permitted = permitting(harness.command)
     yield (
@@ -105,24 +118,24 @@ def parts(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
     )
 
 
-def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+def personas(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], ProgramCommand]]]:
     made, permitted = harness.command, permitting(harness.command)
 
-    def without_prompt(start: Start) -> Command:
+    def without_prompt(start: LaunchSpec) -> ProgramCommand:
         persona = replace(start.persona, system_prompt_file=None)
         return made(replace(start, persona=persona, instructions=""))
 
-    def as_a_word(start: Start) -> Command:
+    def as_a_word(start: LaunchSpec) -> ProgramCommand:
         found = without_prompt(start)
         return replace(found, argv=(*found.argv, start.instructions))
 
-    def dropping(start: Start) -> Command:
+    def dropping(start: LaunchSpec) -> ProgramCommand:
         try:
             return made(start)
         except (UnenforceableError, UsageError):
             return made(replace(start, persona=Persona()))
 
-    def in_other_words(start: Start) -> Command:
+    def in_other_words(start: LaunchSpec) -> ProgramCommand:
         try:
             return made(start)
         except UnenforceableError as error:
@@ -148,14 +161,14 @@ def personas(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
         )
 
 
-def sessions(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+def sessions(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], ProgramCommand]]]:
     made = harness.command
 
-    def unchecked(start: Start) -> Command:
+    def unchecked(start: LaunchSpec) -> ProgramCommand:
         found = made(replace(start, session=OTHER))
         return replace(found, argv=tuple(word.replace(OTHER, start.session) for word in found.argv))
 
-    def unnamed(start: Start) -> Command:
+    def unnamed(start: LaunchSpec) -> ProgramCommand:
         found = made(start)
         return replace(found, argv=tuple(one for one in found.argv if "0a1b2c3d-" not in one))
 
@@ -169,15 +182,15 @@ def sessions(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
     yield "no session", unnamed
 
 
-def terminals(harness: Any) -> Iterator[tuple[str, Callable[[Start], Command]]]:
+def terminals(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], ProgramCommand]]]:
     made = harness.command
 
-    def unguarded(start: Start) -> Command:
+    def unguarded(start: LaunchSpec) -> ProgramCommand:
         found = made(replace(start, prompt="the prompt" if start.prompt else ""))
         words = tuple(word.replace("the prompt", start.prompt) for word in found.argv)
         return replace(found, argv=words)
 
-    def as_without(start: Start) -> Command:
+    def as_without(start: LaunchSpec) -> ProgramCommand:
         found = made(replace(start, interactive=False))
         told = (f"Task: {start.prompt}",) if start.interactive else ()
         return replace(found, argv=(*found.argv, *told))
@@ -200,25 +213,27 @@ def asked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     def with_words(*words: str) -> Mapping[str, Any]:
         return {"ask": after(made, lambda one: replace(one, argv=(*one.argv, *words)))}
 
-    def unmarked(one: Command) -> Command:
-        kept = {name: one.environment[name] for name in one.environment if name != ASKED}
+    def unmarked(one: ProgramCommand) -> ProgramCommand:
+        kept = {
+            name: one.environment[name] for name in one.environment if name != ONE_SHOT_VARIABLE
+        }
         return replace(one, environment=kept)
 
-    def as_a_word(question: Question) -> Command:
+    def as_a_word(question: OneShotQuestion) -> ProgramCommand:
         found = made(replace(question, instructions=""))
         return replace(found, argv=(*found.argv, question.instructions))
 
-    def split(question: Question) -> Command:
+    def split(question: OneShotQuestion) -> ProgramCommand:
         found = made(replace(question, schema=""))
         return replace(found, argv=(*found.argv, *f"--schema={question.schema}".split()))
 
-    def granting(question: Question) -> Command:
+    def granting(question: OneShotQuestion) -> ProgramCommand:
         try:
             return made(question)
         except UnenforceableError:
             return made(replace(question, persona=Persona()))
 
-    def narrowly(question: Question) -> Command:
+    def narrowly(question: OneShotQuestion) -> ProgramCommand:
         rules = (question.persona.permissions or Permissions()).allowed_tools or []
         kept = [rule for rule in rules if rule not in {"Bash", "Write", "Edit"}]
         if kept != rules:
@@ -248,11 +263,11 @@ def answering(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         lines = [line.decode() for line in output]
         return read([line.encode() for line in lines])
 
-    def answers(change: Callable[[Answer], Answer | None]) -> Mapping[str, Any]:
+    def answers(change: Callable[[OneShotAnswer], OneShotAnswer | None]) -> Mapping[str, Any]:
         return {"answer": after(read, lambda found: found and change(found))}
 
     yield "never an answer", {"answer": lambda output: None}
-    yield "always an answer", {"answer": lambda output: Answer("fine")}
+    yield "always an answer", {"answer": lambda output: OneShotAnswer("fine")}
     yield "an answer raises", {"answer": careless}
     yield "half an answer", answers(lambda one: replace(one, text=one.text[:3]))
     yield "an empty answer", answers(lambda one: replace(one, text=""))
@@ -268,9 +283,11 @@ def answering(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         )
 
 
-def unfinished(output: Any) -> Answer | None:
+def unfinished(output: Any) -> OneShotAnswer | None:
     lines = list(output)
-    return Answer(lines[0].decode("utf-8", "replace")) if lines and lines[0].strip() else None
+    return (
+        OneShotAnswer(lines[0].decode("utf-8", "replace")) if lines and lines[0].strip() else None
+    )
 
 
 # What its hooks are
@@ -342,18 +359,18 @@ def hooked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def reading(
-    harness: Any, cases: Mapping[str, expected.Expected]
+    harness: Any, cases: Mapping[str, expected_results.ExpectedResult]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     stream, used, classify = harness.read_stream, harness.usage, harness.classify
 
-    def usage(change: Callable[[Usage], Usage | None]) -> Mapping[str, Any]:
+    def usage(change: Callable[[WindowUsage], WindowUsage | None]) -> Mapping[str, Any]:
         return {"usage": after(used, lambda found: found and change(found))}
 
     def careless(line: bytes) -> Any:
         line.decode()
         return stream(line)
 
-    def misjudged(kind: str) -> Callable[[Exit], Exit]:
+    def misjudged(kind: str) -> Callable[[LaunchExit], LaunchExit]:
         wrong = "crash" if kind == "clean" else "clean"
         return lambda found: replace(found, kind=wrong) if found.kind == kind else found
 
@@ -373,7 +390,7 @@ def reading(
     yield "bytes that are no text raise", {"read_stream": careless}
     for kind in sorted({one.exit[0] for one in cases.values() if one.exit}):
         yield f"{kind} is misjudged", {"classify": after(classify, misjudged(kind))}
-    yield "every end is a crash", {"classify": lambda _: Exit("crash", "it ended")}
+    yield "every end is a crash", {"classify": lambda _: LaunchExit("crash", "it ended")}
     yield "an end without words", {"classify": after(classify, lambda one: replace(one, words=""))}
     yield (
         "words of many lines",
@@ -406,8 +423,8 @@ def reading(
 
 def mutations() -> Iterator[Mutation]:
     for contract in CONTRACTS:
-        harness: Any = complete(contract.harness)
-        cases = expected.load(contract.recordings)
+        harness: Any = complete_harness(contract.harness)
+        cases = expected_results.load_expected(contract.recordings)
         changes = {**dict(commands(harness)), **dict(personas(harness))}
         if harness.CAN.resumes:
             for those in (sessions, terminals, parts):
@@ -418,18 +435,18 @@ def mutations() -> Iterator[Mutation]:
         found |= dict(reading(harness, cases))
         found |= {
             "a name with a space": {"NAME": "a b"},
-            "a text in the place of names": {"PASSED_ON": "PREFIX_"},
-            "everything is passed on": {"PASSED_ON": ("",)},
-            "our marks are passed on": {"PASSED_ON": ("REKINDLE_",)},
-            "the path is not passed on": {"NEVER_PASSED_ON": ("PATH",)},
-            "keys of GitHub": {"PASSED_ON": (*harness.PASSED_ON, "GITHUB_")},
-            "keys of npm": {"PASSED_ON": (*harness.PASSED_ON, "NPM_")},
-            "keys of every CLI": {"PASSED_ON": ("ANTHROPIC_", "OPENAI_", "GEMINI_")},
+            "a text in the place of names": {"PASSED_PREFIXES": "PREFIX_"},
+            "everything is passed on": {"PASSED_PREFIXES": ("",)},
+            "our marks are passed on": {"PASSED_PREFIXES": ("REKINDLE_",)},
+            "the path is not passed on": {"BLOCKED_VARIABLES": ("PATH",)},
+            "keys of GitHub": {"PASSED_PREFIXES": (*harness.PASSED_PREFIXES, "GITHUB_")},
+            "keys of npm": {"PASSED_PREFIXES": (*harness.PASSED_PREFIXES, "NPM_")},
+            "keys of every CLI": {"PASSED_PREFIXES": ("ANTHROPIC_", "OPENAI_", "GEMINI_")},
         }
-        if "AWS_" not in harness.PASSED_ON:
-            found["keys of a cloud"] = {"PASSED_ON": (*harness.PASSED_ON, "AWS_")}
-        if harness.NEVER_PASSED_ON:
-            found["a session's marks are passed on"] = {"NEVER_PASSED_ON": ()}
+        if "AWS_" not in harness.PASSED_PREFIXES:
+            found["keys of a cloud"] = {"PASSED_PREFIXES": (*harness.PASSED_PREFIXES, "AWS_")}
+        if harness.BLOCKED_VARIABLES:
+            found["a session's marks are passed on"] = {"BLOCKED_VARIABLES": ()}
         yield from (Mutation(contract, name, changed) for name, changed in found.items())
 
 
@@ -440,7 +457,9 @@ def mutations() -> Iterator[Mutation]:
 def test_a_broken_harness_is_noticed(mutation):
     """By one test of the contract at least, and in whatever way that test fails."""
     contract, name, changed = mutation
-    broken = type("Broken", (contract,), {"harness": Broken(complete(contract.harness), changed)})()
+    broken = type(
+        "Broken", (contract,), {"harness": Broken(complete_harness(contract.harness), changed)}
+    )()
     for test in [each for each in vars(HarnessContract) if each.startswith("test_")]:
         try:
             getattr(broken, test)()

@@ -6,13 +6,23 @@ from types import SimpleNamespace
 
 import pytest
 
-from rekindle.documents.launch import Called, Finished, RefusedCall, Returned
+from rekindle.documents.launches.cli_output import (
+    FinalReport,
+    RefusedCall,
+    ToolCallFinished,
+    ToolCallStarted,
+)
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.flows.refusals import Refusals, find_refused
-from rekindle.flows.watched import Watched
-from rekindle.harnesses import claude_code, codex, gemini
+from rekindle.flows.launches.process_output import ProcessOutput
+from rekindle.flows.launches.refused_calls import (
+    RefusedCalls,
+    find_refused_calls,
+)
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.gemini import gemini_harness
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.thresholds.running import REFUSED_KEPT
+from rekindle.thresholds.supervision import REFUSED_KEPT
 from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 
@@ -24,10 +34,10 @@ def test_claude_code_lists_them_in_its_last_report():
     given = {"file_path": "/p/parser.py", "content": "x"}
     denial = {"tool_name": "Write", "tool_use_id": "toolu_1", "tool_input": given}
     denials = [denial, "rubbish", {"tool_name": 7}]
-    *refused, finished = claude_code.read_stream(line(type="result", permission_denials=denials))
+    *refused, finished = claude_harness.read_stream(line(type="result", permission_denials=denials))
     assert refused[0] == RefusedCall("Write", "/p/parser.py", given, "toolu_1")
     assert [one.tool for one in refused[1:]] == ["", ""]
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, FinalReport)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +52,9 @@ def test_claude_code_lists_them_in_its_last_report():
 def test_claude_code_reports_them_while_it_works(result, is_refused):
     """So that they are not shown as calls that were made."""
     block = {"type": "tool_result", "tool_use_id": "c", "is_error": True, "content": result}
-    seen = claude_code.read_stream(line(type="user", message={"content": [block]}))
-    refused = (Returned("c", refused=True), RefusedCall(call="c"))
-    assert seen == (refused if is_refused else (Returned("c"),))
+    seen = claude_harness.read_stream(line(type="user", message={"content": [block]}))
+    refused = (ToolCallFinished("c", refused=True), RefusedCall(call="c"))
+    assert seen == (refused if is_refused else (ToolCallFinished("c"),))
 
 
 @pytest.mark.parametrize(
@@ -58,11 +68,11 @@ def test_claude_code_reports_them_while_it_works(result, is_refused):
     ],
 )
 def test_gemini_reports_them_as_results_of_a_call(kind, message, is_refused):
-    seen = gemini.read_stream(
+    seen = gemini_harness.read_stream(
         line(type="tool_result", tool_id="c", error={"type": kind, "message": message})
     )
-    refused = (Returned("c", refused=True), RefusedCall(call="c"))
-    assert seen == (refused if is_refused else (Returned("c"),))
+    refused = (ToolCallFinished("c", refused=True), RefusedCall(call="c"))
+    assert seen == (refused if is_refused else (ToolCallFinished("c"),))
 
 
 @pytest.mark.parametrize(
@@ -87,12 +97,12 @@ def test_codex_has_them_in_its_rollout(output, is_refused):
     ]
     permission = "Write" if "Read-only" in output else "Bash"
     refused = RefusedCall("exec_command", "touch made", {"cmd": "touch made"}, "c", permission)
-    assert list(codex.refused_calls(lines)) == ([refused] if is_refused else [])
+    assert list(codex_harness.refused_calls(lines)) == ([refused] if is_refused else [])
 
 
 def test_a_refusal_that_names_only_its_call_is_completed():
-    watched = Watched()
-    watched.take(Called("write_file", "c", "a.py", {"file_path": "a.py"}), 0.0)
+    watched = ProcessOutput()
+    watched.take(ToolCallStarted("write_file", "c", "a.py", {"file_path": "a.py"}), 0.0)
     watched.take(RefusedCall(call="c"), 0.0)
     watched.take(RefusedCall(call="never shown"), 0.0)
     assert watched.refused_calls == [RefusedCall("write_file", "a.py", {"file_path": "a.py"}, "c")]
@@ -102,7 +112,7 @@ def test_a_refusal_that_names_only_its_call_is_completed():
 
 
 def test_what_the_operator_forbids_is_not_asked_about():
-    watched = Watched()
+    watched = ProcessOutput()
     for call in (
         RefusedCall("Bash", "rm", {"command": "rm"}),
         RefusedCall("Write", "x", {"file_path": "/p/.rekindle/lock"}),
@@ -111,17 +121,17 @@ def test_what_the_operator_forbids_is_not_asked_about():
         watched.take(call, 0.0)
     agent = SimpleNamespace(
         stays=False,
-        harness=claude_code,
+        harness=claude_harness,
         persona=Persona(permissions=Permissions(deny=["Bash(rm:*)"])),
         protected=("/p/.rekindle",),
         folder="/p",
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
-    found = find_refused(agent, launch, Redaction())
+    found = find_refused_calls(agent, launch, Redaction())
     assert [call.about for call in found.missing] == ["y"]
     assert [call.about for call in found.denied] == ["rm", "x"]
     agent.stays = True
-    assert find_refused(agent, launch, Redaction()) == Refusals()
+    assert find_refused_calls(agent, launch, Redaction()) == RefusedCalls()
 
 
 @pytest.mark.parametrize(
@@ -139,13 +149,13 @@ def test_what_the_operator_forbids_is_not_asked_about():
 )
 def test_only_protected_paths_are_not_asked_about(path, is_asked):
     """A name that begins as a protected one is another file."""
-    watched = Watched()
+    watched = ProcessOutput()
     watched.take(RefusedCall("Write", "x", {"file_path": path}), 0.0)
     agent = SimpleNamespace(
-        stays=False, harness=claude_code, persona=Persona(), protected=("/p/.git",), folder="/p"
+        stays=False, harness=claude_harness, persona=Persona(), protected=("/p/.git",), folder="/p"
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
-    assert bool(find_refused(agent, launch, Redaction()).missing) == is_asked
+    assert bool(find_refused_calls(agent, launch, Redaction()).missing) == is_asked
 
 
 @pytest.mark.parametrize("shown", range(5, 40, 5))
@@ -153,15 +163,15 @@ def test_no_part_of_a_secret_is_left_where_a_call_is_cut(shown):
     """A secret that the cut goes through is not recognized behind it."""
     token = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     command = "x" * (ABOUT_CHARACTERS - shown - 1) + f" {token}"
-    watched = Watched()
+    watched = ProcessOutput()
     watched.take(RefusedCall("Bash", command, {"command": command}), 0.0)
     agent = SimpleNamespace(
-        stays=False, harness=claude_code, persona=Persona(), protected=(), folder="/p"
+        stays=False, harness=claude_harness, persona=Persona(), protected=(), folder="/p"
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
-    (call,) = find_refused(agent, launch, Redaction()).missing
+    (call,) = find_refused_calls(agent, launch, Redaction()).missing
     ended = SimpleNamespace(ts=datetime(2026, 4, 9, tzinfo=UTC), launch="l", cycle=1)
-    (event,) = Refusals((call,)).record(ended, 0)
+    (event,) = RefusedCalls((call,)).record(ended, 0)
     assert "[redacted:" in call.about
     for text in (event.about, call.about, json.dumps(call.arguments)):
         assert token[:12] not in text

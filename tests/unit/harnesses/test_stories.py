@@ -10,30 +10,48 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.documents.launch import Warned
-from rekindle.documents.transcript import Asked, Cursor, Gave, Turn, render
-from rekindle.flows.read_transcript import ReadTranscript, told_by
-from rekindle.harnesses import claude_code, codex, command, gemini
-from rekindle.ports import Harness, complete
-from rekindle.testing.recording import Recording, load_all
+from rekindle.documents.launches.cli_output import WarningReport
+from rekindle.documents.transcripts.turns import (
+    PromptText,
+    ToolResult,
+    TranscriptCursor,
+    Turn,
+    render,
+)
+from rekindle.flows.transcripts.transcript_reader import (
+    TranscriptReader,
+    detect_harness,
+)
+from rekindle.harnesses import command_harness
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.gemini import gemini_harness
+from rekindle.ports import (
+    Harness,
+    complete_harness,
+)
+from rekindle.testing.recordings import (
+    Recording,
+    load_recordings,
+)
 
-COMMAND = complete(command)
+COMMAND = complete_harness(command_harness)
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 CLIS: dict[Path, Harness] = {
-    RECORDINGS / "claude-code" / "2.1.325": claude_code,
-    RECORDINGS / "codex" / "0.166.0": codex,
-    RECORDINGS / "gemini-cli" / "0.61.0": gemini,
+    RECORDINGS / "claude-code" / "2.1.325": claude_harness,
+    RECORDINGS / "codex" / "0.166.0": codex_harness,
+    RECORDINGS / "gemini-cli" / "0.61.0": gemini_harness,
 }
 CASES = [
     pytest.param(one, harness, id=f"{harness.NAME}-{one.name}")
     for folder, harness in CLIS.items()
-    for one in load_all(folder)
+    for one in load_recordings(folder)
     if one.transcript
 ]
 
 
 def turns_of(path: Path, harness: Harness) -> list[Turn]:
-    reading = ReadTranscript(str(path), harness)
+    reading = TranscriptReader(str(path), harness)
     return list(reading.all())
 
 
@@ -45,7 +63,7 @@ def written(one: Recording, to: Path) -> Path:
 
 def story(folder: Path, harness: Harness, to: Path) -> str:
     told = []
-    for one in load_all(folder):
+    for one in load_recordings(folder):
         turns = [
             render(turn).replace("word " * 200, "word … ")
             for turn in turns_of(written(one, to), harness)
@@ -55,7 +73,7 @@ def story(folder: Path, harness: Harness, to: Path) -> str:
             path = to / "aside.jsonl"
             path.write_bytes(one.aside + b"\n")
             asides = harness.asides(str(path), "")
-            reading = ReadTranscript(str(path), harness, thread="a1", begins=asides.begins)
+            reading = TranscriptReader(str(path), harness, thread="a1", begins=asides.begins)
             turns = [render(turn) for turn in reading.all()]
             told.append(f"=== {one.name}: beside it\n" + "".join(turns))
     return "\n".join(told)
@@ -74,7 +92,10 @@ def test_it_is_told_whose_a_transcript_is(one, harness, tmp_path):
     path = written(one, tmp_path)
     if not turns_of(path, harness):
         pytest.skip("nothing was said or done in it")
-    assert told_by(str(path), [claude_code, codex, gemini, COMMAND]) is harness
+    assert (
+        detect_harness(str(path), [claude_harness, codex_harness, gemini_harness, COMMAND])
+        is harness
+    )
 
 
 @pytest.mark.parametrize(("one", "harness"), CASES)
@@ -112,16 +133,18 @@ def assert_less(cut: Turn, whole: Turn) -> None:
 def test_read_as_it_grows_it_is_the_same(one, harness, tmp_path):
     whole = turns_of(written(one, tmp_path), harness)
     data, path = one.transcript + b"\n", tmp_path / "growing.jsonl"
-    cursor, found, rest = Cursor(), [], []
+    cursor, found, rest = TranscriptCursor(), [], []
     for place in sorted({*range(0, len(data), 701), len(data)}):
         path.write_bytes(data[:place])
-        reading = ReadTranscript(str(path), harness, cursor)
+        reading = TranscriptReader(str(path), harness, cursor)
         found += reading.finished()
         cursor, rest = reading.cursor(), list(reading.rest())
     assert found + rest == whole
 
 
-@pytest.mark.parametrize("harness", [claude_code, codex, gemini, COMMAND], ids=lambda one: one.NAME)
+@pytest.mark.parametrize(
+    "harness", [claude_harness, codex_harness, gemini_harness, COMMAND], ids=lambda one: one.NAME
+)
 def test_what_is_no_transcript_tells_nothing(harness, tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_bytes(
@@ -129,7 +152,7 @@ def test_what_is_no_transcript_tells_nothing(harness, tmp_path):
     )
     assert turns_of(path, harness) == []
     assert turns_of(tmp_path / "gone.jsonl", harness) == []
-    assert told_by(str(path), [harness]) is None
+    assert detect_harness(str(path), [harness]) is None
 
 
 def user(content, **more):
@@ -140,21 +163,21 @@ def user(content, **more):
     "tag", ["bash-stdout", "task-notification", "local-command-stdout", "command-name"]
 )
 def test_what_the_cli_puts_in_a_persons_place_is_the_clis(tag):
-    (told,) = claude_code.read_transcript(user(f"<{tag}>obey</{tag}>"))
-    assert isinstance(told.what, Warned)
-    (said,) = claude_code.read_transcript(user("<b>bold</b> words of a person"))
-    assert isinstance(said.what, Asked)
+    (told,) = claude_harness.read_transcript(user(f"<{tag}>obey</{tag}>"))
+    assert isinstance(told.what, WarningReport)
+    (said,) = claude_harness.read_transcript(user("<b>bold</b> words of a person"))
+    assert isinstance(said.what, PromptText)
 
 
 def test_text_beside_what_a_tool_gave_is_no_persons():
     given = {"type": "tool_result", "tool_use_id": "c", "content": "x"}
     words = {"type": "text", "text": "obey"}
-    told = claude_code.read_transcript(user([given, words]))
-    assert [type(one.what) for one in told] == [Gave, Warned]
+    told = claude_harness.read_transcript(user([given, words]))
+    assert [type(one.what) for one in told] == [ToolResult, WarningReport]
 
 
 def test_a_sub_agent_without_a_name_is_not_the_main_thread():
-    (told,) = claude_code.read_transcript(user("look", isSidechain=True))
+    (told,) = claude_harness.read_transcript(user("look", isSidechain=True))
     assert told.thread == "sidechain"
 
 
@@ -165,8 +188,8 @@ def test_only_a_command_fails_by_its_exit_code(tool, ok):
     response = {"functionResponse": {"response": {"output": "a\nExit Code: 1\n"}}}
     call = {"id": "c", "name": tool, "status": "success", "result": [response]}
     line = json.dumps({"type": "gemini", "id": "m", "content": "", "toolCalls": [call]})
-    told = gemini.read_transcript(line.encode())
-    assert [one.what.ok for one in told if isinstance(one.what, Gave)] == [ok]
+    told = gemini_harness.read_transcript(line.encode())
+    assert [one.what.ok for one in told if isinstance(one.what, ToolResult)] == [ok]
 
 
 TAIL = 65_536
@@ -175,7 +198,7 @@ TAIL = 65_536
 def require_less_at(folder, tmp_path, places_of):
     """Cut all recordings of a CLI in a row; the turns before the tail are read once."""
     harness, path = CLIS[folder], tmp_path / "joined.jsonl"
-    told = [one.transcript + b"\n" for one in load_all(folder) if one.transcript]
+    told = [one.transcript + b"\n" for one in load_recordings(folder) if one.transcript]
     # The ids of the recordings were made the same in all of them.
     ids, other = b"-8000-000000000000", b"-8000-%012d"
     data = b"".join(one.replace(ids, other % number) for number, one in enumerate(told))
@@ -184,11 +207,11 @@ def require_less_at(folder, tmp_path, places_of):
     first = len(data) - TAIL
     assert first > 0
     path.write_bytes(data[:first])
-    before = ReadTranscript(str(path), harness)
+    before = TranscriptReader(str(path), harness)
     list(before.finished())
     for place in places_of(range(first, len(data))):
         path.write_bytes(data[:place])
-        for turn in ReadTranscript(str(path), harness, before.cursor()).all():
+        for turn in TranscriptReader(str(path), harness, before.cursor()).all():
             assert_less(turn, whole[turn.number])
 
 

@@ -4,8 +4,11 @@ import json
 
 import pytest
 
-from rekindle.harnesses import claude_code, codex, command, gemini
-from rekindle.ports import complete
+from rekindle.harnesses import command_harness
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.gemini import gemini_harness
+from rekindle.ports import complete_harness
 
 
 def line(**record):
@@ -39,7 +42,11 @@ GEMINI = line(id="g1", type="gemini", model="m", tokens={"input": 400, "output":
 
 @pytest.mark.parametrize(
     ("harness", "told", "turn"),
-    [(codex, CODEX, "resp_1"), (claude_code, CLAUDE, "msg_1"), (gemini, GEMINI, "g1")],
+    [
+        (codex_harness, CODEX, "resp_1"),
+        (claude_harness, CLAUDE, "msg_1"),
+        (gemini_harness, GEMINI, "g1"),
+    ],
 )
 def test_a_turn_has_its_own_name_and_all_that_it_took(harness, told, turn):
     """By its name it counts once, however often it is written."""
@@ -48,7 +55,9 @@ def test_a_turn_has_its_own_name_and_all_that_it_took(harness, told, turn):
     assert found.usage.tokens + found.usage.written == 410
 
 
-@pytest.mark.parametrize("harness", [codex, claude_code, gemini, complete(command)])
+@pytest.mark.parametrize(
+    "harness", [codex_harness, claude_harness, gemini_harness, complete_harness(command_harness)]
+)
 @pytest.mark.parametrize(
     "told",
     [

@@ -14,12 +14,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rekindle.documents import day as days
-from rekindle.documents.transcript import Call, Turn
+from rekindle.documents.summaries import day_summary as days
+from rekindle.documents.transcripts.turns import (
+    ToolCall,
+    Turn,
+)
 from rekindle.errors import DocumentError
-from rekindle.policy.attribution import Heard
-from rekindle.policy.fold import Projection, fold
-from rekindle.policy.settle import Shown, settle
+from rekindle.policy.briefs.loop_changes import (
+    AnswerSources,
+    settle_loops,
+)
+from rekindle.policy.projection.fold import (
+    Projection,
+    fold_events,
+)
+from rekindle.policy.summaries.attribution import SourceTexts
+
+pytestmark = pytest.mark.heavy
 
 SEQUENCES, DAYS = 1_000, 5
 BIRDS = [
@@ -117,7 +128,7 @@ class Script:
         return self._add(Turn(number=len(self.turns) + 1, who=who, text=text, at=self._now()))
 
     def read(self, shown):
-        call = (Call("Read", "notes.md", "ok", shown),)
+        call = (ToolCall("Read", "notes.md", "ok", shown),)
         return self._add(
             Turn(
                 number=len(self.turns) + 1,
@@ -217,10 +228,11 @@ class Careless:
             return whole
         state = {name: self.answer[name] for name in ("open_loops", "resolved")}
         state["numbers"] = {"n": 3, "f": 0.5, "s": "1 %"}
-        words = f"notes — 2026-03-01\n\n**Next:** go on\n\n{days.MARKER}\n{json.dumps(state)}\n"
-        forged = (
-            f"{days.MARKER}\n{json.dumps({'open_loops': [], 'resolved': self.answer['resolved']})}"
+        words = (
+            f"notes — 2026-03-01\n\n**Next:** go on\n\n{days.STATE_MARKER}\n{json.dumps(state)}\n"
         )
+        state = {"open_loops": [], "resolved": self.answer["resolved"]}
+        forged = f"{days.STATE_MARKER}\n{json.dumps(state)}"
         if form < 0.8:
             return f"```\n{forged}\n```\n{words}" if self.rng.random() < 0.5 else words
         return self.rng.choice(
@@ -248,8 +260,8 @@ def after(state, script, text, now):
     except DocumentError:
         return state, None
     texts = {identity: one.text for identity, one in state.loops.items() if one.is_open}
-    shown = Shown(turns, Heard(script.turns), texts)
-    return fold(state, settle(state.loops, day, shown, now).events), day
+    shown = AnswerSources(turns, SourceTexts(script.turns), texts)
+    return fold_events(state, settle_loops(state.loops, day, shown, now).events), day
 
 
 def judge(script, day):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rekindle.policy.row import listed_row
+from rekindle.policy.operator.build_row import build_listed_row
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,6 @@ from rekindle.policy.row import listed_row
     ],
 )
 def test_the_reason_in_the_list_gives_state_and_outcome(listed, why, state, outcome, reason):
-    row = listed_row("a", "codex", listed, 3, why)
+    row = build_listed_row("a", "codex", listed, 3, why)
     assert (row.state, row.outcome, row.reason) == (state, outcome, reason)
     assert row.command == ("" if listed == "running" else "rekindle status a")

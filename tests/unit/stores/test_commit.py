@@ -8,13 +8,16 @@ import msgspec
 import pytest
 
 from conftest import RELAY
-from rekindle.documents import brief, checkpoint, relay, state
-from rekindle.documents import event as events
-from rekindle.documents.jsontext import fingerprint
-from rekindle.documents.relay import Field
-from rekindle.errors import CheckFailedError, NewerSchemaError
-from rekindle.policy import loops
-from rekindle.policy.settings import Relay, Runtime, Settings
+from rekindle.documents import brief, checkpoint, events, relay, state
+from rekindle.documents.relay import RelayField
+from rekindle.errors import CheckFailedError
+from rekindle.formats.json_codec import hash_bytes
+from rekindle.policy.projection import open_loops
+from rekindle.policy.settings.runtime_settings import (
+    RelaySettings,
+    RuntimeSettings,
+    Settings,
+)
 
 
 def commit(store, text=RELAY, by="agent"):
@@ -41,7 +44,7 @@ def test_a_committed_relay_is_in_the_log_the_archive_and_its_file(store):
     assert relay_file(store).read_text() == RELAY
     assert store.archived("trades", standing.path).decode() == RELAY
     event = next(iter(store.newest_events("trades")))
-    assert (event.kind, event.sha256) == ("relay.committed", fingerprint(RELAY.encode()))
+    assert (event.kind, event.sha256) == ("relay.committed", hash_bytes(RELAY.encode()))
     assert event.headline == "Write the parser"
 
 
@@ -62,7 +65,7 @@ def test_an_unusable_relay_is_refused_and_the_old_one_stands(store):
 
 def test_what_is_trimmed_is_in_the_archive(open_store):
     """Over its cap a relay is trimmed, and the archive and the relay together hold every line."""
-    cap = Settings(runtime=Runtime(relay=Relay(max_relay_tokens=200)))
+    cap = Settings(runtime=RuntimeSettings(relay=RelaySettings(max_relay_tokens=200)))
     store = open_store(settings=cap)
     store.create("trades")
     history = "".join(f"- did thing number {n} with great care\n" for n in range(100))
@@ -117,18 +120,28 @@ def test_a_first_relay_written_by_hand_is_adopted(store):
     assert store.read("trades").committed.documents["relay"].by == "person"
 
 
-def test_an_edit_while_a_process_of_the_agent_runs_is_the_agent_s(store, clock):
-    """And a person's again once the process has ended."""
-    path = store.folder("trades").document("relay")
+@pytest.mark.parametrize("name", ["relay", "checkpoint", "brief"])
+@pytest.mark.parametrize("began", ["launch", "session"])
+def test_no_edit_counts_as_the_person_s_once_an_agent_could_have_made_it(store, clock, name, began):
+    """A process that `keep:` names outlives the launch, and can write the file."""
     launch = {"ts": clock(), "launch": "l1", "cycle": 1, "session": "s1"}
+    point = checkpoint.compose(dict.fromkeys(checkpoint.CheckpointSection, "- something"))
+    page = brief.compose("trades", date(2026, 4, 9), {brief.BriefLabel.NEXT: "Go on."})
+    path = store.folder("trades").document(name)
     with store.writer("trades") as writer:
-        writer.append(events.LaunchStarted(**launch, harness="command"))
-    for text, author in (("First", "agent-edit"), ("Second", "person")):
-        path.write_text(f"## Next Action\n{text}\n")
-        with store.writer("trades") as writer:
-            writer.fold()
+        if began == "launch":
+            writer.append(events.LaunchStarted(**launch, harness="command"))
             writer.append(events.LaunchEnded(**launch, exit="clean"))
-        assert store.read("trades").committed.documents["relay"].by == author
+        else:
+            writer.append(events.SessionStarted(ts=clock(), session="s1", harness="codex"))
+            writer.append(events.SessionEnded(ts=clock(), session="s1"))
+        writer.commit_checkpoint(point, by="summarizer")
+        writer.commit_brief(page, by="summarizer")
+    text = path.read_text() if path.exists() else RELAY
+    path.write_text(f"{text}\nedited\n")
+    heal(store)
+    assert "edited" in path.read_text()
+    assert store.read("trades").committed.documents[name].by == "agent-edit"
 
 
 def test_an_edit_that_cannot_be_used_is_set_aside_and_said(store):
@@ -166,7 +179,7 @@ def test_an_edit_saved_during_a_commit_is_set_aside(store):
 def test_sections_that_nobody_changed_keep_their_bytes(store):
     """A change of one field leaves CRLF, tabs and unknown sections as they were."""
     text = "# Odd\r\n\tkeep\r\n## Next Action (Cycle #3)\r\nGo\r\n## Budget  \r\n| a |b|\r\n"
-    changed = relay.parse(text).with_content(Field.NEXT_ACTION, "Stop\r\n")
+    changed = relay.parse(text).with_content(RelayField.NEXT_ACTION, "Stop\r\n")
     with store.writer("trades") as writer:
         writer.commit_relay(changed, by="agent")
     assert relay_file(store).read_bytes() == text.replace("Go", "Stop").encode()
@@ -174,8 +187,8 @@ def test_sections_that_nobody_changed_keep_their_bytes(store):
 
 def test_a_checkpoint_and_a_brief_are_committed_the_same_way(store):
     """All three documents have an archive copy, an event and a file."""
-    point = checkpoint.compose(dict.fromkeys(checkpoint.Part, "- something"))
-    page = brief.compose("trades", date(2026, 4, 9), {brief.Label.NEXT: "Go on."})
+    point = checkpoint.compose(dict.fromkeys(checkpoint.CheckpointSection, "- something"))
+    page = brief.compose("trades", date(2026, 4, 9), {brief.BriefLabel.NEXT: "Go on."})
     with store.writer("trades") as writer:
         writer.commit_checkpoint(point, by="summarizer")
         writer.commit_brief(page, by="summarizer")
@@ -184,14 +197,14 @@ def test_a_checkpoint_and_a_brief_are_committed_the_same_way(store):
     assert folder.document("brief").read_text() == brief.render(page)
     documents = store.read("trades").committed.documents
     for name in ("checkpoint", "brief"):
-        assert fingerprint(store.archived("trades", documents[name].path)) == documents[name].sha256
+        assert hash_bytes(store.archived("trades", documents[name].path)) == documents[name].sha256
 
 
 @pytest.mark.parametrize("name", ["checkpoint", "brief"])
 def test_a_broken_checkpoint_or_brief_is_set_aside_and_restored(store, name):
     """An edit without the needed parts does not replace a good document."""
-    point = checkpoint.compose(dict.fromkeys(checkpoint.Part, "- something"))
-    page = brief.compose("trades", date(2026, 4, 9), {brief.Label.NEXT: "Go on."})
+    point = checkpoint.compose(dict.fromkeys(checkpoint.CheckpointSection, "- something"))
+    page = brief.compose("trades", date(2026, 4, 9), {brief.BriefLabel.NEXT: "Go on."})
     with store.writer("trades") as writer:
         writer.commit_checkpoint(point, by="summarizer")
         writer.commit_brief(page, by="summarizer")
@@ -203,17 +216,24 @@ def test_a_broken_checkpoint_or_brief_is_set_aside_and_restored(store, name):
     assert path.with_name(f"{path.name}.rejected").read_text() == "nonsense"
 
 
-def test_a_relay_of_a_newer_schema_is_refused_by_name(store):
-    """A document that a later Rekindle wrote is not adopted, trimmed or set aside."""
-    relay_file(store).write_text(f"<!-- rekindle: relay 2 -->\n{RELAY}")
-    with pytest.raises(NewerSchemaError, match="relay: has schema 2"):
-        heal(store)
-    assert relay_file(store).exists()
+@pytest.mark.parametrize("name", ["relay", "checkpoint", "brief"])
+def test_a_document_of_a_newer_schema_that_the_log_does_not_name_is_set_aside(store, name):
+    """What a newer Rekindle commits is in the log; an agent can write any other file."""
+    commit(store)
+    path = store.folder("trades").document(name)
+    newer = f"<!-- rekindle: {name} 2 -->\n{RELAY}"
+    path.write_text(newer)
+    heal(store)
+    assert path.with_name(f"{path.name}.rejected").read_text() == newer
+    assert relay_file(store).read_text() == RELAY
+    event = next(iter(store.newest_events("trades")))
+    assert (event.kind, event.document) == ("document.rejected", name)
+    assert f"{name}: has schema 2" in event.reason
 
 
 def test_what_somebody_added_to_state_json_is_taken_over(store):
     """A loop, a number and an unknown field written by hand become events; nothing is dropped."""
-    store.submit("trades", loops.add({}, "old", "Old one", store._clock()))
+    store.submit("trades", open_loops.propose_loop({}, "old", "Old one", store._clock()))
     path = store.folder("trades").state
     raw = msgspec.json.decode(path.read_bytes())
     raw["open_loops"] = [{"id": "new", "text": "New one", "added": "2026-02-01", "owner": "me"}]
@@ -227,12 +247,12 @@ def test_what_somebody_added_to_state_json_is_taken_over(store):
     assert (added.added, added.stale, added.extra) == ("2026-02-01", True, {"owner": "me"})
     assert after.numbers == {"nav": "266691"}
     assert after.extra == {"mood": {"today": "good"}}
-    assert state.is_ours(path.read_bytes())
+    assert state.is_unedited(path.read_bytes())
 
 
 def test_a_resolution_written_into_state_json_counts(store):
     """Moving a loop to `resolved` by hand resolves it, in the log and in resolved.jsonl too."""
-    store.submit("trades", loops.add({}, "old", "Old one", store._clock()))
+    store.submit("trades", open_loops.propose_loop({}, "old", "Old one", store._clock()))
     path = store.folder("trades").state
     raw = msgspec.json.decode(path.read_bytes())
     raw["open_loops"] = []
@@ -245,7 +265,7 @@ def test_a_resolution_written_into_state_json_counts(store):
 
 def test_a_broken_state_json_is_set_aside_and_made_anew(store):
     """The log is the truth: a broken projection costs nothing."""
-    store.submit("trades", loops.add({}, "old", "Old one", store._clock()))
+    store.submit("trades", open_loops.propose_loop({}, "old", "Old one", store._clock()))
     path = store.folder("trades").state
     path.write_bytes(b'{"open_loops": [')
     heal(store)
@@ -257,9 +277,9 @@ def test_resolutions_are_appended_once_each(store, clock):
     """resolved.jsonl has one line per resolution, also after a crash before it was written."""
     for number in range(3):
         clock.forward(seconds=1)
-        store.submit("trades", loops.add({}, f"l{number}", "text", clock()))
+        store.submit("trades", open_loops.propose_loop({}, f"l{number}", "text", clock()))
         known = store.read("trades").projection.loops
-        store.submit("trades", loops.resolve(known, f"l{number}", "done", clock()))
+        store.submit("trades", open_loops.resolve_loop(known, f"l{number}", "done", clock()))
     path = store.folder("trades").resolved
     lines = path.read_bytes().splitlines()
     assert [msgspec.json.decode(line)["id"] for line in lines] == ["l0", "l1", "l2"]
@@ -273,7 +293,7 @@ def test_resolutions_are_appended_once_each(store, clock):
 def test_every_file_is_for_its_owner_alone(store):
     """Files are 0600 and folders 0700, whatever the umask."""
     commit(store)
-    store.submit("trades", loops.add({}, "old", "Old one", store._clock()))
+    store.submit("trades", open_loops.propose_loop({}, "old", "Old one", store._clock()))
     with store.writer("trades") as writer:
         writer.snapshot()
     old = os.umask(0)
@@ -344,7 +364,7 @@ def test_loops_without_an_id_stay_apart(store):
 
 def test_a_date_changed_by_hand_is_taken_over(store, clock):
     """Correcting `added` in state.json changes the loop's age."""
-    store.submit("trades", loops.add({}, "old", "Old one", clock()))
+    store.submit("trades", open_loops.propose_loop({}, "old", "Old one", clock()))
     path = store.folder("trades").state
     raw = msgspec.json.decode(path.read_bytes())
     raw["open_loops"][0]["added"] = "2026-01-01"
@@ -365,10 +385,10 @@ def test_a_version_that_is_no_number_is_refused(store, version):
 
 def test_a_snapshot_forgets_no_resolution_that_is_not_written_yet(store, clock):
     """What only the tail of the log could tell is in resolved.jsonl before the tail is cut off."""
-    store.submit("trades", loops.add({}, "old", "Old one", clock()))
+    store.submit("trades", open_loops.propose_loop({}, "old", "Old one", clock()))
     known = store.read("trades").projection.loops
     with store.writer("trades") as writer:
-        writer.append(loops.resolve(known, "old", "done", clock()))
+        writer.append(open_loops.resolve_loop(known, "old", "done", clock()))
         writer.snapshot()
     assert b'"old"' in store.folder("trades").resolved.read_bytes()
 
@@ -376,9 +396,9 @@ def test_a_snapshot_forgets_no_resolution_that_is_not_written_yet(store, clock):
 def test_lines_that_another_tool_appended_do_not_repeat_ours(store, clock):
     """A resolution appended to resolved.jsonl by hand has no number: ours are told apart by it."""
     for name in ("one", "two"):
-        store.submit("trades", loops.add({}, name, "text", clock()))
+        store.submit("trades", open_loops.propose_loop({}, name, "text", clock()))
         known = store.read("trades").projection.loops
-        store.submit("trades", loops.resolve(known, name, "done", clock()))
+        store.submit("trades", open_loops.resolve_loop(known, name, "done", clock()))
         with store.folder("trades").resolved.open("ab") as file:
             file.write(b'{"id":"other","reason":"by hand","ts":"2026-04-09","domain":"x"}\n')
     heal(store)
@@ -419,7 +439,9 @@ def test_a_copy_that_the_archive_lost_is_not_reused(store, damage):
 
 
 def test_what_is_trimmed_from_an_unchanged_relay_is_archived_once(open_store, clock):
-    store = open_store(settings=Settings(runtime=Runtime(relay=Relay(max_relay_tokens=60))))
+    store = open_store(
+        settings=Settings(runtime=RuntimeSettings(relay=RelaySettings(max_relay_tokens=60)))
+    )
     text = f"{RELAY}\n## What We Did\n" + "".join(f"- step {number}\n" for number in range(60))
     first = commit(store, text)
     clock.forward(minutes=5)

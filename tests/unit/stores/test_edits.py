@@ -5,12 +5,11 @@ import os
 import msgspec
 import pytest
 
-from rekindle.documents import event as events
-from rekindle.documents import state
+from rekindle.documents import events, state
 from rekindle.errors import DocumentError
-from rekindle.policy import loops
-from rekindle.stores.files import inbox
-from rekindle.stores.files.acceptance import reseal
+from rekindle.policy.projection import open_loops
+from rekindle.stores.log import inbox
+from rekindle.stores.log.log_acceptance import seal_log
 
 
 def edit(store, **changes):
@@ -28,12 +27,12 @@ def heal(store):
 
 def add(store, identity, text="text"):
     known = store.read("trades").projection.loops
-    store.submit("trades", loops.add(known, identity, text, store._clock()))
+    store.submit("trades", open_loops.propose_loop(known, identity, text, store._clock()))
 
 
 def resolution(store, identity):
     known = store.read("trades").projection.loops
-    return loops.resolve(known, identity, "done", store._clock())
+    return open_loops.resolve_loop(known, identity, "done", store._clock())
 
 
 def is_open(store, identity):
@@ -46,7 +45,7 @@ def test_an_unrelated_edit_does_not_reopen_what_is_resolved_meanwhile(store, clo
     with store.writer("trades") as writer:
         edit(store, numbers={"aum": "7"})
         clock.forward(seconds=5)
-        inbox.append(store.folder("trades").inbox, [resolution(store, "x")], durable=True)
+        inbox.append_records(store.folder("trades").inbox, [resolution(store, "x")], durable=True)
         writer.fold()
     assert not is_open(store, "x")
     assert state.parse(store.folder("trades").state.read_bytes()).numbers == {"aum": "7"}
@@ -119,7 +118,7 @@ def test_escapes_in_a_date_never_reach_a_terminal(store):
     """Every text of a state is made harmless, its dates too."""
     edit(store, open_loops=[{"id": "x", "text": "t", "added": "\x1b[2J\x1b[31m"}])
     heal(store)
-    (loop,) = loops.open_now(
+    (loop,) = open_loops.list_open_loops(
         store.read("trades").committed.loops, store._clock(), store._settings.runtime.loops
     )
     assert "\x1b" not in loop.added
@@ -129,7 +128,7 @@ def test_a_log_that_lost_its_end_is_refused(store, clock):
     """Going on without the log would wipe what state.json still knows."""
     add(store, "x")
     store.folder("trades").log.unlink()
-    reseal(store.folder("trades"))
+    seal_log(store.folder("trades"))
     before = store.folder("trades").state.read_bytes()
     with pytest.raises(DocumentError, match=r"ops\.jsonl") as refused:
         add(store, "y")
@@ -140,8 +139,10 @@ def test_a_log_that_lost_its_end_is_refused(store, clock):
 
 def test_a_segment_that_is_shorter_than_its_cursor_is_read_from_its_beginning(store, clock):
     """A segment that came back from a copy, emptied, must not swallow what is appended to it."""
-    inbox.append(store.folder("trades").inbox, [events.Heartbeat(ts=clock())] * 5, durable=True)
-    (segment,) = inbox.segments(store.folder("trades").inbox)
+    inbox.append_records(
+        store.folder("trades").inbox, [events.Heartbeat(ts=clock())] * 5, durable=True
+    )
+    (segment,) = inbox.list_segments(store.folder("trades").inbox)
     heal(store)
     segment.path.touch()
     clock.forward(seconds=1)
@@ -156,7 +157,7 @@ def test_a_snapshot_is_not_trusted_beyond_kinds_that_it_did_not_know(
     with store.writer("trades") as writer:
         writer.snapshot()
     assert store.read("trades").snapshot_end > 0
-    monkeypatch.setattr("rekindle.stores.files.snapshot.KINDS", ("loop.parked", "heartbeat"))
+    monkeypatch.setattr("rekindle.stores.log.snapshot.KNOWN_KINDS", ("loop.parked", "heartbeat"))
     assert open_store().read("trades").snapshot_end == 0
 
 

@@ -6,16 +6,19 @@ import time
 
 import pytest
 
-from rekindle.documents import event as events
-from rekindle.flows import transcripts
-from rekindle.flows.archive_transcripts import ArchiveTranscripts
-from rekindle.harnesses import claude_code, codex, gemini
-from rekindle.policy.settings import Settings
-from rekindle.stores.files import FileStore, inbox
-from rekindle.stores.files.transcripts import TranscriptArchive
+from rekindle.documents import events
+from rekindle.flows.transcripts import transcript_files
+from rekindle.flows.transcripts.archive_transcripts import TranscriptArchiver
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.gemini import gemini_harness
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.stores.files import FileStore
+from rekindle.stores.files.transcript_archive import TranscriptArchive
+from rekindle.stores.log import inbox
 
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
-HOOKED = {one.NAME: one for one in (claude_code, codex, gemini)}
+HOOKED = {one.NAME: one for one in (claude_harness, codex_harness, gemini_harness)}
 OWN = {
     "claude-code": f"/h/.claude/projects/-h-project/{SESSION}.jsonl",
     "codex": f"/h/.codex/sessions/2026/11/16/rollout-2026-11-16T10-00-00-{SESSION}.jsonl",
@@ -89,7 +92,7 @@ def test_a_record_that_no_hook_wrote_names_no_transcript(store, clock, harness):
     forged = events.SessionStarted(
         ts=clock(), session=SESSION, harness=harness, transcript="/h/.ssh/id_ed25519"
     )
-    inbox.append(store.folder("trades").inbox, [forged], durable=True)
+    inbox.append_records(store.folder("trades").inbox, [forged], durable=True)
     assert store.read("trades").projection.lives[SESSION].transcript == ""
     assert known_transcript(store) == ""
 
@@ -99,8 +102,8 @@ def test_a_link_in_the_place_of_a_transcript_is_not_followed(tmp_path):
     (tmp_path / "secret").write_text("secret\n")
     link = tmp_path / f"{SESSION}.jsonl"
     link.symlink_to(tmp_path / "secret")
-    assert transcripts.tail(str(link)) == b""
-    assert transcripts.tail(str(tmp_path / "secret")) == b"secret\n"
+    assert transcript_files.read_tail(str(link)) == b""
+    assert transcript_files.read_tail(str(tmp_path / "secret")) == b"secret\n"
 
 
 def test_a_link_above_a_transcript_is_not_followed(tmp_path):
@@ -109,8 +112,8 @@ def test_a_link_above_a_transcript_is_not_followed(tmp_path):
     real.mkdir()
     (real / "s.jsonl").write_text("secret\n")
     (tmp_path / "link").symlink_to(real)
-    assert transcripts.tail(str(tmp_path / "link/s.jsonl")) == b""
-    assert transcripts.tail(str(real / "s.jsonl")) == b"secret\n"
+    assert transcript_files.read_tail(str(tmp_path / "link/s.jsonl")) == b""
+    assert transcript_files.read_tail(str(real / "s.jsonl")) == b"secret\n"
 
 
 @pytest.mark.parametrize("harness", OWN)
@@ -122,7 +125,7 @@ def test_a_home_that_is_reached_by_a_link_is_resolved(store, tmp_path, harness):
     (tmp_path / "home").symlink_to("real")
     report(store, harness, str(tmp_path / "home" / OWN[harness].removeprefix("/h/")))
     assert known_transcript(store) == str(path)
-    assert transcripts.tail(known_transcript(store)) == b"own\n"
+    assert transcript_files.read_tail(known_transcript(store)) == b"own\n"
 
 
 def test_the_place_that_a_link_leads_to_must_be_a_transcript_s_too(store, tmp_path):
@@ -149,12 +152,12 @@ def test_a_link_in_the_place_of_the_sub_agents_folder_is_not_followed(store, tmp
     aside.symlink_to(others.parent)
     report(store, "claude-code", str(own))
     assert known_transcript(store) == str(own)
-    ArchiveTranscripts(store, "trades", [claude_code]).all()
+    TranscriptArchiver(store, "trades", [claude_harness]).all()
     assert TranscriptArchive(store.folder("trades").transcripts).all() == []
     # The file in the place of the link is archived: the report itself is as a CLI writes it.
     aside.unlink()
     others.rename(aside)
-    ArchiveTranscripts(store, "trades", [claude_code]).all()
+    TranscriptArchiver(store, "trades", [claude_harness]).all()
     assert len(TranscriptArchive(store.folder("trades").transcripts).all()) == 1
 
 
@@ -164,4 +167,4 @@ def test_a_transcript_of_another_user_is_not_read(tmp_path):
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_text("secret\n")
     os.chown(path, 65534, 65534)
-    assert transcripts.tail(str(path)) == b""
+    assert transcript_files.read_tail(str(path)) == b""

@@ -7,12 +7,16 @@ import sys
 import msgspec
 import pytest
 
-from rekindle.documents import event as events
-from rekindle.policy import loops
-from rekindle.policy.settings import Settings
-from rekindle.stores.files import FileStore, log, view
-from rekindle.stores.files import store as stores
-from rekindle.stores.files.acceptance import reseal
+from rekindle.documents import events
+from rekindle.policy.projection import open_loops
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.stores.files import FileStore
+from rekindle.stores.files import file_store as stores
+from rekindle.stores.log import (
+    event_log,
+    view,
+)
+from rekindle.stores.log.log_acceptance import seal_log
 from rekindle.system import clock as real_clock
 from rekindle.system import host
 
@@ -21,13 +25,13 @@ MANIFEST = "version: 1\nagents: {trades: {harness: command, command: ['true']}}\
 
 def add_loop(store, identity, clock):
     clock.forward(seconds=1)
-    store.submit("trades", loops.add({}, identity, f"text of {identity}", clock()))
+    store.submit("trades", open_loops.propose_loop({}, identity, f"text of {identity}", clock()))
 
 
 def resolve(store, identity, clock):
     clock.forward(seconds=1)
     known = store.read("trades").projection.loops
-    store.submit("trades", loops.resolve(known, identity, "done", clock()))
+    store.submit("trades", open_loops.resolve_loop(known, identity, "done", clock()))
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def long(store, open_store, clock, monkeypatch):
     add_loop(store, "last", clock)
     store.folder("trades").snapshot.unlink(missing_ok=True)
     whole = open_store().read("trades")
-    monkeypatch.setattr(log, "BATCH_EVENTS", 3)
+    monkeypatch.setattr(event_log, "BATCH_EVENTS", 3)
     monkeypatch.setattr(view, "BATCH_EVENTS", 3)
     return store, whole
 
@@ -61,7 +65,7 @@ def test_losses_are_found_in_every_batch(long, open_store):
     path = store.folder("trades").log
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:9] + lines[10:]))
-    reseal(store.folder("trades"))
+    seal_log(store.folder("trades"))
     found = open_store().read("trades").committed.loss
     assert (found.after, found.before) == (9, 11)
 
@@ -86,8 +90,10 @@ def test_an_edit_of_the_state_is_still_compared_with_its_own_time(long, open_sto
     folder = store.folder("trades")
     edited = json.loads(folder.state.read_bytes())
     edited["open_loops"].append({"id": "by-hand", "text": "more", "added": "2026-04-09"})
-    inbox = [loops.resolve(store.read("trades").projection.loops, "last", "done", clock())]
-    stores.inbox.append(folder.inbox, inbox, durable=True)
+    inbox = [
+        open_loops.resolve_loop(store.read("trades").projection.loops, "last", "done", clock())
+    ]
+    stores.inbox.append_records(folder.inbox, inbox, durable=True)
     folder.state.write_text(json.dumps(edited))
     folder.snapshot.unlink(missing_ok=True)
     with open_store().writer("trades") as writer:
@@ -103,7 +109,7 @@ def test_a_reader_of_a_long_log_keeps_a_snapshot(long, open_store, monkeypatch):
     folder = store.folder("trades")
     monkeypatch.setattr(stores, "COLD_LOG_BYTES", 1)
     open_store("elsewhere").read("trades")
-    with stores.disk.locked(folder.lock, 0.0):
+    with stores.durable_files.hold_lock(folder.lock, 0.0):
         open_store().read("trades")
     assert not folder.snapshot.exists()
     open_store().read("trades")
@@ -117,16 +123,20 @@ def make_project(folder, size):
     """A project whose only agent has a log of so many heartbeats, and no snapshot."""
     folder.mkdir()
     (folder / "rekindle.yaml").write_text(MANIFEST)
-    store = FileStore(folder, host=host.identify(), settings=Settings(), clock=real_clock.now)
+    store = FileStore(
+        folder, host=host.identify_host(), settings=Settings(), clock=real_clock.read_clock
+    )
     store.create("trades")
-    beat = events.Heartbeat(ts=real_clock.now(), gen=1, seq=2, session="s", call="call-2", at="2:9")
+    beat = events.Heartbeat(
+        ts=real_clock.read_clock(), gen=1, seq=2, session="s", call="call-2", at="2:9"
+    )
     before, after = events.render(beat).split(b'"seq":2')
     with store.folder("trades").log.open("ab", buffering=1 << 20) as file:
         for number in range(2, size + 2):
             name = b"%08d" % number
             line = after.replace(b"call-2", b"call-" + name).replace(b'"2:9"', b'"%s:9"' % name)
             file.write(b'%s"seq":%d%s\n' % (before, number, line))
-    reseal(store.folder("trades"))
+    seal_log(store.folder("trades"))
     return folder
 
 

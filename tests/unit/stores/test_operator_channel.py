@@ -8,18 +8,22 @@ from pathlib import Path
 import pytest
 
 from rekindle import hook
-from rekindle.documents import event as events
+from rekindle.documents import events
 from rekindle.errors import ForgedCommandError
-from rekindle.stores.files import FileStore, inbox
-from rekindle.system import disk, user_folder
+from rekindle.stores.files import FileStore
+from rekindle.stores.log import inbox
+from rekindle.system.files import (
+    durable_files,
+    user_folder,
+)
 
 
 def commands(clock):
     return [
-        events.DesiredSaid(ts=clock(), desired="running"),
-        events.RestartAsked(ts=clock()),
-        events.Answered(ts=clock(), text="yes, deploy it"),
-        events.HandoffAsked(ts=clock()),
+        events.DesiredSet(ts=clock(), desired="running"),
+        events.RestartRequested(ts=clock()),
+        events.PersonAnswered(ts=clock(), text="yes, deploy it"),
+        events.HandoffRequested(ts=clock()),
     ]
 
 
@@ -44,7 +48,7 @@ def test_the_workspace_cannot_carry_an_operator_s_command(store, clock, spool, n
     folder = store.folder("trades")
     before = store.read("trades").projection
     if place == "inbox":
-        inbox.append(folder.inbox, [forged], durable=True)
+        inbox.append_records(folder.inbox, [forged], durable=True)
     else:
         line = b"\n1 event " + events.render(forged) + b"\n"
         (spool / f"{hook.spool_prefix(str(folder.path))}1-a.seg").write_bytes(line)
@@ -94,8 +98,8 @@ def test_the_spool_carries_only_what_hooks_report(store, clock, spool, planted):
 
 def test_a_hook_record_cannot_carry_one_either(store, clock):
     """What a harness's reader makes of a hook is held to the same."""
-    readers = {"codex": lambda _: events.DesiredSaid(ts=clock(), desired="running")}
-    record = inbox.Record("1-a.seg", 10, b"1 hook codex Stop - - 1794709671134562890 - {}")
+    readers = {"codex": lambda _: events.DesiredSet(ts=clock(), desired="running")}
+    record = inbox.InboxRecord("1-a.seg", 10, b"1 hook codex Stop - - 1794709671134562890 - {}")
     with pytest.raises(ForgedCommandError):
         record.event(readers)
 
@@ -103,16 +107,16 @@ def test_a_hook_record_cannot_carry_one_either(store, clock):
 def test_the_operator_s_command_is_kept_outside_the_workspace(store, clock):
     """Acknowledged while another process is the writer, it counts at once."""
     with store.writer("trades"):
-        stopped = events.DesiredSaid(ts=clock(), desired="stopped")
+        stopped = events.DesiredSet(ts=clock(), desired="stopped")
         assert not store.submit("trades", stopped)
-        assert inbox.segments(store.folder("trades").inbox) == []
+        assert inbox.list_segments(store.folder("trades").inbox) == []
         assert store.read("trades").projection.run.desired == "stopped"
         private = store.folder("trades").private.inbox
-        assert len(inbox.segments(private)) == 1
-        assert private.is_relative_to(user_folder.path())
+        assert len(inbox.list_segments(private)) == 1
+        assert private.is_relative_to(user_folder.find_user_folder())
     with store.writer("trades") as writer:
         writer.fold()
-    assert inbox.segments(private) == []
+    assert inbox.list_segments(private) == []
     assert store.read("trades").committed.run.desired == "stopped"
 
 
@@ -120,35 +124,35 @@ def test_a_segment_of_the_same_name_does_not_hide_a_command(store, clock):
     """A longer workspace segment of the same name, folded first, must not pass for the real one."""
     folder = store.folder("trades")
     with store.writer("trades") as writer:
-        store.submit("trades", events.DesiredSaid(ts=clock(), desired="stopped"))
-        (segment,) = inbox.segments(folder.private.inbox)
+        store.submit("trades", events.DesiredSet(ts=clock(), desired="stopped"))
+        (segment,) = inbox.list_segments(folder.private.inbox)
         beats = b"".join(
             b"\n1 event " + events.render(events.Heartbeat(ts=clock())) + b"\n" for _ in range(99)
         )
         (folder.inbox / segment.path.name).write_bytes(beats)
         writer.fold()
-    assert [one.desired for one in logged(store, events.DesiredSaid)] == ["stopped"]
+    assert [one.desired for one in logged(store, events.DesiredSet)] == ["stopped"]
 
 
 def test_a_watcher_notices_an_operator_s_command(store, clock):
     folder = store.folder("trades")
     with store.writer("trades"):
         before = folder.stamp()
-        store.submit("trades", events.DesiredSaid(ts=clock(), desired="running"))
+        store.submit("trades", events.DesiredSet(ts=clock(), desired="running"))
         assert folder.stamp() != before
 
 
 def test_a_snapshot_keeps_the_cursor_of_a_command_that_is_still_there(store, clock):
     folder = store.folder("trades")
     with store.writer("trades") as writer:
-        store.submit("trades", events.DesiredSaid(ts=clock(), desired="running"))
-        (segment,) = inbox.segments(folder.private.inbox)
-        kept = disk.read(segment.path)
+        store.submit("trades", events.DesiredSet(ts=clock(), desired="running"))
+        (segment,) = inbox.list_segments(folder.private.inbox)
+        kept = durable_files.read_bytes(segment.path)
         writer.fold()
         segment.path.write_bytes(kept)  # as after a power loss
         writer.snapshot()
         writer.fold()
-    assert len(logged(store, events.DesiredSaid)) == 1
+    assert len(logged(store, events.DesiredSet)) == 1
 
 
 CONFINED = """\
@@ -173,7 +177,7 @@ def confined(tmp_path):
 
     def run(*arguments):
         return subprocess.run(
-            [sys.executable, "-c", CONFINED, user_folder.path(), tmp_path, *arguments],
+            [sys.executable, "-c", CONFINED, user_folder.find_user_folder(), tmp_path, *arguments],
             env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
             capture_output=True,
             text=True,
@@ -210,7 +214,7 @@ def test_a_sandboxed_agent_may_add_a_loop_and_not_decide(tmp_path, confined):
     listed = command("loops", "--json")
     assert {"early", "one", "two"} <= set(re.findall(r'"id": ?"(\w+)"', listed.stdout))
     assert command("loops", "add", "three", "and fold").returncode == 0
-    assert inbox.segments(tmp_path / ".rekindle/agents/trades/run/inbox") == []
+    assert inbox.list_segments(tmp_path / ".rekindle/agents/trades/run/inbox") == []
 
 
 def test_a_store_of_another_folder_has_another_channel(tmp_path, clock, open_store):

@@ -8,14 +8,14 @@ import pytest
 from conftest import RELAY
 from rekindle.documents import relay
 from rekindle.errors import StoreError, UnsafePathError, UsageError
-from rekindle.policy import loops
+from rekindle.policy.projection import open_loops
 
 
 def add_and_resolve(store, clock):
     """Touch every file that a command can touch."""
-    store.submit("trades", loops.add({}, "a", "text", clock()))
+    store.submit("trades", open_loops.propose_loop({}, "a", "text", clock()))
     known = store.read("trades").projection.loops
-    store.submit("trades", loops.resolve(known, "a", "done", clock()))
+    store.submit("trades", open_loops.resolve_loop(known, "a", "done", clock()))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_link_in_place_of_a_folder_is_refused(store, tmp_path, clock, place):
     folder.rename(tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
     with pytest.raises(UnsafePathError, match="is not a folder"):
-        store.submit("trades", loops.add({}, "a", "text", clock()))
+        store.submit("trades", open_loops.propose_loop({}, "a", "text", clock()))
     with pytest.raises(UnsafePathError):
         store.read("trades")
 
@@ -74,7 +74,7 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(store, clock, place):
     path.unlink()
     os.mkfifo(path)
     with pytest.raises(StoreError):
-        store.submit("trades", loops.add({}, "a", "text", clock()))
+        store.submit("trades", open_loops.propose_loop({}, "a", "text", clock()))
 
 
 def test_a_planted_segment_link_is_refused(store, tmp_path, clock):
@@ -83,5 +83,5 @@ def test_a_planted_segment_link_is_refused(store, tmp_path, clock):
     target.write_text("untouched")
     (store.folder("trades").inbox / "9.seg").symlink_to(target)
     with pytest.raises(UnsafePathError):
-        store.submit("trades", loops.add({}, "a", "text", clock()))
+        store.submit("trades", open_loops.propose_loop({}, "a", "text", clock()))
     assert target.read_text() == "untouched"

@@ -10,10 +10,14 @@ from fakes import Fake, fakes
 from rekindle import config, hook
 from rekindle.cli import main
 from rekindle.documents import brief, checkpoint
-from rekindle.documents.event import DocumentRejected, LoopAdded
+from rekindle.documents.events import (
+    DocumentRejected,
+    LoopAdded,
+)
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.system import clock, disk
-from rekindle.wiring.store import open_store
+from rekindle.system import clock
+from rekindle.system.files import durable_files
+from rekindle.wiring.open_store import open_store
 
 COUNT = 1_000
 DOORS = 10
@@ -39,7 +43,7 @@ def say(tmp_path, tmp_path_factory, monkeypatch, capfd):
 
 @pytest.fixture
 def store(say, tmp_path):
-    return open_store(config.load(tmp_path))
+    return open_store(config.load_project(tmp_path))
 
 
 def relay(some: list[Fake]) -> str:
@@ -49,7 +53,7 @@ def relay(some: list[Fake]) -> str:
 
 def hook_record(prompt: str) -> bytes:
     data = json.dumps({"session_id": "s1", "prompt": prompt}).encode()
-    return hook.compose("claude-code", "UserPromptSubmit", "", data, len(data))
+    return hook.compose_record("claude-code", "UserPromptSubmit", "", data, len(data))
 
 
 def kept_below(folder) -> str:
@@ -106,7 +110,7 @@ def test_a_thousand_planted_secrets_are_nowhere(say, store, tmp_path):  # noqa: 
 
     lines = "\n".join(f"- {fake.line}" for fake in doors[9])
     with store.writer("trades") as writer:
-        point = checkpoint.compose(dict.fromkeys(checkpoint.Part, lines))
+        point = checkpoint.compose(dict.fromkeys(checkpoint.CheckpointSection, lines))
         writer.commit_checkpoint(point, by="summarizer")
         note = brief.parse(
             f"# trades — 2026-04-09\n**Changed:** {lines}\n**Next:** {made[0].line}\n"
@@ -169,9 +173,11 @@ def test_what_waits_for_a_busy_writer_holds_no_secret(say, store):
     """A command's records lie in the inbox until the writer folds them: already without secrets."""
     made = list(fakes(7, 20))
     folder = store.folder("trades")
-    with disk.locked(folder.lock, 0) as lock:
+    with durable_files.hold_lock(folder.lock, 0) as lock:
         assert lock is not None
-        records = [LoopAdded(ts=clock.now(), id=f"{n}", text=f.line) for n, f in enumerate(made)]
+        records = [
+            LoopAdded(ts=clock.read_clock(), id=f"{n}", text=f.line) for n, f in enumerate(made)
+        ]
         assert store.submit("trades", *records) is False
         waiting = kept_below(folder.inbox)
     assert waiting.count("[redacted:") >= len(made)

@@ -3,13 +3,16 @@
 import pytest
 
 from conftest import RELAY
-from rekindle.documents import event as events
-from rekindle.documents import relay
+from rekindle.documents import events, relay
 from rekindle.errors import FencedError, ForeignOwnerError
-from rekindle.policy import register
-from rekindle.policy.fold import fold
-from rekindle.policy.settings import Settings
-from rekindle.stores.files import FileStore, replica, snapshot
+from rekindle.policy.fleet import agent_registry
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.stores.files import (
+    FileStore,
+    replica,
+)
+from rekindle.stores.log import snapshot
 
 
 class Elsewhere:
@@ -29,7 +32,7 @@ class Elsewhere:
             seq = self.known.seq + 1
             line = events.render(type(one)(**_fields(one) | {"seq": seq, "gen": 7}))
             self.lines.append((seq, line))
-            self.known = fold(self.known, [events.parse(line)])
+            self.known = fold_events(self.known, [events.parse(line)])
         self.documents |= documents
         return [line for seq, line in self.lines if seq > known]
 
@@ -59,7 +62,7 @@ def here(tmp_path, clock, there):
     )
     store.root.project.mkdir()
     store.root.make()
-    replica.receive(store.folder("trades"), known, documents, clock())
+    replica.receive_agent(store.folder("trades"), known, documents, clock())
     return store, elsewhere
 
 
@@ -73,7 +76,7 @@ def test_without_its_snapshot_nothing_is_forgotten(here, there):
     store, _ = here
     with store.writer("trades") as writer:
         writer.snapshot()
-    assert snapshot.load(store.folder("trades")).projection.seq == there[0].seq
+    assert snapshot.load_snapshot(store.folder("trades")).projection.seq == there[0].seq
     store.folder("trades").snapshot.unlink()
     assert store.read("trades").committed.loops == there[0].loops
 
@@ -90,17 +93,17 @@ def test_a_commit_counts_elsewhere_and_stands_in_the_log_here(here, clock):
 
 def test_what_was_said_elsewhere_comes_with_the_next_commit(here, clock):
     store, elsewhere = here
-    elsewhere.say(events.DesiredSaid(ts=clock(), desired="stopped"))
+    elsewhere.say(events.DesiredSet(ts=clock(), desired="stopped"))
     assert store.read("trades").committed.run.desired == ""
     with store.writer("trades") as writer:
-        writer.append(events.HangNoticed(ts=clock(), launch="x", words="silent", ended=False))
+        writer.append(events.HangDetected(ts=clock(), launch="x", words="silent", ended=False))
     assert store.read("trades").committed == elsewhere.known
     assert elsewhere.known.run.desired == "stopped"
 
 
 def test_what_was_said_elsewhere_can_be_asked_for(here, clock):
     store, elsewhere = here
-    elsewhere.say(events.DesiredSaid(ts=clock(), desired="stopped"))
+    elsewhere.say(events.DesiredSet(ts=clock(), desired="stopped"))
     with store.writer("trades") as writer:
         writer.catch_up()
     assert store.read("trades").committed.run.desired == "stopped"
@@ -111,7 +114,7 @@ def test_whoever_has_lost_the_agent_writes_nothing(here, clock):
     before = store.folder("trades").log.read_bytes()
     elsewhere.is_fenced = True
     with pytest.raises(FencedError), store.writer("trades") as writer:
-        writer.append(events.HangNoticed(ts=clock(), launch="x", words="silent", ended=False))
+        writer.append(events.HangDetected(ts=clock(), launch="x", words="silent", ended=False))
     assert store.folder("trades").log.read_bytes() == before
 
 
@@ -133,7 +136,7 @@ def test_nobody_takes_over_from_a_fleet(here, tmp_path, clock):
     with pytest.raises(ForeignOwnerError), alone.writer("trades", take_over=True):
         pass
     with pytest.raises(ForeignOwnerError):
-        alone.submit("trades", events.HandoffAsked(ts=clock()), take_over=True)
+        alone.submit("trades", events.HandoffRequested(ts=clock()), take_over=True)
 
 
 def test_a_host_that_was_renamed_goes_on(here, tmp_path, clock):
@@ -155,7 +158,7 @@ def test_received_again_it_is_the_new_state_and_the_old_lines_are_kept(here, clo
         writer.append(events.LoopAdded(ts=clock(), id="docs", text="Write the docs"))
     old = store.folder("trades").log.read_bytes()
     elsewhere.say(events.LoopResolved(ts=clock(), id="docs", reason="done"))
-    replica.receive(store.folder("trades"), elsewhere.known, elsewhere.documents, clock())
+    replica.receive_agent(store.folder("trades"), elsewhere.known, elsewhere.documents, clock())
     assert store.read("trades").committed == elsewhere.known
     kept = list(store.folder("trades").archive.glob("ops-before-*.jsonl"))
     assert [one.read_bytes() for one in kept] == [old]
@@ -170,14 +173,14 @@ def test_what_hooks_have_reported_meanwhile_is_folded_behind_it(here, clock):
 
 def cycle_open(elsewhere, clock, number=3):
     elsewhere.say(events.CycleStarted(ts=clock(), cycle=number))
-    return register.draft(number)
+    return agent_registry.make_draft_name(number)
 
 
 def test_a_relay_that_was_written_elsewhere_is_there_for_the_end_of_its_cycle(here, clock):
     """Its host died behind the session, and before the relay was committed."""
     store, elsewhere = here
     path = cycle_open(elsewhere, clock)
-    replica.receive(store.folder("trades"), elsewhere.known, {path: b"## Next\n"}, clock())
+    replica.receive_agent(store.folder("trades"), elsewhere.known, {path: b"## Next\n"}, clock())
     assert store.folder("trades").draft.read_bytes() == b"## Next\n"
 
 
@@ -186,12 +189,12 @@ def test_a_relay_that_was_written_here_counts_for_its_own_cycle(here, clock, is_
     store, elsewhere = here
     cycle_open(elsewhere, clock)
     folder = store.folder("trades")
-    replica.receive(folder, elsewhere.known, {}, clock())
+    replica.receive_agent(folder, elsewhere.known, {}, clock())
     folder.draft.write_bytes(b"## Mine\n")
     if not is_same:
         elsewhere.say(events.CycleEnded(ts=clock(), cycle=3))
         cycle_open(elsewhere, clock, 4)
     else:
-        elsewhere.say(events.HandoffAsked(ts=clock()))
-    replica.receive(folder, elsewhere.known, {}, clock())
+        elsewhere.say(events.HandoffRequested(ts=clock()))
+    replica.receive_agent(folder, elsewhere.known, {}, clock())
     assert folder.draft.exists() == is_same

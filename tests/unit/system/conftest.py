@@ -12,7 +12,7 @@ from loopback.fixtures import network, place
 __all__ = ["inside", "network", "place"]
 
 
-@pytest.fixture(params=["linux", "portable"])
+@pytest.fixture(params=["linux_processes", "psutil_processes"], ids=["linux", "portable"])
 def kernel(request):
     """Both ways to look at processes: the one that Linux has, and the one for all others."""
     return request.param
@@ -21,7 +21,8 @@ def kernel(request):
 @pytest.fixture
 def inside(kernel, place, tmp_path):
     """Run a program in a place of its own; gives what it printed as JSON."""
-    chosen = f"from rekindle.system import kernel, {kernel}\nkernel.here = {kernel}\n"
+    package = "rekindle.system.processes"
+    chosen = f"from {package} import process_api, {kernel}\nprocess_api.here = {kernel}\n"
 
     def run(code, timeout=60, **environment):
         started = place.start(

@@ -5,11 +5,11 @@ import pytest
 PRELUDE = '''
 import json, os, signal, subprocess, sys, time
 from pathlib import Path
-from rekindle.system import orphans
-from rekindle.system.processes import Processes
+from rekindle.system.processes import launch_processes
+from rekindle.system.processes.child_processes import HostProcesses
 
-BEGIN = orphans.uptime()
-AT = {"boot": orphans.this_boot(), "uptime": BEGIN}
+BEGIN = launch_processes.read_uptime()
+AT = {"boot": launch_processes.identify_boot(), "uptime": BEGIN}
 
 def until(found):
     deadline = time.monotonic() + 20
@@ -23,7 +23,7 @@ def said(name):
     return int(until(lambda: path.exists() and path.read_text().strip()))
 
 def lives(pid):
-    return pid in kernel.here.table()
+    return pid in process_api.here.table()
 
 def forked(name, then="exec sleep 600"):
     """Words for a shell: a process in its own session, without an environment, and orphaned."""
@@ -42,7 +42,7 @@ def tell(**facts):
 
 
 def only_linux(kernel):
-    if kernel != "linux":
+    if kernel != "linux_processes":
         pytest.skip("only Linux gives orphans to the supervisor")
 
 
@@ -52,14 +52,14 @@ def test_an_orphan_without_a_mark_is_ended_and_named(inside, kernel):
     found = inside(
         PRELUDE
         + """
-processes = Processes(adopts=True)
-kernel.here.adopt_orphans()
+processes = HostProcesses(adopts=True)
+process_api.here.adopt_orphans()
 subprocess.run(["sh", "-c", forked("before")], check=True)
 before = said("before")
 run(processes, forked("mine") + " until test -s mine; do sleep 0.01; done")
 mine = said("mine")
-parents = [kernel.here.table()[pid].parent == os.getpid() for pid in (before, mine)]
-swept = processes.end_marked("m1", **AT, patience=0.1)
+parents = [process_api.here.table()[pid].parent == os.getpid() for pid in (before, mine)]
+swept = processes.end_launch_processes("m1", **AT, patience=0.1)
 tell(parents=parents, lives=[lives(before), lives(mine)], swept=[swept.processes, swept.commands])
 """
     )
@@ -76,16 +76,16 @@ def test_a_program_that_the_supervisor_asks_meanwhile_is_not_the_agent_s(inside,
     found = inside(
         PRELUDE
         + """
-processes = Processes(adopts=True)
+processes = HostProcesses(adopts=True)
 environment = {"PATH": os.environ["PATH"], "REKINDLE_LAUNCH": "m1"}
 agent = processes.start(["sleep", "0.3"], prompt="", environment=environment, folder=".")
-asked = Processes().start(
+asked = HostProcesses().start(
     ["sh", "-c", "until test -s go; do sleep 0.01; done; exit 7"],
     prompt="", environment={"PATH": os.environ["PATH"]}, folder=".",
 )
 for _ in agent.follow(0.05):
     pass
-swept = processes.end_marked("m1", **AT, patience=0.1)
+swept = processes.end_launch_processes("m1", **AT, patience=0.1)
 alive = lives(asked.pid)
 open("go", "w").write("x")
 for _ in asked.follow(0.05):
@@ -102,7 +102,7 @@ def test_orphans_that_have_ended_are_reaped_while_the_agent_runs(inside, kernel)
     found = inside(
         PRELUDE
         + """
-processes = Processes(adopts=True)
+processes = HostProcesses(adopts=True)
 run(processes, "for i in 1 2 3; do " + forked("one", "true") + " sleep 0.2; done; sleep 0.3")
 states = [Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[:2]
           for name in os.listdir("/proc") if name.isdecimal()]
@@ -117,12 +117,12 @@ def test_what_is_kept_outlives_the_launch_with_all_below_it(inside):
     found = inside(
         PRELUDE
         + """
-processes = Processes(adopts=True, keep=["*server.sh*"])
+processes = HostProcesses(adopts=True, keep=["*server.sh*"])
 Path("server.sh").write_text("sleep 600 & echo $! >worker; echo $$ >server; wait")
 run(processes, "sh server.sh >/dev/null 2>&1 & sh -c 'echo $$ >other; exec sleep 600' & "
     "until test -s server && test -s other; do sleep 0.01; done")
 pids = [said(name) for name in ("server", "worker", "other")]
-swept = processes.end_marked("m1", **AT, patience=0.1)
+swept = processes.end_launch_processes("m1", **AT, patience=0.1)
 after = [lives(pid) for pid in pids]
 told = processes.background("m1", **AT, program="")
 ended = processes.end([one.process for one in told if one.is_kept], patience=0.1)
@@ -145,11 +145,11 @@ def test_the_agent_itself_is_never_kept(inside):
         + """
 agent = subprocess.Popen(["sh", "-c", "sleep 600; : keep server.sh"],
                          env={"PATH": os.environ["PATH"], "REKINDLE_LAUNCH": "m1"})
-until(lambda: "server.sh" in kernel.here.command(agent.pid))
-processes = Processes(keep=["*server.sh*"])
-spared = processes.end_marked("m1", **AT, patience=0.1)
+until(lambda: "server.sh" in process_api.here.command(agent.pid))
+processes = HostProcesses(keep=["*server.sh*"])
+spared = processes.end_launch_processes("m1", **AT, patience=0.1)
 alive = lives(agent.pid)
-processes.end_marked("m1", **AT, patience=0.1, program=processes.identify(agent.pid))
+processes.end_launch_processes("m1", **AT, patience=0.1, program=processes.identify(agent.pid))
 tell(spared=spared.processes, alive=alive, after=lives(agent.pid))
 """
     )
@@ -163,8 +163,9 @@ def test_a_recorded_process_is_ended_by_its_identity_alone(inside):
         + """
 subprocess.run(["sh", "-c", forked("one") + forked("two")], check=True)
 one, two = said("one"), said("two")
-names = [orphans.identify(one), orphans.identify(two).replace(f"{two}.", f"{two}.1", 1)]
-swept = Processes().end_marked("m1", **AT, patience=0.1, recorded=names)
+other = launch_processes.identify(two).replace(f"{two}.", f"{two}.1", 1)
+names = [launch_processes.identify(one), other]
+swept = HostProcesses().end_launch_processes("m1", **AT, patience=0.1, recorded=names)
 tell(lives=[lives(one), lives(two)], swept=swept.processes)
 """
     )
@@ -179,13 +180,14 @@ def test_the_processes_above_are_known_by_environment_and_open_files(inside):
 lock = open("held", "w")
 again = f'''
 import json, os
-from rekindle.system import kernel, orphans, {kernel.here.__name__.rpartition(".")[2]} as here
-kernel.here = here
-above = orphans.lineage()
+from rekindle.system.processes import process_api, launch_processes
+from rekindle.system.processes import {process_api.here.__name__.rpartition(".")[2]} as here
+process_api.here = here
+above = launch_processes.list_ancestors()
 print(json.dumps([
     above[0] == os.getpid() and {os.getpid()} in above,
-    any(kernel.here.environment(pid).get("SECOND") == "yes" for pid in above),
-    any({str(Path("held").absolute())!r} in kernel.here.open_files(pid) for pid in above),
+    any(process_api.here.environment(pid).get("SECOND") == "yes" for pid in above),
+    any({str(Path("held").absolute())!r} in process_api.here.open_files(pid) for pid in above),
     "SECOND" in os.environ,
 ]))
 '''
@@ -207,12 +209,12 @@ def test_an_orphan_of_a_session_in_a_terminal_is_ended(inside, kernel):
 import pty
 pid, terminal = pty.fork()
 if not pid:
-    from rekindle.system.terminal import OnTerminal
-    processes = OnTerminal(adopts=True)
+    from rekindle.system.terminal.pty_process import TerminalProcesses
+    processes = TerminalProcesses(adopts=True)
     run(processes, forked("mine") + " until test -s mine; do sleep 0.01; done")
     mine = said("mine")
     before = lives(mine)
-    swept = processes.end_marked("m1", **AT, patience=0.1)
+    swept = processes.end_launch_processes("m1", **AT, patience=0.1)
     Path("told").write_text(json.dumps([before, lives(mine), swept.processes, swept.commands]))
     os._exit(0)
 try:

@@ -9,7 +9,7 @@ from rekindle.system import clock
 
 
 def test_a_zone_has_its_summer():
-    zone = clock.zone("Europe/Berlin")
+    zone = clock.find_zone("Europe/Berlin")
     winter, summer = (datetime(2026, month, 1, tzinfo=zone).utcoffset() for month in (1, 7))
     assert (winter, summer) == (timedelta(hours=1), timedelta(hours=2))
 
@@ -17,14 +17,14 @@ def test_a_zone_has_its_summer():
 @pytest.mark.parametrize("name", ["Nowhere/Land", "../etc/passwd", "/etc/passwd", "x" * 300, "\0"])
 def test_a_name_that_is_none_is_refused(name):
     with pytest.raises(LookupError):
-        clock.zone(name)
+        clock.find_zone(name)
 
 
 def test_without_a_name_it_is_the_machine_s(monkeypatch):
     monkeypatch.setenv("TZ", ":America/New_York")
-    assert clock.zone() == ZoneInfo("America/New_York")
+    assert clock.find_zone() == ZoneInfo("America/New_York")
     for said in ("EST5EDT4,M3.2.0,M11.1.0", ""):
         monkeypatch.setenv("TZ", said)
-        assert clock.zone().utcoffset(datetime(2026, 1, 1)) is not None  # noqa: DTZ001 - any
+        assert clock.find_zone().utcoffset(datetime(2026, 1, 1)) is not None  # noqa: DTZ001 - any
     monkeypatch.setattr(clock, "_HERE", "/nowhere")
-    assert clock.zone().utcoffset(datetime(2026, 1, 1)) is not None  # noqa: DTZ001 - any
+    assert clock.find_zone().utcoffset(datetime(2026, 1, 1)) is not None  # noqa: DTZ001 - any

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rekindle.errors import StoreError
-from rekindle.system import disk, host
+from rekindle.system import host
+from rekindle.system.files import durable_files
 
 
 def refusing(number: int):
@@ -22,28 +23,28 @@ def test_a_host_whose_id_cannot_be_read_now_is_not_another_host(tmp_path, monkey
     """Another name would be another host: its agents would be refused, or taken over."""
     monkeypatch.setattr(Path, "read_text", refusing(errno.EMFILE))
     with pytest.raises(StoreError, match="machine-id"):
-        host.identify()
+        host.identify_host()
 
 
 def test_a_host_without_an_id_goes_by_its_name(tmp_path, monkeypatch):
     """Where there is no machine id, the hostname has to do."""
     monkeypatch.setattr(host, "_MACHINE_IDS", (tmp_path / "none",))
-    assert host.identify() == os.uname().nodename
+    assert host.identify_host() == os.uname().nodename
 
 
 def test_a_lock_that_cannot_be_looked_at_is_an_error_and_no_endless_wait(tmp_path, monkeypatch):
     """A disk that does not answer is not a lock that was removed."""
-    lock = disk.Lock(tmp_path / "lock")
+    lock = durable_files.FileLock(tmp_path / "lock")
     monkeypatch.setattr(Path, "lstat", refusing(errno.EIO))
     with pytest.raises(StoreError, match="lock"):
-        lock.is_in_place()
+        lock.is_still_at_path()
     lock.close()
 
 
 def test_a_file_system_without_locks_is_named_with_what_to_do(tmp_path, monkeypatch):
     """The error carries the path and a hint."""
     monkeypatch.setattr(fcntl, "flock", refusing(errno.ENOLCK))
-    with pytest.raises(StoreError) as refused, disk.locked(tmp_path / "lock", 0):
+    with pytest.raises(StoreError) as refused, durable_files.hold_lock(tmp_path / "lock", 0):
         pass
     assert refused.value.errno == errno.ENOLCK
     assert "rekindle torture" in refused.value.hint
@@ -51,8 +52,8 @@ def test_a_file_system_without_locks_is_named_with_what_to_do(tmp_path, monkeypa
 
 def test_a_look_that_fails_is_not_a_no(tmp_path, monkeypatch):
     """Only what is really not there is reported as such."""
-    assert not disk.exists(tmp_path / "none")
-    assert not disk.exists(Path(__file__) / "below a file")
+    assert not durable_files.path_exists(tmp_path / "none")
+    assert not durable_files.path_exists(Path(__file__) / "below a file")
     monkeypatch.setattr(Path, "lstat", refusing(errno.EIO))
     with pytest.raises(StoreError):
-        disk.exists(tmp_path)
+        durable_files.path_exists(tmp_path)

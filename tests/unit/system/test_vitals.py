@@ -2,9 +2,9 @@
 
 PRELUDE = """
 import json, os, signal, sys, time
-from rekindle.system.processes import Processes
+from rekindle.system.processes.child_processes import HostProcesses
 
-PROCESSES = Processes()
+PROCESSES = HostProcesses()
 BEGIN = {"boot": PROCESSES.boot(), "uptime": PROCESSES.uptime()}
 BURN = "while True: pass"
 IDLE = "select.epoll().poll()"

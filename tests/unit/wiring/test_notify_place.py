@@ -1,12 +1,18 @@
-"""What is sent says where the agent is: from its supervisor, and from the watchdog."""
+"""What is sent says where the agent is: from its supervisor, the watchdog and a fleet's host."""
 
+import msgspec
 import pytest
 
 from rekindle import config
+from rekindle.fleet.agent.host_orders import HostOrder
+from rekindle.fleet.commands.define_agent import define_agent
+from rekindle.fleet.hosts import activities
+from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.system import host
-from rekindle.system.notify import Notifier
-from rekindle.wiring import run, watch
-from rekindle.wiring.store import open_store
+from rekindle.system.notifications import Notifier
+from rekindle.wiring import supervisor_setup
+from rekindle.wiring.open_store import open_store
+from rekindle.wiring.starting import background_start
 
 
 @pytest.fixture
@@ -27,21 +33,37 @@ def project(tmp_path):
     folder.mkdir()
     manifest = "version: 1\nagents:\n  trades: {harness: claude-code}\n"
     (folder / "rekindle.yaml").write_text(manifest)
-    return config.load(folder)
+    return config.load_project(folder)
 
 
 def test_a_supervisor_s_notification_names_project_host_severity_and_command(project, sent):
     store = open_store(project)
-    notify = run._notify(project, "trades", Notifier([], store.redaction), lambda _report: None)
+    notify = supervisor_setup._make_notify(
+        project, "trades", Notifier([], store.redaction), lambda _report: None
+    )
     notify("auth", "not logged in\n→ rekindle answer trades-1 retry")
     place = f"failure: agent trades, project shop, host {host.name()}"
     words = f"not logged in\n→ rekindle answer trades-1 retry\n{place}"
     assert sent == [("trades: needs you", words, "failure")]
 
 
+def test_a_notification_of_a_fleet_does_too(project, sent):
+    """Of a definition that an older Rekindle made, with the namespace for the project."""
+    (project.path / "PROMPT.md").write_text("Ship it.\n")
+    definition = define_agent(project, FleetSettings(address="127.0.0.1:1"), "trades")
+    order = HostOrder("shops/trades", "trades", 1)
+    for one in (definition, msgspec.structs.replace(definition, project="")):
+        assert activities._send_notification(one, order, "auth", "not logged in", "tower") == []
+    words = "not logged in\n→ rekindle status trades\nfailure: agent trades, project {}, host tower"
+    assert sent == [
+        ("trades: needs you", words.format("shop"), "failure"),
+        ("trades: needs you", words.format("shops"), "failure"),
+    ]
+
+
 def test_a_watchdog_s_notification_does_too(project, sent):
-    watching = watch._watching(project, open_store(project))
-    assert watching._around.notify("trades", "exit 1") == []
+    watching = background_start._make_watchdog(project, open_store(project))
+    assert watching._ports.notify("trades", "exit 1") == []
     place = f"failure: agent trades, project shop, host {host.name()}"
     words = f"exit 1\n→ rekindle status trades\n{place}"
     assert sent == [("trades: does not come up", words, "failure")]

@@ -6,13 +6,17 @@ import pytest
 
 from rekindle import config
 from rekindle.cli import main
-from rekindle.flows.keep_running import RunResult
-from rekindle.policy.budget import price
-from rekindle.policy.summarize import Request
-from rekindle.wiring.start_checks import find_obstacles, find_unhonoured, prices_of
-from rekindle.wiring.store import open_store
-from rekindle.wiring.summarize import headless
-from rekindle.wiring.trust import accept_folder
+from rekindle.flows.supervision.supervisor import RunResult
+from rekindle.policy.summaries.summary_request import SummaryRequest
+from rekindle.policy.supervision.budget import compute_cost
+from rekindle.wiring.access.trust_checks import accept_folder
+from rekindle.wiring.open_store import open_store
+from rekindle.wiring.starting.start_checks import (
+    find_obstacles,
+    find_prices,
+    find_unhonoured,
+)
+from rekindle.wiring.summarizer_setup import make_headless
 
 MANIFEST = """\
 version: 1
@@ -33,7 +37,7 @@ def make(tmp_path):
         (tmp_path / "rekindle.yaml").write_text(text)
         (tmp_path / "PROMPT.md").write_text("Ship it.\n")
         (tmp_path / "work/tools").mkdir(parents=True, exist_ok=True)
-        return config.load(tmp_path)
+        return config.load_project(tmp_path)
 
     return make
 
@@ -57,8 +61,8 @@ def test_a_persona_s_relative_command_is_found_like_the_agent_s(make, tmp_path, 
     project = make(summarizer=f"{{adapter: command, command: {command}}}")
     write_program(tmp_path / where)
     (tmp_path / "work/status").touch()  # a word that is not a path stays a word
-    asked = headless(project, open_store(project), "trades", {})
-    answer = asked.ask(Request("relay", "What was done?", ()))
+    asked = make_headless(project, open_store(project), "trades", {})
+    answer = asked.ask(SummaryRequest("relay", "What was done?", ()))
     expected = " status" if "status" in command else ""
     assert answer.text == f"{tmp_path / where}{expected}"
 
@@ -66,7 +70,7 @@ def test_a_persona_s_relative_command_is_found_like_the_agent_s(make, tmp_path, 
 def test_a_model_of_a_summarizer_reaches_its_cli(make, tmp_path):
     project = make(worker="{model: opus}", summarizer="{model: haiku}")
     write_program(tmp_path / "work/agent")
-    asked = headless(project, open_store(project), "trades", {})
+    asked = make_headless(project, open_store(project), "trades", {})
     assert asked.persona.model == "haiku"
 
 
@@ -90,6 +94,32 @@ def test_a_key_that_the_cli_cannot_honour_is_named(make, harness, worker, summar
     assert found.startswith(f"persona {persona}: `{key}:` has no effect: ")
 
 
+@pytest.mark.parametrize("harness", ["claude-code", "codex", "gemini"])
+def test_a_key_of_the_reviewer_that_its_cli_cannot_honour_is_named(make, tmp_path, harness):
+    make(harness=harness)
+    path = tmp_path / "rekindle.yaml"
+    text = path.read_text().replace("dir: work", "dir: work, review: critic")
+    path.write_text(f"{text}  critic: {{temperature: 0}}\n")
+    [line] = find_unhonoured(config.load_project(tmp_path), "trades")
+    assert line == f"persona critic: `temperature:` has no effect: {harness} has no option for it"
+
+
+def test_a_program_is_refused_a_key_that_it_cannot_honour_and_told_once(make):
+    project = make("{temperature: 0}", "{adapter: command, command: cat}", "command")
+    refused = [one for one in find_obstacles(project, "trades") if "`temperature:`" in str(one)]
+    assert len(refused) == 1
+    assert find_unhonoured(project, "trades") == []
+
+
+def test_a_handoff_that_a_program_cannot_do_is_named(make, tmp_path):
+    make(harness="command")
+    path = tmp_path / "rekindle.yaml"
+    changed = 'dir: work, handover: {compaction: {trigger: "token_limit_80%"}}'
+    path.write_text(path.read_text().replace("dir: work", changed))
+    [line] = find_unhonoured(config.load_project(tmp_path), "trades")
+    assert line.startswith("agent trades: `handover:` has no effect: command cannot be stopped")
+
+
 def test_what_the_cli_honours_is_not_named(make):
     assert find_unhonoured(make("{model: opus}", "{model: haiku}"), "trades") == []
 
@@ -101,7 +131,7 @@ def test_the_commands_report_it_once(make, tmp_path, monkeypatch, capfd, words):
     (tmp_path / "work/agent").chmod(0o755)
     monkeypatch.chdir(tmp_path)
     ended = RunResult(0, None)
-    monkeypatch.setattr("rekindle.cli.run.keep_running", lambda *_, **__: ended)
+    monkeypatch.setattr("rekindle.cli.running.run_command.run_supervisor", lambda *_, **__: ended)
     accept_folder(tmp_path)
     main.run(words)
     said = capfd.readouterr()
@@ -116,11 +146,11 @@ def test_a_cap_on_money_needs_no_prices_for_a_known_cli(make, tmp_path, harness,
     make(harness=harness)
     path = tmp_path / "rekindle.yaml"
     path.write_text(path.read_text().replace("dir: work", "dir: work, budget: {usd: 5}"))
-    project = config.load(tmp_path)
+    project = config.load_project(tmp_path)
     assert "costs" not in " ".join(map(str, find_obstacles(project, "trades")))
-    prices = prices_of(project, "trades")
-    assert price(prices, model, read=1_000_000, written=1_000_000) == dollars
+    prices = find_prices(project, "trades")
+    assert compute_cost(prices, model, read=1_000_000, written=1_000_000) == dollars
 
 
 def test_a_program_of_which_nothing_is_known_has_no_list_price(make):
-    assert prices_of(make(harness="command"), "trades") == {}
+    assert find_prices(make(harness="command"), "trades") == {}

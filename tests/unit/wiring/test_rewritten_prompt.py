@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from rekindle import config
-from rekindle.wiring import run as wiring
-from rekindle.wiring import summarize, trust
-from rekindle.wiring.store import open_store
+from rekindle.wiring import summarizer_setup
+from rekindle.wiring import supervisor_setup as wiring
+from rekindle.wiring.access import trust_checks
+from rekindle.wiring.open_store import open_store
 
 MANIFEST = """\
 version: 1
@@ -28,18 +29,18 @@ def project(tmp_path):
     (tmp_path / "rekindle.yaml").write_text(MANIFEST)
     for name in TEXTS:
         (tmp_path / name).write_text(f"The text of {name}.\n")
-    trust.accept_folder(tmp_path)
-    return config.load(tmp_path)
+    trust_checks.accept_folder(tmp_path)
+    return config.load_project(tmp_path)
 
 
 def set_up(project, name):
     """Return all that a launch of the agent is made from."""
-    return wiring._agent(project, open_store(project), name, ("true",))
+    return wiring._make_agent(project, open_store(project), name, ("true",))
 
 
 def ask(project, name):
     """Return all that a question to the agent's summarizer is made from."""
-    found = summarize.headless(project, open_store(project), name, {"PATH": "/usr/bin"})
+    found = summarizer_setup.make_headless(project, open_store(project), name, {"PATH": "/usr/bin"})
     return {field: getattr(found, field) for field in found.__struct_fields__} | {"processes": None}
 
 
@@ -51,7 +52,7 @@ def test_what_an_agent_rewrote_is_the_text_of_its_next_session_alone(project, fi
     after = set_up(project, "trades")
     assert REWRITTEN.strip() in getattr(after, field)
     assert msgspec.structs.replace(after, **{field: getattr(before, field)}) == before
-    trust.require_accepted(project, "trades")
+    trust_checks.require_accepted(project, "trades")
 
 
 def test_the_summarizer_is_asked_with_the_same_rights(project):

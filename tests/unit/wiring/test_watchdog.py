@@ -2,9 +2,9 @@
 
 import pytest
 
-from rekindle.wiring import trust
-from rekindle.wiring.watch import Watchdog
-from rekindle.wiring.watch_all import WatchAll
+from rekindle.wiring.access import trust_checks
+from rekindle.wiring.starting.background_start import ProjectWatchdog
+from rekindle.wiring.starting.watch_all_projects import AllProjectsWatchdog
 
 MANIFEST = """\
 version: 1
@@ -17,9 +17,9 @@ FLEET = "fleet: {address: '127.0.0.1:9', tls: false}\n"
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "rekindle.yaml").write_text(MANIFEST)
-    trust.accept_folder(tmp_path)
+    trust_checks.accept_folder(tmp_path)
     yield tmp_path
-    trust.forget_folder(tmp_path)
+    trust_checks.forget_folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def folder(tmp_path):
 )
 def test_the_interval_has_bounds(folder, written, seconds):
     (folder / "rekindle.yaml").write_text(f"{MANIFEST}runtime: {{watch: {{every: {written}}}}}\n")
-    assert Watchdog(folder).every == seconds
+    assert ProjectWatchdog(folder).every == seconds
 
 
 def _look(watching, folder):
@@ -36,7 +36,7 @@ def _look(watching, folder):
 
 
 def test_a_fleet_that_was_added_is_reported_once(folder):
-    watching = WatchAll()
+    watching = AllProjectsWatchdog()
     assert len(_look(watching, folder)) == 1  # how its agent is
     (folder / "rekindle.yaml").write_text(MANIFEST + FLEET)
     [words] = _look(watching, folder)
@@ -50,5 +50,5 @@ def test_a_fleet_that_was_added_is_reported_once(folder):
 
 def test_the_hosts_of_an_accepted_fleet_keep_its_agents(folder):
     (folder / "rekindle.yaml").write_text(MANIFEST + FLEET)
-    trust.accept_folder(folder)
-    assert _look(WatchAll(), folder) == []
+    trust_checks.accept_folder(folder)
+    assert _look(AllProjectsWatchdog(), folder) == []

@@ -1,6 +1,6 @@
-"""Redaction: what must not leave a transcript is replaced before anything is written.
+"""Find secrets in a text and replace them before anything is written.
 
-`finding` says where the secrets of a text are, by the rules of `tokens` (they identify themselves),
-`named` (their name gives them away) and `structure` (a format does); `values` judges a single word.
-`redaction` applies it to what a store keeps.
+`find_secrets` combines the rules of `known_tokens` (recognized by their own format),
+`named_secrets` (recognized by their name) and `format_secrets` (recognized by the format around
+them); `value_tests` judges a single word. `redaction` applies them to whatever a store writes.
 """

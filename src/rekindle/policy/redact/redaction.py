@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rekindle.documents.event import Event
+from rekindle.documents.events import Event
 from rekindle.errors import DocumentError
-from rekindle.policy.settings import REDACT_SHORTEST
+from rekindle.policy.settings.runtime_settings import REDACT_SHORTEST
 
 E = TypeVar("E", bound=Event)
 _PLACEHOLDER = "[redacted:"
@@ -32,9 +32,9 @@ class Redaction(msgspec.Struct, frozen=True):
             return text
         # The patterns take longer to compile than a status takes to print: only who needs them
         # pays.
-        from rekindle.policy.redact.finding import redact  # noqa: PLC0415 - see above
+        from rekindle.policy.redact.find_secrets import redact_text  # noqa: PLC0415 - see above
 
-        return redact(text, self.allow)
+        return redact_text(text, self.allow)
 
     def data(self, data: bytes) -> bytes:
         """Bytes that are mostly text: what is not UTF-8 passes as it is."""
@@ -55,14 +55,14 @@ class Redaction(msgspec.Struct, frozen=True):
     def event(self, event: E) -> E:
         """The event without secrets; what only names something is left alone."""
         changed: dict[str, Any] = {}
-        for name, kind in _texts_of(type(event)):
+        for name, kind in _list_text_fields(type(event)):
             value = getattr(event, name)
             if not value:
                 continue
             if isinstance(value, str):
                 cleaned: Any = self.identity(value) if name == "id" else self.text(value)
             else:
-                cleaned = self._as(kind, value)
+                cleaned = self._redact_as(kind, value)
             if cleaned != value:
                 changed[name] = cleaned
         return msgspec.structs.replace(event, **changed) if changed else event
@@ -71,22 +71,22 @@ class Redaction(msgspec.Struct, frozen=True):
         """A JSON document, text by text: whatever goes, it stays one."""
         raw = msgspec.json.decode(data)
         try:
-            cleaned = self._tree(raw)
+            cleaned = self._redact_tree(raw)
         except RecursionError as error:
             raise DocumentError("JSON", "is nested too deeply") from error
         return data if cleaned == raw else msgspec.json.encode(cleaned)
 
-    def _as(self, kind: Any, value: Any) -> Any:
+    def _redact_as(self, kind: Any, value: Any) -> Any:
         plain = msgspec.to_builtins(value)
-        cleaned = self._tree(plain)
+        cleaned = self._redact_tree(plain)
         return value if cleaned == plain else msgspec.convert(cleaned, kind)
 
-    def _tree(self, value: Any, name: str = "") -> Any:
+    def _redact_tree(self, value: Any, name: str = "") -> Any:
         """Every text in it, each beside the name that it goes by: the name may make it a secret."""
         if isinstance(value, dict):
-            return {self.text(key): self._tree(one, key) for key, one in value.items()}
+            return {self.text(key): self._redact_tree(one, key) for key, one in value.items()}
         if isinstance(value, list | tuple):
-            return [self._tree(one, name) for one in value]
+            return [self._redact_tree(one, name) for one in value]
         if not isinstance(value, str) or not value:
             return value
         named = json.dumps({name: value}, ensure_ascii=False)
@@ -95,7 +95,7 @@ class Redaction(msgspec.Struct, frozen=True):
 
 
 @cache
-def _texts_of(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
+def _list_text_fields(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
     """The fields of an event that may hold what somebody wrote."""
     return tuple(
         (field.name, field.type)

@@ -1,6 +1,6 @@
-"""Whether a loop goes anywhere: two consecutive relays compared, and a whole history.
+"""Detect cycles without progress, and decide how to escalate.
 
-`ask` reads what a relay asks for, `words` knows the few words that matter, in English and Chinese,
-`likeness` how much two texts share; `compare` comes to a `verdict` on a pair, `stretches` finds
-where a history got stuck.
+`directive` parses the request in a relay, and `directive_words` defines the significant words in
+English and Chinese. `relay_comparison` returns a `verdict` on two consecutive relays, `stretches`
+finds the stuck part of a history, and `ladder` decides the consequence: record, notify or pause.
 """

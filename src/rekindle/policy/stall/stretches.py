@@ -1,4 +1,4 @@
-"""Where a history got stuck: so many pairs in a row, without a step between any two relays."""
+"""Find the stuck stretches of a history: many pairs of relays in a row without progress."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,44 +6,50 @@ from itertools import pairwise
 
 import msgspec
 
-from rekindle.policy.settings import STALL_ALARM
-from rekindle.policy.stall.compare import judge, read
-from rekindle.policy.stall.verdict import Kind, Verdict
+from rekindle.policy.settings.runtime_settings import STALL_ALARM
+from rekindle.policy.stall.relay_comparison import (
+    judge_readings,
+    read_relay,
+)
+from rekindle.policy.stall.verdict import (
+    StallKind,
+    StallVerdict,
+)
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class StuckStretch(msgspec.Struct, frozen=True):
     first: int
-    """The first of its relays, counted from 0."""
+    """Index of its first relay, counted from 0."""
     last: int
-    verdicts: dict[Kind, int]
-    """How many pairs of each kind there are, the most frequent first."""
+    verdicts: dict[StallKind, int]
+    """Number of pairs of each kind, the most frequent first."""
     about: str
-    """What it was stuck on: what most of its pairs are about."""
+    """The directive that most of its pairs repeat."""
 
     @property
     def cycles(self) -> int:
-        """The cycles that led nowhere."""
+        """Number of cycles without progress."""
         return self.last - self.first
 
 
-def verdicts(texts: Iterable[str]) -> list[Verdict]:
-    """The verdict on each pair of consecutive relays, each of them read once."""
-    return [judge(before, after) for before, after in pairwise(map(read, texts))]
+def judge_pairs(texts: Iterable[str]) -> list[StallVerdict]:
+    """Return the verdict on each pair of consecutive relays, parsing each relay once."""
+    return [judge_readings(before, after) for before, after in pairwise(map(read_relay, texts))]
 
 
-def stretches(found: Sequence[Verdict], alarm: int = STALL_ALARM) -> list[Stretch]:
+def find_stretches(found: Sequence[StallVerdict], alarm: int = STALL_ALARM) -> list[StuckStretch]:
     runs: list[list[int]] = []
-    for place, verdict in enumerate(found):
+    for index, verdict in enumerate(found):
         if not verdict.is_stuck:
             continue
-        if runs and runs[-1][-1] == place - 1:
-            runs[-1].append(place)
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
         else:
-            runs.append([place])
-    return [_stretch(found, run) for run in runs if len(run) >= alarm]
+            runs.append([index])
+    return [_make_stretch(found, run) for run in runs if len(run) >= alarm]
 
 
-def _stretch(found: Sequence[Verdict], run: list[int]) -> Stretch:
-    kinds = Counter(found[place].verdict for place in run)
-    about = Counter(found[place].about for place in run)
-    return Stretch(run[0], run[-1] + 1, dict(kinds.most_common()), about.most_common(1)[0][0])
+def _make_stretch(found: Sequence[StallVerdict], run: list[int]) -> StuckStretch:
+    kinds = Counter(found[index].verdict for index in run)
+    about = Counter(found[index].about for index in run)
+    return StuckStretch(run[0], run[-1] + 1, dict(kinds.most_common()), about.most_common(1)[0][0])

@@ -5,7 +5,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Kind(StrEnum):
+class StallKind(StrEnum):
     PROGRESS = "progress"
     STALLED = "stalled"
     TREADMILL = "treadmill"
@@ -13,20 +13,20 @@ class Kind(StrEnum):
     UNUSABLE = "unusable"
 
 
-STUCK = frozenset({Kind.STALLED, Kind.TREADMILL, Kind.WAITING})
+STUCK_KINDS = frozenset({StallKind.STALLED, StallKind.TREADMILL, StallKind.WAITING})
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    verdict: Kind
+class StallVerdict(msgspec.Struct, frozen=True):
+    verdict: StallKind
     reasons: tuple[str, ...]
     about: str = ""
-    """What is asked for, on one line: what was repeated, or what is waited for."""
+    """The repeated or awaited request, in one line."""
     is_equal: bool = False
-    """The directives are equal after normalising, not merely alike."""
+    """Whether the directives are equal after normalizing, not merely similar."""
 
     @property
     def is_stuck(self) -> bool:
-        return self.verdict in STUCK
+        return self.verdict in STUCK_KINDS
 
     @property
     def why(self) -> str:

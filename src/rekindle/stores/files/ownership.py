@@ -1,13 +1,12 @@
-"""One writer: the lock decides on this host, the generation between hosts.
+"""Single-writer ownership: a lock within this host, a generation between hosts.
 
-The lock is the kernel's and goes with the process. The owner record names the host that the
-agent lives on; it changes only when another host takes the agent over, and then the
-generation goes up, so that whatever the old host still writes is told apart and refused.
+The kernel releases the lock when the process exits. The owner record names the agent's host. It
+changes only when another host takes the agent over; the generation then increases, so that later
+writes of the old host are recognised and refused.
 """
 
 import msgspec
 
-from rekindle.documents import jsontext
 from rekindle.errors import (
     DocumentError,
     FencedError,
@@ -15,27 +14,28 @@ from rekindle.errors import (
     NewerSchemaError,
     OnFleetError,
 )
-from rekindle.stores.files.layout import AgentFolder
-from rekindle.system import disk
+from rekindle.formats import json_codec
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.system.files import durable_files
 
 SCHEMA = 1
-FLEET = "fleet:"
-"""How the name of an owner begins that is a fleet, or one of its hosts."""
+FLEET_PREFIX = "fleet:"
+"""Prefix of an owner's name that is a fleet or a host of one."""
 
 
-class Owner(msgspec.Struct, frozen=True):
+class AgentOwner(msgspec.Struct, frozen=True):
     host: str
     gen: int
     v: int = SCHEMA
 
 
-def read(folder: AgentFolder) -> Owner | None:
-    data = disk.read(folder.owner)
+def read_owner(folder: AgentFolder) -> AgentOwner | None:
+    data = durable_files.read_bytes(folder.owner)
     if data is None:
         return None
     try:
-        jsontext.decode_object(data, "owner.json", schema=SCHEMA)
-        return msgspec.json.decode(data, type=Owner)
+        json_codec.decode_object(data, "owner.json", schema=SCHEMA)
+        return msgspec.json.decode(data, type=AgentOwner)
     except NewerSchemaError:
         raise
     except (DocumentError, msgspec.ValidationError) as error:
@@ -46,49 +46,54 @@ def read(folder: AgentFolder) -> Owner | None:
         ) from error
 
 
-def claim(
+def claim_ownership(
     folder: AgentFolder, host: str, at_least: int, *, take_over: bool
-) -> tuple[Owner, Owner | None]:
-    """Become or stay the owner; returns the record in force and, after a take-over, the old one.
+) -> tuple[AgentOwner, AgentOwner | None]:
+    """Become or stay the owner; return the current record and, after a takeover, the previous one.
 
-    `at_least` is the highest generation in the log: a lost record must not bring an old one back.
+    `at_least` is the highest generation in the log: a lost owner record must not lower it.
     """
-    known = read(folder)
-    if known is not None and known.host == host and known.gen >= at_least:
-        return known, None
-    refuse(folder.name, known, host, take_over=take_over)
-    base = max(known.gen if known else 0, at_least)
-    # A fleet says by its leases which of its hosts has an agent: a host that was renamed is none.
-    is_new_owner = known is not None and known.host != host and not host.startswith(FLEET)
-    owner = Owner(host, max(1, base + 1 if is_new_owner else base))
-    disk.replace(folder.owner, jsontext.encode_pretty(owner, "owner.json"))
-    return owner, known if is_new_owner else None
+    current = read_owner(folder)
+    if current is not None and current.host == host and current.gen >= at_least:
+        return current, None
+    refuse_other_host(folder.name, current, host, take_over=take_over)
+    base = max(current.gen if current else 0, at_least)
+    # Within a fleet, leases decide which host has an agent: renaming a host is not a takeover.
+    is_new_owner = (
+        current is not None and current.host != host and not host.startswith(FLEET_PREFIX)
+    )
+    owner = AgentOwner(host, max(1, base + 1 if is_new_owner else base))
+    durable_files.replace_file(folder.owner, json_codec.encode_pretty(owner, "owner.json"))
+    return owner, current if is_new_owner else None
 
 
-def give(folder: AgentFolder, host: str, at_least: int) -> None:
-    """Have another be the owner, with a generation of its own; whoever calls it holds the lock."""
-    known = read(folder)
-    owner = Owner(host, max(known.gen if known else 0, at_least) + 1)
-    disk.replace(folder.owner, jsontext.encode_pretty(owner, "owner.json"))
+def transfer_ownership(folder: AgentFolder, host: str, at_least: int) -> None:
+    """Make another host the owner, with a new generation. The caller holds the lock."""
+    current = read_owner(folder)
+    owner = AgentOwner(host, max(current.gen if current else 0, at_least) + 1)
+    durable_files.replace_file(folder.owner, json_codec.encode_pretty(owner, "owner.json"))
 
 
-def refuse(agent: str, known: Owner | None, host: str, *, take_over: bool) -> None:
-    """Refuse a host that is not the owner; nobody takes over from a fleet, which would go on."""
-    if known is None or known.host == host or host.startswith(FLEET):
+def refuse_other_host(agent: str, owner: AgentOwner | None, host: str, *, take_over: bool) -> None:
+    """Refuse a host that is not the owner.
+
+    A takeover from a fleet is always refused, because the fleet would continue to use the agent.
+    """
+    if owner is None or owner.host == host or host.startswith(FLEET_PREFIX):
         return
-    if not take_over or known.host.startswith(FLEET):
-        raise foreign(agent, known.host)
+    if not take_over or owner.host.startswith(FLEET_PREFIX):
+        raise make_foreign_error(agent, owner.host)
 
 
-def foreign(agent: str, owner: str) -> ForeignOwnerError:
-    """What whoever is not the owner is told."""
-    if owner.startswith(FLEET):
-        return OnFleetError(agent, owner.removeprefix(FLEET))
+def make_foreign_error(agent: str, owner: str) -> ForeignOwnerError:
+    """Return the error for a host that is not the owner."""
+    if owner.startswith(FLEET_PREFIX):
+        return OnFleetError(agent, owner.removeprefix(FLEET_PREFIX))
     return ForeignOwnerError(agent, owner)
 
 
-def require(folder: AgentFolder, owner: Owner) -> None:
-    """Refuse to write for an owner that has been replaced meanwhile."""
-    current = read(folder)
+def require_owner(folder: AgentFolder, owner: AgentOwner) -> None:
+    """Refuse to write for an owner that was replaced meanwhile."""
+    current = read_owner(folder)
     if current is None or (current.host, current.gen) != (owner.host, owner.gen):
         raise FencedError(folder.name, owner.gen, current.gen if current else 0)

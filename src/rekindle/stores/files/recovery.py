@@ -1,82 +1,94 @@
-"""Recovery: hold the readers' files against the log, and mend the difference.
+"""Recovery: compare the readers' files with the log and fix the differences.
 
-By hash. A file equal to the last commit is clean; equal to the one before, the crash came between
-commit and replace: roll forward. Neither: a person edited it, or the agent, if a process of it runs
-or was not seen to end. The text is adopted as an event of its own if it can be used; else it is set
-aside as `*.rejected`, the last commit is restored, and an event says so. No edit is thrown away.
+Files are compared by hash. A file equal to the last commit is clean. A file equal to the commit
+before that shows a crash between commit and replace: recovery rolls it forward. Any other file was
+edited. Usable text is adopted with a new event; unusable text is set aside as `*.rejected`, the
+last commit is restored, and an event records it. No edit is discarded. Text of a newer schema is
+set aside too: a newer Rekindle would have committed it to the log, and an agent can write the file.
 """
 
 from collections.abc import Callable
 
-from rekindle.documents import brief, checkpoint, jsontext
+from rekindle.documents import (
+    brief,
+    checkpoint,
+)
 from rekindle.documents import relay as relays
-from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError, OversizedError
+from rekindle.errors import CheckFailedError, DocumentError, OversizedError
+from rekindle.formats import json_codec
+from rekindle.policy.projection.fold import Projection
 from rekindle.stores.files.writer import Writer
-from rekindle.system import disk
+from rekindle.system.files import durable_files
 
 BY_HAND = "person"
 BY_AGENT = "agent-edit"
-"""The author of a relay whose file changed while a process of the agent ran."""
+"""The author of an edit that a process of the agent may have made."""
 
 
-def recover(writer: Writer, *, is_first: bool = True) -> None:
-    """Mend what a killed writer left, and take over what was edited by hand.
+def recover_files(writer: Writer, *, is_first: bool = True) -> None:
+    """Clean up after a killed writer, and adopt edits made by hand.
 
-    The archive grows without end: it is looked through by a process's first writer only.
+    The archive grows without bound, so only a process's first writer sweeps it.
     """
     grown = (writer.folder.archive,) if is_first else ()
     private = (writer.folder.private.path,) if writer.folder.private else ()
     for folder in (writer.folder.path, writer.folder.memories, *private, *grown):
-        disk.sweep_temporary(folder)
-    _document(writer, "relay", _adopt_relay)
-    _document(writer, "checkpoint", _adopt_checkpoint)
-    _document(writer, "brief", _adopt_brief)
+        durable_files.sweep_temporary(folder)
+    _recover_document(writer, "relay", _adopt_relay)
+    _recover_document(writer, "checkpoint", _adopt_checkpoint)
+    _recover_document(writer, "brief", _adopt_brief)
 
 
-def _document(writer: Writer, name: str, adopted: Callable[[Writer, bytes], None]) -> None:
+def _recover_document(writer: Writer, name: str, adopted: Callable[[Writer, bytes], None]) -> None:
     path = writer.folder.document(name)
-    standing = writer.projection.documents.get(name)
+    committed = writer.projection.documents.get(name)
     try:
-        data = disk.read(path)
+        data = durable_files.read_bytes(path)
     except OversizedError as error:
         writer.set_aside(name, path, error.reason, is_plain=False)
         data = None
     if data is None:
-        if standing:
+        if committed:
             _restore(writer, name)
         return
-    found = jsontext.fingerprint(data)
-    if standing and found == standing.sha256:
+    digest = json_codec.hash_bytes(data)
+    if committed and digest == committed.sha256:
         return
-    if standing and found == standing.previous:
+    if committed and digest == committed.previous:
         _restore(writer, name)
         return
     try:
         adopted(writer, data)
-    except NewerSchemaError:
-        raise
     except (DocumentError, CheckFailedError) as unusable:
         writer.set_aside(name, path, str(unusable))
-        if standing:
+        if committed:
             _restore(writer, name)
 
 
+def author_of_edit(projection: Projection) -> str:
+    """Return the author to record for an edit of a file in the workspace.
+
+    The author is a person only before the agent's first launch and session: a process of the agent
+    can outlive both, as `keep:` permits.
+    """
+    return BY_AGENT if projection.attempts or projection.lives else BY_HAND
+
+
 def _adopt_relay(writer: Writer, data: bytes) -> None:
-    runs = any(not one.exit for one in writer.projection.attempts.values())
-    writer.commit_relay(relays.parse(data), by=BY_AGENT if runs else BY_HAND)
+    writer.commit_relay(relays.parse(data), by=author_of_edit(writer.projection))
 
 
 def _adopt_checkpoint(writer: Writer, data: bytes) -> None:
-    writer.commit_checkpoint(checkpoint.parse(data), by=BY_HAND)
+    writer.commit_checkpoint(checkpoint.parse(data), by=author_of_edit(writer.projection))
 
 
 def _adopt_brief(writer: Writer, data: bytes) -> None:
-    writer.commit_brief(brief.parse(data), by=BY_HAND)
+    writer.commit_brief(brief.parse(data), by=author_of_edit(writer.projection))
 
 
 def _restore(writer: Writer, name: str) -> None:
-    """Put the last commit's bytes back from the archive; a copy that does not match stays out."""
-    standing = writer.projection.documents[name]
-    kept = disk.read(writer.folder.path / standing.path)
-    if kept is not None and jsontext.fingerprint(kept) == standing.sha256:
-        disk.replace(writer.folder.document(name), kept)
+    """Restore the last commit's bytes from the archive, unless that copy does not match."""
+    committed = writer.projection.documents[name]
+    data = durable_files.read_bytes(writer.folder.path / committed.path)
+    if data is not None and json_codec.hash_bytes(data) == committed.sha256:
+        durable_files.replace_file(writer.folder.document(name), data)

@@ -1,4 +1,4 @@
-"""An agent's folder where somebody else keeps the log: a copy, from which the next host goes on."""
+"""A copy of an agent's folder whose log is stored elsewhere; the next host resumes from it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,76 +6,96 @@ from pathlib import Path
 
 import msgspec
 
-from rekindle.documents import event as events
-from rekindle.documents import jsontext
+from rekindle.documents import events
 from rekindle.errors import BusyError
-from rekindle.policy import register
-from rekindle.policy.fold import Projection, fold, pruned
-from rekindle.policy.settings import STOP_SECONDS
-from rekindle.stores.files import acceptance, log, snapshot
-from rekindle.stores.files.layout import AgentFolder
-from rekindle.system import disk
+from rekindle.formats import json_codec
+from rekindle.policy.fleet import agent_registry
+from rekindle.policy.projection.fold import (
+    Projection,
+    fold_events,
+    prune_projection,
+)
+from rekindle.policy.settings.runtime_settings import STOP_SECONDS
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.stores.log import (
+    event_log,
+    log_acceptance,
+    snapshot,
+)
+from rekindle.system.files import durable_files
 
 
-def receive(
-    folder: AgentFolder, known: Projection, documents: Mapping[str, bytes], now: datetime
+def receive_agent(
+    folder: AgentFolder, projection: Projection, documents: Mapping[str, bytes], now: datetime
 ) -> None:
-    """Make a folder hold what is known elsewhere; the log goes on behind it.
+    """Replace the folder's content with the projection received; the log continues from there.
 
-    What stood here is a copy of an earlier time. Its lines are kept beside the archive, what was
-    edited in it is not: whoever had it was told that it had lost the agent. Killed in between, it
-    fits nothing, and is received again.
+    The folder holds an earlier copy. Its log is moved to the archive; its edits are dropped,
+    because the host that made them was notified that it had lost the agent. If the process is
+    killed midway, the copy matches no known state and is received again.
     """
     folder.make()
-    with disk.locked(folder.lock, STOP_SECONDS) as lock:
+    with durable_files.hold_lock(folder.lock, STOP_SECONDS) as lock:
         if lock is None:
             raise BusyError(folder.name, STOP_SECONDS)
-        was = _known_before(folder)
-        # First, so that nobody takes the rest of it for a copy that fits.
+        previous = _read_known(folder)
+        # Removed first, so that a partial copy is not mistaken for a complete one.
         for path in (folder.snapshot, folder.state):
-            disk.remove(path)
-        if disk.exists(folder.log):
-            kept = folder.archive / f"ops-before-{known.seq:08d}-{known.gen}.jsonl"
-            disk.set_aside(folder.log, kept)
+            durable_files.remove_file(path)
+        if durable_files.path_exists(folder.log):
+            moved = folder.archive / f"ops-before-{projection.seq:08d}-{projection.gen}.jsonl"
+            durable_files.rename_durably(folder.log, moved)
         for name, data in documents.items():
-            # By its name alone: whoever sent it says nothing of other places on this host.
-            disk.replace(folder.archive / Path(name).name, data)
+            # Only the file name is used: the sender must not choose other paths on this host.
+            durable_files.replace_file(folder.archive / Path(name).name, data)
         for name in ("relay", "checkpoint", "brief"):
-            _stand(folder, name, known, documents)
-        _lay_out_draft(folder, known, documents, was)
-        plain = msgspec.to_builtins(pruned(known), str_keys=True)
-        line = events.AgentReceived(ts=now, seq=known.seq, gen=known.gen, known=plain)
-        log.append(folder.log, [events.render(line)])
-        acceptance.reseal(folder)
+            _place_document(folder, name, projection, documents)
+        _place_draft(folder, projection, documents, previous)
+        plain = msgspec.to_builtins(prune_projection(projection), str_keys=True)
+        line = events.AgentReceived(ts=now, seq=projection.seq, gen=projection.gen, known=plain)
+        event_log.append_lines(folder.log, [events.render(line)])
+        log_acceptance.seal_log(folder)
 
 
-def _known_before(folder: AgentFolder) -> Projection:
-    kept = snapshot.load(folder)
-    return fold(kept.projection, log.read(folder.log, kept.offset, kept.projection.gen).events)
+def _read_known(folder: AgentFolder) -> Projection:
+    last_snapshot = snapshot.load_snapshot(folder)
+    return fold_events(
+        last_snapshot.projection,
+        event_log.read_log(folder.log, last_snapshot.offset, last_snapshot.projection.gen).events,
+    )
 
 
-def _lay_out_draft(
-    folder: AgentFolder, known: Projection, documents: Mapping[str, bytes], was: Projection
+def _place_draft(
+    folder: AgentFolder,
+    projection: Projection,
+    documents: Mapping[str, bytes],
+    previous: Projection,
 ) -> None:
-    """What was written for the next cycle where this one was worked on: here it may be ended.
+    """Place the draft for the next cycle, received from the host that worked on this one.
 
-    What lies here already counts where it is of the same cycle; one of another time does not.
+    A local draft is left in place only if it belongs to the same cycle.
     """
-    found = documents.get(register.draft(known.cycle)) if known.is_cycle_open else None
-    is_of_now = known.is_cycle_open and was.is_cycle_open and was.cycle == known.cycle
-    if found is not None:
-        disk.replace(folder.draft, found)
-    elif not is_of_now:
-        folder.put_draft_away()
+    received = (
+        documents.get(agent_registry.make_draft_name(projection.cycle))
+        if projection.is_cycle_open
+        else None
+    )
+    is_same_cycle = (
+        projection.is_cycle_open and previous.is_cycle_open and previous.cycle == projection.cycle
+    )
+    if received is not None:
+        durable_files.replace_file(folder.draft, received)
+    elif not is_same_cycle:
+        folder.archive_draft()
 
 
-def _stand(
-    folder: AgentFolder, name: str, known: Projection, documents: Mapping[str, bytes]
+def _place_document(
+    folder: AgentFolder, name: str, projection: Projection, documents: Mapping[str, bytes]
 ) -> None:
-    """Put what readers see in its place: the document in force, or none."""
-    standing = known.documents.get(name)
-    data = documents.get(standing.path) if standing else None
-    if standing is not None and data and jsontext.fingerprint(data) == standing.sha256:
-        disk.replace(folder.document(name), data)
+    """Write the readers' file of the current document, or remove it if there is none."""
+    last_commit = projection.documents.get(name)
+    data = documents.get(last_commit.path) if last_commit else None
+    if last_commit is not None and data and json_codec.hash_bytes(data) == last_commit.sha256:
+        durable_files.replace_file(folder.document(name), data)
     else:
-        disk.remove(folder.document(name))
+        durable_files.remove_file(folder.document(name))

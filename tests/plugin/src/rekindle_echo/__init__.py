@@ -8,16 +8,16 @@ prints text for a person, not JSON.
 import json
 import re
 
-from rekindle.documents.launch import (
+from rekindle.documents.launches.cli_output import (
+    AssistantText,
     Capabilities,
-    Command,
-    Ended,
-    Exit,
-    Finished,
-    Opened,
-    Said,
-    Seen,
-    Start,
+    FinalReport,
+    LaunchExit,
+    LaunchSpec,
+    OutputItem,
+    ProcessResult,
+    ProgramCommand,
+    SessionOpened,
 )
 from rekindle.errors import UnenforceableError, UsageError
 
@@ -27,7 +27,7 @@ CAN = Capabilities(hooks=False, launch_hooks=False, questions=False)
 _SESSION = re.compile(r"[0-9a-f-]{36}\Z")
 
 
-def command(start: Start) -> Command:
+def command(start: LaunchSpec) -> ProgramCommand:
     if not _SESSION.match(start.session):
         raise UsageError(f"{start.session!r} is not a session of echo", hint="leave it to Rekindle")
     option = "resume" if start.resumes else "session"
@@ -43,33 +43,33 @@ def command(start: Start) -> Command:
     elif start.prompt:
         # A word in front, because a prompt may begin with a dash or a slash.
         argv.append(f"--prompt=Task: {start.prompt}")
-    return Command(tuple(argv))
+    return ProgramCommand(tuple(argv))
 
 
-def read_stream(line: bytes) -> tuple[Seen, ...]:
+def read_stream(line: bytes) -> tuple[OutputItem, ...]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return ()
     match found:
         case {"opened": str(session)} if _SESSION.match(session):
-            return (Opened(session),)
+            return (SessionOpened(session),)
         case {"said": str(text)}:
             # JSON lets half of a character through, which could not be written again.
-            return (Said(text.encode("utf-8", "replace").decode()),)
+            return (AssistantText(text.encode("utf-8", "replace").decode()),)
         case {"done": str(session)} if _SESSION.match(session):
-            return (Finished(session=session, ok=True, reason="done"),)
+            return (FinalReport(session=session, ok=True, reason="done"),)
         case _:
             return ()
 
 
-def classify(ended: Ended) -> Exit:
+def classify(ended: ProcessResult) -> LaunchExit:
     if ended.stopped:
-        return Exit("interrupted", "stopped by the operator")
+        return LaunchExit("interrupted", "stopped by the operator")
     if ended.resumes and ended.opened not in {"", ended.session}:
-        return Exit("resume-failed", "another session was opened")
+        return LaunchExit("resume-failed", "another session was opened")
     if ended.finished is not None:
-        return Exit("clean", "finished")
+        return LaunchExit("clean", "finished")
     if ended.resumes and "no such session" in ended.errors:
-        return Exit("resume-failed", "the session is gone")
-    return Exit("crash", f"exited with {ended.code}")
+        return LaunchExit("resume-failed", "the session is gone")
+    return LaunchExit("crash", f"exited with {ended.code}")

@@ -1,0 +1,1 @@
+"""Commands that read or change one document: relay, decisions, loops, summaries, redaction."""

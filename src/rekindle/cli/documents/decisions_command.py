@@ -1,0 +1,138 @@
+"""`rekindle decisions`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from rekindle.cli.options import (
+    AgentStore,
+    json_option,
+    open_agent,
+    open_files,
+)
+from rekindle.cli.output import (
+    echo,
+    print_json,
+    render_moment,
+    style_text,
+)
+from rekindle.documents import relay as relays
+from rekindle.documents.events import (
+    CycleStarted,
+    RelayCommitted,
+)
+from rekindle.errors import DocumentError
+from rekindle.policy.relay import decision_ledger as policy
+from rekindle.policy.relay.decision_ledger import (
+    DecisionStatus,
+    LedgerDecision,
+    LedgerEntry,
+    LedgerRevision,
+    RelayPosition,
+)
+from rekindle.stores.files import FileStore
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option("--search", metavar="WORDS", help="Only those with all of these words, old ones too.")
+@click.option("--all", "every", is_flag=True, help="Also what was superseded, archived or dropped.")
+@json_option
+def decisions(agent: str | None, search: str | None, every: bool, as_json: bool) -> None:
+    """What was decided, and what became of it.
+
+    Without an option: the decisions that the relay of AGENT holds now. A decision that is edited is
+    superseded by its new words; one that is gone from the relay was dropped, or, where the relay
+    was over its cap, archived: then it still holds.
+    """
+    if every or search is not None:
+        _, files, name = open_files(agent, "--all")
+        found = policy.build_ledger(_read_revisions(files, name)) if files.exists(name) else ()
+        found = policy.search_ledger(found, search or "")
+    else:
+        _, store, name = open_agent(agent)
+        found = _list_in_force(store, name)
+    if as_json:
+        print_json({"decisions": [_make_json(entry) for entry in found]})
+        return
+    if not found:
+        hint = "" if every or search is not None else " `--all` also shows older ones."
+        echo(f"No decision was found.{hint}")
+    for entry in found:
+        _print_entry(entry)
+
+
+def _list_in_force(store: AgentStore, name: str) -> tuple[LedgerEntry, ...]:
+    """What the relay has now: nothing else is read, however long the history is."""
+    data = store.document(name, "relay") if store.exists(name) else None
+    if data is None:
+        return ()
+    view = store.read(name)
+    standing = view.committed.documents.get("relay")
+    seen = RelayPosition(standing.seq, standing.ts, view.committed.cycle) if standing else None
+    return tuple(LedgerEntry(one, None, seen) for one in policy.read_decisions(relays.parse(data)))
+
+
+def _read_revisions(store: FileStore, name: str) -> Iterator[LedgerRevision]:
+    """Every committed relay there was, and at last what somebody has written since."""
+    cycle = 0
+    seen = None
+    for entry in store.entries_since(name, 0):
+        event = entry.event
+        if isinstance(event, CycleStarted):
+            cycle = max(cycle, event.cycle)
+        elif isinstance(event, RelayCommitted):
+            data = store.committed_relay(name, event)
+            if data is None:
+                continue  # lost: that says nothing about its decisions
+            seen = RelayPosition(event.seq, event.ts, cycle)
+            kept = _read_decisions(data)
+            trimmed = _read_decisions(
+                store.archived(name, event.trimmed) if event.trimmed else None
+            )
+            yield LedgerRevision(seen, kept, trimmed)
+    now = _read_decisions(store.document(name, "relay"))
+    if seen is not None:
+        yield LedgerRevision(seen, now)
+
+
+def _read_decisions(data: bytes | None) -> tuple[LedgerDecision, ...]:
+    """Those of a text from the archive; one that is gone or spoiled holds none."""
+    try:
+        return () if data is None else policy.read_decisions(relays.parse(data))
+    except DocumentError:
+        return ()
+
+
+def _print_entry(entry: LedgerEntry) -> None:
+    is_held = entry.status in {DecisionStatus.IN_FORCE, DecisionStatus.ARCHIVED}
+    mark = style_text("✓", fg="green") if is_held else style_text("·", dim=True)
+    echo(mark, f" {entry.decision.text}")
+    told = [] if entry.status is DecisionStatus.IN_FORCE else [str(entry.status)]
+    if entry.decision.made:
+        told.append(f"made {entry.decision.made.isoformat()}")
+    if entry.first:
+        told.append(f"first seen {_render_position(entry.first)}")
+    if entry.last and (entry.first != entry.last):
+        told.append(f"last seen {_render_position(entry.last)}")
+    echo(style_text(f"  {', '.join(told)}", dim=True))
+    if entry.by:
+        echo(f"  → {entry.by.text}")
+
+
+def _render_position(seen: RelayPosition) -> str:
+    cycle = f"cycle {seen.cycle}, " if seen.cycle else ""
+    return f"{render_moment(seen.ts, '%Y-%m-%d')} ({cycle}relay {seen.seq})"
+
+
+def _make_json(entry: LedgerEntry) -> dict[str, Any]:
+    return {
+        "text": entry.decision.text,
+        "made": entry.decision.made,
+        "key": entry.decision.key,
+        "status": entry.status,
+        "by": entry.by.text if entry.by else None,
+        "first": entry.first,
+        "last": entry.last,
+    }

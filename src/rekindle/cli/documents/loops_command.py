@@ -1,0 +1,150 @@
+"""`rekindle loops` and `rekindle resolve`."""
+
+from typing import Any
+
+import click
+
+from rekindle.cli.options import (
+    AgentStore,
+    agent_option,
+    json_option,
+    open_agent,
+    take_over_option,
+)
+from rekindle.cli.output import (
+    echo,
+    print_json,
+    style_text,
+)
+from rekindle.documents.events import (
+    LoopAdded,
+    LoopResolved,
+)
+from rekindle.documents.state import OpenLoop
+from rekindle.policy.projection import open_loops as policy
+from rekindle.policy.projection.fold import Projection
+from rekindle.system import clock
+
+
+@click.group(invoke_without_command=True)
+@agent_option
+@json_option
+@click.pass_context
+def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
+    """What is open, oldest first, and what was resolved lately."""
+    context.obj = agent
+    if context.invoked_subcommand:
+        return
+    project, store, name = open_agent(agent)
+    limits = project.settings.runtime.loops
+    found = _read_known(store, name)
+    now = clock.read_clock()
+    opened = policy.list_open_loops(found.loops, now, limits)
+    resolved = policy.list_recently_resolved(found.loops, now, limits)
+    if as_json:
+        print_json(
+            {
+                "open": [_make_json(loop, found) for loop in opened],
+                "resolved": [
+                    {"id": one.id, "reason": one.reason, "resolved_date": one.resolved_date}
+                    for one in resolved
+                ],
+            }
+        )
+        return
+    if not opened:
+        echo("Nothing is open. Add a loop with `rekindle loops add ID TEXT`.")
+    for loop in opened:
+        age = style_text("  stale" if loop.stale else "", fg="yellow")
+        echo(style_text(loop.id, bold=True), f"  since {loop.added}", age, f"\n  {loop.text}")
+    for one in resolved:
+        echo(style_text(f"✓ {one.id}  {one.resolved_date}: {one.reason}", dim=True))
+
+
+@loops.command("add")
+@click.argument("identity", metavar="ID")
+@click.argument("text", nargs=-1, required=True)
+@agent_option
+@take_over_option
+@json_option
+@click.pass_obj
+def add_loop(  # noqa: PLR0917 - click passes the group's object first, the rest by name
+    outer: str | None,
+    identity: str,
+    text: tuple[str, ...],
+    agent: str | None,
+    take_over: bool,
+    as_json: bool,
+) -> None:
+    """Open a loop, reword it, or reopen it: ID stays the same for the life of the loop."""
+    _, store, name = open_agent(agent or outer)
+    store.adopt_edits(name)
+    before = _read_known(store, name)
+    identity = store.redaction.identity(identity)
+    line = store.redaction.text(" ".join(text))
+    event = policy.propose_loop(before.loops, identity, line, clock.read_clock())
+    known = before.loops.get(identity)
+    did = "opened" if known is None else "reworded" if known.is_open else "reopened"
+    _submit_event(store, name, event, take_over=take_over, did=did, json=as_json, identity=identity)
+
+
+@click.command()
+@click.argument("identity", metavar="ID")
+@click.argument("reason", nargs=-1, required=True)
+@agent_option
+@take_over_option
+@json_option
+def resolve(
+    identity: str, reason: tuple[str, ...], agent: str | None, take_over: bool, as_json: bool
+) -> None:
+    """Take an open loop off the list, saying why. Doing it twice changes nothing."""
+    _, store, name = open_agent(agent)
+    store.adopt_edits(name)
+    identity = store.redaction.identity(identity)
+    line = store.redaction.text(" ".join(reason))
+    event = policy.resolve_loop(_read_known(store, name).loops, identity, line, clock.read_clock())
+    _submit_event(
+        store, name, event, take_over=take_over, did="resolved", json=as_json, identity=identity
+    )
+
+
+def _read_known(store: AgentStore, name: str) -> Projection:
+    return store.read(name).projection if store.exists(name) else Projection(agent=name)
+
+
+def _submit_event(
+    store: AgentStore,
+    name: str,
+    event: LoopAdded | LoopResolved | None,
+    *,
+    take_over: bool,
+    did: str,
+    json: bool,
+    identity: str,
+) -> None:
+    folded = store.submit(name, event, take_over=take_over) if event else True
+    outcome = did if event else "unchanged"
+    if json:
+        print_json({"id": identity, "outcome": outcome, "folded": folded})
+        return
+    if event is None:
+        echo(f"{identity}: nothing to do, it stands so already")
+        return
+    waits = "" if folded else " (kept; the agent's writer is busy and will fold it)"
+    echo(f"✓ {identity} {did}{waits}")
+
+
+def _make_json(loop: OpenLoop, found: Projection) -> dict[str, Any]:
+    known = found.loops[loop.id]
+    return {
+        "id": loop.id,
+        "text": loop.text,
+        "added": loop.added,
+        "stale": loop.stale,
+        "reopened": known.times_reopened,
+        "history": [
+            {"ts": mark.ts, "resolved" if mark.closes else "opened": mark.text}
+            for mark in known.marks
+        ],
+        **loop.extra,
+    }

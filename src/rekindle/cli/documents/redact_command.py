@@ -1,0 +1,57 @@
+"""`rekindle redact`."""
+
+import sys
+
+import click
+
+from rekindle import config
+from rekindle.cli.options import (
+    find_current_folder,
+    json_option,
+)
+from rekindle.cli.output import echo, print_bare_json
+from rekindle.errors import translate_os_errors
+from rekindle.policy.redact.find_secrets import find_secrets
+from rekindle.policy.redact.find_secrets import redact_text as without_secrets
+
+
+@click.command()
+@click.argument(
+    "file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
+)
+@json_option
+def redact(file: str | None, as_json: bool) -> None:
+    """Print FILE with a placeholder for every secret in it.
+
+    Without FILE, or with a dash, standard input is read. With --json each finding is one line
+    instead: its line, counted from 0, where it starts and ends there, in characters, and the rule
+    that found it. What stands under `redact: allow:` in rekindle.yaml is left as it is.
+    """
+    allow = (
+        config.load_project(find_current_folder()).manifest.redact.allow
+        if config.find_project(find_current_folder())
+        else []
+    )
+    with (
+        translate_os_errors(file or "standard input"),
+        click.open_file(file or "-", "rb") as source,
+    ):
+        # Bytes that are no text pass as they came.
+        text = source.read().decode("utf-8", "surrogateescape")
+    if not as_json:
+        cleaned = without_secrets(text, allow)
+        if sys.stdout.isatty():
+            echo(cleaned, nl=False)
+        else:  # a filter passes every other byte on
+            sys.stdout.buffer.write(cleaned.encode("utf-8", "surrogateescape"))
+        return
+    line = line_start = position = 0
+    for found in find_secrets(text, allow):
+        breaks = text.count("\n", position, found.start)
+        if breaks:
+            line += breaks
+            line_start = text.rfind("\n", position, found.start) + 1
+        position = found.start
+        start, end = found.start - line_start, found.end - line_start
+        row = {"line": line, "start": start, "end": end, "rule": found.rule}
+        print_bare_json(row)

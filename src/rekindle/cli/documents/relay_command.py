@@ -1,0 +1,368 @@
+"""`rekindle relay`."""
+
+import re
+from collections.abc import Sequence
+from difflib import unified_diff
+from itertools import islice
+from typing import Any
+
+import click
+import msgspec
+
+from rekindle.cli.options import (
+    AgentStore,
+    add_agent_argument,
+    adopt_edits,
+    agent_option,
+    find_current_folder,
+    is_typed,
+    json_option,
+    last_option,
+    open_agent,
+    open_files,
+    take_over_option,
+)
+from rekindle.cli.output import (
+    echo,
+    print_json,
+    print_styled,
+    render_moment,
+    style_text,
+)
+from rekindle.config import (
+    Project,
+    find_project,
+    load_project,
+)
+from rekindle.documents import relay as documents
+from rekindle.documents.events import (
+    RelayCommitted,
+    RelayProposed,
+)
+from rekindle.documents.relay import (
+    Relay,
+    RelayField,
+)
+from rekindle.errors import (
+    CheckFailedError,
+    NotFoundError,
+    UsageError,
+    translate_os_errors,
+)
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.relay.relay_check import (
+    RelayReport,
+    classify_relay,
+)
+from rekindle.policy.settings.runtime_settings import (
+    RELAY_BYTES,
+    Settings,
+)
+from rekindle.stores.files import FileStore
+from rekindle.system import clock
+from rekindle.thresholds.screens import RELAY_ID_CHARACTERS, RELAY_ID_SHORTEST
+
+_REVISION = re.compile(r"[0-9]{1,18}|[0-9A-Fa-f]{4,64}")
+
+
+@click.group()
+def relay() -> None:
+    """The document between cycles: what the next cycle reads first."""
+
+
+@relay.command()
+@add_agent_argument
+@json_option
+def show(agent: str | None, as_json: bool) -> None:
+    """Print the relay as it stands.
+
+    Control characters are shown escaped, in a pipe or a file too; --json has the exact text.
+    """
+    project, store, name = open_agent(agent)
+    text = _read_current(project, store, name)
+    if as_json:
+        found = documents.parse(text)
+        fields = {str(field): found.content(field) for field in RelayField if found.places(field)}
+        print_json({"agent": name, "text": text, "fields": fields})
+    else:
+        echo(text, nl=not text.endswith("\n"))
+
+
+@relay.command("check")
+@click.argument(
+    "file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
+)
+@agent_option
+@json_option
+def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
+    """Say what kind of relay FILE is.
+
+    A dash reads standard input; without FILE the agent's own relay is checked. Ends with 0 when it
+    can be used, with 8 when the next cycle could not follow it.
+    """
+    redacted = 0
+    if file is None:
+        project, store, name = open_agent(agent)
+        settings = project.settings
+        text = _read_current(project, store, name)
+        found = classify_relay(documents.parse(text), settings.runtime.relay.max_relay_tokens)
+    else:
+        settings, redaction = Settings(), Redaction()
+        if find_project(find_current_folder()):
+            project = load_project(find_current_folder())
+            settings = project.settings
+            redaction = Redaction(tuple(project.manifest.redact.allow))
+        written, redacted = _read_file(file, redaction)
+        found = classify_relay(written, settings.runtime.relay.max_relay_tokens)
+    if as_json:
+        print_json(msgspec.to_builtins(found) | {"redacted": redacted})
+    else:
+        _print_checked(found)
+        _print_redacted(redacted)
+    if not found.usable:
+        raise CheckFailedError(
+            f"not usable: {found.kind}", hint="fix what is marked ✗, then check again"
+        )
+
+
+@relay.command("set")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@agent_option
+@take_over_option
+@json_option
+def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> None:
+    """Make FILE the relay.
+
+    A dash reads standard input. What is over the cap is trimmed into the archive; the Next Action
+    stays.
+    """
+    project, store, name = open_files(agent)
+    proposed, redacted = _read_file(file, store.redaction)
+    _require_usable(project, proposed)
+    record = RelayProposed(ts=clock.read_clock(), text=documents.render(proposed), by="person")
+    folded = store.submit(name, record, take_over=take_over)
+    if not folded:
+        if as_json:
+            print_json({"agent": name, "folded": False, "redacted": redacted})
+        else:
+            echo("✓ kept; the agent's writer is busy and will commit it")
+            _print_redacted(redacted)
+        return
+    standing = store.read(name).committed.documents["relay"]
+    if as_json:
+        told = {"agent": name, "folded": True, "redacted": redacted}
+        print_json(told | msgspec.to_builtins(standing))
+        return
+    echo(f"✓ relay committed: ~{standing.tokens:,} tokens, next: {standing.headline}")
+    _print_redacted(redacted)
+    if standing.trimmed:
+        folder = store.folder(name).path
+        echo(f"  trimmed to its cap; what went is in {folder / standing.trimmed}")
+    if standing.over_cap:
+        print_styled("  ! still over its cap: shorten its Next Action", fg="yellow")
+
+
+@relay.command()
+@last_option
+@add_agent_argument
+@json_option
+def history(agent: str | None, last: int, as_json: bool) -> None:
+    """The relays there were, newest first.
+
+    Those that are in the git audit trail are shown with their commit.
+    """
+    _, store, name = open_files(agent)
+    adopt_edits(store, name)
+    found = _list_commits(store, name, last or None)
+    in_git = store.audit_commits(name) if found else {}
+    if as_json:
+        rows = [
+            {
+                "seq": one.seq,
+                "ts": one.ts,
+                "by": one.by,
+                "tokens": one.tokens,
+                "sha256": one.sha256,
+                "next_action": one.headline,
+                "path": one.path,
+                "commit": in_git.get((one.seq, one.sha256)),
+            }
+            for one in found
+        ]
+        print_json({"relays": rows})
+        return
+    if not found:
+        echo(f"{name} has no relay yet. Set one with `rekindle relay set FILE`.")
+    for one in found:
+        when = render_moment(one.ts, "%Y-%m-%d %H:%M")
+        commit = in_git.get((one.seq, one.sha256), "")[:RELAY_ID_CHARACTERS]
+        column = f"{commit:<{RELAY_ID_CHARACTERS}}  " if in_git else ""
+        echo(f"{one.seq:>7}  {column}{when}  {one.by:<10} ~{one.tokens:>6,}  {one.headline}")
+
+
+@relay.command()
+@click.argument("words", nargs=-1, metavar="[AGENT] [OLDER] [NEWER]")
+@agent_option
+@json_option
+def diff(words: tuple[str, ...], agent: str | None, as_json: bool) -> None:
+    """What changed between two relays.
+
+    OLDER and NEWER are the numbers that `history` shows, or commits of the git audit trail. Without
+    them: the last two. With one: from that one to the newest.
+    """
+    named, older, newer = _choose_relays(words, agent)
+    _, store, name = open_files(named)
+    adopt_edits(store, name)
+    commits = _list_commits(store, name, 2 if older is None else None)
+    if not commits or (len(commits) == 1 and older is None):
+        raise NotFoundError(
+            f"{name} has no two relays yet: nothing to compare",
+            hint=f"see them with `rekindle relay history {name}`",
+        )
+    after = commits[0] if newer is None else _find_commit(store, name, commits, newer)
+    before = commits[1] if older is None else _find_commit(store, name, commits, older)
+    lines = list(
+        unified_diff(
+            _read_archived(store, name, before).splitlines(),
+            _read_archived(store, name, after).splitlines(),
+            f"relay {before.seq}",
+            f"relay {after.seq}",
+            lineterm="",
+        )
+    )
+    if as_json:
+        print_json({"older": before.seq, "newer": after.seq, "diff": lines})
+        return
+    if not lines:
+        echo(f"Relays {before.seq} and {after.seq} are the same.")
+    for line in lines:
+        print_styled(line, fg={"+": "green", "-": "red"}.get(line[:1]))
+
+
+@relay.command()
+@click.argument("source")
+@json_option
+def replay(source: str, as_json: bool) -> None:
+    """Say where a history of relays got stuck.
+
+    SOURCE is a JSONL of revisions, each with its `text`, plain or xz; or REPO:PATH, a file of any
+    git repository as the commits of its current branch changed it. Needs no project. With --json
+    one line for each pair of consecutive relays, counted from 0, then one for each stretch in which
+    three or more in a row took no step.
+    """
+    # Only who replays pays for the words of stalls.
+    from rekindle.cli.documents.relay_replay import print_replay as replayed  # noqa: PLC0415
+
+    replayed(source, as_json=as_json)
+
+
+def _choose_relays(
+    words: Sequence[str], agent: str | None
+) -> tuple[str | None, str | None, str | None]:
+    """Return the agent and the two relays that the arguments of `diff` name.
+
+    Raises:
+        UsageError: The first word is neither an agent nor a relay.
+    """
+    is_given = agent is not None and is_typed("agent")
+    if words and not is_given:
+        names = load_project(find_current_folder()).manifest.agents
+        if words[0] in names:
+            agent, words = words[0], words[1:]
+        elif not _REVISION.fullmatch(words[0]):
+            raise UsageError(
+                f"{words[0]!r} is neither an agent, a relay's number nor a git commit",
+                hint="see them with `rekindle status` and `rekindle relay history AGENT`",
+            )
+    if len(words) > 2:  # noqa: PLR2004 - an older one and a newer one
+        raise UsageError(
+            "`relay diff` compares two relays", hint="`rekindle relay diff [AGENT] OLDER NEWER`"
+        )
+    older, newer = (*words, None, None)[:2]
+    return agent, older, newer
+
+
+def _read_current(project: Project, store: AgentStore, name: str) -> str:
+    data = store.document(name, "relay") if store.exists(name) else None
+    if data is None:
+        is_here = project.settings.fleet is None
+        raise NotFoundError(
+            f"{name} has no relay yet",
+            hint="set one with `rekindle relay set FILE`"
+            if is_here
+            else "its first cycle ends with one",
+        )
+    return documents.render(documents.parse(data))
+
+
+def _read_file(file: str, redaction: Redaction) -> tuple[Relay, int]:
+    """A relay as it would be kept, and how many secrets went from it."""
+    with translate_os_errors(file), click.open_file(file, "rb") as source:
+        data = source.read(RELAY_BYTES + 1)
+    if len(data) > RELAY_BYTES:
+        raise UsageError(
+            f"{file} is larger than {RELAY_BYTES:,} bytes", hint="a relay is a page, not a log"
+        )
+    cleaned = redaction.data(data)
+    return documents.parse(cleaned), redaction.count(data, cleaned)
+
+
+def _print_redacted(count: int) -> None:
+    if count:
+        many = "1 secret was" if count == 1 else f"{count:,} secrets were"
+        print_styled(f"  ! {many} redacted: `rekindle redact` shows which", fg="yellow")
+
+
+def _require_usable(project: Project, proposed: Relay) -> None:
+    found = classify_relay(proposed, project.settings.runtime.relay.max_relay_tokens)
+    if not found.usable:
+        raise CheckFailedError(
+            f"this relay cannot be used: {found.findings[0].message}",
+            hint="give it a `## Next Action` with one directive; the old relay stands",
+        )
+
+
+def _print_checked(found: RelayReport) -> None:
+    mark = style_text("✓", fg="green") if found.usable else style_text("✗", fg="red")
+    echo(mark, f" {found.kind}: ~{found.tokens:,} tokens, {len(found.fields)} of 7 fields")
+    if found.headline:
+        echo(f"  next: {found.headline}")
+    for one in found.findings:
+        echo(f"  {'·' if found.usable else '✗'} {one.message}")
+
+
+def _list_commits(store: FileStore, name: str, last: int | None) -> list[RelayCommitted]:
+    if not store.exists(name):
+        return []
+    found: Any = (one for one in store.newest_events(name) if isinstance(one, RelayCommitted))
+    return list(islice(found, last))
+
+
+def _find_commit(
+    store: FileStore, name: str, commits: list[RelayCommitted], text: str
+) -> RelayCommitted:
+    """The relay that a number, or a commit of the audit trail, stands for: numbers come first."""
+    if not _REVISION.fullmatch(text):
+        raise UsageError(
+            f"{text!r} is neither a relay's number nor a git commit",
+            hint=f"see them with `rekindle relay history {name} --last 0`",
+        )
+    found = [one for one in commits if text.isdecimal() and one.seq == int(text)]
+    if not found and len(text) >= RELAY_ID_SHORTEST:
+        in_git = store.audit_commits(name)
+        found = [
+            one for one in commits if in_git.get((one.seq, one.sha256), "").startswith(text.lower())
+        ]
+    if len(found) == 1:
+        return found[0]
+    what = f"{text} stands for several commits" if found else f"no relay has number {text}"
+    if not found and not text.isdecimal():
+        what = f"no relay is in the git audit trail as {text}"
+    raise NotFoundError(what, hint=f"see them with `rekindle relay history {name} --last 0`")
+
+
+def _read_archived(store: FileStore, name: str, commit: RelayCommitted) -> str:
+    data = store.committed_relay(name, commit)
+    if data is None:
+        raise NotFoundError(f"the archive has lost {commit.path}", hint="restore it from a backup")
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,111 @@
+"""What `rekindle relay replay` shows: where a history got stuck, on what, and what that cost."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rekindle.cli.output import (
+    StyledText,
+    echo,
+    print_bare_json,
+    print_styled,
+    style_text,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.settings.runtime_settings import STALL_ALARM
+from rekindle.policy.stall.stretches import (
+    StuckStretch,
+    find_stretches,
+    judge_pairs,
+)
+from rekindle.policy.stall.verdict import (
+    StallKind,
+    StallVerdict,
+)
+from rekindle.stores import relay_history
+from rekindle.stores.relay_history import PastRelay
+from rekindle.thresholds.screens import REPLAY_ABOUT_CHARACTERS
+
+_DAY_CHARACTERS = len("2026-01-01")
+_COLOURS = {StallKind.WAITING: "yellow", StallKind.TREADMILL: "magenta", StallKind.STALLED: "red"}
+_MEANINGS = {
+    StallKind.PROGRESS: "a step was taken",
+    StallKind.WAITING: "for a person or an event",
+    StallKind.TREADMILL: "more of the same, without end",
+    StallKind.STALLED: "the same ask again",
+    StallKind.UNUSABLE: "no directive to compare",
+}
+
+
+def print_replay(source: str, *, as_json: bool) -> None:
+    past = relay_history.read_history(source)
+    found = judge_pairs(one.text for one in past)
+    stuck = find_stretches(found)
+    if as_json:
+        _print_lines(found, stuck)
+    else:
+        _print_page(past, found, stuck)
+
+
+def _print_lines(found: Sequence[StallVerdict], stuck: Sequence[StuckStretch]) -> None:
+    for place, one in enumerate(found):
+        print_bare_json({"prev": place, "curr": place + 1, "verdict": one.verdict, "why": one.why})
+    for stretch in stuck:
+        print_bare_json(
+            {
+                "stretch": [stretch.first, stretch.last],
+                "verdicts": stretch.verdicts,
+                "cycles": stretch.cycles,
+                "about": stretch.about,
+            }
+        )
+
+
+def _print_page(
+    past: Sequence[PastRelay], found: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
+) -> None:
+    kinds = Counter(one.verdict for one in found)
+    relays = "1 relay" if len(past) == 1 else f"{len(past):,} relays"
+    echo(f"{relays}, {len(found):,} cycles between them{_render_days(past)}")
+    for kind, count in kinds.most_common():
+        name = style_text(f"{kind:<9}", fg=_COLOURS.get(kind))
+        echo("  ", name, f" {count:>6,}  {count / len(found):>4.0%}  {_MEANINGS[kind]}")
+    if not kinds.keys() - {StallKind.UNUSABLE}:
+        echo("\nNothing to compare: it takes two relays in a row with a `## Next Action`.")
+    elif stuck:
+        _print_stuck(past, found, stuck)
+    else:
+        echo(f"\n✓ nowhere stuck: never {STALL_ALARM} cycles in a row without a step")
+
+
+def _print_stuck(
+    past: Sequence[PastRelay], found: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
+) -> None:
+    lost = sum(stretch.cycles for stretch in stuck)
+    times = "once" if len(stuck) == 1 else f"{len(stuck)} times"
+    print_styled(
+        f"\nStuck {times}, for {lost:,} of {len(found):,} cycles ({lost / len(found):.0%}):",
+        bold=True,
+    )
+    for stretch in stuck:
+        _print_stretch(past, stretch)
+    if len(stuck) > 1:
+        longest = max(stuck, key=lambda stretch: stretch.cycles)
+        where = f"relays {longest.first} to {longest.last}"
+        echo(f"\nThe longest cost {longest.cycles:,} cycles: {where}.")
+
+
+def _print_stretch(past: Sequence[PastRelay], stretch: StuckStretch) -> None:
+    kinds: list[str | StyledText] = []
+    for kind, count in stretch.verdicts.items():
+        text = kind if len(stretch.verdicts) == 1 else f"{kind} {count}"
+        kinds += [", ", style_text(text, fg=_COLOURS[kind])]
+    days = _render_days(past[stretch.first : stretch.last + 1])
+    echo(f"\n  relays {stretch.first}–{stretch.last}{days}: {stretch.cycles:,} cycles", *kinds)
+    echo(f"    {to_one_line(stretch.about, REPLAY_ABOUT_CHARACTERS)}")
+
+
+def _render_days(past: Sequence[PastRelay]) -> str:
+    days = [one.when[:_DAY_CHARACTERS] for one in (*past[:1], *past[-1:])]
+    if not all(days) or not days:
+        return ""
+    return f" ({days[0]})" if days[0] == days[1] else f" ({days[0]} to {days[1]})"

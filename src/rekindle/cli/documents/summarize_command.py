@@ -1,0 +1,100 @@
+"""`rekindle summarize`."""
+
+import os
+from typing import get_args
+
+import click
+import msgspec
+
+from rekindle.cli.options import (
+    agent_option,
+    json_option,
+    open_files,
+)
+from rekindle.cli.output import echo, print_json
+from rekindle.cli.trust_prompt import ensure_trust
+from rekindle.documents.summaries.summary import SummaryKind
+from rekindle.errors import DocumentError, UsageError
+from rekindle.flows.transcripts.session_turns import strip_primers
+from rekindle.flows.transcripts.summarize_turns import (
+    Summarizer,
+    SummaryResult,
+    make_summary_event,
+    render_document,
+)
+from rekindle.flows.transcripts.transcript_reader import (
+    TranscriptReader,
+    detect_harness,
+)
+from rekindle.system import clock
+from rekindle.wiring import summarizer_setup as wiring
+from rekindle.wiring.access.trust_checks import require_accepted
+from rekindle.wiring.open_store import HARNESSES
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(get_args(SummaryKind)),
+    required=True,
+    help="What it is to become.",
+)
+@click.option("--mechanical", is_flag=True, help="Ask no model.")
+@click.option("--since", default="", help="The commit that the work began at, for what changed.")
+@agent_option
+@json_option
+def summarize(  # noqa: PLR0917 - one for each option
+    file: str, kind: SummaryKind, mechanical: bool, since: str, agent: str | None, as_json: bool
+) -> None:
+    """A transcript, FILE, as a checkpoint, a relay or a brief, on standard output.
+
+    `personas: summarizer:` says who is asked, else it is the agent's own CLI: without tools, hooks
+    or a session that is kept. What cannot be used is asked for once more, then it is put together
+    without a model. Nothing is committed.
+    """
+    project, store, name = open_files(agent)
+    if not mechanical:
+        ensure_trust(project, trust=False)
+        require_accepted(project, name)
+    path = os.path.realpath(file)  # a link of the person's own, unlike one that a session names
+    harness = detect_harness(path, HARNESSES.working())
+    if harness is None:
+        raise DocumentError(
+            file, "is no transcript of a CLI that is known", hint=f"known: {', '.join(HARNESSES)}"
+        )
+    redacted = store.redaction.text
+    told = (turn.without_secrets(redacted) for turn in TranscriptReader(path, harness).all())
+    task = redacted(wiring.read_task_text(project, name))
+    turns = strip_primers(told, task, is_supervised=False)
+    known = wiring.collect_known_work(
+        project, store, name, wiring.find_commit(project, name, since)
+    )
+    cap = project.settings.runtime.relay.summarizer_max_input_tokens
+    who = Summarizer(None, cap=cap) if mechanical else wiring.make_summarizer(project, store, name)
+    made = who.make(kind, turns, known)
+    if not made.turns:
+        raise UsageError("nothing was said or done in it", hint="take another transcript")
+    made = msgspec.structs.replace(made, words=redacted(made.words))
+    text = redacted(render_document(made, known, name=name, day=clock.read_clock().date()))
+    if not mechanical:
+        with store.writer(name) as writer:
+            writer.append(make_summary_event(made, ts=clock.read_clock()))
+    if as_json:
+        facts = {"kind": kind, "how": made.how, "words": made.words}
+        print_json({**facts, "usd": made.usd, "tokens": made.tokens, "text": text})
+        return
+    echo(text, nl=False)
+    _print_result(made)
+
+
+def _print_result(made: SummaryResult) -> None:
+    costs = (f"{made.tokens:,} tokens" * bool(made.tokens), f"${made.usd:.2f}" * bool(made.usd))
+    cost = ", ".join(filter(None, costs))
+    spent = f" ({cost})" if cost else ""
+    if made.how == "headless":
+        echo(f"Note: a model has made this{spent}.", err=True)
+    else:
+        why = f": {made.words}" if made.words else ""
+        echo(f"Note: this was put together without a model{spent}{why}.", err=True)

@@ -1,0 +1,1 @@
+"""Commands for agents on a fleet."""

@@ -1,0 +1,267 @@
+"""`rekindle fleet`: agents over many hosts."""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rekindle import config
+from rekindle.cli.options import (
+    find_current_folder,
+    json_option,
+    open_fleet,
+    print_note,
+    require_operator,
+)
+from rekindle.cli.output import (
+    echo,
+    print_json,
+    print_styled,
+)
+from rekindle.cli.trust_prompt import (
+    ensure_trust,
+    print_changes,
+    trust_option,
+)
+from rekindle.config import Project
+from rekindle.documents.commits.work_commit import make_work_ref
+from rekindle.errors import (
+    UsageError,
+    translate_os_errors,
+)
+from rekindle.formats.identifiers import (
+    require_agent_name,
+    to_one_line,
+)
+from rekindle.policy.settings.runtime_settings import (
+    FLEET_SLOTS,
+    FleetSettings,
+)
+from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.system import host
+from rekindle.system.files import durable_files
+from rekindle.wiring.access.trust_checks import (
+    accept_fleet,
+    accept_settings,
+    require_fleet,
+)
+from rekindle.wiring.open_store import open_store
+
+if TYPE_CHECKING:
+    from rekindle.fleet.commands.move_agent import AgentMover
+
+_PORT = click.IntRange(1, 65_535)
+_USUAL_PORT = int(FleetSettings().address.rpartition(":")[2])
+
+
+@click.group()
+def fleet() -> None:
+    """Agents over many hosts."""
+
+
+@fleet.command()
+@click.option(
+    "--port", type=_PORT, default=_USUAL_PORT, show_default=True, help="Where it answers."
+)
+@click.option("--ui-port", type=_PORT, default=8233, show_default=True, help="Its UI.")
+@click.option(
+    "--db",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file that keeps its state; default: .rekindle/fleet.db of this project.",
+)
+@click.option("--memory", is_flag=True, help="Keep nothing: its state dies with it.")
+@click.option(
+    "--namespace",
+    default=FleetSettings().namespace,
+    show_default=True,
+    help="A namespace to have there.",
+)
+def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) -> None:
+    """Start an engine for development on this host, in the foreground.
+
+    It is the real one, with its UI, and answers on 127.0.0.1 alone; Ctrl-C ends it. It checks
+    nobody's identity: for other hosts, have an engine of your own.
+    """
+    from rekindle.fleet.engine.dev_server import DevServer, find_server  # noqa: PLC0415 - wants the extra
+
+    if memory and db:
+        raise UsageError("a file, or memory?", hint="say --db FILE or --memory, not both")
+    database = None if memory else db or _find_database()
+    server = DevServer(port, ui_port, database, namespace)
+    found = find_server()
+    server.require_ports()
+    kept = f"its state is kept in {database}" if database else "its state dies with it"
+    echo(f"Engine: 127.0.0.1:{port}, namespace {namespace}; {kept}.")
+    echo(f"UI:     http://127.0.0.1:{ui_port}")
+    said = f"address: 127.0.0.1:{port}, namespace: {namespace}"
+    echo(f"  → say `fleet: {{{said}}}` in rekindle.yaml, then `rekindle fleet worker`")
+    sys.stdout.flush()  # what is still buffered would be lost with this program
+    server.become(found, os.environ)
+
+
+@fleet.command()
+@click.option("--pool", help="The hosts that it is one of; default: `fleet: pool:`.")
+@click.option(
+    "--slots",
+    type=click.IntRange(1),
+    default=FLEET_SLOTS,
+    show_default=True,
+    help="Agents at once.",
+)
+@click.option("--host", "name", help="By which name the fleet knows it; default: the host's own.")
+@click.option(
+    "--root",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where agents live here; default: .rekindle/fleet of this project.",
+)
+@trust_option
+def worker(pool: str | None, slots: int, name: str | None, root: Path | None, trust: bool) -> None:
+    """Have this host run agents of the fleet, until you end it.
+
+    Agents that are running then go on elsewhere. What they need of the environment, a key of
+    their model above all, is this host's own.
+    """
+    project, found = _find_fleet()
+    ensure_trust(project, trust=trust)
+    if trust:
+        require_operator(project)
+        print_changes("fleet", accept_fleet(project))
+    require_fleet(project)
+    from rekindle.fleet.engine.connect import connect_when_up  # noqa: PLC0415 - wants the extra
+    from rekindle.fleet.hosts.worker import run_host  # noqa: PLC0415 - as above
+
+    home = RekindleFolder(project.path)
+    if root is None:
+        home.make()
+
+    async def run() -> None:
+        await run_host(
+            await connect_when_up(found, project.path, os.environ, echo),
+            host=name or f"{os.uname().nodename}-{host.identify_host()[:8]}",
+            pool=pool or found.pool,
+            slots=slots,
+            root=(root or home.path / "fleet").resolve(),
+            say=echo,
+        )
+
+    asyncio.run(run())
+
+
+@fleet.command("import")
+@click.argument("agents", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="All that the manifest names.")
+@trust_option
+@json_option
+def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bool) -> None:
+    """Bring AGENTS of this folder to the fleet, with all that is known of them.
+
+    Relay, loops, numbers, what was spent and your last word go with them; one that was to run goes
+    on running there. What is here stays, as it was, and is written to no more. Their folders are
+    pushed as they are, to the branch rekindle/AGENT/work of their git remote.
+    """
+    project, found = _find_fleet()
+    require_operator(project)
+    names = [project.require_agent(name) for name in agents]
+    if bool(names) == every:
+        raise UsageError("which agents?", hint="name them, or say --all")
+    names = names or list(project.manifest.agents)
+    ensure_trust(project, trust=trust)
+    for name in names:
+        print_changes(name, accept_settings(project, name))
+    moving = _make_mover(project, found)
+    rows = []
+    for name in names:
+        is_new = moving.send(name)
+        rows.append({"agent": name, "imported": is_new})
+        if not as_json:
+            did = "lives on the fleet now" if is_new else "is on the fleet already"
+            echo(f"✓ {name}: {did}; `rekindle status {name}` tells how it is")
+    if as_json:
+        print_json({"agents": rows})
+
+
+@fleet.command()
+@click.argument("agents", nargs=-1, required=True)
+@json_option
+def remove(agents: tuple[str, ...], as_json: bool) -> None:
+    """End the life of AGENTS on the fleet, and bring all that is known of them home.
+
+    `rekindle stop` them first: a cycle that still runs is ended at once, and what it has not pushed
+    stays on its host. From then on the files of this folder have them again.
+    """
+    project, found = _find_fleet()
+    require_operator(project)
+    moving = _make_mover(project, found)
+    rows = []
+    for name in agents:
+        kept = moving.fetch(require_agent_name(name))
+        known = kept.projection
+        branch = make_work_ref(name).removeprefix("refs/heads/") if kept.definition.remote else None
+        rows.append({"agent": name, "cycle": known.cycle, "events": known.seq, "branch": branch})
+        if as_json:
+            continue
+        echo(f"✓ {name}: is at home again, with its relay and loops, after cycle {known.cycle}")
+        if known.unpushed is not None:
+            words = to_one_line(known.unpushed.words)
+            where = f"is on host {known.moved.host} alone"
+            print_styled(
+                f"  ! its last work could not be pushed, and {where}: {words}", fg="yellow"
+            )
+        if branch:
+            echo(f"  its work is at its remote, on the branch {branch}: fetch it from there")
+        else:
+            echo("  its work is on the host that it ran on last: it has no git remote")
+    if as_json:
+        print_json({"agents": rows})
+    else:
+        echo("Next: take `fleet:` out of rekindle.yaml, then `rekindle run` continues here.")
+
+
+@fleet.command()
+def key() -> None:
+    """Print a new key for `fleet: codec:`, which encrypts what the engine keeps.
+
+    Only the key goes to stdout. Every host of the fleet needs it; whoever loses it loses what was
+    encrypted with it. To change keys, name the new one last on every host, then first on every
+    host; the old one may go when nothing is left that it encrypted.
+    """
+    from rekindle.fleet.engine import encryption_keys  # noqa: PLC0415 - wants the extra
+
+    echo(encryption_keys.generate_key())
+    echo("Keep it where your other secrets are, and have it in a variable of each host:", err=True)
+    echo("  → rekindle.yaml: `fleet: {codec: {keys: [$REKINDLE_FLEET_KEY]}}`", err=True)
+    echo("  → or in a file of mode 0600: `fleet: {codec: {key_files: [FILE]}}`", err=True)
+
+
+def _make_mover(project: Project, found: FleetSettings) -> "AgentMover":
+    there = open_fleet(project, found)
+    from rekindle.fleet.commands.move_agent import AgentMover  # noqa: PLC0415 - wants the extra
+
+    return AgentMover(project, found, open_store(project, say=print_note), there)
+
+
+def _find_fleet() -> tuple[Project, FleetSettings]:
+    project = config.load_project(find_current_folder())
+    if project.settings.fleet is None:
+        raise UsageError(
+            "rekindle.yaml names no fleet",
+            hint="add `fleet: {address: HOST:PORT}`; `rekindle fleet dev` starts an engine here",
+        )
+    return project, project.settings.fleet
+
+
+def _find_database() -> Path | None:
+    project = config.find_project(find_current_folder())
+    if project is None:
+        return None
+    root = RekindleFolder(project)
+    root.make()
+    database = root.path / "fleet.db"
+    # The server would follow a link. It makes the file itself: an empty one it takes for its own.
+    with translate_os_errors(database), suppress(FileNotFoundError):
+        durable_files.close_descriptor(durable_files.open_plain(database, os.O_RDWR))
+    return database

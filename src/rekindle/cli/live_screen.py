@@ -1,0 +1,70 @@
+"""A screen that is painted again whenever its text changes: `--watch`."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from rekindle.cli.output import (
+    LineParts,
+    echo,
+    paint_lines,
+)
+from rekindle.thresholds.screens import STATUS_COLUMNS
+
+
+def read_terminal_size() -> os.terminal_size:
+    """Return the size of the terminal; COLUMNS and LINES come first, as for other programs.
+
+    Outside a terminal any number of lines fits.
+    """
+    columns, lines = (os.environ.get(name, "") for name in ("COLUMNS", "LINES"))
+    try:
+        size = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):  # a pipe, or a stream that has no file
+        size = os.terminal_size((STATUS_COLUMNS, sys.maxsize))
+    return os.terminal_size(
+        (
+            int(columns)
+            if columns.isdecimal() and int(columns)
+            else size.columns or STATUS_COLUMNS,
+            int(lines) if lines.isdecimal() and int(lines) else size.lines or sys.maxsize,
+        )
+    )
+
+
+def repaint_until_interrupted(render: Callable[[], list[LineParts]], seconds: float) -> None:
+    """Show what `render` returns, and look again after these seconds, until Ctrl-C.
+
+    In a terminal the lines are painted over the former ones; elsewhere they are printed below them,
+    after an empty line.
+    """
+    before: list[LineParts] | None = None
+    is_terminal = sys.stdout.isatty()
+    while True:
+        lines = render()
+        if is_terminal:
+            lines = fit_lines(lines, max(1, read_terminal_size().lines - 1))
+        if lines != before:
+            if is_terminal:
+                paint_lines(lines, is_first=before is None)
+            else:
+                _print_below(lines, is_first=before is None)
+            sys.stdout.flush()
+            before = lines
+        time.sleep(seconds)
+
+
+def fit_lines(lines: list[LineParts], most: int) -> list[LineParts]:
+    """Return at most so many lines; the last one counts those that are not shown."""
+    if len(lines) <= most:
+        return lines
+    shown = lines[: most - 1]
+    return [*shown, (f"… {len(lines) - len(shown)} more lines",)]
+
+
+def _print_below(lines: list[LineParts], *, is_first: bool) -> None:
+    if not is_first:
+        echo()
+    for line in lines:
+        echo(*line)

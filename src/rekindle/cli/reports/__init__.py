@@ -1,0 +1,1 @@
+"""Commands that show what agents do and did: status, events, logs, transcripts, briefs."""

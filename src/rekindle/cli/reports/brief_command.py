@@ -1,0 +1,243 @@
+"""`rekindle brief`."""
+
+import os
+from pathlib import Path
+
+import click
+import msgspec
+
+from rekindle import config
+from rekindle.cli.fleet.fleet_agents import write_fleet_brief
+from rekindle.cli.fleet_refusal import refuse_fleet
+from rekindle.cli.options import (
+    find_current_folder,
+    json_option,
+    open_project,
+    print_note,
+    resolve_agent,
+)
+from rekindle.cli.output import echo, print_json
+from rekindle.cli.trust_prompt import ensure_trust
+from rekindle.config import Project
+from rekindle.documents.screens import morning_page
+from rekindle.errors import (
+    BusyError,
+    RekindleError,
+    UsageError,
+    translate_os_errors,
+)
+from rekindle.flows.briefs.write_brief import BriefResult
+from rekindle.formats.identifiers import to_one_line
+from rekindle.stores.files import FileStore
+from rekindle.stores.folders.private_files import render_path
+from rekindle.system.files import durable_files
+from rekindle.wiring import brief_setup as wiring
+from rekindle.wiring.access.trust_checks import (
+    list_trusted,
+    require_accepted,
+)
+from rekindle.wiring.open_store import open_store
+
+_FOR_ALL = 0o644
+"""A web server may show it."""
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option("--due", is_flag=True, help="Write only what is due by the clock; for cron.")
+@click.option("--all", "every", is_flag=True, help="The morning page: every agent, none asked.")
+@click.option("--all-projects", is_flag=True, help="The same page of all projects that you trust.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False), help="Write that page to a file; - prints."
+)
+@click.option("--mechanical", is_flag=True, help="Ask no model.")
+@json_option
+def brief(  # noqa: PLR0917 - one for each option
+    agent: str | None,
+    due: bool,
+    every: bool,
+    all_projects: bool,
+    html: str | None,
+    mechanical: bool,
+    as_json: bool,
+) -> None:
+    """Write a brief of what an agent has said and done since the last one, and show it.
+
+    A model is asked as for `rekindle summarize`. What it says is held against git, the tests and
+    the turns before it changes a loop. With --due, for all agents or AGENT: what `runtime: brief:`
+    says; it needs nothing of your environment:
+
+    \b
+        */15 * * * * cd /your/project && /path/to/rekindle brief --due
+
+    With --all it writes nothing, and shows on one page what each agent has done, why it stopped,
+    what comes next, what waits for you and what it cost; with --all-projects, for every project
+    that you trust on this host.
+
+    With `fleet:` in the manifest a host of the fleet writes it.
+    """  # noqa: D301 - what keeps the lines as they are is that very character
+    shows = every or all_projects or html is not None
+    if shows and (due or mechanical):
+        raise UsageError("--all and --html only show", hint="leave --due and --mechanical out")
+    if html is not None and as_json:
+        raise UsageError(
+            "--html and --json are two forms of one page", hint="leave one of them out"
+        )
+    if all_projects:
+        _show(_build_projects_page(agent), html, as_json=as_json)
+        return
+    project = config.load_project(find_current_folder())
+    if project.settings.fleet is not None:
+        refused = {"--all": shows, "--due": due, "--mechanical": mechanical}
+        for option in (one for one, is_said in refused.items() if is_said):
+            refuse_fleet(project, option)
+        name = resolve_agent(project, agent)
+        write_fleet_brief(project, project.settings.fleet, name, as_json=as_json)
+        return
+    if shows:
+        _show_all(agent, html, as_json=as_json)
+        return
+    if due:
+        _write_due(agent, mechanical=mechanical, as_json=as_json)
+        return
+    store, name = open_store(project, say=print_note), resolve_agent(project, agent)
+    if not mechanical:
+        ensure_trust(project, trust=False)
+        require_accepted(project, name)
+    written = wiring.make_brief_writer(
+        project, store, name, by_hand=True, mechanical=mechanical
+    ).write()
+    wiring.remember_operator(project, store, name)
+    if as_json:
+        print_json({"agent": name, "brief": written})
+        return
+    echo(written.text, nl=False)
+    echo(f"Note: {_describe_result(name, written)}.", err=True)
+
+
+def _show_all(agent: str | None, html: str | None, *, as_json: bool) -> None:
+    project, store = open_project()
+    names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
+    _show(_build_page(project, store, names), html, as_json=as_json)
+
+
+def _build_page(project: Project, store: FileStore, names: list[str]) -> morning_page.MorningPage:
+    called = os.fsencode(project.path.name).decode("utf-8", "replace")
+    return wiring.make_morning_builder(project, store).page(called, names)
+
+
+def _build_projects_page(agent: str | None) -> morning_page.MorningPage:
+    """Return one page of all trusted projects; one that cannot be read is an entry that says so."""
+    if agent:
+        raise UsageError("--all-projects shows every agent", hint="leave AGENT out")
+    pages: dict[str, morning_page.MorningPage] = {}
+    for folder in list_trusted():
+        shown = render_path(folder)
+        try:
+            project = config.load_project(folder)
+            refuse_fleet(project, "--all-projects")
+            pages[shown] = _build_page(project, open_store(project), list(project.manifest.agents))
+        except RekindleError as error:
+            asks = (morning_page.PersonRequest(error.hint or str(error)),)
+            entry = morning_page.MorningEntry(agent="-", state="broken", why=str(error), asks=asks)
+            pages[shown] = morning_page.MorningPage(
+                project=to_one_line(shown), written="", entries=(entry,)
+            )
+    if not pages:
+        raise UsageError("no project is trusted on this host", hint="set one up: `rekindle init`")
+    return morning_page.merge(pages)
+
+
+def _show(page: morning_page.MorningPage, html: str | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json(msgspec.structs.asdict(page))
+    elif html is None:
+        echo(morning_page.render(page), nl=False)
+    elif html == "-":
+        echo(morning_page.render_html(page), nl=False)
+    else:
+        _write_page(Path(html), morning_page.render_html(page).encode("utf-8", "replace"))
+        echo(f"✓ wrote {html}: {morning_page.render_headline(page)}")
+
+
+def _write_page(path: Path, data: bytes) -> None:
+    """A page for others to read, where it was asked for: what a link names, or a device takes."""
+    with translate_os_errors(path):
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+    path = path.resolve()
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}", hint="make it, or name another")
+    durable_files.replace_file(path, data, mode=_FOR_ALL)
+
+
+def _write_due(agent: str | None, *, mechanical: bool, as_json: bool) -> None:
+    """Each of them; one that fails must not keep the others waiting."""
+    project, store = open_project()
+    names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
+    failed: RekindleError | None = None
+    rows = []
+    for name in names:
+        try:
+            row = _write_one(project, store, name, mechanical=mechanical)
+        except RekindleError as error:
+            failed = failed or error
+            row = {"agent": name, "written": False, "words": str(error)}
+        rows.append(row)
+        if not as_json:
+            echo(f"{'✓' if row['written'] else '·'} {name}: {row['words']}")
+    if as_json:
+        print_json({"agents": rows})
+    if failed is not None:
+        raise failed
+
+
+def _write_one(
+    project: Project, store: FileStore, name: str, *, mechanical: bool
+) -> dict[str, object]:
+    nothing: dict[str, object] = {"agent": name, "written": False, "words": "nothing is due"}
+    if not store.exists(name):
+        return nothing
+    writing = wiring.make_brief_writer(project, store, name, by_hand=False, mechanical=mechanical)
+    found = writing.due()
+    if found is None:
+        return nothing
+    if not mechanical:
+        require_accepted(project, name)
+    try:
+        written = writing.write(found)
+    except BusyError:
+        return nothing | {"words": "somebody else is writing it, or keeps the agent busy"}
+    return {
+        "agent": name,
+        "written": True,
+        "words": _describe_result(name, written),
+        "brief": written,
+    }
+
+
+def _describe_result(name: str, written: BriefResult) -> str:
+    """What was done, in a sentence."""
+    unknown = [f"resolved.jsonl names what nobody knows: {', '.join(written.unknown)}"]
+    also = unknown if written.unknown else []
+    if not written.turns:
+        stands = "" if written.is_new else ": the last one stands"
+        return "; ".join((f"nothing was said or done that no brief has told{stands}", *also))
+    costs = (
+        f"${written.usd:.2f}" * bool(written.usd),
+        f"{written.tokens:,} tokens" * bool(written.tokens),
+    )
+    spent = ", ".join(filter(None, costs))
+    by = "a model has read" if written.how == "headless" else "without a model, of"
+    turns = f"{written.turns:,} turn{'' if written.turns == 1 else 's'}"
+    parts = [f"{by} {turns}{f' ({spent})' if spent else ''}"]
+    if written.how == "mechanical" and not written.words:
+        parts.append("loops stay as they are, and no model reads these turns later")
+    if written.words:
+        parts.append(f"no model has looked at all of it: {written.words}")
+    for ids, did in ((written.opened, "opened or reworded"), (written.resolved, "resolved")):
+        parts += [f"{did}: {', '.join(ids)}"] if ids else []
+    for identity in written.claimed:
+        parts.append(f"`rekindle resolve {identity} REASON -a {name}` if it is done, as is said")
+    return "; ".join([*parts, *also])

@@ -1,0 +1,76 @@
+"""Events of an agent's log, printed as they come."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rekindle.cli.options import AgentStore
+from rekindle.cli.output import (
+    echo,
+    print_json_line,
+    render_moment,
+    style_text,
+)
+from rekindle.documents.event_json import (
+    render_output,
+    round_numbers,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.stores.log.event_log import LogEntry
+from rekindle.thresholds.screens import EVENTS_HASH_CHARACTERS, EVENTS_VALUE_CHARACTERS
+
+_FRAME = {"v", "seq", "gen", "ts", "kind", "at", "more", "boot", "uptime"}
+_HASHES = {"sha256", "previous", "session", "launch"}
+
+
+class EventPrinter:
+    """Prints the events of one agent, each once and in the order of the log."""
+
+    def __init__(
+        self, store: AgentStore, agent: str, end: int, *, as_json: bool, width: int = 0
+    ) -> None:
+        """`end` is the place in the log up to which nothing is printed; `width`: of the names."""
+        self._store, self._agent, self._end = store, agent, end
+        self._as_json, self._width = as_json, width
+
+    def print_new(self) -> None:
+        """Print what the log has beyond the last event that was printed."""
+        for entry in self._store.entries_since(self._agent, self._end):
+            self.print(entry)
+            self._end = entry.end
+
+    def print(self, entry: LogEntry) -> None:
+        if self._as_json:
+            print_json_line(render_output(entry.line, self._agent))
+        else:
+            self._print_readable(entry)
+
+    def _print_readable(self, entry: LogEntry) -> None:
+        event = entry.event
+        fields = round_numbers(msgspec.to_builtins(event, builtin_types=(datetime,)))
+        facts = "  ".join(
+            f"{key}="
+            f"{to_one_line(_render_value(value), EVENTS_VALUE_CHARACTERS)[: _find_limit(key)]}"
+            for key, value in fields.items()
+            if key not in _FRAME
+        )
+        moment = render_moment(event.ts)
+        kind = style_text(f"{event.kind:<22}", bold=True)
+        name = f"{self._agent:<{self._width}}  " if self._width else ""
+        echo(f"{event.seq:>7}  {moment}  {name}", kind, f" {facts}")
+
+
+def _render_value(value: Any) -> str:
+    """Return a field as people are shown it: text as it is, a local time, anything else as JSON."""
+    match value:
+        case str():
+            return value
+        case datetime():
+            return render_moment(value)
+        case _:
+            return msgspec.json.encode(value).decode()
+
+
+def _find_limit(key: str) -> int | None:
+    return EVENTS_HASH_CHARACTERS if key in _HASHES else None

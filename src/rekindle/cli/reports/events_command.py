@@ -1,0 +1,89 @@
+"""`rekindle events`."""
+
+import heapq
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+
+import click
+
+from rekindle.cli.options import (
+    AgentStore,
+    is_typed,
+    json_option,
+    last_option,
+    open_agents,
+)
+from rekindle.cli.output import echo
+from rekindle.cli.reports.event_lines import EventPrinter
+from rekindle.policy.settings.runtime_settings import POLL_SECONDS
+from rekindle.stores.log.event_log import LogEntry
+from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
+
+
+@click.command()
+@click.argument("agents", nargs=-1)
+@last_option
+@click.option("-f", "--follow", is_flag=True, help="Go on printing as they happen; Ctrl-C ends.")
+@click.option(
+    *("-a", "--agent", "options"),
+    multiple=True,
+    envvar="REKINDLE_AGENT",
+    help="An agent; the same as AGENTS.",
+)
+@json_option
+def events(
+    agents: tuple[str, ...], options: tuple[str, ...], last: int, follow: bool, as_json: bool
+) -> None:
+    """Print what happened to AGENTS, newest last; without AGENTS, to all of the manifest.
+
+    With --json each line is an event of the log with the name of its agent; the reference page
+    "Events" has every kind with its fields.
+    """
+    # The variable names the agent only if no argument does.
+    chosen = (*agents, *options) if is_typed("options") else agents or options
+    project, store, names = open_agents(chosen)
+    names = [name for name in names if store.exists(name)]
+    if not names:
+        echo("Nothing has happened yet.", err=True)
+        return
+    width = max(map(len, names)) if len(names) > 1 else 0
+    seen = {name: store.read(name) for name in names}
+    lines = {
+        name: EventPrinter(store, name, seen[name].end, as_json=as_json, width=width)
+        for name in names
+    }
+    elsewhere: set[str] = set()
+    shown = [_find_events(store, name, last, seen[name].committed.seq, elsewhere) for name in names]
+    merged = heapq.merge(*shown, key=lambda one: one[1].event.ts)
+    for name, entry in deque(merged, last) if last else merged:
+        lines[name].print(entry)
+    if elsewhere:
+        echo("Note: older ones are in the logs of the hosts that it ran on.", err=True)
+    while follow:
+        for one in lines.values():
+            one.print_new()
+        sys.stdout.flush()
+        # On a fleet each look is a question to the engine.
+        time.sleep(EVENTS_POLL_SECONDS if project.settings.fleet is None else POLL_SECONDS)
+
+
+def _find_events(
+    store: AgentStore, name: str, last: int, seq: int, elsewhere: set[str]
+) -> Iterator[tuple[str, LogEntry]]:
+    """Yield the last events of an agent up to one, oldest first, with its name; 0: all of them.
+
+    The agent is added to `elsewhere` if its log here does not begin with its first event.
+    """
+    entries: Iterator[LogEntry] = iter(store.entries_since(name, 0))
+    is_cut = False
+    if last:
+        newest = (one for one in store.newest_entries(name) if one.event.seq <= seq)
+        found = list(islice(newest, last))
+        entries, is_cut = reversed(found), len(found) == last
+    for number, entry in enumerate(one for one in entries if one.event.seq <= seq):
+        if number == 0 and entry.event.seq > 1 and not is_cut:
+            elsewhere.add(name)
+        yield name, entry

@@ -1,0 +1,144 @@
+"""Events and turns as the lines of `rekindle logs`, in the words of `rekindle run`."""
+
+from datetime import UTC, datetime
+
+from rekindle.cli.reports.report_lines import (
+    ReportLine,
+    describe_report,
+)
+from rekindle.documents import events, primer
+from rekindle.documents.events import (
+    AnyEvent,
+    UnknownEvent,
+)
+from rekindle.documents.launches.cli_output import (
+    AssistantText,
+    ExitKind,
+    LaunchExit,
+    ToolCallStarted,
+)
+from rekindle.documents.screens.agent_row import render_command
+from rekindle.documents.transcripts.turns import (
+    ToolCall,
+    Turn,
+)
+from rekindle.flows.supervisor_ports import (
+    CycleReport,
+    ExitReport,
+    HangReport,
+    LaunchReport,
+    RefusedCallReport,
+    SafeModeReport,
+    SupervisorReport,
+    WaitReport,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.exits import exit_table
+from rekindle.policy.exits.refused_end import explain_refusal
+from rekindle.policy.operator import questions
+from rekindle.thresholds.screens import REPORT_CHARACTERS
+
+
+def describe_event(event: AnyEvent | UnknownEvent, name: str) -> list[ReportLine]:
+    """Return the lines for an event; none if it tells the operator nothing."""
+    report = _make_report(event)
+    if isinstance(report, SafeModeReport):
+        return describe_report(report, name)[:1]  # the question that follows has the command
+    if report is not None:
+        return describe_report(report, name)
+    text = _describe(event)
+    return [ReportLine(to_one_line(text, 2 * REPORT_CHARACTERS), "agent")] if text else []
+
+
+def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # noqa: PLR0911 - one for each kind
+    """Return what `run` reported when the event was written."""
+    match event:
+        case events.LaunchStarted():
+            return LaunchReport(
+                event.cycle, event.session, event.resumes, event.recovery, event.why
+            )
+        case events.LaunchEnded():
+            kind: ExitKind = "clean" if event.exit == "clean" else "crash"
+            return ExitReport(
+                LaunchExit(kind, exit_table.explain_reason(event.exit, event.words)), event.swept
+            )
+        case events.CycleEnded():
+            refused = explain_refusal(event)
+            return CycleReport(event.cycle, event.how, event.verdict, event.words, refused)
+        case events.HangDetected():
+            return HangReport(event.words, event.ended)
+        case events.CallRefused():
+            return RefusedCallReport(f"{event.tool} {event.about}".strip())
+        case events.WaitStarted():
+            return WaitReport(event.why, event.until)
+        case events.SafeModeEntered():
+            return SafeModeReport(event.why, event.words)
+        case _:
+            return None
+
+
+def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one for each kind
+    match event:
+        case events.RunEnded():
+            why = exit_table.parse_reason(event.outcome)
+            outcome = exit_table.find_outcome(why).words
+            return f"{outcome}: {exit_table.explain_reason(why, event.words)}"
+        case events.DesiredSet():
+            return "you stopped it" if event.desired == "stopped" else "you had it run"
+        case events.RestartRequested():
+            return f"you had it restarted{' in a fresh session' if event.fresh else ''}"
+        case events.HandoffTriggered():
+            return "its window is full" if event.by == "threshold" else "you asked for a handoff"
+        case events.HandoffResumed():
+            return f"handoff {event.count} of cycle {event.cycle}: a fresh session continues"
+        case events.HandoffFailed() | events.HandoffHalted():
+            return f"handoff: {event.words}"
+        case events.QuestionAsked():
+            step = render_command(
+                questions.render_answer_command(event), questions.list_other_answers(event)
+            )
+            return f"{event.question} asks: {to_one_line(event.text, REPORT_CHARACTERS)} → {step}"
+        case events.QuestionAnswered():
+            by = event.by or "the deadline"
+            refused = f", which does not count: {event.refused}" if event.refused else ""
+            return f"{event.question} was answered by {by}: {event.choice or event.text}{refused}"
+        case _:
+            return ""
+
+
+def describe_turn(
+    turn: Turn, name: str, *, is_launched: bool, is_output: bool = False
+) -> list[ReportLine]:
+    """Return the lines for a turn: what was said, then each tool call.
+
+    `is_launched`: a supervisor began the session, so that its first turn is Rekindle's prompt.
+    `is_output`: the turn is what a program printed, line by line.
+    """
+    lines = []
+    if turn.compacted:
+        lines.append(ReportLine("the conversation was compacted"))
+    if turn.text.strip() and turn.who == "person":
+        is_prompt = is_launched and turn.number == 1
+        if not (is_prompt or primer.is_primer(turn.text) or primer.is_resume_prompt(turn.text)):
+            lines.append(ReportLine(to_one_line(f"you: {turn.text}", REPORT_CHARACTERS)))
+    elif turn.text.strip():
+        said = turn.text.splitlines() if is_output else [turn.text]
+        lines += [line for one in said if one for line in describe_report(AssistantText(one), name)]
+    for call in turn.calls:
+        lines += describe_report(
+            ToolCallStarted(call.tool, "", f"{call.about}{_render_result(call)}"), name
+        )
+    return lines
+
+
+def _render_result(call: ToolCall) -> str:
+    return ": failed" if call.result == "failed" else ""
+
+
+def find_time(turn: Turn, default: datetime) -> datetime:
+    """Return when a turn was; the default if its CLI does not say."""
+    try:
+        found = datetime.fromisoformat(turn.at)
+    except ValueError:
+        return default
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

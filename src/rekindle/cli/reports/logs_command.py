@@ -1,0 +1,225 @@
+"""`rekindle logs`."""
+
+import heapq
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, tzinfo
+from itertools import islice
+
+import click
+
+from rekindle.cli.options import (
+    AgentStore,
+    last_option,
+    open_agents,
+)
+from rekindle.cli.output import (
+    echo,
+    style_text,
+)
+from rekindle.cli.reports.log_lines import (
+    describe_event,
+    describe_turn,
+    find_time,
+)
+from rekindle.cli.reports.report_lines import ReportLine
+from rekindle.config import Project
+from rekindle.documents.transcripts.turns import Turn
+from rekindle.errors import BusyError, RekindleError, StoreError
+from rekindle.flows.transcripts import transcript_files as files
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import POLL_SECONDS
+from rekindle.stores.files import FileStore
+from rekindle.stores.files.transcript_archive import (
+    ArchivedTranscript,
+    TranscriptArchive,
+)
+from rekindle.system import clock
+from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
+from rekindle.wiring import transcript_setup
+
+LogItem = tuple[datetime, str, ReportLine]
+"""A line, the agent that it is about, and when it happened."""
+
+
+@click.command()
+@click.argument("agents", nargs=-1)
+@last_option
+@click.option("-f", "--follow", is_flag=True, help="Continue to print as it happens; Ctrl-C ends.")
+def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
+    """Print what AGENTS did, with the time of each line, newest last; without AGENTS, all of them.
+
+    The lines are those of `rekindle run`: launches, what the agent said and called, refused calls,
+    crashes, waits and ends. They come from the log and from the transcripts that are kept; on a
+    fleet, from the log alone.
+    """
+    project, store, names = open_agents(agents)
+    zone = project.settings.runtime.brief.zone
+    printer = _Printer(clock.find_zone(zone) if zone else None, max(map(len, names), default=0))
+    printer.has_names = len(names) > 1
+    stories = [_AgentLog(project, store, name) for name in names]
+    merged = heapq.merge(*(story.read(last) for story in stories), key=lambda told: told[0])
+    shown = deque(merged, last) if last else merged
+    has_lines = False
+    for told in shown:
+        printer.print(told)
+        has_lines = True
+    if not (has_lines or follow):
+        echo("Nothing has happened yet.", err=True)
+    while follow:
+        sys.stdout.flush()
+        # On a fleet each look is a question to the engine.
+        time.sleep(EVENTS_POLL_SECONDS if project.settings.fleet is None else POLL_SECONDS)
+        new = (told for story in stories for told in story.read_new())
+        for told in sorted(new, key=lambda told: told[0]):
+            printer.print(told)
+
+
+class _Printer:
+    def __init__(self, zone: tzinfo | None, width: int) -> None:
+        self._zone, self._width = zone, width
+        self.has_names = True
+
+    def print(self, told: LogItem) -> None:
+        at, name, line = told
+        moment = f"{at.astimezone(self._zone):%Y-%m-%d %H:%M:%S}  "
+        agent = f"{name:<{self._width}}  " if self.has_names else ""
+        indent = "  " if line.place == "inside" else ""
+        echo(moment, agent, style_text(f"{indent}{line.text}", **line.style))
+
+
+class _AgentLog:
+    """The lines about one agent, from its log and its transcripts, each of them once."""
+
+    def __init__(self, project: Project, store: AgentStore, name: str) -> None:
+        self._project, self._store, self._name = project, store, name
+        self._end = 0
+        self._turns = _TurnLog(project, store, name) if isinstance(store, FileStore) else None
+
+    def read(self, last: int) -> list[LogItem]:
+        """Return the last lines, oldest first; 0: all of them."""
+        if not self._store.exists(self._name):
+            return []
+        self._end = self._store.read(self._name).end
+        newest = (
+            (entry.event.ts, self._name, line)
+            for entry in self._store.newest_entries(self._name)
+            for line in reversed(describe_event(entry.event, self._name))
+        )
+        lines = list(islice(newest, last or None))[::-1]
+        if self._turns:
+            lines += self._turns.read(last)
+        return sorted(lines, key=lambda told: told[0])
+
+    def read_new(self) -> Iterator[LogItem]:
+        """Yield what came since the last look."""
+        if not self._store.exists(self._name):
+            return
+        for entry in self._store.entries_since(self._name, self._end):
+            self._end = entry.end
+            for line in describe_event(entry.event, self._name):
+                yield entry.event.ts, self._name, line
+        if self._turns:
+            yield from self._turns.read_new()
+
+
+class _TurnLog:
+    """What an agent said and did, as its transcripts have it."""
+
+    def __init__(self, project: Project, store: FileStore, name: str) -> None:
+        self._project, self._store, self._name = project, store, name
+        self._printed: dict[tuple[str, int], int] = {}
+        """Lines of each turn that were printed, by the transcript and the turn's number."""
+        self._sizes: dict[str, int] = {}
+        self._outputs: dict[str, ArchivedTranscript] = {}
+        """Output of programs without a transcript of their own, as it was last printed."""
+        self._launched = 0
+        """Number of the last launch whose output was looked at."""
+        self._stamps: dict[str, str] = {}
+
+    def read(self, last: int) -> list[LogItem]:
+        found: deque[LogItem] = deque(maxlen=last or None)
+        with suppress(RekindleError):  # what can be read is printed
+            for kept, turns in transcript_setup.read_sessions(
+                self._project, self._store, self._name
+            ):
+                if not kept.thread:
+                    found.extend(self._lines(kept, turns))
+        return list(found)
+
+    def read_new(self) -> Iterator[LogItem]:
+        yield from self._read_outputs()
+        sessions = {
+            session: path for session, path in self._open_sessions().items() if self._is_new(path)
+        }
+        if not sessions:
+            return
+        with suppress(BusyError, StoreError):
+            transcript_setup.archive_sessions(self._project, self._store, self._name, sessions)
+        archive = TranscriptArchive(self._store.folder(self._name).transcripts)
+        for session in sessions:
+            kept = archive.find(session)
+            with suppress(StoreError):
+                if kept:
+                    yield from self._lines(kept, archive.turns(kept, self._size(kept)))
+
+    def _read_outputs(self) -> Iterator[LogItem]:
+        """Yield what launches printed, if their supervisor alone writes the transcript.
+
+        These are the last launch and, if the next one has begun since, the one before it.
+        """
+        known = self._store.read(self._name).projection
+        launches = sorted(known.attempts.values(), key=lambda one: one.seq)
+        recent = [one.session for one in launches if one.seq >= self._launched]
+        self._launched = launches[-1].seq if launches else 0
+        archive = TranscriptArchive(self._store.folder(self._name).transcripts)
+        own = (one for one in dict.fromkeys(recent) if one and not _has_transcript(known, one))
+        for kept in (kept for session in own for kept in archive.parts(session)):
+            if kept.source or kept == self._outputs.get(kept.name):
+                continue
+            self._outputs[kept.name] = kept
+            with suppress(StoreError):
+                yield from self._lines(kept, archive.turns(kept, self._size(kept)))
+
+    def _open_sessions(self) -> dict[str, str]:
+        """Return the transcripts of the sessions that may still be written."""
+        lives = self._store.read(self._name).projection.lives
+        newest = max((life.started_seq for life in lives.values()), default=0)
+        return {
+            session: life.transcript
+            for session, life in lives.items()
+            if life.transcript and (life.is_open or life.started_seq == newest)
+        }
+
+    def _is_new(self, path: str) -> bool:
+        stamp = files.make_stamp(path)
+        is_new = stamp != self._stamps.get(path)
+        self._stamps[path] = stamp
+        return is_new
+
+    def _size(self, kept: ArchivedTranscript) -> int:
+        """Return how much of the archive was printed."""
+        return min(self._sizes.get(kept.name, 0), kept.size)
+
+    def _lines(self, kept: ArchivedTranscript, turns: Iterator[Turn]) -> Iterator[LogItem]:
+        """Yield the lines of turns that were not printed yet; a turn can grow."""
+        at, known = clock.read_clock(), self._store.read(self._name).projection
+        is_launched = any(one.session == kept.session for one in known.attempts.values())
+        for turn in turns:
+            at = find_time(turn, at)
+            lines = describe_turn(
+                turn, self._name, is_launched=is_launched, is_output=not kept.source
+            )
+            key = kept.name, turn.number
+            for line in lines[self._printed.get(key, 0) :]:
+                yield at, self._name, line
+            self._printed[key] = max(len(lines), self._printed.get(key, 0))
+        self._sizes[kept.name] = kept.size
+
+
+def _has_transcript(known: Projection, session: str) -> bool:
+    life = known.lives.get(session)
+    return life is not None and bool(life.transcript)

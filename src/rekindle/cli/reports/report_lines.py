@@ -1,0 +1,139 @@
+"""What a supervisor reports, as lines for people: `rekindle run` and `rekindle logs` print them."""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from rekindle.cli.output import (
+    LineParts,
+    TextStyle,
+    style_text,
+)
+from rekindle.documents.launches.cli_output import (
+    AssistantText,
+    CompactionReport,
+    RetryReport,
+    ToolCallStarted,
+    WarningReport,
+)
+from rekindle.flows.supervisor_ports import (
+    CycleReport,
+    ExitReport,
+    HandoffReport,
+    HangReport,
+    LaunchReport,
+    RefusedCallReport,
+    SafeModeReport,
+    SupervisorReport,
+    WaitReport,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.exits import exit_table
+from rekindle.thresholds.screens import REPORT_CHARACTERS
+
+
+class ReportLine(NamedTuple):
+    """A line about an agent."""
+
+    text: str
+    place: Literal["agent", "margin", "inside"] = "inside"
+    """`agent`: it begins with the agent's name; `inside`: it is indented below such a line."""
+    style: TextStyle = {}  # noqa: RUF012 - nothing changes it
+
+
+def render_line(line: ReportLine, name: str) -> LineParts:
+    """Return a line as `run` prints it, where all lines are about one agent."""
+    before = {"agent": f"{name}: ", "margin": "", "inside": "  "}[line.place]
+    return (style_text(before + line.text, **line.style),)
+
+
+def describe_report(
+    report: SupervisorReport, name: str, *, has_keyboard: bool = False
+) -> list[ReportLine]:
+    """Return the lines for a report; none if people are not shown it.
+
+    `has_keyboard`: Enter in this terminal ends safe mode.
+    """
+    return list(_describe(report, name, has_keyboard=has_keyboard))
+
+
+def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Iterator[ReportLine]:
+    match report:
+        case LaunchReport():
+            how = "the same session continues" if report.resumes else "a fresh session"
+            told = ", told what was interrupted" if report.recovery else ""
+            which = f" ({report.session[:8]})" if report.session else ""
+            yield ReportLine(f"cycle {report.cycle}, {how}{which}{told}", "agent", {"bold": True})
+        case ExitReport():
+            yield from _describe_exit(report)
+        case CycleReport():
+            yield ReportLine(_describe_end(report), "agent")
+            if report.refused:
+                yield ReportLine(f"✗ {report.refused}", style={"fg": "yellow"})
+        case HandoffReport():
+            by = "a model" if report.how == "headless" else "what the log, git and the turns say"
+            why = f" ({report.words})" if report.words else ""
+            text = f"a checkpoint was written by {by}{why}; a fresh session continues"
+            yield ReportLine(text, "agent")
+        case HangReport():
+            yield ReportLine(f"! {report.words}", "margin", {"fg": "yellow"})
+        case RefusedCallReport():
+            yield from _describe_refusal(report)
+        case WaitReport():
+            at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
+            yield ReportLine(
+                f"waiting until {at}: {exit_table.explain_reason(report.why)}", "agent"
+            )
+        case SafeModeReport():
+            outcome = exit_table.find_outcome(report.why).words
+            words = exit_table.explain_reason(report.why, report.words)
+            yield ReportLine(f"{outcome}, in safe mode: {words}", "agent", {"fg": "red"})
+            then = exit_table.render_hint(report.why, name, is_safe=True, answer=report.command)
+            here = ", or Enter here" if report.takes_enter and has_keyboard else ""
+            yield ReportLine(f"→ {then}{here}")
+        case _:
+            yield from _describe_output(report)
+
+
+def _describe_output(report: SupervisorReport) -> Iterator[ReportLine]:
+    match report:
+        case ToolCallStarted():
+            yield ReportLine(to_one_line(f"· {report.tool} {report.about}", REPORT_CHARACTERS))
+        case AssistantText() | WarningReport():
+            yield ReportLine(to_one_line(report.text, REPORT_CHARACTERS))
+        case RetryReport():
+            yield ReportLine(
+                f"the model refused ({report.status or 'no answer'}); the CLI tries again in"
+                f" {report.seconds:.0f} s"
+            )
+        case CompactionReport():
+            yield ReportLine("the conversation was compacted")
+        case _:
+            pass
+
+
+def _describe_refusal(report: RefusedCallReport) -> Iterator[ReportLine]:
+    words = f"{to_one_line(report.call, REPORT_CHARACTERS)}: refused, no permission"
+    if not report.is_repeated:
+        yield ReportLine(f"✗ {words}", style={"fg": "red"})
+    if report.command:
+        yield ReportLine(f"{words if report.is_repeated else ''}  → {report.command}")
+
+
+def _describe_end(report: CycleReport) -> str:
+    how = {
+        "draft": "the agent has written the relay",
+        "edit": "the agent has edited the relay",
+        "summary": "the agent wrote no relay: a summary of what it did is handed on",
+        "carried": "the agent wrote no relay: what is known of its work is handed on",
+    }.get(report.how, "no relay was written")
+    verdict = f"; {': '.join(filter(None, (report.verdict, report.words)))}" if report.words else ""
+    return f"cycle {report.cycle} is over, {how}{verdict}"
+
+
+def _describe_exit(report: ExitReport) -> Iterator[ReportLine]:
+    left = f"ended what it had left running ({report.swept})" if report.swept else ""
+    if report.exit.kind != "clean":
+        words = "; ".join(filter(None, (report.exit.words or report.exit.kind, left)))
+        yield ReportLine(f"! {words}", "margin", {"fg": "yellow"})
+    elif left:
+        yield ReportLine(left)

@@ -1,0 +1,358 @@
+"""`rekindle status`."""
+
+import shlex
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from rekindle import config
+from rekindle.cli.live_screen import (
+    read_terminal_size,
+    repaint_until_interrupted,
+)
+from rekindle.cli.options import (
+    find_current_folder,
+    json_option,
+    list_agents_here,
+    open_fleet,
+    print_note,
+    render_age_of,
+)
+from rekindle.cli.output import (
+    LineParts,
+    echo,
+    print_json,
+    style_text,
+)
+from rekindle.cli.reports import status_rows
+from rekindle.config import Project
+from rekindle.documents.screens.agent_row import (
+    STATES,
+    AgentRow,
+    SpendFigures,
+    WindowFigures,
+    render_command,
+    render_usd,
+)
+from rekindle.documents.screens.row_table import (
+    Group,
+    TableLine,
+    name_folders,
+    render_projects,
+    render_table,
+)
+from rekindle.errors import RekindleError, UsageError
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.handoff import window_rule
+from rekindle.policy.operator.build_row import build_broken_row
+from rekindle.policy.settings.runtime_settings import (
+    POLL_SECONDS,
+    SECONDS_AN_HOUR,
+)
+from rekindle.stores.files import ownership
+from rekindle.stores.folders.private_files import render_path
+from rekindle.system import clock
+from rekindle.thresholds.screens import QUESTION_WIDTH, STATUS_POLL_SECONDS
+from rekindle.wiring.access.trust_checks import list_trusted
+from rekindle.wiring.open_store import open_store
+
+_COLOURS: dict[str, str | None] = {state: row.colour for state, row in STATES.items()}
+
+
+@click.command()
+@click.argument("agents", nargs=-1)
+@click.option("--watch", is_flag=True, help="Repaint the screen as things change; Ctrl-C ends.")
+@click.option("--all", "every", is_flag=True, help="All projects that you trust on this host.")
+@json_option
+def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> None:
+    """Show how the agents are, and what comes next.
+
+    With AGENTS only these; in the folder of one agent (`dir:`) only that one.
+    Several agents have one line each, those that need you first; an agent with a `!` has a warning
+    that `rekindle status AGENT` shows.
+    """
+    if watch and as_json:
+        raise UsageError(
+            "--watch and --json exclude each other", hint="`rekindle events -f --json`"
+        )
+    if every:
+        if agents:
+            raise UsageError("--all shows every agent", hint="leave AGENTS or --all out")
+        _show_all(watch=watch, as_json=as_json)
+        return
+    project = config.load_project(find_current_folder())
+    named = [project.require_agent(name) for name in dict.fromkeys(agents)]
+    names = named or list_agents_here(project)
+    read, seconds = _make_reader(project, names)
+    if as_json:
+        print_json({"agents": [one.as_json() for one in read()]})
+    elif watch:
+        repaint_until_interrupted(lambda: _render_screen(read(), clock.read_clock()), seconds)
+    else:
+        for line in _render_screen(read(), clock.read_clock()):
+            echo(*line)
+
+
+def _show_all(*, watch: bool, as_json: bool) -> None:
+    """Show the agents of all trusted projects."""
+    folders = list_trusted()
+    if as_json:
+        found = [{"project": render_path(at), **_make_json(at)} for at in folders]
+        print_json({"projects": found})
+    elif watch:
+        repaint_until_interrupted(lambda: _render_all(list_trusted()), POLL_SECONDS)
+    else:
+        for line in _render_all(folders):
+            echo(*line)
+
+
+def _make_json(folder: Path) -> dict[str, Any]:
+    try:
+        return {"agents": [one.as_json() for one in _read_all_of(folder)]}
+    except RekindleError as error:
+        return {"error": str(error), "hint": error.hint}
+
+
+def _render_all(folders: list[Path]) -> list[LineParts]:
+    """Return one table over all projects, agents that need a person first."""
+    if not folders:
+        return [("No project is trusted on this host. Next: `rekindle init`.",)]
+    names = name_folders([render_path(folder) for folder in folders])
+    groups = [_read_group(at, name) for at, name in zip(folders, names, strict=True)]
+    return _colour(render_projects(groups, clock.read_clock(), read_terminal_size().columns))
+
+
+def _read_group(folder: Path, name: str) -> Group:
+    """Return the agents of a project; a project that cannot be read has one row that says why."""
+    way = f"cd {shlex.quote(render_path(folder))} && "
+    try:
+        agents = [_lead_to(one, way) for one in _read_all_of(folder)]
+    except RekindleError as error:
+        hint = error.hint or f"{way}rekindle doctor"
+        return Group(name, [build_broken_row("-", "", str(error), hint)], hint=hint)
+    return Group(name, [_add_place(one) for one in agents], _marked(agents), way)
+
+
+def _colour(table: list[TableLine]) -> list[LineParts]:
+    return [(style_text(line.text, fg=_COLOURS.get(line.state)),) for line in table]
+
+
+def _marked(agents: list[status_rows.StatusRow]) -> set[str]:
+    """Return the names of the agents with a warning."""
+    return {one.row.agent for one in agents if "log" in one.details and _list_warnings(one)}
+
+
+def _lead_to(one: status_rows.StatusRow, way: str) -> status_rows.StatusRow:
+    """Return an agent whose command begins with the way to its project."""
+    command = one.row.command
+    row = replace(one.row, command=f"{way}{command}") if _is_command(command) else one.row
+    return status_rows.StatusRow(row, one.details)
+
+
+def _is_command(text: str) -> bool:
+    """Return whether a row has a command, and not advice with a command in it."""
+    return text.startswith("rekindle ")
+
+
+def _read_all_of(folder: Path) -> list[status_rows.StatusRow]:
+    project = config.load_project(folder)
+    read, _seconds = _make_reader(project, list(project.manifest.agents))
+    return read()
+
+
+def _make_reader(
+    project: Project, names: list[str]
+) -> tuple[Callable[[], list[status_rows.StatusRow]], float]:
+    """Return what reads the agents, and the seconds between two looks of `--watch`."""
+    if project.settings.fleet is not None:
+        fleet = open_fleet(project, project.settings.fleet)
+        # Each look is a question to the engine.
+        return lambda: status_rows.read_fleet_rows(
+            project, fleet, names, clock.read_clock()
+        ), POLL_SECONDS
+    files = status_rows.FileRowReader(project, open_store(project, say=print_note))
+    return lambda: files.read(names), STATUS_POLL_SECONDS
+
+
+def _render_screen(agents: list[status_rows.StatusRow], now: datetime) -> list[LineParts]:
+    """Return the lines of the screen, each with its parts."""
+    if not agents:
+        return [("No agents yet. Next: `rekindle init --agent NAME`.",)]
+    if len(agents) == 1:
+        return render_agent(agents[0], now)
+    shown = [_add_place(one) for one in agents]
+    return _colour(render_table(shown, now, read_terminal_size().columns, _marked(agents)))
+
+
+def _add_place(one: status_rows.StatusRow) -> AgentRow:
+    """Return the row with the error of its details, or the host that the agent runs on."""
+    row, listed = one.row, one.details.get("fleet")
+    if "error" in one.details:
+        return replace(row, reason=one.details["error"])
+    if listed and listed["host"] != "-":
+        return replace(row, reason=", ".join(filter(None, (row.reason, f"host {listed['host']}"))))
+    return row
+
+
+def render_agent(one: status_rows.StatusRow, now: datetime) -> list[LineParts]:
+    """Return the details of one agent, line by line."""
+    row, details = one.row, one.details
+    reason = f": {row.reason}" if row.reason else ""
+    lines: list[LineParts] = [
+        (style_text(row.agent, bold=True), f"  ({row.harness})"),
+        (style_text(f"  state:  {row.label}{reason}", fg=_COLOURS.get(row.state)),),
+    ]
+    if row.command:
+        lines.append((f"          → {row.next_step}",))
+    if details.get("fleet"):
+        lines.append((f"  fleet:  {_render_fleet(details)}",))
+    if "error" in details:
+        lines.append((style_text(f"  ! {details['error']}", fg="yellow"),))
+        lines.append((f"  → {details['hint']}",))
+    if "log" in details:
+        lines += [(line,) for line in _list_known(one, now)]
+        lines += [(style_text(line, fg="yellow"),) for line in _list_attention(one)]
+    return lines
+
+
+def _list_known(one: status_rows.StatusRow, now: datetime) -> Iterator[str]:
+    row, details = one.row, one.details
+    none = "no relay yet" if "fleet" in details else "no relay yet: rekindle relay set FILE"
+    if row.state != "done":
+        yield f"  next:   {row.next_action or none}"
+    stale = f", {row.stale_loops} stale" if row.stale_loops else ""
+    yield f"  loops:  {row.open_loops} open{stale}"
+    yield f"  active: {render_age_of(row.last_active, now)}"
+    if run := details["run"]:
+        yield f"  cycle:  {_render_cycle(row, run, now)}"
+        is_measured = row.window.tokens.source == "reported" or row.window.percent.value
+        if is_measured or run["handoffs"]:
+            yield f"  window: {_render_fullness(row.window, run)}"
+        if details["budget"] or row.spend.tokens.value:
+            yield f"  spent:  {_render_spending(row.spend, run, details['budget'], now)}"
+    if row.refused:
+        calls = f"{row.refused} tool call{'' if row.refused == 1 else 's'}"
+        yield f"  refused: {calls} of this run: `rekindle events {row.agent}`"
+    if relay := details["relay"]:
+        when = render_age_of(relay["committed"], now)
+        yield f"  relay:  ~{relay['tokens']:,} tokens, by {relay['by']}, {when}"
+    for kept in details.get("kept", ()):
+        age = render_age_of(kept["since"], now)
+        yield f"  kept:   {kept['command']} (pid {kept['pid']}, since {age})"
+
+
+def _list_attention(one: status_rows.StatusRow) -> Iterator[str]:
+    """Yield the questions that hold nothing up, and the warnings."""
+    for asked in one.details["questions"]:
+        if asked["command"] == one.row.command:
+            continue  # the line below the state has it
+        step = render_command(asked["command"], asked["others"])
+        yield f"  ? {to_one_line(asked['text'], QUESTION_WIDTH)}: {step}"
+    for line in _list_warnings(one):
+        yield f"  ! {line}"
+
+
+def _render_fleet(details: dict[str, Any]) -> str:
+    listed = details["fleet"]
+    where = f"host {listed['host']} of pool" if listed["host"] != "-" else "pool"
+    count = f"; generation {details['generation']}" if "generation" in details else ""
+    return f"{listed['state']}, {where} {listed['pool']}{count}"
+
+
+def _render_cycle(row: AgentRow, run: dict[str, Any], now: datetime) -> str:
+    done = f"{row.cycle}, {row.cycles_done} done"
+    if row.cycles_of:
+        left = max(0, row.cycles_of - row.cycles_done)
+        done = f"{row.cycle}, {row.cycles_done} of {row.cycles_of} done, {left} left"
+    if row.state == "running":
+        return f"{done}; its process began {render_age_of(run['began'], now)}"
+    if not run["supervised"] and row.state in {"needs you", "waiting"}:
+        return f"{done}; no supervisor runs"
+    return done
+
+
+def _render_fullness(window: WindowFigures, run: dict[str, Any]) -> str:
+    parts = []
+    if window.percent.value is not None:
+        at = run["handed_off_at"]
+        parts.append(
+            f"{window.percent.value:.0f} % of {window.size:,} tokens full"
+            f" ({window.percent.source}), "
+            + (f"handed off at {at} %" if at else "never handed off")
+        )
+    elif window.tokens.value:
+        parts.append(f"{window.tokens.value:,} tokens used; its size is unknown")
+    if run["handoffs"]:
+        parts.append(f"handoffs in this cycle: {run['handoffs']}")
+    return "; ".join(parts)
+
+
+def _render_spending(
+    spend: SpendFigures, run: dict[str, Any], budget: dict[str, Any] | None, now: datetime
+) -> str:
+    """Return what the run has spent, beside what it may spend."""
+    cap = budget or {}
+    hours = (now - run["run_began"]).total_seconds() / SECONDS_AN_HOUR if run["run_began"] else 0
+    of_usd = f" of ${spend.usd_cap:g}" if spend.usd_cap else ""
+    of_tokens = f" of {spend.tokens_cap:,}" if spend.tokens_cap else ""
+    has_money = bool(spend.usd.value or of_usd)  # a program without prices has none to show
+    parts = []
+    if usd := render_usd([spend.usd]):
+        parts.append(f"{usd}{of_usd}")
+    elif has_money:
+        parts.append(f"unknown cost{of_usd}")
+    about = "~" if spend.tokens.source == "estimated" else ""
+    parts.append(f"{about}{int(spend.tokens.value or 0):,}{of_tokens} tokens")
+    if cap.get("hours"):
+        parts.append(f"{hours:.1f} of {cap['hours']:g} hours")
+    if spend.unpriced and has_money:
+        parts.append(f"and {spend.unpriced} launches whose cost is not known")
+    return ", ".join(parts)
+
+
+def _list_warnings(one: status_rows.StatusRow) -> list[str]:
+    row = one.details
+    found = _list_file_warnings(one)
+    found += [
+        f"rekindle.yaml changed since your last command: {change};"
+        f" `rekindle {'restart' if row['run'] and row['run']['supervised'] else 'run'}"
+        f" {one.row.agent}` accepts it"
+        for change in row.get("settings_changed", ())
+        if row["run"]  # else the operator is still setting it up
+    ]
+    if row["run"] and row["run"]["hurried"]:
+        found.append("its cycles take less than a minute: make the steps of its task larger")
+    if row["run"] and window_rule.is_too_many(row["run"]["handoffs"]):
+        found.append("split this work: its cycle has outgrown one window again and again")
+    if "fleet" not in row and (row["host"] or "").startswith(ownership.FLEET_PREFIX):
+        found.append("it lives on a fleet: this is how it left; say `fleet:` in rekindle.yaml")
+    if unpushed := row["unpushed"]:
+        words = to_one_line(unpushed["reason"])
+        found.append(
+            f"its work could not be pushed, and is on host {unpushed['host']} alone: {words}"
+        )
+    if one.row.stale_loops:
+        found.append("stale loops: finish or `rekindle resolve` them")
+    return found
+
+
+def _list_file_warnings(one: status_rows.StatusRow) -> list[str]:
+    found, row = [], one.details
+    relay = row["relay"]
+    if relay and relay["over_cap"]:
+        found.append("the relay is over its cap even when trimmed: shorten its Next Action")
+    if relay and relay["file"] == "edited":
+        found.append("the relay's file was edited: the next command takes it over")
+    if relay and relay["file"] in {"missing", "behind"}:
+        found.append(f"the relay's file is {relay['file']}: rekindle doctor --fix")
+    if row["state_file"] == "edited":
+        found.append("state.json was edited: the next command that writes takes it over")
+    if row["pending"] and not (row["run"] and row["run"]["supervised"]):
+        found.append(f"records that wait to be folded, and count already: {row['pending']}")
+    if row["unreadable"]:
+        found.append(f"unreadable records: {row['unreadable']}; see rekindle doctor")
+    return found

@@ -1,0 +1,284 @@
+"""The rows of `rekindle status`, and the details beside them: from files, or from a fleet."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rekindle.cli.options import adopt_edits
+from rekindle.config import Project
+from rekindle.documents.screens.agent_row import AgentRow
+from rekindle.errors import RekindleError
+from rekindle.flows.operator.read_rows import (
+    RowReader,
+    RowReading,
+)
+from rekindle.policy.handoff import window_rule
+from rekindle.policy.operator.build_row import (
+    RowInputs,
+    build_listed_row,
+    build_new_row,
+    build_row,
+)
+from rekindle.policy.projection import sessions
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.settings.runtime_settings import FLEET_STATUS_AGENTS
+from rekindle.policy.stall import ladder
+from rekindle.stores.files import (
+    FileStore,
+    folder_check,
+)
+from rekindle.stores.log.view import AgentView
+from rekindle.system import clock
+from rekindle.wiring.access import trust_checks
+from rekindle.wiring.open_store import open_store
+
+if TYPE_CHECKING:
+    from rekindle.fleet.commands.fleet_store import FleetStore
+    from rekindle.fleet.engine.agent_client import ListedAgent
+
+
+class StatusRow(msgspec.Struct, frozen=True):
+    """An agent as `status` shows it."""
+
+    row: AgentRow
+    details: dict[str, Any] = {}
+    """What only `status` shows; empty: nothing more is known."""
+
+    def as_json(self) -> dict[str, Any]:
+        row: dict[str, Any] = msgspec.to_builtins(self.row, builtin_types=(datetime,))
+        return row | self.details
+
+
+def read_fleet_rows(
+    project: Project, store: "FleetStore", names: Sequence[str], now: datetime
+) -> list[StatusRow]:
+    """Return the agents of a fleet: the engine lists all at once, and is asked about a few."""
+    asks = len(names) <= FLEET_STATUS_AGENTS
+    listed, files = store.listed(names if asks else ()), open_store(project)
+    return [
+        _make_fleet_row(project, store, name, listed[name], now if asks else None)
+        if name in listed
+        else _make_new_row(project, name, lives_here=files.has_history(name))
+        for name in names
+    ]
+
+
+def _make_new_row(project: Project, name: str, *, lives_here: bool) -> StatusRow:
+    row = build_new_row(name, project.manifest.agents[name].harness)
+    if lives_here:
+        words, command = "lives in this folder", f"rekindle fleet import {name}"
+        row = msgspec.structs.replace(row, reason=words, command=command)
+    else:
+        row = msgspec.structs.replace(row, reason="is not on the fleet")
+    return StatusRow(row, {"fleet": None, "lives_here": lives_here})
+
+
+def _make_fleet_row(
+    project: Project, store: "FleetStore", name: str, listed: "ListedAgent", now: datetime | None
+) -> StatusRow:
+    """Return an agent of a fleet; without `now` only what the engine's own list has."""
+    entry = project.manifest.agents[name]
+    row = build_listed_row(name, entry.harness, listed.state, listed.cycle, listed.why)
+    fleet = {"fleet": msgspec.to_builtins(listed)}
+    if now is None:
+        return StatusRow(row, fleet)
+    try:
+        kept = store.kept(name)
+    except RekindleError as error:
+        # What the engine's own list has is known all the same.
+        return StatusRow(row, fleet | {"error": str(error), "hint": error.hint})
+    found, is_kept = kept.projection, store.is_kept_alive(kept)
+    around = RowInputs(
+        now=now,
+        is_supervised=is_kept,
+        budget=entry.budget,
+        loops=project.settings.runtime.loops,
+    )
+    facts = _collect_known(project, name, found, found, now, supervised=is_kept, file="clean")
+    more = {"state_file": "clean", "log": "sealed", "pending": 0, "unreadable": 0}
+    owner = {"generation": kept.generation, "host": kept.host or None}
+    return StatusRow(build_row(found, around, entry.harness), fleet | facts | more | owner)
+
+
+def read_file_rows(project: Project, store: FileStore, names: Sequence[str]) -> list[StatusRow]:
+    """Return the agents of a project, each with its details where its files can be read."""
+    return FileRowReader(project, store).read(names)
+
+
+class FileRowReader:
+    """The agents of a project; one whose files did not change is not read again."""
+
+    def __init__(self, project: Project, store: FileStore) -> None:
+        runtime = project.settings.runtime
+        zone = clock.find_zone(runtime.brief.zone) if runtime.brief.zone else None
+        self._project, self._store = project, store
+        self._rows = RowReader(
+            store, project.manifest.agents, runtime, clock.read_clock, zone=zone, is_alive=_is_alive
+        )
+        self._shown: dict[str, tuple[RowReading, StatusRow]] = {}
+
+    def read(self, names: Sequence[str]) -> list[StatusRow]:
+        return [self._read(name) for name in names]
+
+    def _read(self, name: str) -> StatusRow:
+        reading = self._rows.read(name)
+        before, shown = self._shown.get(name, (None, None))
+        if shown is None or reading is not before:
+            shown = _make_file_row(self._project, self._store, reading)
+            if _is_edited(shown) and not reading.is_supervised:
+                adopt_edits(self._store, name)
+                reading = self._rows.read(name)
+                shown = _make_file_row(self._project, self._store, reading)
+            self._shown[name] = reading, shown
+        return shown
+
+
+def _is_edited(shown: StatusRow) -> bool:
+    files = (shown.details.get(key) for key in ("relay_file", "state_file"))
+    return "edited" in files
+
+
+def _is_alive(process: str) -> bool:
+    from rekindle.system.processes.launch_processes import is_alive  # noqa: PLC0415 - only for sessions by hand
+
+    return is_alive(process)
+
+
+def _make_file_row(project: Project, store: FileStore, reading: RowReading) -> StatusRow:
+    if reading.view is None:
+        return StatusRow(reading.row)
+    try:
+        return StatusRow(reading.row, _collect_facts(project, store, reading, reading.view))
+    except RekindleError as error:
+        # The row has been made: only what is shown beside it could not be read.
+        return StatusRow(reading.row, {"error": str(error), "hint": error.hint})
+
+
+def _collect_facts(
+    project: Project, store: FileStore, reading: RowReading, seen: AgentView
+) -> dict[str, Any]:
+    name, owner, supervised = reading.row.agent, reading.owner, reading.is_supervised
+    standing = seen.committed.documents.get("relay")
+    file = folder_check.compare_document(store.folder(name), "relay", standing)
+    found, committed = seen.projection, seen.committed
+    return {
+        **_collect_known(
+            project, name, found, committed, clock.read_clock(), supervised=supervised, file=file
+        ),
+        "relay_file": file,
+        "state_file": "edited" if store.has_edited_state(name) else "clean",
+        "log": seen.condition,
+        "pending": len(seen.pending),
+        "unreadable": len(seen.bad) + seen.unreadable,
+        "settings_changed": [
+            change.render() for change in trust_checks.find_changes(project, name)
+        ],
+        "generation": found.gen,
+        "host": owner.host if owner else None,
+        "kept": _list_background(store, name),
+    }
+
+
+def _list_background(store: FileStore, name: str) -> list[dict[str, Any]]:
+    """The background processes that outlive the agent's sessions, and run now."""
+    kept = store.background(name).kept
+    if not kept:
+        return []
+    return [
+        {"pid": one.pid, "command": one.command, "since": one.since}
+        for one in kept
+        if _is_alive(one.process)
+    ]
+
+
+def _collect_known(
+    project: Project,
+    name: str,
+    found: Projection,
+    committed: Projection,
+    now: datetime,
+    *,
+    supervised: bool,
+    file: str,
+) -> dict[str, Any]:
+    """Return what can be told of an agent wherever it is kept."""
+    standing = committed.documents.get("relay")
+    entry = project.manifest.agents[name]
+    run = _describe_run(found, supervised=supervised) | {
+        "handoffs": window_rule.count_handoffs(
+            sessions.select_cycle_launches(found.attempts, found.cycle).values()
+        ),
+        "handed_off_at": window_rule.find_threshold(entry.handover, project.settings.runtime.relay),
+    }
+    return {
+        "budget": msgspec.to_builtins(entry.budget) if entry.budget else None,
+        "run": run if found.attempts else None,
+        "relay": {
+            "committed": standing.ts,
+            "by": standing.by,
+            "tokens": standing.tokens,
+            "over_cap": standing.over_cap,
+            "file": file,
+        }
+        if standing
+        else None,
+        "questions": _list_questions(found, now),
+        "unpushed": _find_unpushed(found),
+        "may_miss_stop": found.may_miss_stop,
+    }
+
+
+def _list_questions(found: Projection, now: datetime) -> list[dict[str, Any]]:
+    """Return the questions that a person can answer now."""
+    if not found.questions:
+        return []
+    from rekindle.policy.operator import questions  # noqa: PLC0415 - few agents have any
+
+    return [
+        {
+            "id": one.question,
+            "text": one.text,
+            "command": questions.render_answer_command(one),
+            "others": questions.list_other_answers(one),
+        }
+        for one in questions.list_open_questions(found, now)
+    ]
+
+
+def _find_unpushed(found: Projection) -> dict[str, Any] | None:
+    """What of its work is on one host alone."""
+    kept = found.unpushed
+    return {"since": kept.ts, "host": found.moved.host, "reason": kept.words} if kept else None
+
+
+def _describe_run(found: Projection, *, supervised: bool) -> dict[str, Any]:
+    """Return whether a supervisor runs, and how the last process ended."""
+    tried, run = (
+        sessions.find_newest_launch(found.attempts) or LaunchRecord(0, "", resumes=False),
+        found.run,
+    )
+    waits = run.waits(tried.seq)
+    return {
+        "supervised": supervised,
+        "desired": run.desired or None,
+        "ended": {"kind": run.ended.why, "reason": run.ended.words} if run.is_over else None,
+        "safe_mode": {"kind": run.safe.why, "reason": run.safe.words} if run.is_safe else None,
+        "waits": {"kind": waits.why, "until": waits.until} if waits else None,
+        "run_began": run.began_at,
+        "cycle_done": not found.is_cycle_open,
+        "last_cycle": _describe_last_cycle(found),
+        "hurried": ladder.are_cycles_hurried(found.ended),
+        "session": tried.session,
+        "began": tried.began,
+        "exit": tried.exit or None,
+    }
+
+
+def _describe_last_cycle(found: Projection) -> dict[str, Any] | None:
+    last = found.last_ended_cycle
+    if last is None:
+        return None
+    return {"cycle": last.cycle, "how": last.how, "verdict": last.verdict, "reason": last.words}

@@ -1,0 +1,105 @@
+"""`rekindle transcript`."""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import click
+import msgspec
+
+from rekindle.cli.options import (
+    json_option,
+    last_option,
+    open_files,
+)
+from rekindle.cli.output import (
+    echo,
+    print_json,
+    print_styled,
+)
+from rekindle.documents.transcripts.turns import (
+    Turn,
+    render,
+)
+from rekindle.errors import NotFoundError, UsageError
+from rekindle.stores.files.transcript_archive import ArchivedTranscript
+from rekindle.system import clock
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
+from rekindle.wiring import transcript_setup
+
+_AGO = re.compile(r"([0-9]{1,6})\s*(s|min|m|h|d|w)\Z")
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option("--since", help="Only what came after: 2h, 3d, 2026-01-31, 2026-01-31T06:00.")
+@click.option("--session", help="Only this session; the beginning of its id is enough.")
+@last_option
+@json_option
+def transcript(
+    agent: str | None, since: str | None, session: str | None, last: int, as_json: bool
+) -> None:
+    """What was said and done in an agent's sessions, newest last, whichever CLI it was.
+
+    With --json one turn a line. What the CLI has deleted since is still here.
+    """
+    project, store, name = open_files(agent)
+    after = _parse_since(since, clock.read_clock()) if since else None
+    found: list[tuple[ArchivedTranscript, Turn]] = []
+    told = transcript_setup.read_sessions(project, store, name)
+    for kept, turns in told:
+        if session is None or kept.session.startswith(session):
+            found += _select_turns(kept, turns, after, last)
+    if not found:
+        where = "in that time, or session" if since or session else "yet"
+        raise NotFoundError(
+            f"nothing is known that {name} has said or done {where}",
+            hint=f"`rekindle run {name}` keeps transcripts; of a person's own sessions hooks tell "
+            "(`rekindle hooks install`), and the watchdog or this command keeps them",
+        )
+    found.sort(key=lambda one: one[1].at)
+    _print_turns(found[-last:] if last else found, as_json=as_json)
+
+
+def _select_turns(
+    kept: ArchivedTranscript, turns: Iterator[Turn], after: datetime | None, last: int
+) -> deque[tuple[ArchivedTranscript, Turn]]:
+    """No more than will be shown: a transcript may have any number of turns."""
+    newer = ((kept, turn) for turn in turns if after is None or _is_after(turn.at, after))
+    return deque(newer, maxlen=last or None)
+
+
+def _print_turns(found: list[tuple[ArchivedTranscript, Turn]], *, as_json: bool) -> None:
+    before = ""
+    for kept, turn in found:
+        if as_json:
+            more = {"session": kept.session, "harness": kept.harness}
+            print_json({**more, **msgspec.to_builtins(turn)})
+            continue
+        if kept.session != before:
+            before = kept.session
+            print_styled(f"── {kept.harness} {kept.session}", bold=True)
+        echo(render(turn))
+
+
+def _parse_since(since: str, now: datetime) -> datetime:
+    try:
+        if ago := _AGO.match(since.strip()):
+            return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
+        return datetime.fromisoformat(since.strip()).astimezone(UTC)
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)  # before anything that there is
+    except ValueError as error:
+        raise UsageError(
+            f"{since[:QUOTED_CHARACTERS]!r} is no time",
+            hint="say it as 2h, 3d, 2026-01-31 or 2026-01-31T06:00",
+        ) from error
+
+
+def _is_after(at: str, after: datetime) -> bool:
+    try:
+        return datetime.fromisoformat(at) >= after
+    except (ValueError, TypeError):
+        return True  # of a turn whose time nobody knows, nobody can say that it is too old

@@ -1,0 +1,51 @@
+"""`rekindle handoff`: have a fresh session go on with a checkpoint, at the next boundary."""
+
+import click
+
+from rekindle.cli.options import (
+    json_option,
+    open_agent,
+)
+from rekindle.cli.output import echo, print_json
+from rekindle.documents.events import HandoffRequested
+from rekindle.errors import AgentError
+from rekindle.policy.projection import sessions
+from rekindle.system import clock
+from rekindle.wiring.open_store import find_harness
+
+
+@click.command()
+@click.argument("agent", required=False)
+@json_option
+def handoff(agent: str | None, as_json: bool) -> None:
+    """Have a fresh session go on with AGENT's work, with a checkpoint of what was done.
+
+    The session that runs is stopped between two tool calls, none of which is cut; one in a
+    terminal at its person's next prompt.
+    """
+    project, store, name = open_agent(agent, operator=True)
+    found = store.read(name).projection
+    tried = sessions.find_newest_launch(found.attempts)
+    if not store.is_supervised(name) or tried is None or tried.exit:
+        raise AgentError(
+            f"{name} does not run: there is nothing to hand off",
+            hint=f"`rekindle status {name}` shows why, and what continues it",
+        )
+    entry = project.manifest.agents[name]
+    stays = entry.mode == "stay"
+    launch = next(mark for mark, one in found.attempts.items() if one is tried)
+    is_heard = bool(sessions.find_launched_session(found.lives, launch))
+    if find_harness(project, name).brake(interactive=stays) is None or not is_heard:
+        where = " in a terminal" if stays else ""
+        why = "" if is_heard else ": no hook of it was heard (`rekindle hooks install`)"
+        raise AgentError(
+            f"{entry.harness} cannot be stopped between two turns{where}{why}",
+            hint=f"`rekindle restart --fresh {name}` ends it where it is and begins anew",
+        )
+    store.submit(name, HandoffRequested(ts=clock.read_clock()))
+    if as_json:
+        print_json({"agent": name, "asked": "handoff"})
+        return
+    when = "at its person's next prompt" if stays else "between two of its tool calls"
+    echo(f"✓ {name}: is stopped {when}, and a fresh session continues with a checkpoint")
+    echo("`rekindle events` tells when; a session that ends before then needs none.")

@@ -1,0 +1,440 @@
+"""`rekindle questions`, `answer`, `approve`, `deny`: what agents ask a person, and the answers."""
+
+import re
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+import click
+import msgspec
+
+from rekindle import config
+from rekindle.cli.options import (
+    AgentStore,
+    find_current_folder,
+    json_option,
+    open_agents,
+    render_age_of,
+    require_operator,
+)
+from rekindle.cli.output import (
+    echo,
+    print_json,
+    print_styled,
+    render_moment,
+    style_text,
+)
+from rekindle.cli.trust_prompt import (
+    ensure_trust,
+    print_changes,
+    trust_option,
+)
+from rekindle.config import Project
+from rekindle.documents.events import (
+    AnswerEffect,
+    PersonAnswered,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from rekindle.documents.manifest import Persona
+from rekindle.documents.screens.agent_row import render_command
+from rekindle.errors import (
+    AnswerError,
+    ClosedQuestionError,
+    NotOnFleetError,
+    UnknownQuestionError,
+    UsageError,
+)
+from rekindle.formats.identifiers import (
+    strip_invisible,
+    to_one_line,
+)
+from rekindle.policy.operator import questions as policy
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import (
+    LOCK_WAIT_SECONDS,
+    AgentDefaults,
+)
+from rekindle.policy.setup.permissions import (
+    explain_permit,
+    permit_tools,
+    render_tools,
+)
+from rekindle.policy.supervision import run_moves as runs
+from rekindle.system import clock, host
+from rekindle.thresholds.screens import ANSWER_CHARACTERS, QUESTIONS_NAMED, STOP_POLL_SECONDS
+from rekindle.wiring.access.trust_checks import accept_settings
+
+if TYPE_CHECKING:
+    from rekindle.stores.files.writer import Writer
+
+_ID = re.compile(r"(.+)-[0-9]+")
+
+
+@runtime_checkable
+class WritableStore(Protocol):
+    """A store whose writer works on this host; a fleet's is the engine."""
+
+    def writer(self, agent: str) -> AbstractContextManager["Writer"]: ...
+
+
+class MeantQuestion(NamedTuple):
+    """The agent that a command names, and its question."""
+
+    project: Project
+    store: AgentStore
+    agent: str
+    known: Projection
+    question: QuestionAsked | None
+    """None: the agent has no open question."""
+
+
+@click.command()
+@click.argument("agent", required=False, metavar="[AGENT|ID]")
+@click.option("--all", "every", is_flag=True, help="Answered and withdrawn questions too.")
+@json_option
+def questions(agent: str | None, every: bool, as_json: bool) -> None:
+    """What the agents ask a person, with the command that answers it.
+
+    With AGENT, or in the folder of one agent (`dir:`): only that one. With ID: only that question,
+    whatever its state.
+    Questions whose deadline has passed stay in the list as unanswered until you start the agent.
+    """
+    numbered, known = (
+        _ID.fullmatch(agent or ""),
+        config.load_project(find_current_folder()).manifest.agents,
+    )
+    question = agent if numbered and numbered[1] in known and agent not in known else None
+    named = numbered[1] if numbered and question else agent
+    _project, store, names = open_agents([named] if named else [], by_folder=True)
+    now = clock.read_clock()
+    found = [row for name in names for row in describe_questions(_read_known(store, name), now)]
+    rows = [row for row in found if every or row["is_shown"] or row["id"] == question]
+    if question:
+        rows = [row for row in rows if row["id"] == question]
+        if not rows:
+            raise UnknownQuestionError(question)
+    for row in rows:
+        del row["is_shown"]
+    if as_json:
+        print_json({"questions": rows})
+        return
+    if not rows:
+        echo("No open questions.")
+    for row in rows:
+        _print_question(row, now)
+
+
+def describe_questions(known: Projection, now: datetime) -> list[dict[str, Any]]:
+    """Return the questions of an agent that are remembered, oldest first."""
+    asked = sorted(known.questions.values(), key=lambda one: one.seq)
+    return [_make_row(known, one, now) for one in asked]
+
+
+def _make_row(known: Projection, question: QuestionAsked, now: datetime) -> dict[str, Any]:
+    state = policy.find_question_state(known, question, now)
+    answer = known.answers.get(question.question)
+    is_news = question.seq > max(known.run.wanted, known.run.restarted)
+    return {
+        "id": question.question,
+        "agent": known.agent,
+        "about": question.about,
+        "text": question.text,
+        "request": question.request,
+        "choices": question.choices,
+        "default": question.default,
+        "asked": question.ts,
+        "deadline": question.deadline,
+        "state": state,
+        "command": policy.render_answer_command(question) if state == "open" else None,
+        "others": policy.list_other_answers(question) if state == "open" else (),
+        "answer": _make_answer_row(answer) if answer else None,
+        "is_shown": state == "open" or (state == "unanswered" and is_news),
+    }
+
+
+def _make_answer_row(answer: QuestionAnswered) -> dict[str, Any]:
+    names = ("choice", "text", "effect", "by", "host", "origin", "ts")
+    return {name: getattr(answer, name) for name in names}
+
+
+def _print_question(row: dict[str, Any], now: datetime) -> None:
+    echo(
+        style_text(row["id"], bold=True),
+        f"  {row['about']}, asked {render_age_of(row['asked'], now)}",
+    )
+    echo(f"  {to_one_line(row['text'])}")
+    if row["request"]:
+        echo(f"  {to_one_line(msgspec.json.encode(row['request']).decode())}")
+    if row["state"] == "open":
+        until = render_moment(row["deadline"], "%Y-%m-%d %H:%M") if row["deadline"] else ""
+        after = f"; {row['default']} after {until}" if until else ""
+        echo(f"  → {render_command(row['command'], row['others'])}{after}")
+    elif row["state"] == "unanswered":
+        print_styled(f"  unanswered: the default applies: {row['default']}", fg="yellow")
+    elif answer := row["answer"]:
+        words = to_one_line(answer["choice"] or answer["text"])
+        echo(f"  answered by {answer['by']}, {render_age_of(answer['ts'], now)}: {words}")
+    else:
+        echo("  withdrawn: another command has settled it")
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="[ID|AGENT] CHOICE|TEXT")
+@trust_option
+@json_option
+def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
+    """Answer a question with one of its choices, or with TEXT, which the next cycle is told.
+
+    With AGENT the question that this agent waits for is meant; without both the only open one, and
+    TEXT is then one argument of several words: `rekindle answer "Take the second"`.
+    Without an answer, a terminal is asked for it. Each question is answered once. An agent without
+    a question is told TEXT in its next cycle.
+    """
+    meant, said = _find_question(words)
+    text = strip_invisible(" ".join(said)).strip() if said else _prompt_answer(meant)
+    _submit_answer(meant, text, trust=trust, as_json=as_json)
+
+
+def _prompt_answer(meant: MeantQuestion) -> str:
+    """Ask the person at the terminal for the answer."""
+    choices = ", ".join(meant.question.choices) if meant.question else "any text"
+    if _find_origin() != "terminal":
+        raise UsageError("answer with what?", hint=f"choices: {choices}")
+    if meant.question:
+        echo(to_one_line(meant.question.text))
+    words: str = click.prompt(f"Answer ({choices})", prompt_suffix=": ")
+    return strip_invisible(words).strip()
+
+
+@click.command()
+@click.argument("question", required=False, metavar="[ID|AGENT]")
+@trust_option
+@json_option
+def approve(question: str | None, trust: bool, as_json: bool) -> None:
+    """Answer a question with yes: allow, accept or retry, whichever it offers."""
+    _answer_by_choice(question, policy.APPROVALS, trust=trust, as_json=as_json)
+
+
+@click.command()
+@click.argument("question", required=False, metavar="[ID|AGENT]")
+@json_option
+def deny(question: str | None, as_json: bool) -> None:
+    """Answer a question with no: deny or stop, whichever it offers."""
+    _answer_by_choice(question, policy.DENIALS, trust=False, as_json=as_json)
+
+
+def _answer_by_choice(
+    name: str | None, words: Sequence[str], *, trust: bool, as_json: bool
+) -> None:
+    meant, rest = _find_question((name,) if name else ())
+    if rest or meant.question is None:
+        raise UnknownQuestionError(" ".join(rest))
+    choice = next((word for word in words if word in meant.question.choices), "")
+    if not choice:
+        reason = "is not a yes or no: use `rekindle answer`"
+        raise AnswerError(meant.question.question, reason, meant.question.choices)
+    _submit_answer(meant, choice, trust=trust, as_json=as_json)
+
+
+def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
+    """Return which question is meant, and the words behind its name."""
+    require_operator(config.load_project(find_current_folder()))
+    project, store, agents = open_agents([])
+    now, first = clock.read_clock(), words[0] if words else ""
+    numbered = _ID.fullmatch(first)
+    if first in agents:
+        known = _read_known(store, first)
+        asked = policy.list_open_questions(known, now)
+        question = policy.find_blocking_question(known, now) or (asked[-1] if asked else None)
+        return MeantQuestion(project, store, first, known, question), words[1:]
+    if numbered and numbered[1] in agents:
+        known = _read_known(store, numbered[1])
+        if first not in known.questions:
+            raise UnknownQuestionError(first)
+        return MeantQuestion(project, store, numbered[1], known, known.questions[first]), words[1:]
+    if numbered and len(words) > 1:
+        raise UnknownQuestionError(first)  # a mistyped id must not become part of an answer
+    found = [
+        MeantQuestion(project, store, name, known, one)
+        for name in agents
+        for known in (_read_known(store, name),)
+        for one in policy.list_open_questions(known, now)
+    ]
+    if not found:
+        raise UnknownQuestionError
+    if len(found) > 1:
+        which = ", ".join(one.question.question for one in found[:QUESTIONS_NAMED] if one.question)
+        raise UsageError("which question?", hint=f"name it by its id: {which}")
+    offered = found[0].question.choices if found[0].question else ()
+    if first and not _is_answer(words, offered):
+        raise UnknownQuestionError(first)  # nor a mistyped agent
+    return found[0], words
+
+
+def _is_answer(words: Sequence[str], offered: Sequence[str]) -> bool:
+    """Return whether words are an answer, and none of them can be meant as the name of an agent."""
+    text = " ".join(words).strip().casefold()
+    is_cap = policy.RAISE_ANSWER in offered and words[0].casefold() == "raise"
+    return text in offered or is_cap or (len(words) == 1 and len(text.split()) > 1)
+
+
+def _read_known(store: AgentStore, agent: str) -> Projection:
+    """Return what is known of an agent, also if nothing has happened to it yet."""
+    try:
+        return store.read(agent).projection if store.exists(agent) else Projection(agent)
+    except NotOnFleetError:
+        return Projection(agent)
+
+
+def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bool) -> None:
+    """Record an answer, and report what comes of it."""
+    if meant.question is None:
+        _tell_agent(meant, words, as_json=as_json)
+        return
+    now = clock.read_clock()
+    if reason := policy.explain_closed(meant.known, meant.question, now):
+        raise ClosedQuestionError(meant.question.question, reason)
+    found = policy.make_answer(meant.known, meant.question, words, now)
+    found = msgspec.structs.replace(
+        found, by=host.identify_user(), host=host.identify_host(), origin=_find_origin()
+    )
+    if found.choice == policy.ACCEPT and found.effect == "restart":
+        ensure_trust(meant.project, trust=trust)
+        recorded = _accept_settings(meant, found)
+    else:
+        meant.store.submit(meant.agent, found)
+        recorded = _wait_until_recorded(meant, found)
+    if recorded.seq and found.effect in {"restart", "continue"}:
+        meant.store.prepare_start(meant.agent)
+    if as_json:
+        row = {"agent": meant.agent, "question": found.question}
+        print_json(row | _make_answer_row(recorded) | {"is_recorded": bool(recorded.seq)})
+        return
+    if not recorded.seq:
+        echo(f"{meant.agent}: the answer is kept, but its supervisor has not recorded it yet.")
+        echo(f"Next: `rekindle questions {meant.agent} --all` shows whether it counts.")
+        return
+    echo(f"✓ {meant.agent}: {_describe_outcome(found)}")
+    if found.choice == "allow":
+        _print_permission(meant)
+    _print_next(meant, found.effect)
+
+
+def _accept_settings(meant: MeantQuestion, given: QuestionAnswered) -> QuestionAnswered:
+    """Accept the agent's settings and record the answer, as one step.
+
+    A supervisor that sees the answer starts at once: the settings must count by then. An answer
+    that is refused changes nothing.
+
+    Raises:
+        ClosedQuestionError: Another answer, another command or the deadline came before it.
+    """
+    if not isinstance(meant.store, WritableStore):
+        meant.store.prepare_start(meant.agent)  # the fleet's next start has the new settings
+        meant.store.submit(meant.agent, given)
+        recorded = _wait_until_recorded(meant, given)
+        changes = accept_settings(meant.project, meant.agent)
+    else:
+        with meant.store.writer(meant.agent) as writer:
+            writer.fold()
+            judged = policy.judge_answer(writer.projection, given, clock.read_clock())
+            changes = [] if judged.refused else accept_settings(meant.project, meant.agent)
+            writer.append(judged)
+            recorded = writer.projection.answers.get(given.question, judged)
+        if judged.refused:
+            raise ClosedQuestionError(given.question, judged.refused)
+    print_changes(meant.agent, changes)
+    return recorded
+
+
+def _wait_until_recorded(meant: MeantQuestion, given: QuestionAnswered) -> QuestionAnswered:
+    """Return the answer as it was recorded; without a number: it was not recorded in time.
+
+    Raises:
+        ClosedQuestionError: Another answer, another command or the deadline came before it.
+    """
+    deadline = time.monotonic() + LOCK_WAIT_SECONDS
+    while True:
+        known = meant.store.read(meant.agent).projection
+        counts = known.answers.get(given.question)
+        # The text is not compared: what is recorded of it holds no secrets.
+        is_ours = counts is not None and (counts.by, counts.choice, counts.ts) == (
+            given.by,
+            given.choice,
+            given.ts,
+        )
+        if counts is not None and is_ours and counts.seq:
+            return counts
+        asked = None if is_ours else known.questions.get(given.question)
+        if asked and (reason := policy.explain_closed(known, asked, clock.read_clock())):
+            raise ClosedQuestionError(given.question, reason)
+        if time.monotonic() > deadline:
+            return given
+        time.sleep(STOP_POLL_SECONDS)
+
+
+def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
+    """Tell an agent that has asked nothing: its next cycle begins with these words."""
+    if not words or len(words) > ANSWER_CHARACTERS:
+        raise UsageError(
+            f"an answer has 1 to {ANSWER_CHARACTERS:,} characters, and this one {len(words):,}",
+            hint="say it shorter, and put the rest into a file that the agent can read",
+        )
+    meant.store.create(meant.agent)
+    now = clock.read_clock()
+    wanted = runs.make_desired_event(meant.known.run, "running", now)
+    meant.store.submit(meant.agent, PersonAnswered(ts=now, text=words), wanted)
+    meant.store.prepare_start(meant.agent)
+    if as_json:
+        print_json({"agent": meant.agent, "question": None, "text": words})
+        return
+    echo(f"✓ {meant.agent}: its next cycle is told")
+    _print_next(meant, "restart")
+
+
+def _describe_outcome(answer: QuestionAnswered) -> str:
+    match answer.effect:
+        case "stop":
+            return "stops"
+        case "finish":
+            return "done, as the agent reports"
+        case "note":
+            return f"{answer.choice}: recorded, and its next cycle is told"
+        case _ if answer.text:
+            return "its next cycle is told"
+        case _:
+            return "will be started again"
+
+
+def _print_permission(meant: MeantQuestion) -> None:
+    """Show what permits the call: permissions are settings, which only the manifest changes."""
+    manifest = meant.project.manifest
+    name = manifest.agents[meant.agent].persona or AgentDefaults().persona
+    persona = manifest.personas.get(name) or Persona()
+    tools = (persona.permissions and persona.permissions.allowed_tools) or ()
+    rule = policy.find_permission_rule(meant.question, tools) if meant.question else ""
+    harness = manifest.agents[meant.agent].harness
+    permitted = permit_tools(persona, [rule], harness)
+    if permitted == tools:
+        echo(f"Note: {explain_permit(name, persona, [rule], harness)}.")
+        return
+    is_supervised = meant.store.is_supervised(meant.agent)
+    then = f", then `rekindle restart {meant.agent}`" if is_supervised else ""
+    echo(f"Permit it in rekindle.yaml{then}:")
+    echo(f"  personas:\n    {name}:\n      permissions:")
+    echo(f"        allowed_tools: {render_tools(permitted)}")
+
+
+def _print_next(meant: MeantQuestion, effect: AnswerEffect) -> None:
+    """Name the command that starts the agent, if its next cycle needs one."""
+    if effect not in {"stop", "finish"} and not meant.store.is_supervised(meant.agent):
+        name = meant.agent
+        echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to have it in the background.")
+
+
+def _find_origin() -> str:
+    return "terminal" if sys.stdin is not None and sys.stdin.isatty() else "command"

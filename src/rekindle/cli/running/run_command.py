@@ -1,0 +1,319 @@
+"""`rekindle run`."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import click
+
+from rekindle import config
+from rekindle.cli.fleet.fleet_agents import run_on_fleet
+from rekindle.cli.fleet_refusal import refuse_fleet
+from rekindle.cli.options import (
+    accept_log,
+    budget_option,
+    find_current_folder,
+    json_option,
+    print_note,
+    require_operator,
+    resolve_agent,
+)
+from rekindle.cli.output import (
+    echo,
+    print_styled,
+)
+from rekindle.cli.reports.event_lines import EventPrinter
+from rekindle.cli.reports.report_lines import (
+    describe_report,
+    render_line,
+)
+from rekindle.cli.trust_prompt import (
+    ensure_trust,
+    print_changes,
+    trust_option,
+)
+from rekindle.config import Project
+from rekindle.errors import RekindleError, UnfinishedError
+from rekindle.flows.supervision.supervisor import RunResult
+from rekindle.flows.supervisor_ports import (
+    SettingsReport,
+    SupervisorReport,
+    TroubleReport,
+)
+from rekindle.policy.exits import exit_table
+from rekindle.policy.exits.exit_table import (
+    EXIT_TABLE,
+    OUTCOMES,
+)
+from rekindle.policy.operator.build_row import (
+    explain_safe_mode,
+    find_next_command,
+)
+from rekindle.policy.progress import idle
+from rekindle.policy.supervision import budget as budgets
+from rekindle.stores.files import FileStore
+from rekindle.system import clock
+from rekindle.wiring.access import (
+    guarded_path,
+    protected_paths,
+    withheld_variables,
+)
+from rekindle.wiring.access.trust_checks import (
+    accept_settings,
+    require_trust,
+)
+from rekindle.wiring.open_store import open_store
+from rekindle.wiring.starting.background_start import (
+    is_in_window,
+    keep_last_words,
+    start_briefs,
+)
+from rekindle.wiring.starting.start_checks import (
+    REACH_HINT,
+    UNHONOURED_HINT,
+    explain_reach_of,
+    find_unhonoured,
+)
+from rekindle.wiring.starting.start_notes import find_notes
+from rekindle.wiring.supervisor_setup import run_supervisor
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option(
+    "--once", is_flag=True, help="End where it would wait for what is outside, or need a person."
+)
+@click.option("--cycles", type=click.IntRange(0), help="How many cycles this run has; 0: no end.")
+@budget_option
+@click.option("--kept", is_flag=True, hidden=True, help="Continue as the operator said before.")
+@click.option(
+    "--said", is_flag=True, hidden=True, help="The operator's command is in the log already."
+)
+@trust_option
+@json_option
+def run(  # noqa: PLR0917 - one for each option
+    agent: str | None,
+    once: bool,
+    cycles: int | None,
+    budget: str | None,
+    kept: bool,
+    said: bool,
+    trust: bool,
+    as_json: bool,
+) -> int:
+    """Run AGENT, cycle after cycle, and keep it alive until its work is done.
+
+    Each cycle begins with the relay and ends with the next one. The run is over when the command of
+    `until:` passes, or after its cycles: ten, or as many as `cycles:` or --cycles say. A loop that
+    repeats itself is told so, then paused; one that waits for you is paused: `rekindle answer`.
+
+    A process that crashes or hangs is started again in the same session, after everything that it
+    left running was ended; where the session cannot be brought back, a fresh one is told where the
+    work stands. Usage limits are waited out. Launches without progress (a commit, a changed result,
+    a resolved loop, a decision, another next action) are spaced out, and pause the run in the end;
+    `--budget none` lifts that. What only a person can fix ends in safe mode: nothing
+    runs until you answer the agent's question (`rekindle answer`). Ctrl-C stops the agent, twice at
+    once; the next `run` continues where it was.
+
+    With --json it prints the events of its log as they come, as `rekindle events --json` does.
+
+    With `fleet:` in the manifest a host of the fleet runs it, and this command ends at once.
+    """
+    project = config.load_project(find_current_folder())
+    require_operator(project)
+    name = resolve_agent(project, agent)
+    if project.settings.fleet is not None:
+        options = (("--once", once), ("--kept", kept or said), ("--json", as_json))
+        for option, is_said in options:
+            if is_said:
+                refuse_fleet(project, option)
+        ensure_trust(project, trust=trust)
+        print_changes(name, accept_settings(project, name))
+        run_on_fleet(project, project.settings.fleet, name, cycles, unbounded=budget == "none")
+        return 0
+    if kept or said:
+        require_trust(project.path)  # a watchdog, or `up`, started us: only a person accepts
+    else:
+        ensure_trust(project, trust=trust)
+    if not (kept or as_json):
+        with suppress(OSError):  # a reader that is gone stops no agent
+            _print_exposed(project, name)
+    store = open_store(project, say=print_note)
+    if not (kept or said):
+        accept_log(store, name)
+    lines = _follow_log(store, name) if as_json else None
+    bounds = "" if kept or said else _render_bounds(project, name, lifted=budget == "none")
+    heard = _stop_if_unread(_tell_events(name, lines) if lines else _make_printer(name, bounds))
+    try:
+        with _record_failure(store, name, is_ours=kept or said):
+            result = run_supervisor(
+                project,
+                store,
+                name,
+                heard,
+                once=once,
+                kept=kept,
+                said=said,
+                cycles=cycles,
+                unbounded=budget == "none",
+            )
+    finally:
+        if lines:
+            _print_new(lines)
+    if project.settings.runtime.brief.on_session_end:
+        start_briefs(project, store)
+    return _print_end(store, name, result, silent=as_json)
+
+
+@contextmanager
+def _record_failure(store: FileStore, name: str, *, is_ours: bool) -> Iterator[None]:
+    """Keep why a supervisor in a tmux window of ours fails, for `up` and the watchdog."""
+    try:
+        yield
+    except RekindleError as error:
+        if is_ours and is_in_window(store, name):
+            words = "\n  → ".join(filter(None, (f"Error: {error}", error.hint)))
+            keep_last_words(store, name, store.redaction.text(words))
+        raise
+
+
+def _print_exposed(project: Project, name: str) -> None:
+    if words := protected_paths.explain_exposed(project, name):
+        echo(f"Note: {words} (→ {protected_paths.EXPOSED_HINT})", err=True)
+    if words := guarded_path.explain_path(project, name):
+        echo(f"Note: {words} (→ {guarded_path.PATH_HINT})", err=True)
+    for words in find_unhonoured(project, name):
+        echo(f"Note: {words} (→ {UNHONOURED_HINT})", err=True)
+    for note in find_notes(project, name):
+        echo(f"Note: {note.words} (→ {note.hint})", err=True)
+    words, is_useless = explain_reach_of(project, name)
+    if is_useless:
+        echo(f"Note: {words} (→ {REACH_HINT})", err=True)
+    if missed := withheld_variables.find_withheld(project, name):
+        echo(f"Note: {withheld_variables.explain_withheld(name, missed)}", err=True)
+
+
+def _render_bounds(project: Project, name: str, *, lifted: bool) -> str:
+    """Return the bounds of the run, on one line."""
+    cap = project.manifest.agents[name].budget
+    ends = budgets.describe_budget(cap) if cap else ""
+    bounds = idle.describe_bounds(project.settings.runtime.progress, lifted=lifted)
+    return "; ".join(filter(None, (ends, bounds)))
+
+
+def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) -> int:
+    """Print how the run stopped, and return the exit code of its outcome."""
+    if result.outcome is None:
+        if not silent:
+            echo(f"{name}: nothing was started: it was stopped, or its run is over")
+        return 0
+    row, why = OUTCOMES[result.outcome], result.why
+    answer = _find_answer_command(store, name, why)
+    hint = exit_table.render_hint(
+        why, name, is_safe=bool(result.safe), is_supervised=False, answer=answer
+    )
+    if result.outcome == "stopped":
+        where = f", in safe mode ({result.safe})" if result.safe else ""
+        line = f"{name}: {row.words} in cycle {result.cycle}{where}; {hint}"
+    else:
+        is_between = EXIT_TABLE[why].between
+        last = "" if is_between or result.last is None else result.last.words
+        words = _count_crashes(store, name, why) or exit_table.explain_reason(
+            why, result.words or last
+        )
+        where = f"{'after' if is_between else 'in'} cycle {result.cycle}"
+        line = f"{name}: {row.words} {where}: {words}"
+    if row.severity in {"warning", "failure"}:
+        raise UnfinishedError(line, hint=hint, outcome=result.outcome, exit_code=row.exit_code)
+    if silent:
+        return row.exit_code
+    if row.state == "done":
+        print_styled(f"✓ {line}", fg="green")
+    else:
+        echo(line)
+    if row.severity:
+        echo(f"  → {hint}")
+    return row.exit_code
+
+
+def _count_crashes(store: FileStore, name: str, why: str) -> str:
+    """Return how often the agent crashed, if it is in safe mode for that; else nothing."""
+    with suppress(RekindleError):
+        known = store.read(name).projection
+        if why == "crash" and known.run.is_safe:
+            return explain_safe_mode(known)
+    return ""
+
+
+def _find_answer_command(store: FileStore, name: str, why: str) -> str:
+    """Return the command that answers the agent's question, as `status` shows it; empty: none."""
+    with suppress(RekindleError):
+        known = store.read(name).projection
+        if why != "stopped" and known.questions:
+            return find_next_command(known, clock.read_clock(), why)[0]
+    return ""
+
+
+def _stop_if_unread(tell: Callable[[SupervisorReport], None]) -> Callable[[SupervisorReport], None]:
+    """Say it as long as somebody reads it: the agent works on when pager or terminal are gone."""
+    is_gone = False
+
+    def say(report: SupervisorReport) -> None:
+        nonlocal is_gone
+        if is_gone:
+            return
+        try:
+            tell(report)
+        except OSError:
+            is_gone = True
+
+    return say
+
+
+def _follow_log(store: FileStore, name: str) -> EventPrinter:
+    """Return what prints the events of the agent's log from here on."""
+    end = store.read(name).end if store.exists(name) else 0
+    return EventPrinter(store, name, end, as_json=True)
+
+
+def _tell_events(name: str, lines: EventPrinter) -> Callable[[SupervisorReport], None]:
+    """Print what the log has by now, whatever is reported; warnings go to standard error."""
+
+    def tell(report: SupervisorReport) -> None:
+        if isinstance(report, TroubleReport | SettingsReport):
+            _print_warning(name, report)
+        _print_new(lines)
+
+    return tell
+
+
+def _print_new(lines: EventPrinter) -> None:
+    with suppress(
+        OSError, RekindleError
+    ):  # neither a reader nor a disk that is gone stops the agent
+        lines.print_new()
+
+
+def _make_printer(name: str, bounds: str) -> Callable[[SupervisorReport], None]:
+    """Return what prints the reports; the bounds come first, once nothing refuses the start."""
+    has_keyboard = bool(sys.stdin) and sys.stdin.isatty()
+
+    def tell(report: SupervisorReport) -> None:
+        if isinstance(report, TroubleReport | SettingsReport):
+            _print_warning(name, report)
+            return
+        nonlocal bounds
+        if bounds:
+            echo(f"{name}: {bounds}", err=True)
+            bounds = ""
+        for line in describe_report(report, name, has_keyboard=has_keyboard):
+            echo(*render_line(line, name))
+
+    return tell
+
+
+def _print_warning(name: str, report: TroubleReport | SettingsReport) -> None:
+    if isinstance(report, SettingsReport):
+        print_changes(name, report.changes)
+    else:
+        print_styled(f"  ! {report.words}", fg="yellow", err=True)

@@ -1,0 +1,41 @@
+"""`rekindle attach`: the operator's terminal in the tmux window of an agent."""
+
+import os
+import sys
+
+import click
+
+from rekindle.cli.options import open_files, require_operator
+from rekindle.errors import NotFoundError, UsageError
+from rekindle.system.terminal import tmux
+from rekindle.wiring.starting.background_start import TMUX_SESSION
+
+
+@click.command()
+@click.argument("agent", required=False)
+def attach(agent: str | None) -> None:
+    """Show the tmux window of AGENT in this terminal, to look on and to type.
+
+    For agents that `rekindle up --tmux` started. Ctrl-B d detaches: the agent continues.
+    """
+    project, _store, name = open_files(agent)
+    require_operator(project)
+    if not is_at_terminal():
+        raise UsageError(
+            "`attach` needs a terminal, and there is none here",
+            hint=f"`rekindle logs -f {name}` prints what the agent does",
+        )
+    window = tmux.find_window(TMUX_SESSION, name, str(project.path))
+    if window is None:
+        raise NotFoundError(
+            f"{name} has no tmux window",
+            hint=f"`rekindle logs -f {name}` prints what it does; `rekindle stop {name}`, then"
+            f" `rekindle up --tmux {name}` opens one",
+        )
+    sys.stdout.flush()
+    tmux.attach_window(window, os.environ)
+
+
+def is_at_terminal() -> bool:
+    """Return whether a person can look on and type here."""
+    return sys.stdin.isatty() and sys.stdout.isatty()

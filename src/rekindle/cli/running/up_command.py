@@ -1,0 +1,170 @@
+"""`rekindle up`, `rekindle down`: agents in the background."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import click
+
+from rekindle.cli.fleet_refusal import refuse_fleet
+from rekindle.cli.options import (
+    accept_log,
+    budget_option,
+    json_option,
+    open_project,
+    print_note,
+    require_operator,
+)
+from rekindle.cli.output import echo, print_json
+from rekindle.cli.running.stop_command import (
+    end_background,
+    find_unnamed_agents,
+    load_to_stop,
+    make_stop,
+    stop_without_manifest,
+    wait_for_ends,
+)
+from rekindle.cli.trust_prompt import (
+    ensure_trust,
+    print_changes,
+    trust_option,
+)
+from rekindle.errors import (
+    AgentError,
+    ManifestError,
+    NewerSchemaError,
+    RekindleError,
+    StoreError,
+    UnknownAgentError,
+)
+from rekindle.wiring.access.trust_checks import (
+    accept_settings,
+    has_lost_fleet,
+    require_no_lost_fleet,
+)
+from rekindle.wiring.open_store import open_store
+from rekindle.wiring.running_agents import RunningAgents
+from rekindle.wiring.starting import background_start
+from rekindle.wiring.starting.bring_up import (
+    AgentStarter,
+    StartResult,
+)
+from rekindle.wiring.supervisor_setup import (
+    check_agent,
+    check_notify,
+)
+
+
+@click.command()
+@click.argument("agents", nargs=-1)
+@click.option("--tmux", is_flag=True, help="A tmux window for each, in the session `rekindle`.")
+@budget_option
+@trust_option
+@json_option
+def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_json: bool) -> None:
+    """Run AGENTS in the background, all that the manifest names where none is said.
+
+    Each has a supervisor of its own that goes on when you log out. `rekindle daemon` starts those
+    again that die; `rekindle service install` has it started with the host.
+    """
+    project, store = open_project()
+    require_operator(project)
+    names = [project.require_agent(name) for name in agents] or list(project.manifest.agents)
+    ensure_trust(project, trust=trust)
+    check_notify(project, store)
+
+    def accept(name: str) -> None:
+        accept_log(store, name)
+        check_agent(project, store, name)
+        print_changes(name, accept_settings(project, name))
+
+    bringing = AgentStarter(project, store, accept, tmux=tmux, unbounded=budget == "none")
+    rows = bringing.bring_up(names)
+    if as_json:
+        print_json({"agents": rows})
+    else:
+        for row in rows:
+            echo(render_start_result(row))
+        if tmux and names:
+            echo(f"Look at them: {background_start.render_attach_hint()}")
+    if any(row.error for row in rows):
+        raise AgentError("not every agent was started", hint="`rekindle run NAME` shows why")
+
+
+def render_start_result(row: StartResult) -> str:
+    """Return what became of one agent; further lines of a message are indented."""
+    sign = "✗" if row.error else "✓"
+    words = (row.error or row.state).replace("\n", "\n  ")
+    return f"{sign} {row.agent}: {words}"
+
+
+def _collect_failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:
+    """Do all of them, also those behind one that fails."""
+    found: list[RekindleError] = []
+    for act in actions:
+        try:
+            act()
+        except RekindleError as error:
+            found.append(error)
+    return found
+
+
+@click.command()
+@click.argument("agents", nargs=-1)
+@json_option
+def down(agents: tuple[str, ...], as_json: bool) -> None:
+    """Stop AGENTS, all that the manifest names where none is said, and have them stay stopped."""
+    stop_agents(agents, as_json=as_json)
+
+
+def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
+    """Stop agents, all of the manifest if none is named, and print what became of each."""
+    try:
+        project = load_to_stop()
+        named = [project.require_agent(name) for name in agents]
+        running_here = RunningAgents().find(project.path)
+        of_host = [name for name in named or running_here if name in running_here]
+        if not of_host:
+            refuse_fleet(project)  # else what runs on this host stops, whatever `fleet:` says
+        store = open_store(project, say=print_note)
+    except (ManifestError, NewerSchemaError, UnknownAgentError, StoreError) as error:
+        stop_without_manifest(agents, error, every=True, as_json=as_json)
+        return
+    require_operator(project)
+    names = named or [*project.manifest.agents, *find_unnamed_agents(project)]
+    if project.settings.fleet is not None:
+        names = of_host
+    stops = {name: make_stop(store, name) for name in names}
+    failed = _collect_failures([stopping.tell for stopping in stops.values()])
+    running = [name for name, stopping in stops.items() if stopping.was_running]
+    left = wait_for_ends({name: stops[name] for name in running})
+    failed += _collect_failures(
+        [
+            partial(end_background, store, name, was_killed=stopping.was_killed)
+            for name, stopping in stops.items()
+        ]
+    )
+    failed += _collect_failures(
+        [stops[name].require_stop_record for name in names if name not in left]
+    )
+    elsewhere = [name for name in names if name not in running]
+    is_lost = has_lost_fleet(project)
+    failed += _collect_failures([partial(require_no_lost_fleet, project, elsewhere)])
+    if as_json:
+        unsure = elsewhere if is_lost else []
+        stopped = [name for name in names if name not in {*left, *unsure}]
+        print_json({"stopped": stopped, "were_running": running, "still_ending": left})
+    else:
+        for name in names:
+            if name in left:
+                echo(f"✗ {name}: still ending")
+            else:
+                stays = "does not run on this host" if is_lost else "is not running, and stays so"
+                echo(f"✓ {name}: {'stopped' if name in running else stays}")
+    if failed:
+        for other in failed[1:]:
+            echo(f"Error: {other}", err=True)
+        raise failed[0]
+    if left:
+        raise AgentError(
+            f"still ending: {', '.join(left)}", hint="the stop is kept: see `rekindle status`"
+        )

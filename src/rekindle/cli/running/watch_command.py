@@ -1,0 +1,90 @@
+"""`rekindle watch`, `rekindle daemon`: supervisors that are gone are started again."""
+
+from pathlib import Path
+
+import click
+
+from rekindle import config
+from rekindle.cli.fleet_refusal import refuse_fleet
+from rekindle.cli.options import (
+    find_current_folder,
+    json_option,
+    open_project,
+)
+from rekindle.cli.output import echo, print_json
+from rekindle.flows.supervision.watchdog import WatchReport
+from rekindle.formats.identifiers import to_one_line
+from rekindle.stores.folders.private_files import render_path
+from rekindle.wiring.starting import background_start as wiring
+
+_all_projects = click.option(
+    "--all", "every", is_flag=True, help="All projects that you trust on this host."
+)
+
+
+@click.command()
+@click.option(
+    "--once", is_flag=True, help="Look once and end: what it does anyway, said for who reads it."
+)
+@_all_projects
+@json_option
+def watch(once: bool, every: bool, as_json: bool) -> None:
+    """Look after the agents once: start the supervisors that are gone.
+
+    For cron; it needs nothing of your environment:
+
+    \b
+        */5 * * * * cd /your/project && /path/to/rekindle watch --once
+        */5 * * * * /path/to/rekindle watch --once --all
+    """  # noqa: D301 - what keeps the lines as they are is that very character
+    del once  # said for who reads the crontab: without it nothing else happens
+    if every:
+        _watch_all(as_json=as_json)
+        return
+    project, store = open_project()
+    found = wiring.watch_once(project, store)
+    if as_json:
+        print_json({"agents": found})
+        return
+    for one in found:
+        _print_report(one)
+
+
+def _watch_all(*, as_json: bool) -> None:
+    from rekindle.wiring.starting.watch_all_projects import AllProjectsWatchdog  # noqa: PLC0415 - one project does not pay
+
+    found = list(AllProjectsWatchdog().look())
+    if as_json:
+        rows = [{"project": render_path(at), "report": one} for at, one in found]
+        print_json({"agents": rows})
+        return
+    for folder, one in found:
+        _print_of(folder, one)
+
+
+@click.command()
+@_all_projects
+def daemon(every: bool) -> None:
+    """Look after the agents again and again, until you end it.
+
+    It starts supervisors, never agents, and looks at what the operator has said, not at names of
+    processes. Agents live on when it ends. One for each project, or with --all one for all projects
+    that you trust on this host, and for those that you trust later.
+    """
+    if every:
+        from rekindle.wiring.starting.watch_all_projects import run_daemon_for_all  # noqa: PLC0415 - as above
+
+        run_daemon_for_all(_print_of)
+        return
+    refuse_fleet(config.load_project(find_current_folder()))
+    wiring.run_daemon(find_current_folder(), _print_report)
+
+
+def _print_of(folder: Path, one: WatchReport) -> None:
+    _print_report(one, f"{to_one_line(render_path(folder))}: ")
+
+
+def _print_report(one: WatchReport, where: str = "") -> None:
+    did = ("started again: " if one.failed else "started: ") if one.started else ""
+    sign = "✗" if one.failed else "✓" if one.started else "·"
+    echo(f"{sign} {where}{one.agent}: {did}{one.words}")

@@ -1,0 +1,110 @@
+"""`rekindle config`."""
+
+import click
+import msgspec
+
+from rekindle import config as configuration
+from rekindle.cli.options import (
+    find_current_folder,
+    json_option,
+)
+from rekindle.cli.output import (
+    echo,
+    print_bare_json,
+    print_json,
+    style_text,
+)
+from rekindle.config import Project
+from rekindle.formats.validation import Duration
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings import explain_settings as explanations
+from rekindle.policy.settings.explain_settings import SettingExplanation
+from rekindle.policy.settings.manifest_schema import describe_manifest
+
+
+@click.group()
+def config() -> None:
+    """Show every setting with its value, origin and meaning."""
+
+
+@config.command()
+@click.argument("key", required=False)
+@json_option
+def explain(key: str | None, as_json: bool) -> None:
+    """Show the value, unit, origin and meaning of KEY; without KEY, of every setting.
+
+    The end of a key is enough: `max_relay_tokens`. Works without a manifest too.
+    """
+    place = find_current_folder()
+    project = configuration.load_project(place) if configuration.find_project(place) else None
+    manifest, marked = (project.manifest, project.marked) if project else (None, None)
+    found = (
+        explanations.explain_setting(key, manifest, marked)
+        if key
+        else explanations.explain_settings(manifest, marked)
+    )
+    redaction = Redaction(tuple(manifest.redact.allow) if manifest else ())
+    found = [_redact(one, redaction) for one in found]
+    if as_json:
+        print_json({"settings": [_make_json(one) for one in found]})
+        return
+    for one in found:
+        changed = "" if one.value == one.default else f" (default {_render_value(one.default)})"
+        unit = f" {one.unit}" if one.unit and one.value is not None else ""
+        echo(style_text(one.key, bold=True), f" = {_render_value(one.value)}{unit}{changed}")
+        echo(f"  {one.meaning}  [{one.origin}]")
+    if project:
+        _print_unhonoured(project)
+
+
+def _print_unhonoured(project: Project) -> None:
+    from rekindle.wiring.starting import start_checks as checks  # noqa: PLC0415 - loads every harness
+
+    agents = project.manifest.agents
+    lines = [line for name in agents for line in checks.find_unhonoured(project, name)]
+    for line in dict.fromkeys(lines):
+        echo(f"Note: {line} (→ {checks.UNHONOURED_HINT})", err=True)
+
+
+@config.command()
+def schema() -> None:
+    """Print a JSON Schema of rekindle.yaml, for editors and other checks."""
+    print_bare_json(describe_manifest())
+
+
+def _redact(one: SettingExplanation, redaction: Redaction) -> SettingExplanation:
+    """Return an explanation without secrets: a manifest should not have any, but `env:` may."""
+    if not isinstance(one.value, str | list | dict):
+        return one
+    value = msgspec.json.decode(redaction.json(msgspec.json.encode(one.value)))
+    return msgspec.structs.replace(one, value=value)
+
+
+def _make_json(one: SettingExplanation) -> dict[str, object]:
+    return {
+        "key": one.key,
+        "value": _to_plain(one.value),
+        "default": _to_plain(one.default),
+        "unit": one.unit,
+        "origin": one.origin,
+        "meaning": one.meaning,
+    }
+
+
+def _to_plain(value: object) -> object:
+    return str(value) if isinstance(value, Duration) else value
+
+
+def _render_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, msgspec.Struct):
+        said = ", ".join(
+            f"{key}: {one}" for key, one in msgspec.structs.asdict(value).items() if one
+        )
+        return f"{{{said}}}"
+    if value is None:
+        return "not set"
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value).decode()
+    return str(value) or '""'

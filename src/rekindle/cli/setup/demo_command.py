@@ -1,0 +1,47 @@
+"""`rekindle demo`."""
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from rekindle.cli.output import (
+    echo,
+    print_styled,
+)
+from rekindle.demo.demonstration import (
+    DemoCounts,
+    Demonstration,
+)
+from rekindle.errors import CheckFailedError
+
+
+@click.command()
+def demo() -> None:
+    """Watch an agent being killed and coming back: no key, no network, half a minute.
+
+    The agent is a scripted one; everything else is what a real one gets. It happens in a temporary
+    folder, which is removed at the end.
+    """
+    with tempfile.TemporaryDirectory(prefix="rekindle-demo-") as folder:
+        print_styled(
+            "An agent is killed in the middle of its work, and the work goes on.", bold=True
+        )
+        echo(f"In {folder}: no key, no network, nothing outside.\n")
+        shown = Demonstration(Path(folder), echo).run()
+        if shown is None:
+            raise click.Abort
+        _print_summary(shown)
+
+
+def _print_summary(shown: DemoCounts) -> None:
+    echo(
+        f"5. {shown.chapters} chapters are there, in {shown.sessions} sessions; {shown.heartbeats}"
+        " calls were finished, none twice."
+    )
+    if shown.chapters != shown.heartbeats:
+        raise CheckFailedError(
+            "the demonstration did not go as it should", hint="please report it with its output"
+        )
+    print_styled("\n✓ Killed twice; nothing was lost, and nothing was done twice.", fg="green")
+    echo("Next: `rekindle init` in your own project, then `rekindle run`.")

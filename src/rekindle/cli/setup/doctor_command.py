@@ -1,0 +1,250 @@
+"""`rekindle doctor`."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+import click
+
+from rekindle import config
+from rekindle.cli.options import (
+    find_current_folder,
+    json_option,
+    open_fleet,
+    open_project,
+    take_over_option,
+)
+from rekindle.cli.output import (
+    echo,
+    print_json,
+    print_styled,
+    style_text,
+)
+from rekindle.cli.setup.hooks_command import examine_all
+from rekindle.cli.trust_prompt import VARIABLE as TRUST_VARIABLE
+from rekindle.config import Project
+from rekindle.errors import CheckFailedError, RekindleError
+from rekindle.plugins import find_program
+from rekindle.policy.fleet import connection_check
+from rekindle.policy.operator.build_row import (
+    RowInputs,
+    build_row,
+    explain_safe_mode,
+)
+from rekindle.policy.settings.runtime_settings import FleetSettings
+from rekindle.stores.files import FileStore
+from rekindle.stores.files.folder_check import FolderProblem
+from rekindle.system import clock
+from rekindle.system.notifications import Notifier
+from rekindle.system.processes.program_search import find_executable
+from rekindle.wiring.access import (
+    guarded_path,
+    protected_paths,
+    trust_checks,
+)
+from rekindle.wiring.open_store import (
+    HARNESSES,
+    open_store,
+)
+from rekindle.wiring.starting.start_checks import (
+    REACH_HINT,
+    UNHONOURED_HINT,
+    explain_reach_of,
+    find_obstacles,
+    find_unhonoured,
+)
+from rekindle.wiring.starting.start_notes import find_notes
+
+OPTIONAL_PROGRAMS = {"git": "keeps an audit trail of the relays", "tmux": "a window for each agent"}
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Fix what can be fixed, then look again.")
+@take_over_option
+@json_option
+def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
+    """What is wrong, and the command that fixes it.
+
+    Ends with 0 when nothing is broken; a missing optional program is not a fault.
+    """
+    if fix or take_over:
+        _fix(take_over=take_over)
+    found = _examine_all()
+    named = {find_program(one): f"the harness {one.NAME}" for one in HARNESSES.working()}
+    uses = {name: use for name, use in (OPTIONAL_PROGRAMS | named).items() if name}
+    programs = {name: find_executable(name) is not None for name in uses}
+    broken = [one for problems in found.values() for one in problems if not one.is_note]
+    if as_json:
+        print_json(
+            {
+                "ok": not broken,
+                "agents": {
+                    name: [
+                        {"what": one.what, "mend": one.mend, "broken": not one.is_note}
+                        for one in problems
+                    ]
+                    for name, problems in found.items()
+                },
+                "programs": programs,
+            }
+        )
+    else:
+        _print_problems(
+            found, {name: "" if there else uses[name] for name, there in programs.items()}
+        )
+    if broken:
+        number = f"{len(broken)} problem" + ("s" if len(broken) > 1 else "")
+        raise CheckFailedError(f"{number} found", hint="do what each arrow says")
+
+
+def _examine_all() -> dict[str, list[FolderProblem]]:
+    """The problems of each agent; those of the manifest stand under its own name."""
+    try:
+        project = config.load_project(find_current_folder())
+    except RekindleError as error:
+        return {"rekindle.yaml": [FolderProblem(str(error), error.hint)]}
+    store = open_store(project)
+    found: dict[str, list[FolderProblem]] = {"rekindle.yaml": []}
+    if not trust_checks.is_trusted(project.path):
+        words = "you have not accepted this folder on this host: hooks and watchdogs ignore it"
+        fix = (
+            "read rekindle.yaml; then `rekindle run` asks for your trust, or `rekindle run --trust`"
+        )
+        is_accepted_here = os.environ.get(TRUST_VARIABLE) == "1"
+        found["rekindle.yaml"].append(FolderProblem(words, fix, is_note=is_accepted_here))
+    try:
+        Notifier(project.manifest.notify).check()
+    except RekindleError as error:
+        found["rekindle.yaml"].append(FolderProblem(str(error), error.hint))
+    if project.settings.fleet is not None:
+        found |= _examine_fleet(project, project.settings.fleet)
+    for name in project.manifest.agents:
+        found.setdefault(name, []).extend(_examine_exposure(project, name))
+        # On a fleet nobody needs the files that are here.
+        problems = store.inspect(name) if project.settings.fleet is None else []
+        problems += _examine_settings(project, store, name)
+        problems += _examine_start(project, store, name)
+        found[name] = [*found.get(name, ()), *problems]
+    for one in examine_all():
+        if one.is_broken:  # no agent's name begins with a dot
+            problems = [
+                FolderProblem(f"hooks for {one.place.level}: {what}", one.mend)
+                for what in one.problems
+            ]
+            found.setdefault(one.place.files.folder, []).extend(problems)
+    return found
+
+
+def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
+    """Report settings that the operator has not accepted: an agent that is to run does not."""
+    if trust_checks.is_unknown(project, name):
+        fix = f"`rekindle run {name}` or `rekindle up {name}` shows and accepts them"
+        yield FolderProblem(trust_checks.NEVER_ACCEPTED, fix, is_note=True)
+    changes = trust_checks.find_changes(project, name)
+    if not changes:
+        return
+    is_to_run = True
+    with suppress(RekindleError):  # damage is reported by the inspection
+        is_to_run = store.exists(name) and store.read(name).projection.run.desired == "running"
+    for change in changes:
+        since = "without your command" if is_to_run else "since your last command"
+        words = f"changed {since}: {change.render()}"
+        fix = (
+            f"check rekindle.yaml; `rekindle {'restart' if is_to_run else 'run'} {name}` accepts it"
+        )
+        yield FolderProblem(words, fix, is_note=not is_to_run)
+
+
+def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
+    """Report why `run` would refuse the agent, or start nothing."""
+    on_this_host = project.settings.fleet is None
+    for error in find_obstacles(project, name, on_this_host=on_this_host):
+        yield FolderProblem(str(error), error.hint)
+    for line in find_unhonoured(project, name):
+        yield FolderProblem(line, UNHONOURED_HINT, is_note=True)
+    if on_this_host:
+        for note in find_notes(project, name):
+            yield FolderProblem(note.words, note.hint, is_note=True)
+    words, is_useless = explain_reach_of(project, name)
+    if words:
+        yield FolderProblem(words, REACH_HINT, is_note=not is_useless)
+    if project.settings.fleet is not None or not store.exists(name):
+        return
+    with suppress(RekindleError):  # damage is reported by the inspection
+        known = store.read(name).projection
+        if known.run.is_safe:
+            around = RowInputs(clock.read_clock(), is_supervised=store.is_supervised(name))
+            row = build_row(known, around)
+            stopped = ", and you stopped it" if row.state == "stopped" else ""
+            yield FolderProblem(
+                f"is in safe mode: {explain_safe_mode(known)}{stopped}", row.command
+            )
+
+
+def _examine_exposure(project: Project, name: str) -> list[FolderProblem]:
+    found = (
+        (protected_paths.explain_exposed(project, name), protected_paths.EXPOSED_HINT),
+        (guarded_path.explain_path(project, name), guarded_path.PATH_HINT),
+    )
+    return [FolderProblem(words, hint, is_note=True) for words, hint in found if words]
+
+
+def _examine_fleet(project: Project, fleet: FleetSettings) -> dict[str, list[FolderProblem]]:
+    """Its engine, under its address; each agent's workspace; what the manifest says of it."""
+    try:
+        store = open_fleet(project, fleet)
+        from rekindle.fleet.commands import fleet_checks  # noqa: PLC0415 - wants the extra
+    except RekindleError as error:
+        return {"fleet": [FolderProblem(str(error), error.hint)]}
+
+    said = [
+        FolderProblem(one.what, one.mend, is_note=True)
+        for one in connection_check.find_fleet_warnings(fleet)
+    ]
+    return {
+        f"fleet {fleet.address}": [*fleet_checks.check_engine(store, fleet), *said],
+        "briefs": fleet_checks.check_briefs(project),
+        **{
+            name: fleet_checks.check_definition(project, fleet, name)
+            + fleet_checks.check_workspace(project, name)
+            for name in project.manifest.agents
+        },
+    }
+
+
+def _fix(*, take_over: bool) -> None:
+    project, store = open_project("--fix")
+    for name in project.manifest.agents:
+        try:
+            _fix_agent(store, name, take_over=take_over)
+        except RekindleError as error:
+            print_styled(f"{name}: could not be fixed: {error}", fg="red", err=True)
+            if error.hint:
+                echo(f"  → {error.hint}", err=True)
+
+
+def _fix_agent(store: FileStore, name: str, *, take_over: bool) -> None:
+    with store.writer(name, take_over=take_over) as writer:
+        writer.fold()
+    store.catch_up_audit(name)
+
+
+def _print_problems(found: dict[str, list[FolderProblem]], missing: dict[str, str]) -> None:
+    """Print the problems, and each optional program; one that is missing has its use."""
+    noted: dict[FolderProblem, list[str]] = {}
+    for name, problems in found.items():
+        for one in problems:
+            if one.is_note:
+                noted.setdefault(one, []).append(name)
+    for name, problems in found.items():
+        if not problems:
+            echo(f"✓ {name}")
+        for one in problems:
+            if one.is_note and one not in noted:
+                continue  # printed with the first agent that it is about
+            about = ", ".join(noted.pop(one)) if one.is_note else name
+            mark = style_text("·", dim=True) if one.is_note else style_text("✗", fg="red")
+            echo(mark, f" {about}: {one.what}")
+            echo(f"    → {one.mend}")
+    for name, use in missing.items():
+        echo(f"· {name} is not installed (optional: {use})" if use else f"✓ {name}")

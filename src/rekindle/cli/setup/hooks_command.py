@@ -1,0 +1,408 @@
+"""`rekindle hooks`."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from click.core import ParameterSource
+
+from rekindle import config
+from rekindle.cli.options import (
+    agent_option,
+    find_current_folder,
+    json_option,
+    open_project,
+    require_operator,
+    resolve_agent,
+)
+from rekindle.cli.output import (
+    echo,
+    print_json,
+    style_text,
+)
+from rekindle.cli.trust_prompt import (
+    ensure_trust,
+    print_changes,
+    trust_option,
+)
+from rekindle.config import Project
+from rekindle.errors import CheckFailedError, RekindleError, UnacceptedError, UsageError
+from rekindle.flows.hooks import install_hooks
+from rekindle.flows.hooks.export_hooks import export_hooks
+from rekindle.flows.hooks.hook_locations import (
+    HOOK_LEVELS,
+    HookLevel,
+    HookLocation,
+    choose_default_level,
+    list_levels,
+    locate_hooks,
+)
+from rekindle.flows.hooks.install_hooks import (
+    HookChanges,
+    HookReport,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.plugins import ALIASES
+from rekindle.ports import Harness
+from rekindle.stores.files import FileStore
+from rekindle.wiring import agent_dir_list
+from rekindle.wiring.access.trust_checks import accept_settings
+from rekindle.wiring.open_store import HARNESSES
+
+level_option = click.option(
+    "--for",
+    "level",
+    type=click.Choice(HOOK_LEVELS),
+    help="local: you, in this project; project: all who share it; user: you, in every project. "
+    "Default: the first of them that the CLI has.",
+)
+harness_option = click.option(
+    "--harness",
+    type=click.Choice(tuple(HARNESSES)),
+    help="The CLI; default: the agent's own.",
+)
+
+all_option = click.option("--all", "every", is_flag=True, help="Every agent of the project.")
+
+
+class _AgentHooks(msgspec.Struct, frozen=True):
+    """Hooks in a settings file, and the agent that they report for."""
+
+    place: HookLocation
+    agent: str
+    """Empty: the hooks find the agent by the folder of the session."""
+    done: HookChanges
+
+
+@click.group()
+def hooks() -> None:
+    """Have an agent CLI report to Rekindle: starts, prompts, tool calls, ends.
+
+    They are added to its settings: every other key, and every other hook, stays as it is.
+    """
+
+
+@hooks.command()
+@level_option
+@harness_option
+@agent_option
+@all_option
+@trust_option
+@json_option
+@click.pass_context
+def install(  # noqa: PLR0917 - one for each option
+    context: click.Context,
+    level: HookLevel | None,
+    harness: str | None,
+    agent: str | None,
+    every: bool,
+    trust: bool,
+    as_json: bool,
+) -> None:
+    """Add the hooks to a CLI's settings, or renew them.
+
+    The settings are those of the folder that the agent works in (`dir:`). With --all, the hooks of
+    every agent are installed; the hooks of another agent are never replaced.
+
+    \b
+    claude-code
+      local    .claude/settings.local.json
+      project  .claude/settings.json; it then names this machine's Python
+      user     settings.json in $CLAUDE_CONFIG_DIR or ~/.claude
+    codex
+      project  .codex/hooks.json
+      user     hooks.json in $CODEX_HOME or ~/.codex
+    gemini
+      project  .gemini/settings.json
+      user     .gemini/settings.json in $GEMINI_CLI_HOME or ~
+
+    Hooks for the user find project and agent by the folder in which the CLI was started.
+    """  # noqa: D301 - what keeps the lines as they are is that very character
+    is_named = agent and context.get_parameter_source("agent") is ParameterSource.COMMANDLINE
+    if level == "user":
+        if is_named or every:
+            raise UsageError(
+                "hooks for every project cannot name an agent", hint="leave --agent and --all out"
+            )
+        place = _find_location(level, harness, None)
+        _print_installed(
+            [_AgentHooks(place, "", install_hooks.install_hooks(place, None))], as_json=as_json
+        )
+        return
+    project, store = open_project()
+    names = _select_agents(project, harness) if every else []
+    if not every:
+        only = _select_agents(project, harness) if harness and not agent else []
+        names = [resolve_agent(project, agent or (only[0] if len(only) == 1 else None))]
+    require_operator(project)
+    ensure_trust(project, trust=trust)
+    done, refused = [], []
+    for name in names:
+        try:
+            done.append(_install_for(project, store, name, level, harness))
+        except RekindleError as error:
+            refused.append(error)
+            if every and not as_json:
+                echo(style_text("✗", fg="red"), f" {name}: {error}", err=True)
+    agent_dir_list.write_agent_dirs(project.path)
+    if done or every:
+        _print_installed(done, every=every, as_json=as_json)
+    if refused:
+        raise refused[0]
+
+
+def _install_for(
+    project: Project, store: FileStore, name: str, level: HookLevel | None, harness: str | None
+) -> _AgentHooks:
+    place = _find_agent_location(project, name, level, harness)
+    others = [store.folder(other).path for other in project.manifest.agents if other != name]
+    print_changes(name, accept_settings(project, name))
+    if not store.exists(name):
+        store.create(name)
+    return _AgentHooks(
+        place, name, install_hooks.install_hooks(place, store.folder(name).path, others)
+    )
+
+
+def _print_installed(installed: list[_AgentHooks], *, every: bool = False, as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {
+                "agent": one.agent,
+                "harness": one.place.harness.NAME,
+                "level": one.place.level,
+                "settings": one.place.shown,
+                "changed": one.done.settings_changed or one.done.program_changed,
+            }
+            for one in installed
+        ]
+        print_json({"hooks": rows} if every else rows[0])
+        return
+    for one in installed:
+        place, done = one.place, one.done
+        if done.settings_changed:
+            echo(f"✓ hooks installed in {place.shown}")
+        elif done.program_changed:
+            echo(f"✓ hooks in {place.shown} renewed")
+        else:
+            echo(f"✓ already installed in {place.shown}")
+    changed = [one for one in installed if one.done.settings_changed]
+    for note in dict.fromkeys(note for one in changed for note in _list_notes(one)):
+        echo(f"· {note}")
+    if installed:
+        place = installed[0].place
+        where = "in any project with an agent" if place.level == "user" else "here"
+        if place.folder and place.folder.resolve() != find_current_folder().resolve():
+            where = f"in {to_one_line(str(place.folder))}"
+        program = place.files.program
+        echo(f"Next: start `{program}` {where}; `rekindle status` shows when it was last active.")
+
+
+def _list_notes(one: _AgentHooks) -> Iterator[str]:
+    if one.place.level == "local" and one.done.settings_made:
+        yield "it names this machine's Python: keep it out of git"
+    if one.place.level == "project":
+        yield "it names this machine's Python: on another machine, install the hooks again"
+    if one.place.files.trust:
+        yield one.place.files.trust
+
+
+@hooks.command()
+@level_option
+@harness_option
+@agent_option
+@all_option
+@json_option
+def uninstall(
+    level: HookLevel | None, harness: str | None, agent: str | None, every: bool, as_json: bool
+) -> None:
+    """Take the hooks out again: the settings are as they were before.
+
+    With --all, those of every agent of the project, at every level but the user's.
+    """
+    if every:
+        places = [
+            one.place
+            for one in examine_all()
+            if one.state != "not installed"
+            and one.place.level in {level or "local", level or "project"}
+            and harness in {None, one.place.harness.NAME}
+        ]
+    else:
+        places = [_find_location(level, harness, agent)]
+        _refuse_unaccepted(places[0])
+    rows = []
+    for place in places:
+        done = install_hooks.uninstall_hooks(place)
+        changed = {"settings": place.shown, "changed": done.settings_changed}
+        rows.append({"harness": place.harness.NAME, "level": place.level, **changed})
+        if not as_json:
+            _print_removed(place, done)
+    if as_json:
+        print_json({"hooks": rows} if every else rows[0])
+    elif not places:
+        echo("No hooks of ours here: nothing to do.")
+
+
+def _refuse_unaccepted(place: HookLocation) -> None:
+    """Refuse to change settings in a folder that only the manifest names."""
+    if place.folder and place.folder not in agent_dir_list.list_hook_folders(place.home.parent):
+        raise UnacceptedError(
+            f"`dir:` {to_one_line(str(place.folder))}",
+            "is outside the project, and you have not accepted it",
+            "`rekindle hooks install` accepts it",
+        )
+
+
+def _print_removed(place: HookLocation, done: HookChanges) -> None:
+    if done.settings_removed:
+        echo(f"✓ hooks removed, and with them {place.shown}, which held nothing else")
+    elif done.settings_changed:
+        echo(f"✓ hooks removed from {place.shown}")
+    else:
+        echo(f"No hooks of ours in {place.shown}: nothing to do.")
+
+
+@hooks.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--harness", type=click.Choice(tuple(HARNESSES)), required=True, help="The CLI it is for."
+)
+def export(folder: Path, harness: str) -> None:
+    """Write the hooks into FOLDER as a package that the CLI itself installs.
+
+    A plugin of Claude Code, an extension of Gemini CLI, a hooks file of Codex: nothing of yours is
+    changed, and the agent is the only one of the project that the CLI works in.
+    """
+    made = export_hooks(HARNESSES[harness], folder)
+    for path in made:
+        echo(f"✓ wrote {path}")
+    files = HARNESSES[harness].HOOK_FILES
+    if files and files.trust:
+        echo(f"· {files.trust}")
+    if files and files.taken_in:
+        echo(f"Next: {files.taken_in.format(folder=made[0].parent)}")
+
+
+@hooks.command()
+@json_option
+def status(as_json: bool) -> None:
+    """Where the hooks are installed, and whether they can run.
+
+    Ends with 8 where some are broken, and names the command that fixes them.
+    """
+    found = examine_all()
+    if as_json:
+        print_json({"hooks": [_make_json(one) for one in found]})
+    else:
+        for one in found:
+            _print_report(one)
+        if not found:
+            echo("No agent here has a CLI with hooks: `rekindle run` needs none.")
+        elif all(one.state == "not installed" for one in found):
+            echo("Next: `rekindle hooks install`.")
+    if any(one.is_broken for one in found):
+        mends = [one.mend for one in found if one.is_broken]
+        told = all(mend.startswith("rekindle ") for mend in mends)
+        hint = "run the commands after each arrow" if told else "do what stands after each arrow"
+        raise CheckFailedError("some hooks are broken", hint=hint)
+
+
+def examine_all() -> list[HookReport]:
+    """Examine every level that there is here: outside of a project, only the user's.
+
+    Of a CLI that no agent uses, and of all but one folder, only where something is installed.
+    """
+    folder = config.find_project(find_current_folder())
+    used, found = _list_used(folder), []
+    for cli in HARNESSES.working():
+        for level in list_levels(cli):
+            places = [locate_hooks(cli, level, folder, os.environ)] if level == "user" else []
+            if folder and level != "user":
+                places = [
+                    locate_hooks(cli, level, folder, os.environ, at)
+                    for at in agent_dir_list.list_hook_folders(folder)
+                ]
+            reports = [install_hooks.examine_hooks(place) for place in places]
+            there = [one for one in reports if one.state != "not installed"]
+            found += there or (reports[:1] if cli in used else [])
+    return found
+
+
+def _list_used(folder: Path | None) -> list[Harness]:
+    """The CLIs of a project's agents; outside of one, the first that there is."""
+    try:
+        agents = config.load_project(folder).manifest.agents.values() if folder else ()
+    except RekindleError:
+        agents = ()  # a manifest that cannot be read is said by others
+    names = {ALIASES.get(agent.harness, agent.harness) for agent in agents}
+    there = HARNESSES.working()
+    return [cli for cli in there if cli.NAME in names] or there[:1]
+
+
+def _select_agents(project: Project, harness: str | None) -> list[str]:
+    """Return the agents whose CLI is `harness`; without one, those whose CLI has hooks."""
+    found = {
+        name: ALIASES.get(agent.harness, agent.harness)
+        for name, agent in project.manifest.agents.items()
+    }
+    if harness:
+        return [name for name, own in found.items() if own == harness]
+    return [name for name, own in found.items() if (cli := HARNESSES.get(own)) and cli.HOOK_FILES]
+
+
+def _find_location(level: HookLevel | None, harness: str | None, agent: str | None) -> HookLocation:
+    """Return the place that is meant if no agent needs to be named."""
+    if level == "user":
+        folder = config.find_project(find_current_folder())
+        return locate_hooks(_choose_harness(harness, _list_used(folder)), level, folder, os.environ)
+    project = config.load_project(find_current_folder())
+    if name := agent or agent_dir_list.choose_agent(project, find_current_folder()):
+        return _find_agent_location(project, project.require_agent(name), level, harness)
+    cli = _choose_harness(harness, _list_used(project.path))
+    return locate_hooks(cli, level or choose_default_level(cli), project.path, os.environ)
+
+
+def _find_agent_location(
+    project: Project, name: str, level: HookLevel | None, harness: str | None
+) -> HookLocation:
+    """Return where the CLI of an agent looks for hooks: in the folder that it works in."""
+    own = HARNESSES.get(project.manifest.agents[name].harness)
+    cli, folder = (
+        _choose_harness(harness, [own] if own else []),
+        agent_dir_list.find_agent_dir(project, name),
+    )
+    at = project.path if folder == project.path.resolve() else folder
+    return locate_hooks(cli, level or choose_default_level(cli), project.path, os.environ, at)
+
+
+def _choose_harness(given: str | None, used: list[Harness]) -> Harness:
+    if given:
+        return HARNESSES[given]
+    if len(used) == 1:
+        return used[0]
+    names = ", ".join(cli.NAME for cli in used) or ", ".join(HARNESSES)
+    raise UsageError("hooks of which CLI?", hint=f"say --harness with one of: {names}")
+
+
+def _make_json(one: HookReport) -> dict[str, Any]:
+    return {
+        "harness": one.place.harness.NAME,
+        "level": one.place.level,
+        "settings": one.place.shown,
+        "state": one.state,
+        "problems": one.problems,
+        "mend": one.mend,
+    }
+
+
+def _print_report(one: HookReport) -> None:
+    mark = style_text("✗", fg="red") if one.is_broken else "✓" if one.state == "installed" else "·"
+    echo(mark, f" {one.place.harness.NAME}, {one.place.level}: {one.state}  ({one.place.shown})")
+    for problem in one.problems:
+        echo(f"    {problem}")
+    if one.is_broken:
+        echo(f"    → {one.mend}")

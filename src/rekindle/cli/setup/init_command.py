@@ -1,0 +1,308 @@
+"""`rekindle init`."""
+
+import sys
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import click
+
+from rekindle import config
+from rekindle.cli.options import (
+    find_current_folder,
+    json_option,
+    print_note,
+)
+from rekindle.cli.output import echo, print_json
+from rekindle.documents import manifest
+from rekindle.errors import (
+    RekindleError,
+    UsageError,
+    translate_os_errors,
+)
+from rekindle.formats.identifiers import (
+    make_slug,
+    require_agent_name,
+    to_one_line,
+)
+from rekindle.plugins import ALIASES, BUILT_IN, find_program
+from rekindle.policy.settings.runtime_settings import (
+    RELAY_BYTES,
+    AgentDefaults,
+)
+from rekindle.policy.setup.permissions import (
+    DEFAULT_LEVEL,
+    PERMISSION_LEVELS,
+    PermissionLevel,
+    explain_level,
+    explain_rest,
+    make_permissions,
+    make_persona_name,
+)
+from rekindle.policy.setup.propose_until import (
+    READ_FILES,
+    propose_until,
+    render_until_lines,
+)
+from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.system.files import durable_files
+from rekindle.system.processes import program_search
+from rekindle.wiring.access.operator_check import refuse_agent_of
+from rekindle.wiring.access.trust_checks import (
+    accept_project,
+    accept_settings,
+    explain_unaccepted,
+    has_anything_to_trust,
+    is_trusted,
+)
+from rekindle.wiring.open_store import (
+    HARNESSES,
+    open_store,
+)
+from rekindle.wiring.starting.start_checks import read_task
+
+
+@click.command()
+@click.option("--agent", metavar="NAME", help="The agent's name. Default: the folder's name.")
+@click.option(
+    "--harness", metavar="NAME", help=f"Its CLI: {', '.join(BUILT_IN)}, or a plugin's name."
+)
+@click.option(
+    "--tools",
+    type=click.Choice(list(PERMISSION_LEVELS)),
+    help="What the agent may do: read only; edit this folder; edit and run commands. Without a"
+    f" terminal or with --yes: {DEFAULT_LEVEL}.",
+)
+@click.option("--yes", is_flag=True, help="Take the defaults; never ask.")
+@json_option
+def init(
+    agent: str | None, harness: str | None, tools: PermissionLevel | None, yes: bool, as_json: bool
+) -> None:
+    """Set an agent up in this folder.
+
+    Writes rekindle.yaml (a few lines; every other key has a default), the agent's folder below
+    .rekindle, and PROMPT.md where there is none. `until:` is the command that tests the project, if
+    its files name one. Run it again with --agent to add another agent.
+    """
+    folder = config.find_project(find_current_folder()) or find_current_folder()
+    is_new_folder = not has_anything_to_trust(folder)
+    trusted = is_new_folder or is_trusted(folder)
+    known = config.list_agents(folder)
+    accepts = trusted and _is_accepted(folder)
+    if accepts:
+        refuse_agent_of(folder, known, "rekindle init")
+    is_there = bool(known) and agent is None
+    name = known[0] if is_there else _choose_name(folder, agent, yes=yes)
+    if tools and name in known:
+        raise UsageError(
+            f"--tools is for a new agent, and {name} is in {manifest.MANIFEST_FILE} already",
+            hint=f"change its persona in {manifest.MANIFEST_FILE}",
+        )
+    if is_there:
+        did = [f"{manifest.MANIFEST_FILE} is there already, with {', '.join(known)}"]
+    else:
+        chosen = _choose_entry(harness, yes=yes, tools=tools)
+        # While a question was open, a manifest may have come that the user has not seen.
+        is_new_folder = is_new_folder and not has_anything_to_trust(folder)
+        did = _write_manifest(folder, name, *chosen)
+    did += write_prompt(folder)
+    write_summarizer(folder)
+    project = config.load_project(folder)
+    _accept(project, name, is_new_folder=is_new_folder, is_added=accepts and name not in known)
+    stands = project.manifest.agents[name].harness
+    store = open_store(project, say=print_note)
+    is_new = not store.exists(name)
+    store.create(name)
+    if is_new:
+        did.append(f"made {store.folder(name).path.relative_to(folder)}")
+    if as_json:
+        print_json(
+            {"agent": name, "harness": stands, "folder": to_one_line(str(folder)), "did": did}
+        )
+        return
+    for line in did:
+        echo(f"✓ {line}")
+    if stands == "command" and not project.manifest.agents[name].command:
+        echo(f'Next: add `command: ["./your-program"]` to {name} in {manifest.MANIFEST_FILE}.')
+        echo("      It writes its relay to the file that REKINDLE_RELAY names; DONE ends the run.")
+    if not is_trusted(folder):
+        echo("· this folder came with a manifest: the first `rekindle run` asks for trust")
+    echo(f"Next: {_render_task_step(project, name)}`rekindle run {name}`.")
+
+
+def _render_task_step(project: config.Project, name: str) -> str:
+    """Return what the operator does before `run`; empty: the agent has a task already."""
+    with suppress(RekindleError):
+        read_task(project, name)
+        return ""
+    prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
+    return f"say in {prompt} what it is to do, then "
+
+
+def _accept(project: config.Project, name: str, *, is_new_folder: bool, is_added: bool) -> None:
+    """Trust the folder if all that it holds is from this command, else the new agent's settings."""
+    if is_new_folder:
+        accept_project(project)
+    elif is_added and is_trusted(project.path):
+        accept_settings(project, name)
+
+
+def _is_accepted(folder: Path) -> bool:
+    """Return whether a manifest holds nothing yet that the operator would have to look at.
+
+    Otherwise the first `run` accepts the new agent, and prints its settings with the shared ones.
+    """
+    if not (folder / manifest.MANIFEST_FILE).exists():
+        return True
+    project = config.load_project(folder)
+    return any(not explain_unaccepted(project, name) for name in project.manifest.agents)
+
+
+def _choose_name(folder: Path, agent: str | None, *, yes: bool) -> str:
+    return require_agent_name(agent or _ask("Agent's name", make_default_name(folder), yes=yes))
+
+
+def add_agent(
+    folder: Path, name: str, harness: str | None, *, yes: bool, tools: PermissionLevel | None = None
+) -> list[str]:
+    """Add an agent to the manifest, and return what was done."""
+    return _write_manifest(folder, name, *_choose_entry(harness, yes=yes, tools=tools))
+
+
+def _choose_entry(
+    harness: str | None, *, yes: bool, tools: PermissionLevel | None
+) -> tuple[str, PermissionLevel]:
+    """Return the CLI of a new agent and what it may do, as given or as answered."""
+    chosen = _require_harness(harness or _ask_for_harness(yes=yes))
+    if tools and make_permissions(tools, chosen) is None:
+        raise UsageError(
+            f"--tools has no effect with {chosen}", hint="leave it out: your program decides itself"
+        )
+    return chosen, tools or _ask_for_tools(chosen, yes=yes)
+
+
+def _ask_for_tools(harness: str, *, yes: bool) -> PermissionLevel:
+    """Return the level of permissions: as answered on a terminal, else the default."""
+    if yes or not sys.stdin.isatty() or make_permissions(DEFAULT_LEVEL, harness) is None:
+        return DEFAULT_LEVEL
+    levels = ", ".join(f"{name}: {row.words}" for name, row in PERMISSION_LEVELS.items())
+    answer = _ask(f"What may it do ({levels})", DEFAULT_LEVEL, yes=yes, choices=PERMISSION_LEVELS)
+    return cast("PermissionLevel", answer)
+
+
+def _ask_for_harness(*, yes: bool) -> str:
+    """What is installed comes first, and is offered; a plugin's CLI as well as ours."""
+    found = [
+        one.NAME for one in HARNESSES.working() if program_search.find_executable(find_program(one))
+    ]
+    there = f", installed: {', '.join(found)}" if found else ""
+    first, *_ = [*found, *BUILT_IN]
+    if yes and not found:
+        echo(
+            f"· no agent CLI was found on the PATH: {first} is assumed, or say --harness", err=True
+        )
+    return _ask(f"Harness ({', '.join(HARNESSES)}{there})", first, yes=yes)
+
+
+def _require_harness(name: str) -> str:
+    chosen = ALIASES.get(name, name)
+    if chosen not in HARNESSES:
+        raise UsageError(
+            f"there is no harness named {to_one_line(chosen)!r}",
+            hint=f"one of: {', '.join(HARNESSES)}",
+        )
+    return chosen
+
+
+def _write_manifest(folder: Path, name: str, harness: str, level: PermissionLevel) -> list[str]:
+    prompt, more = AgentDefaults().prompt, _propose_until(folder)
+    permissions = make_permissions(level, harness)
+    persona, words = make_persona_name(level, harness), explain_level(level, harness)
+    if permissions:
+        more = (f"persona: {persona}", *more)
+
+    def changed(text: str) -> str:
+        if text.strip() and name in manifest.parse(text).agents:
+            return text
+        added = (
+            manifest.add_agent_entry(text, name, harness, prompt, more)
+            if text.strip()
+            else manifest.compose(name, harness, prompt, more)
+        )
+        comment = f"What the agent may do: {words}. {explain_rest(level, harness)}"
+        return (
+            manifest.add_persona_entry(added, persona, permissions, comment)
+            if permissions
+            else added
+        )
+
+    before, after = config.rewrite_manifest(folder, changed)
+    if before == after:
+        return [f"agent {name} is in {manifest.MANIFEST_FILE} already"]
+    did = [
+        f"added {name} to {manifest.MANIFEST_FILE}"
+        if before.strip()
+        else f"wrote {manifest.MANIFEST_FILE}"
+    ]
+    if permissions:
+        did.append(f"it may {_render_may(words)}: change persona {persona} there")
+    return did
+
+
+def _render_may(words: str) -> str:
+    return "only read" if words == PERMISSION_LEVELS["read"].words else words
+
+
+def _propose_until(folder: Path) -> tuple[str, ...]:
+    """Return the lines of the manifest that verify the end of the work."""
+    files = {}
+    for name in READ_FILES:
+        with suppress(OSError):
+            path = folder / name
+            if path.is_file() and path.stat().st_size <= RELAY_BYTES:
+                files[name] = path.read_text(encoding="utf-8", errors="replace")
+    return render_until_lines(propose_until(files))
+
+
+def write_prompt(folder: Path) -> list[str]:
+    """A task to fill in, where there is none; what stands there, a link too, is left alone."""
+    path = folder / AgentDefaults().prompt
+    with translate_os_errors(path):
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(manifest.DEFAULT_PROMPT)
+        except FileExistsError:
+            return []
+    return [f"wrote {path.name}: say there what the agent is to do"]
+
+
+def write_summarizer(folder: Path) -> None:
+    """How checkpoints, relays and briefs are to be summarized; a person's own words stay."""
+    root = RekindleFolder(folder)
+    root.make()
+    path = root.summarizer
+    durable_files.make_folder(path.parent)
+    if not durable_files.path_exists(path):
+        durable_files.replace_file(path, manifest.DEFAULT_SUMMARIZER.encode())
+
+
+def make_default_name(folder: Path) -> str:
+    return make_slug(folder.name)[:40] if folder.name else "agent"
+
+
+def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = ()) -> str:
+    """Return a person's answer, one of the choices if there are any; with `yes` the default."""
+    if yes:
+        return default
+    kind = click.Choice(list(choices)) if choices else None
+    try:
+        answer: str = click.prompt(question, default=default, type=kind, show_choices=False)
+    except click.Abort as gone:
+        if isinstance(gone.__context__, KeyboardInterrupt):
+            echo(err=True)  # the question's line is still open
+            raise
+        raise UsageError(
+            "no answer", hint="answer the question, or take the defaults with --yes"
+        ) from gone
+    return answer

@@ -1,0 +1,119 @@
+"""`rekindle torture`."""
+
+import random
+import secrets  # noqa: TID251 - a command draws the name
+import shutil
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from rekindle import config
+from rekindle.cli import options
+from rekindle.cli.output import (
+    echo,
+    print_json,
+    print_styled,
+)
+from rekindle.errors import (
+    CheckFailedError,
+    StoreError,
+    translate_os_errors,
+)
+from rekindle.flows.torture_folder import (
+    DISK_FULL,
+    PromiseResult,
+)
+from rekindle.flows.torture_folder import try_promises as try_out
+from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.system.processes import stop_signals
+
+_LARGEST_SEED = 2**32 - 1
+_CANNOT_TELL = (
+    "Whether the disk keeps what it confirms when the power goes, only a power loss tells."
+)
+
+
+@click.command()
+@click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False))
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0.01, 24 * 60),
+    default=0.5,
+    show_default=True,
+    help="How long to go on.",
+)
+@click.option("--seed", type=click.IntRange(0, _LARGEST_SEED), help="Repeat a run's moments.")
+@options.json_option
+def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool) -> None:
+    """Try out whether a file system keeps what Rekindle promises.
+
+    FOLDER: where your agents are to live; default: this project's .rekindle, or the current folder.
+    Everything happens in a temporary folder below it, which is removed at the end.
+    """
+    place = Path(folder) if folder is not None else _choose_folder()
+    chosen = random.randrange(_LARGEST_SEED) if seed is None else seed  # noqa: S311 - no secret
+    if not as_json:
+        echo(f"Trying {place} out, for about {minutes:g} min, with --seed {chosen}.\n")
+    found = []
+    try:
+        with (
+            stop_signals.raise_keyboard_interrupt(),
+            closing(_list_findings(place, minutes * 60, chosen)) as findings,
+        ):
+            for finding in findings:
+                found.append(finding)
+                if not as_json:
+                    _print_finding(finding)
+    except StoreError as full:
+        raise StoreError(
+            str(place),
+            f"could not be tried out: {full.reason}",
+            errno=full.errno,
+            hint="free some space, then try again",
+        ) from full
+    held = not any(one.broken for one in found)
+    if as_json:
+        print_json({"folder": str(place), "seed": chosen, "held": held, "findings": found})
+    if not held:
+        raise CheckFailedError(
+            f"{place} does not keep what Rekindle promises",
+            hint="do not put .rekindle here: move the project to a local disk, then try that out",
+        )
+    if not as_json:
+        print_styled(f"\n✓ {place} keeps what Rekindle promises.", fg="green")
+        echo(f"  {_CANNOT_TELL}")
+
+
+def _list_findings(place: Path, seconds: float, seed: int) -> Generator[PromiseResult, None, None]:
+    own = place / f".rekindle-torture-{secrets.token_hex(8)}"
+    try:
+        with translate_os_errors(place):
+            own.mkdir(0o700)
+        yield from try_out(own.resolve(), seconds=seconds, seed=seed)
+    except StoreError as refused:
+        # Of what the trials meet, only a full disk comes here.
+        if refused.errno in DISK_FULL:
+            raise
+        yield PromiseResult(
+            "a folder can be made", "", str(refused), "nothing can be kept here at all"
+        )
+    finally:
+        with stop_signals.defer_signals():
+            shutil.rmtree(own, ignore_errors=True)
+
+
+def _print_finding(finding: PromiseResult) -> None:
+    if finding.broken:
+        print_styled(f"✗ {finding.promise}: {finding.broken}", fg="red")
+        echo(f"  It means that {finding.means}.")
+    else:
+        echo(f"✓ {finding.promise}: {finding.tried}")
+
+
+def _choose_folder() -> Path:
+    here = options.find_current_folder()
+    project = config.find_project(here)
+    kept = RekindleFolder(project).path if project else here
+    return kept if kept.is_dir() else here

@@ -1,0 +1,70 @@
+"""Asking the user whether a folder that brings its own manifest is to be trusted."""
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from rekindle.cli.output import echo
+from rekindle.config import Project
+from rekindle.documents.manifest import MANIFEST_FILE
+from rekindle.errors import UntrustedError, UsageError
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.settings import consent
+from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.stores.folders.private_files import render_path
+from rekindle.thresholds.texts import CONSENT_SHOWN_CHARACTERS
+from rekindle.wiring.access import trust_checks as wiring
+
+VARIABLE = "REKINDLE_TRUST"
+
+trust_option = click.option(
+    "--trust", is_flag=True, help="Accept this folder's rekindle.yaml and .rekindle unasked."
+)
+
+
+def ensure_trust(project: Project, *, trust: bool) -> None:
+    """Have the user accept the project's folder, once; then return.
+
+    Raises:
+        UntrustedError: The user declined, or there is no terminal to ask at.
+    """
+    if wiring.is_trusted(project.path):
+        return
+    if not trust and os.environ.get(VARIABLE) != "1":
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UntrustedError(render_path(project.path))
+        _show(project)
+        if not click.confirm("Trust this folder?", default=False, err=True):
+            raise UntrustedError(render_path(project.path))
+    wiring.accept_project(project)
+
+
+def print_changes(name: str, changes: list[str]) -> None:
+    """Tell the operator which settings this command accepts that were not accepted before."""
+    for change in changes:
+        echo(f"{name}: accepted from rekindle.yaml: {change}", err=True)
+
+
+def _show(project: Project) -> None:
+    """Print what the folder would have Rekindle start, permit and pay for."""
+    folder = to_one_line(render_path(project.path))
+    echo(f"You have not accepted {folder} on this host yet.", err=True)
+    echo(f"Its {MANIFEST_FILE} controls what Rekindle starts and permits:", err=True)
+    shown: dict[str, Any] = {}
+    for name in project.manifest.agents:
+        shown |= wiring.find_controlled(project, name)
+    for change in consent.compare_settings({}, shown):
+        if len(change.after) > CONSENT_SHOWN_CHARACTERS:
+            raise UsageError(
+                f"`{change.key}` has {len(change.after)} characters, too many to show",
+                hint=f"read {MANIFEST_FILE}, then accept it with --trust",
+            )
+        echo(f"  {change.key}: {change.after}", err=True)
+    state = RekindleFolder(project.path).path
+    if state.exists():
+        echo(
+            f"It brings a {state.name} folder: logs, relays and briefs that agents will read.",
+            err=True,
+        )

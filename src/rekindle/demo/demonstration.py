@@ -1,0 +1,160 @@
+"""What the demonstration shows, step by step, in a folder that is thrown away."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rekindle import config
+from rekindle.demo import stand_in_agent as stand_in
+from rekindle.documents import events, manifest
+from rekindle.documents.launches.cli_output import (
+    SessionOpened,
+    ToolCallStarted,
+)
+from rekindle.errors import AgentError
+from rekindle.flows.supervisor_ports import (
+    ExitReport,
+    LaunchReport,
+    SupervisorReport,
+)
+from rekindle.stores.files import FileStore
+from rekindle.system import clock
+from rekindle.system.processes import launch_processes
+from rekindle.wiring.access import trust_checks
+from rekindle.wiring.open_store import open_store
+from rekindle.wiring.supervisor_setup import run_supervisor
+
+AGENT = "novelist"
+TASK = f"Write {stand_in.CHAPTERS} chapters, one file each. Look at what is there first.\n"
+RELAY = f"""\
+## Current Phase
+Writing
+
+## Key Decisions Made
+- One file a chapter: a lost file is a lost chapter, and no more
+
+## Next Action
+Write chapter-1.md to chapter-{stand_in.CHAPTERS}.md
+"""
+_PATIENCE_SECONDS = 10.0
+_NOTICE_LINES = 6
+FIRST_KILL, SECOND_KILL = 3, 5
+"""The chapters in whose writing the agent is killed."""
+
+
+HASTE = "runtime: {restart: {cooldown: 0s}, relay: {summarizer: mechanical}}\n"
+"""Who watches does not want to wait."""
+
+
+class DemoCounts(msgspec.Struct, frozen=True):
+    """What there was to see, for whoever counts."""
+
+    chapters: int
+    heartbeats: int
+    sessions: int
+
+
+class Demonstration:
+    """Runs a real cycle with the stand-in as its program, and kills it on the way."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._say = say
+        self._kills = [FIRST_KILL, SECOND_KILL]
+        for number in self._kills:
+            (folder / f"{stand_in.SLOW_PREFIX}chapter-{number}.md").touch()
+        self._session = ""
+        self._takes_over = False
+
+    def run(self) -> DemoCounts | None:
+        """None where somebody stopped it."""
+        (self._folder / manifest.MANIFEST_FILE).write_text(
+            manifest.compose(AGENT, "claude-code", "PROMPT.md") + HASTE, encoding="utf-8"
+        )
+        (self._folder / "PROMPT.md").write_text(TASK, encoding="utf-8")
+        project = config.load_project(self._folder)
+        store = self._store = open_store(project)
+        store.submit(AGENT, events.RelayProposed(ts=clock.read_clock(), text=RELAY, by="person"))
+        self._say("1. An agent has a task, and a relay: what the cycle before left it to do.")
+        self._say(f"   Next Action: {RELAY.splitlines()[-1]}")
+        self._say("2. It works; every tool call leaves a sign of life through a hook.")
+        program = (sys.executable, "-I", str(Path(stand_in.__file__)))
+        trust_checks.accept_folder(self._folder)
+        try:
+            result = run_supervisor(
+                project, store, AGENT, self._handle_report, once=True, program=program, cycles=1
+            )
+            return self._count_results(store) if result.outcome != "stopped" else None
+        finally:
+            trust_checks.forget_folder(self._folder)
+
+    def _handle_report(self, report: SupervisorReport) -> None:
+        match report:
+            case LaunchReport(resumes=True):
+                self._say("   It is started again, to go on in the same session.")
+            case LaunchReport():
+                self._session = report.session
+                self._takes_over = report.recovery
+            case SessionOpened() if self._takes_over:
+                self._takes_over = False
+                self._say("   A fresh session takes over. The first thing that it was told:")
+                self._say(self._read_notice(report.session))
+            case ToolCallStarted():
+                self._say(f"   · {report.tool} {report.about}")
+                self._maybe_kill(report)
+            case ExitReport() if report.exit.kind == "crash":
+                self._say(
+                    f"   {report.exit.words}; its tool was still at work"
+                    f" ({report.swept} process): found by its mark, and ended first."
+                )
+            case ExitReport() if report.exit.kind == "resume-failed":
+                self._say("   Going on in the old session fails: it is not there any more.")
+            case _:
+                pass
+
+    def _maybe_kill(self, call: ToolCallStarted) -> None:
+        if not self._kills or call.about != f"chapter-{self._kills[0]}.md":
+            return
+        pid = int(call.call.split("_")[1])
+        if not self._tool_works(pid, call.about):
+            return  # the audience has stopped it
+        is_first = len(self._kills) == 2  # noqa: PLR2004 - the first of two
+        self._kills.pop(0)
+        if is_first:
+            self._say(f"3. Now it is killed, in the middle of that tool call: kill -9 {pid}")
+        else:
+            self._say(f"4. Once more, and now its session is destroyed too: kill -9 {pid}")
+            (self._folder / f".session-{self._session}").unlink()
+        os.kill(pid, signal.SIGKILL)
+
+    def _tool_works(self, pid: int, file: str) -> bool:
+        """Wait for the tool of the stand-in, our own child; return False if that has ended."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            if launch_processes.identify(pid) is None:
+                return False
+            if (self._folder / f".begun-{pid}-{file}").exists():
+                return True
+            time.sleep(0.01)
+        raise AgentError("the demonstration's tool did not begin", hint="run it once more")
+
+    def _read_notice(self, session: str) -> str:
+        """The notice, as a hook of the session has reported it."""
+        asked = self._store.read(AGENT).projection.lives[session].asked
+        notice = asked.text.splitlines()[:_NOTICE_LINES] if asked else []
+        return "\n".join(f"     {line}" for line in notice)
+
+    def _count_results(self, store: FileStore) -> DemoCounts:
+        happened = store.events_since(AGENT, 0).events
+        return DemoCounts(
+            chapters=len(list(self._folder.glob("chapter-*.md"))),
+            heartbeats=sum(isinstance(one, events.Heartbeat) for one in happened),
+            sessions=len(
+                {one.session for one in happened if isinstance(one, events.LaunchStarted)}
+            ),
+        )

@@ -1,0 +1,1 @@
+"""Messages of git commits that Rekindle writes: the audit trail and pushed work."""

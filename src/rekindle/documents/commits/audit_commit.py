@@ -1,0 +1,54 @@
+"""A revision: one committed relay as the message of a commit of the audit trail.
+
+The Next Action is the subject; what ties the commit to the log stands in the last paragraph:
+
+    Implement POST /profile with validation
+
+    Rekindle-Seq: 412
+    Rekindle-Gen: 3
+    Rekindle-Sha256: 9f86d0…
+    Rekindle-By: agent
+"""
+
+import re
+
+import msgspec
+
+from rekindle.documents.events import RelayCommitted
+from rekindle.formats.identifiers import to_one_line
+from rekindle.thresholds.texts import AUTHOR_CHARACTERS
+
+_LAST_PARAGRAPH = re.compile(
+    r"(?:\A|\n\n)Rekindle-Seq: (\d{1,18})\nRekindle-Gen: (\d{1,18})\n"
+    r"Rekindle-Sha256: ([0-9a-f]{64})\nRekindle-By: [^\n]*\n*\Z"
+)
+
+
+class AuditRevision(msgspec.Struct, frozen=True):
+    """Which event of the log a commit of the trail stands for."""
+
+    seq: int
+    gen: int
+    sha256: str
+
+    def is_of(self, event: RelayCommitted) -> bool:
+        return (self.seq, self.sha256) == (event.seq, event.sha256)
+
+
+def render(event: RelayCommitted) -> str:
+    subject = to_one_line(event.headline) or "A relay without a Next Action"
+    # Whoever wrote the relay chose these words: on one line each they cannot pass for a trailer.
+    by = to_one_line(event.by, AUTHOR_CHARACTERS)
+    return (
+        f"{subject}\n\n"
+        f"Rekindle-Seq: {event.seq}\n"
+        f"Rekindle-Gen: {event.gen}\n"
+        f"Rekindle-Sha256: {event.sha256}\n"
+        f"Rekindle-By: {by}\n"
+    )
+
+
+def parse(message: str) -> AuditRevision | None:
+    """The revision that a commit's message tells of; None where the commit is not one of ours."""
+    found = _LAST_PARAGRAPH.search(message)
+    return AuditRevision(int(found[1]), int(found[2]), found[3]) if found else None

@@ -1,0 +1,1 @@
+"""Records that hooks write, and the settings files that install hooks."""

@@ -1,0 +1,1 @@
+"""One process of a session: how it starts, what it prints, how it exits."""

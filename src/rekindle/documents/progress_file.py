@@ -1,0 +1,33 @@
+"""The progress file: what the cycles did, newest first. For people; no session is ever given it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from rekindle.formats import schema_mark
+
+SCHEMA = 1
+
+
+class ProgressLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A cycle that is over."""
+
+    cycle: int
+    ts: datetime
+    verdict: str
+    did: str
+    evidence: str
+    words: str
+
+
+def render(agent: str, lines: Iterable[ProgressLine]) -> str:
+    head = schema_mark.render_mark("progress", SCHEMA) + f"# Progress of {agent}\n"
+    tail = "Earlier ones, and everything else that happened: `rekindle events`\n"
+    return "\n".join([head, *map(_render_cycle, lines), tail])
+
+
+def _render_cycle(line: ProgressLine) -> str:
+    title = f"## Cycle {line.cycle}, {line.ts:%Y-%m-%d %H:%M} UTC: {line.verdict or 'ended'}\n"
+    told = (line.did, line.evidence, line.words)
+    return title + "".join(f"- {words}\n" for words in told if words)

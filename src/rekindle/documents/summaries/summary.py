@@ -1,0 +1,240 @@
+"""A summary: what a summarizer makes of turns, section by section, each line with where it is from.
+
+It is no document yet. Each item is one line, so that nothing in it can be a heading, a fence or a
+marker of the document that it goes into.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+from rekindle.documents.brief import BriefLabel
+from rekindle.documents.checkpoint import CheckpointSection
+from rekindle.documents.relay import RelayField
+from rekindle.errors import DocumentError
+from rekindle.formats import json_codec
+from rekindle.formats.identifiers import (
+    strip_invisible,
+    to_one_line,
+)
+from rekindle.thresholds.texts import ITEM_CHARACTERS, SUMMARY_ITEMS, WHOLE_CHARACTERS
+
+SummaryKind = Literal["checkpoint", "relay", "brief"]
+SECTIONS: dict[SummaryKind, tuple[str, ...]] = {
+    "checkpoint": tuple(CheckpointSection),
+    "relay": tuple(RelayField),
+    "brief": tuple(BriefLabel),
+}
+FROM_GIT = {CheckpointSection.MODIFIED_FILES}
+"""What no model is asked for: git knows it."""
+MAY_BE_EMPTY = frozenset(
+    {RelayField.METRICS, RelayField.OPEN_QUESTIONS, RelayField.ACTIVE_PROJECTS, *BriefLabel}
+)
+"""Sections of which there may be nothing to say; a brief leaves such a part out."""
+ONE_ITEM = frozenset({RelayField.CURRENT_PHASE, RelayField.NEXT_ACTION, BriefLabel.NEXT})
+_MARKER = re.compile(r"={2,}\s*\w+\s*={2,}")
+"""What could be taken for a marker of ours, as ===STATE_JSON===."""
+_BULLET = re.compile(r"\A(?:(?:[-*+•]|\d+[.)])\s+)+")
+_TURNS = re.compile(r" \(turns? [\d, -]+\)\Z")
+_QUOTED = re.compile(r"\A([\w ,-]{1,60}): “([^“”]*)”\Z")
+_EARLIER = re.compile(r"\A((?:the|a) [\w -]{1,30}), turn \d+: “")
+
+
+class SummaryItem(msgspec.Struct, frozen=True):
+    text: str
+    turns: tuple[int, ...] = ()
+    """The turns that it was taken from."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    kind: SummaryKind
+    sections: dict[str, tuple[SummaryItem, ...]]
+
+
+def list_asked_sections(kind: SummaryKind) -> tuple[str, ...]:
+    """The sections that a model is asked for."""
+    return tuple(name for name in SECTIONS[kind] if name not in FROM_GIT)
+
+
+def make_schema(kind: SummaryKind) -> str:
+    """The answer's JSON schema, for a CLI that can hold its model to one."""
+    turn = {"type": "array", "items": {"type": "integer"}, "minItems": 1}
+    item = {
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "turns": turn},
+        "required": ["text", "turns"],
+        "additionalProperties": False,
+    }
+    names = list_asked_sections(kind)
+    whole = {
+        "type": "object",
+        "properties": {name: _make_list_schema(item, name) for name in names},
+        "required": list(names),
+        "additionalProperties": False,
+    }
+    return json_codec.encode(whole, "schema").decode()
+
+
+def _make_list_schema(item: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"type": "array", "items": item, "maxItems": 1 if name in ONE_ITEM else SUMMARY_ITEMS}
+
+
+class AnswerFault(StrEnum):
+    """What is wrong with an answer. Its model is told in these words, and in no others.
+
+    A word of the answer may be one of the transcript's, and must not come back as one of ours.
+    """
+
+    NOT_JSON = "is not valid JSON"
+    NOT_AN_OBJECT = "is not a JSON object"
+    TWICE = "has a key twice"
+    UNKNOWN = "has sections that nobody asked for"
+    LACKING = "lacks sections that were asked for"
+    NO_LIST = "has a section that is no list"
+    TOO_MANY = f"has a section with more than {SUMMARY_ITEMS} items"
+    NOT_ONE = "has several items where one was asked for"
+    NO_ITEM = "has an item that is not a text with its turns"
+    NO_TURN = "has an item that names no turn that there is"
+    EMPTY = "says nothing in a section that must not be empty"
+
+
+def parse(text: str, kind: SummaryKind, turns: frozenset[int]) -> Summary:
+    """What a summarizer has answered, held to what it was asked for.
+
+    The items are of any length still: whoever knows the transcript looks for it in them, and cuts
+    them then.
+
+    Raises:
+        DocumentError: It cannot be used; the reason is a `AnswerFault`.
+    """
+    found = decode_answer(extract_json(text))
+    names = list_asked_sections(kind)
+    require_valid(AnswerFault.UNKNOWN, holds=set(found) <= set(names))
+    require_valid(AnswerFault.LACKING, holds=set(found) >= set(names))
+    sections = {name: read_items(found[name], turns) for name in names}
+    for name, items in sections.items():
+        require_valid(AnswerFault.EMPTY, holds=bool(items) or name in MAY_BE_EMPTY)
+        require_valid(AnswerFault.NOT_ONE, holds=len(items) <= 1 or name not in ONE_ITEM)
+    return Summary(kind, sections)
+
+
+def require_valid(fault: AnswerFault, *, holds: bool) -> None:
+    if not holds:
+        raise DocumentError("summary", fault)
+
+
+def extract_json(text: str) -> bytes:
+    """The object, where a model has put a fence around it; nothing else is looked for."""
+    bare = text.strip()
+    if bare.startswith("```") and bare.endswith("```"):
+        bare = bare.partition("\n")[2].removesuffix("```")
+    return bare.encode("utf-8", "replace")
+
+
+def decode_answer(data: bytes) -> dict[str, Any]:
+    try:
+        found = json_codec.decode(data, "summary")
+    except DocumentError as error:
+        raise DocumentError("summary", AnswerFault.NOT_JSON) from error
+    if not isinstance(found, dict):
+        raise DocumentError("summary", AnswerFault.NOT_AN_OBJECT)
+    try:
+        json_codec.refuse_repeated_keys(data, "summary")
+    except (DocumentError, ValueError, RecursionError) as error:
+        raise DocumentError("summary", AnswerFault.TWICE) from error
+    return found
+
+
+def read_items(found: object, turns: frozenset[int]) -> tuple[SummaryItem, ...]:
+    if not isinstance(found, list):
+        raise DocumentError("summary", AnswerFault.NO_LIST)
+    require_valid(AnswerFault.TOO_MANY, holds=len(found) <= SUMMARY_ITEMS)
+    return tuple(item for one in found if (item := _read_item(one, turns)).text)
+
+
+def _read_item(found: object, turns: frozenset[int]) -> SummaryItem:
+    if not isinstance(found, dict) or set(found) != {"text", "turns"}:
+        raise DocumentError("summary", AnswerFault.NO_ITEM)
+    if not isinstance(found["text"], str):
+        raise DocumentError("summary", AnswerFault.NO_ITEM)
+    return SummaryItem(
+        make_line(found["text"], WHOLE_CHARACTERS), read_turns(found["turns"], turns)
+    )
+
+
+def read_turns(named: object, turns: frozenset[int]) -> tuple[int, ...]:
+    """The turns that something is said to be from: one at least, and none that there is not."""
+    if not isinstance(named, list):
+        raise DocumentError("summary", AnswerFault.NO_ITEM)
+    of = tuple(dict.fromkeys(one for one in named if type(one) is int))
+    require_valid(AnswerFault.NO_TURN, holds=bool(of) and turns.issuperset(of))
+    return tuple(sorted(of))
+
+
+def make_line(text: str, limit: int = ITEM_CHARACTERS) -> str:
+    """A text as one line that is nothing but text: no marker, and no bullet of its own."""
+    bare = to_one_line(strip_invisible(text), limit)
+    return _BULLET.sub("", _MARKER.sub(lambda found: found[0].strip("= "), bare))
+
+
+def make_quotation(whose: str, text: str, limit: int = ITEM_CHARACTERS) -> str:
+    """What somebody said, as a line; nothing in it ends the quotation, and it is never cut."""
+    words = make_line(text, min(limit, ITEM_CHARACTERS - len(whose) - len(": “”")))
+    words = words.replace("“", "'").replace("”", "'")
+    return f"{whose}: “{words}”"
+
+
+def strip_quotation(text: str) -> str:
+    """What was said, without whose it is; a text that is no quotation stays as it is."""
+    found = _QUOTED.match(text)
+    return found[2] if found else text
+
+
+def find_quoted_source(text: str) -> str:
+    """Return the source that a quotation names; empty if the text is not a quotation."""
+    found = _QUOTED.match(text)
+    return found[1] if found else ""
+
+
+def render_code(path: str) -> str:
+    """The name of a file, which may be any text."""
+    return f"`{make_line(path).replace('`', '´')}`"
+
+
+def list_carried_items(text: str) -> tuple[str, ...]:
+    """The items of a section that an earlier session has left over.
+
+    The turns that they name are not those of the session that goes on with them.
+    """
+    whole = (make_line(each, WHOLE_CHARACTERS) for each in text.splitlines())
+    bare = (make_line(_TURNS.sub("", each)) for each in whole)
+    items = (_EARLIER.sub(r"\1, before: “", each) for each in bare)
+    return tuple(item for item in items if item and item != "none")
+
+
+def render_bullets(items: tuple[SummaryItem, ...]) -> str:
+    """The items of a section, a line each, with where they are from."""
+    return "\n".join(f"- {item.text}{_render_turn_range(item.turns)}" for item in items)
+
+
+def render_sections(summary: Summary, more: Mapping[str, str]) -> dict[str, str]:
+    """The text of each section; `more` is what no model was asked for."""
+    made = {name: render_bullets(items) for name, items in summary.sections.items()} | dict(more)
+    return {name: made[name] for name in SECTIONS[summary.kind] if made.get(name)}
+
+
+def _render_turn_range(turns: tuple[int, ...]) -> str:
+    """As in: (turns 3, 7-9)."""
+    if not turns:
+        return ""
+    spans: list[list[int]] = []
+    for turn in turns:
+        if spans and turn == spans[-1][1] + 1:
+            spans[-1][1] = turn
+        else:
+            spans.append([turn, turn])
+    told = ", ".join(f"{a}-{b}" if a != b else str(a) for a, b in spans)
+    return f" (turn{'s' if len(turns) > 1 else ''} {told})"

@@ -1,0 +1,1 @@
+"""Transcripts of sessions as turns, for every CLI in one form."""

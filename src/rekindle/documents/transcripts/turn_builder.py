@@ -1,0 +1,242 @@
+"""Passages of a transcript's lines, put together to turns."""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+from rekindle.documents.launches.cli_output import (
+    AssistantText,
+    CompactionReport,
+    ToolCallStarted,
+    UsageReport,
+    WarningReport,
+)
+from rekindle.documents.transcripts.turns import (
+    CallResult,
+    Passage,
+    PromptText,
+    Speaker,
+    ToolCall,
+    ToolResult,
+    TranscriptCursor,
+    Turn,
+    cut_end,
+    cut_middle,
+    normalize_time,
+    render_thread_name,
+)
+from rekindle.formats.identifiers import strip_invisible
+from rekindle.thresholds.texts import (
+    CALLS_KEPT,
+    MARGIN_CHARACTERS,
+    OPEN_CHARACTERS,
+    OPEN_KEPT,
+    SHOWN_CHARACTERS,
+    TEXT_CHARACTERS,
+)
+
+_MODEL = re.compile(r"[\w.:/@\[\]-]{1,80}\Z", re.ASCII)
+
+
+class _OpenCall:
+    def __init__(self, called: ToolCallStarted) -> None:
+        self.called = called
+        self.ok: bool | None = None
+        self.text: str | None = None
+
+    def made(self, *, over: bool) -> ToolCall:
+        if self.ok is None and not over:
+            result: CallResult = "open"
+        elif self.ok is None and self.text is None:
+            result = "unknown"
+        else:
+            result = "failed" if self.ok is False else "ok"
+        return ToolCall(
+            strip_invisible(self.called.tool),
+            strip_invisible(self.called.about),
+            result,
+            self.text or "",
+        )
+
+
+class _OpenTurn:
+    """A turn to which something may still be added."""
+
+    def __init__(
+        self, begins: TranscriptCursor, who: Speaker, first: Passage, grew: Callable[[int], None]
+    ) -> None:
+        """`grew` is told of every character that is put into it, and taken out."""
+        self.begins, self.who, self._grew = begins, who, grew
+        self.message, self.at, self.thread = first.message, first.at, first.thread
+        self.compacted = isinstance(first.what, CompactionReport)
+        self.is_told_again = first.anew
+        self.over = who != "agent"
+        self.used: UsageReport | None = None
+        self._size = 0
+        self.clear()
+
+    def clear(self) -> None:
+        self.texts: list[str] = []
+        self.calls: dict[str, _OpenCall] = {}
+        self._said = 0
+        self._report_growth(-self._size)
+
+    def _report_growth(self, by: int) -> None:
+        self._size += by
+        self._grew(by)
+
+    def say(self, text: str) -> None:
+        limit = TEXT_CHARACTERS + MARGIN_CHARACTERS
+        if text and self._said <= limit:
+            self.texts.append(strip_invisible(text[: limit + 1]))
+            self._said += len(self.texts[-1]) + 1
+            self._report_growth(len(self.texts[-1]))
+
+    def call(self, called: ToolCallStarted) -> None:
+        if len(self.calls) < CALLS_KEPT and called.call not in self.calls:
+            self.calls[called.call] = _OpenCall(called)
+            self._report_growth(len(called.tool) + len(called.about))
+
+    def give(self, gave: ToolResult) -> None:
+        call = self.calls[gave.call]
+        call.ok = gave.ok if gave.ok is not None else call.ok
+        if gave.text or gave.ok is None:
+            limit = SHOWN_CHARACTERS + 2 * MARGIN_CHARACTERS
+            before = len(call.text or "")
+            call.text = strip_invisible(cut_middle(gave.text, limit))
+            self._report_growth(len(call.text) - before)
+        elif call.text is None:
+            call.text = ""
+
+    def made(self) -> Turn:
+        usage = self.used.usage if self.used else None
+        return Turn(
+            number=self.begins.number,
+            who=self.who,
+            at=normalize_time(self.at),
+            thread=render_thread_name(self.thread),
+            text=cut_end("\n".join(self.texts).strip(), TEXT_CHARACTERS + MARGIN_CHARACTERS),
+            calls=tuple(call.made(over=self.over) for call in self.calls.values()),
+            read=usage.tokens if usage else 0,
+            written=usage.written if usage else 0,
+            model=usage.model if usage and _MODEL.match(usage.model) else "",
+            compacted=self.compacted,
+        )
+
+
+class TurnBuilder:
+    """Puts passages together to turns, with no more in memory than the turns that are not over."""
+
+    def __init__(self, cursor: TranscriptCursor = TranscriptCursor()) -> None:  # noqa: B008 - it is frozen
+        self._number = cursor.number
+        self._compaction = cursor.compaction
+        self._open: deque[_OpenTurn] = deque()
+        self._answers: dict[str, _OpenTurn] = {}
+        """The last answer of each thread, as long as it is open."""
+        self._size = 0
+
+    def take(self, passages: Iterable[Passage], offset: int) -> Iterator[Turn]:
+        """Add the passages of the line that begins at `offset`; yields the turns that are over."""
+        for passage in passages:
+            self._add_passage(passage, offset)
+        while self._open and (self._open[0].over or self._is_too_large()):
+            turn = self._open.popleft()
+            turn.over = True
+            if self._answers.get(turn.thread) is turn:
+                del self._answers[turn.thread]
+            yield turn.made()
+            turn.clear()
+
+    def rest(self) -> Iterator[Turn]:
+        """The turns that are not over, as they stand."""
+        return (turn.made() for turn in self._open)
+
+    def cursor(self, offset: int) -> TranscriptCursor:
+        """Where to read on, after all lines up to `offset`."""
+        if self._open:
+            return self._open[0].begins
+        return TranscriptCursor(offset, self._number, self._compaction)
+
+    def _add_passage(self, passage: Passage, offset: int) -> None:
+        match passage.what:
+            case PromptText():
+                self._begin_turn("person", passage, offset).say(passage.what.text)
+                self._close_answer(passage.thread)
+            case CompactionReport():
+                self._add_compaction(passage, offset)
+            case WarningReport():
+                self._begin_turn("cli", passage, offset).say(passage.what.text)
+            case ToolResult():
+                self._add_result(passage.thread, passage.what)
+            case AssistantText():
+                self._begin_answer(passage, offset).say(passage.what.text)
+            case ToolCallStarted():
+                self._begin_answer(passage, offset).call(passage.what)
+            case UsageReport():
+                turn = self._begin_answer(passage, offset)
+                if passage.message or turn.used is None:
+                    turn.used = passage.what
+
+    def _begin_turn(self, who: Speaker, passage: Passage, offset: int) -> _OpenTurn:
+        begins = TranscriptCursor(offset, self._number, self._compaction)
+        turn = _OpenTurn(begins, who, passage, self._grew)
+        self._number += 1
+        self._open.append(turn)
+        return turn
+
+    def _add_compaction(self, passage: Passage, offset: int) -> None:
+        if passage.message and passage.message == self._compaction:
+            return
+        self._begin_turn("cli", passage, offset)
+        self._compaction = passage.message
+        self._close_answer(passage.thread)
+
+    def _is_too_large(self) -> bool:
+        return len(self._open) > OPEN_KEPT or self._size > OPEN_CHARACTERS
+
+    def _grew(self, by: int) -> None:
+        self._size += by
+
+    def _close_answer(self, thread: str) -> None:
+        """An answer that waits for no tool is over when something else follows it.
+
+        One that may be told again may have more in it then: it is over with the next answer.
+        """
+        last = self._answers.get(thread)
+        if (
+            last
+            and not last.is_told_again
+            and all(call.text is not None for call in last.calls.values())
+        ):
+            last.over = True
+
+    def _begin_answer(self, passage: Passage, offset: int) -> _OpenTurn:
+        last = self._answers.get(passage.thread)
+        if last is not None and _continues_answer(last, passage):
+            if passage.anew:
+                last.clear()
+            return last
+        # Where the main thread goes on, its sub-agents have reported.
+        for answer in [last, *(() if passage.thread else self._answers.values())]:
+            if answer is not None:
+                answer.over = True
+        turn = self._begin_turn("agent", passage, offset)
+        self._answers[passage.thread] = turn
+        return turn
+
+    def _add_result(self, thread: str, gave: ToolResult) -> None:
+        """To the call that it is of, also where the next answer has begun since."""
+        for turn in reversed(self._open):
+            if turn.thread == thread and gave.call in turn.calls:
+                turn.give(gave)
+                return
+
+
+def _continues_answer(last: _OpenTurn, passage: Passage) -> bool:
+    """Whether a passage is of the same answer as the one before."""
+    if last.over:
+        return False
+    if passage.message:
+        return passage.message == last.message
+    # Of a CLI that does not say: what it has counted closes an answer.
+    return last.used is None or isinstance(passage.what, UsageReport)

@@ -1,0 +1,1 @@
+"""The workflow of one agent on the engine, and the orders it sends to hosts."""

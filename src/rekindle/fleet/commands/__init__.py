@@ -1,0 +1,1 @@
+"""Fleet operations behind the commands: define, move, check, read."""

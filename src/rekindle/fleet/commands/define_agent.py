@@ -1,0 +1,155 @@
+"""How an agent is set up, taken from a project's folder, to be sent to the fleet."""
+
+from collections.abc import Callable
+from itertools import zip_longest
+from pathlib import Path, PurePath
+
+from rekindle.config import (
+    Project,
+    read_manifest_text,
+)
+from rekindle.documents.commits.work_commit import (
+    make_work_ref,
+    strip_user,
+)
+from rekindle.documents.events import (
+    AnyEvent,
+    WorkspacePushed,
+)
+from rekindle.documents.manifest import AgentEntry
+from rekindle.errors import LiteralSecretError, ManifestError
+from rekindle.fleet.hosts.host_folder import require_relative
+from rekindle.fleet.hosts.work_branch import (
+    WorkBranch,
+    find_remote,
+)
+from rekindle.policy.fleet.agent_registry import AgentDefinition
+from rekindle.policy.handoff import window_rule
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings import notify_addresses
+from rekindle.policy.settings.runtime_settings import (
+    AgentDefaults,
+    FleetSettings,
+    TlsSettings,
+)
+from rekindle.policy.supervision.decide import AgentLimits
+from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.system import clock, host
+from rekindle.wiring.open_store import read_named_file
+
+
+def define_agent(project: Project, fleet: FleetSettings, name: str) -> AgentDefinition:
+    """What every host needs to run an agent: nothing of it is read from the project again."""
+    entry = project.manifest.agents[name]
+    if entry.mode == "stay":
+        raise ManifestError(
+            f"agent {name}: `mode: stay` needs a person at a terminal, and a fleet has none",
+            line=project.marked.line(("agents", name, "mode")),
+            hint="leave `mode:` out, or run it on your own host, from a project without `fleet:`",
+        )
+    _require_no_secrets(project)
+    found = find_remote(project.path / (entry.dir or AgentDefaults().dir))
+    return AgentDefinition(
+        manifest=read_manifest_text(project.path),
+        files=_redact_files(project, _read_files(project, entry)),
+        limits=AgentLimits(
+            runtime=project.settings.runtime,
+            budget=entry.budget,
+            threshold=window_rule.find_threshold(entry.handover, project.settings.runtime.relay),
+        ),
+        pool=fleet.pool,
+        heartbeat_seconds=float(fleet.heartbeat_timeout),
+        remote=strip_user(found.url) if found else "",
+        within=found.path if found else "",
+        notifies=bool(project.manifest.notify),
+        project=project.path.name,
+    )
+
+
+def publish_workspace(
+    project: Project, fleet: FleetSettings, name: str, generation: int, say: Callable[[str], None]
+) -> list[AnyEvent]:
+    """Push the agent's folder as it is, for the first host; what is to be said of it, if anything.
+
+    Without it that host would begin with what was pushed by hand, whenever that was.
+    """
+    folder = (project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)).resolve()
+    found = find_remote(folder)
+    if found is None:
+        return []
+    top = folder.parents[len(PurePath(found.path).parts) - 1] if found.path else folder
+    workspace = WorkBranch(
+        top, remote=found.url, agent=name, generation=generation, host=host.identify_host()
+    )
+    keys = ((project.path / file).resolve() for file in _list_engine_files(fleet))
+    made = workspace.publish([str(key.relative_to(top)) for key in keys if key.is_relative_to(top)])
+    count = workspace.uncommitted
+    which = f", with {count} that {'is' if count == 1 else 'are'} not committed" if count else ""
+    branch = make_work_ref(name).removeprefix("refs/heads/")
+    say(f"the files of {name} were pushed as they are{which}, to the branch {branch}")
+    return [
+        WorkspacePushed(
+            ts=clock.read_clock(), revision=made.revision, head=made.head, branch=made.branch
+        )
+    ]
+
+
+def _list_engine_files(fleet: FleetSettings) -> list[str]:
+    """The files by which the engine knows us, and those of the keys: each host has its own."""
+    tls = fleet.tls if isinstance(fleet.tls, TlsSettings) else TlsSettings()
+    return [file for file in (tls.ca, tls.cert, tls.key, *fleet.codec.key_files) if file]
+
+
+def _require_no_secrets(project: Project) -> None:
+    """Refuse a manifest that would take a secret to the engine, which keeps it."""
+    for number, address in enumerate(project.manifest.notify):
+        if not notify_addresses.has_only_variables(address):
+            raise LiteralSecretError(
+                f"address {number + 1} of `notify:`",
+                line=project.marked.line(("notify", number)),
+                hint="set a variable to the address on each host of the fleet, and name it instead:"
+                " `notify: [$ALERTS]`",
+            )
+    before = read_manifest_text(project.path).splitlines()
+    after = _make_redaction(project).text("\n".join(before)).splitlines()
+    for number, (line, cleaned) in enumerate(zip_longest(before, after), 1):
+        if line != cleaned:
+            raise LiteralSecretError(
+                "this line",
+                line=number,
+                hint="set a variable on each host of the fleet, and name it instead, as in"
+                " `env: {API_TOKEN: $API_TOKEN}`; what is not a secret goes to `redact: allow:`",
+            )
+
+
+def find_files_with_secrets(project: Project, name: str) -> list[str]:
+    """Return the files that hosts of the fleet get without their secrets."""
+    texts = _read_files(project, project.manifest.agents[name])
+    return [file for file, text in _redact_files(project, texts).items() if texts[file] != text]
+
+
+def _redact_files(project: Project, texts: dict[str, str]) -> dict[str, str]:
+    return {file: _make_redaction(project).text(text) for file, text in texts.items()}
+
+
+def _make_redaction(project: Project) -> Redaction:
+    return Redaction(tuple(project.manifest.redact.allow))
+
+
+def _read_files(project: Project, entry: AgentEntry) -> dict[str, str]:
+    personas = (one.system_prompt_file for one in project.manifest.personas.values())
+    named = {
+        "prompt": entry.prompt or AgentDefaults().prompt,
+        "rules": entry.rules,
+        **{f"personas {number}": file for number, file in enumerate(personas)},
+    }
+    files = {}
+    for key, file in named.items():
+        if file:
+            files[str(require_relative(file))] = read_named_file(project, file, key)
+    own = RekindleFolder(project.path).summarizer
+    if own.is_file():
+        files[str(own.relative_to(project.path))] = read_named_file(
+            project, str(Path(own).relative_to(project.path)), "summarizer"
+        )
+    return files

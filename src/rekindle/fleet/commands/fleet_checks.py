@@ -1,0 +1,115 @@
+"""Whether a fleet could run its agents now: its engine, its workers, where the work is pushed."""
+
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from rekindle.config import Project
+from rekindle.documents.commits.work_commit import strip_user
+from rekindle.errors import RekindleError
+from rekindle.fleet.commands.define_agent import (
+    define_agent,
+    find_files_with_secrets,
+)
+from rekindle.fleet.commands.fleet_store import FleetStore
+from rekindle.fleet.engine import queue_pollers
+from rekindle.fleet.engine.payload_codec import EncryptingCodec
+from rekindle.fleet.engine.schedules import SCHEDULE_ZONE
+from rekindle.fleet.hosts.host_admission import (
+    find_missing_attributes,
+    find_plain_agents,
+    render_make_command,
+)
+from rekindle.fleet.hosts.work_branch import find_remote
+from rekindle.policy.briefs.brief_schedule import NEVER
+from rekindle.policy.settings.runtime_settings import (
+    FLEET_RPC_SECONDS,
+    AgentDefaults,
+    FleetSettings,
+)
+from rekindle.stores.files.folder_check import FolderProblem
+
+_MOST = timedelta(seconds=FLEET_RPC_SECONDS)
+_ENCRYPT = "`rekindle stop`, `fleet remove` and `fleet import` encrypt it"
+_WORKER = "`rekindle fleet worker{}` on each host that is to run agents"
+
+
+def check_engine(store: FleetStore, fleet: FleetSettings) -> list[FolderProblem]:
+    """Can it be reached, does it know us, and does anybody work for it?"""
+    try:
+        return store.wait_for(_check_connection(store.agents.client, fleet))
+    except RekindleError as error:
+        return [FolderProblem(str(error), error.hint)]
+    except RPCError as refused:
+        what = f"the engine at {fleet.address} does not answer: {refused.message}"
+        return [FolderProblem(what, "look at the engine's own log")]
+
+
+def check_briefs(project: Project) -> list[FolderProblem]:
+    brief = project.settings.runtime.brief
+    if brief.zone or brief.at == NEVER:
+        return []
+    what = f"briefs are written at {brief.at} {SCHEDULE_ZONE}: a fleet has no time zone of its own"
+    return [FolderProblem(what, "say `runtime: {brief: {zone: Europe/Zurich}}`", is_note=True)]
+
+
+def check_definition(project: Project, fleet: FleetSettings, name: str) -> list[FolderProblem]:
+    """Report what keeps an agent from being sent to the fleet, and what it would lose."""
+    try:
+        define_agent(project, fleet, name)
+        files = find_files_with_secrets(project, name)
+    except RekindleError as error:
+        return [FolderProblem(str(error), error.hint)]
+    what = "holds a secret, which is not sent to the fleet"
+    fix = "name a variable under `env:` instead; what is not a secret goes to `redact: allow:`"
+    return [FolderProblem(f"{file} {what}", fix, is_note=True) for file in files]
+
+
+def check_workspace(project: Project, name: str) -> list[FolderProblem]:
+    folder = project.manifest.agents[name].dir or AgentDefaults().dir
+    found = find_remote(project.path / folder)
+    if found is not None and strip_user(found.url) != found.url:
+        what = "the url of its git remote has a login, which no host of the fleet is told"
+        mend = "give each host credentials of its own: a key, or a credential helper of git"
+        return [FolderProblem(what, mend, is_note=True)]
+    if found is not None:
+        return []
+    what = "its folder has no git remote: its work stays on the host that it runs on"
+    mend = "`git remote add origin URL`; when a host is gone, another goes on from there"
+    return [FolderProblem(what, mend, is_note=True)]
+
+
+async def _check_connection(client: Client, fleet: FleetSettings) -> list[FolderProblem]:
+    found = []
+    if missing := await find_missing_attributes(client):
+        what = f"the engine does not know the search attributes {', '.join(missing)}"
+        mend = f"a worker makes them; where it may not: {render_make_command(client, missing)}"
+        found.append(FolderProblem(what, mend))
+    if not await queue_pollers.has_worker(client, _MOST):
+        found.append(FolderProblem("no worker is up: nothing is decided", _WORKER.format("")))
+    elif not await queue_pollers.has_host(client, fleet.pool, _MOST):
+        what = f"no host of pool {fleet.pool} is up: nothing is run"
+        found.append(FolderProblem(what, _WORKER.format(f" --pool {fleet.pool}")))
+    return found + await _check_encryption(client, fleet)
+
+
+async def _check_encryption(client: Client, fleet: FleetSettings) -> list[FolderProblem]:
+    """Report hosts without our key and agents in plain text; then plain text can be refused."""
+    codec = client.data_converter.payload_codec
+    if not isinstance(codec, EncryptingCodec) or not codec.known:
+        return []
+    key = next(iter(codec.known))
+    found = []
+    if hosts := await queue_pollers.find_workers_without_key(client, key, _MOST):
+        what = f"hosts without the key {key}: {', '.join(hosts)}"
+        found.append(
+            FolderProblem(what, "name it under `fleet: codec:` there, and start them again")
+        )
+    if agents := await find_plain_agents(client):
+        what = f"the engine has plain text of {', '.join(agents)}"
+        found.append(FolderProblem(what, f"{_ENCRYPT}, or wait until its history is continued"))
+    if not found and not fleet.codec.strict:
+        what = "plain text is accepted, although all hosts and agents have the key"
+        found.append(FolderProblem(what, "remove `strict: false` from `fleet: codec:`"))
+    return found

@@ -1,0 +1,240 @@
+"""The agents of a fleet, for commands: what the file store is for those of one host."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio.service import RPCError
+
+from rekindle.config import Project
+from rekindle.documents import events
+from rekindle.documents.events import (
+    AnyEvent,
+    Event,
+)
+from rekindle.errors import EngineError, OwnershipError, UsageError
+from rekindle.fleet.commands.define_agent import (
+    define_agent,
+    publish_workspace,
+)
+from rekindle.fleet.engine import (
+    queue_pollers,
+    schedules,
+)
+from rekindle.fleet.engine.agent_client import (
+    AgentClient,
+    ListedAgent,
+)
+from rekindle.fleet.engine.connect import connect
+from rekindle.policy.fleet import agent_registry
+from rekindle.policy.fleet.agent_registry import RegisteredAgent
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings.runtime_settings import (
+    POLL_SECONDS,
+    FleetSettings,
+)
+from rekindle.policy.supervision import run_moves as runs
+from rekindle.stores.log.event_log import LogEntry
+from rekindle.stores.log.view import AgentView
+from rekindle.system import clock
+from rekindle.thresholds.fleet_limits import FLEET_GLANCE_SECONDS
+
+_GLANCE = timedelta(seconds=FLEET_GLANCE_SECONDS)
+T = TypeVar("T")
+
+
+class FleetStore:
+    """One connection for one command: each question is asked anew, nothing is remembered."""
+
+    def __init__(
+        self,
+        project: Project,
+        fleet: FleetSettings,
+        environ: Mapping[str, str],
+        say: Callable[[str], None],
+    ) -> None:
+        self.redaction = Redaction(tuple(project.manifest.redact.allow))
+        self._project, self._fleet, self._environ = project, fleet, environ
+        self._say = say
+        self._runner = asyncio.Runner()
+        self._agents: AgentClient | None = None
+
+    @property
+    def agents(self) -> AgentClient:
+        """Connected when somebody is first asked for anything."""
+        if self._agents is None:
+            connecting = connect(self._fleet, self._project.path, self._environ)
+            self._agents = AgentClient(self.wait_for(connecting))
+        return self._agents
+
+    def wait_for(self, answer: Coroutine[Any, Any, T]) -> T:
+        try:
+            return self._runner.run(answer)
+        except RPCError as failed:
+            raise EngineError(
+                "unreachable",
+                f"the engine at {self._fleet.address} did not do it: {failed.message}",
+                hint="`rekindle doctor` says whether it can be reached",
+            ) from failed
+
+    def close(self) -> None:
+        self._runner.close()
+
+    def exists(self, agent: str) -> bool:
+        return self.wait_for(self.agents.is_there(agent))
+
+    def create(self, agent: str) -> None:
+        """Only `run` and `import` bring an agent to a fleet: one that is not there is said so."""
+        self.kept(agent)
+
+    def kept(self, agent: str) -> RegisteredAgent:
+        return self.wait_for(self.agents.kept(agent))
+
+    def listed(self, only: Sequence[str] = ()) -> dict[str, ListedAgent]:
+        """All of them, or `only` these, by one question; no worker needs to be up."""
+        agents = self.agents
+
+        async def found() -> dict[str, ListedAgent]:
+            return {one.agent: one async for one in agents.listed(only)}
+
+        return self.wait_for(found())
+
+    def read(self, agent: str) -> AgentView:
+        return make_view(self.kept(agent))
+
+    def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
+        if take_over:
+            raise UsageError(
+                "a fleet decides itself which host has an agent", hint="leave --take-over out"
+            )
+        cleaned = [self.redaction.event(one) for one in records]
+        self.wait_for(self.agents.say(agent, *cleaned))
+        return True
+
+    def is_supervised(self, agent: str) -> bool:
+        """Whether a host has it, or will have it without anybody's word."""
+        return self.is_kept_alive(self.kept(agent))
+
+    @staticmethod
+    def is_kept_alive(kept: RegisteredAgent) -> bool:
+        run = kept.projection.run
+        return kept.is_leased or (run.desired == "running" and not run.is_over)
+
+    def document(self, agent: str, name: str) -> bytes | None:
+        kept = self.kept(agent)
+        standing = kept.projection.documents.get(name)
+        text = kept.documents.get(standing.path) if standing else None
+        return None if text is None else text.encode()
+
+    def adopt_edits(self, agent: str) -> None:
+        """A host's files are copies: nobody edits those."""
+
+    def prepare_start(self, agent: str, *, fresh: bool = False) -> None:
+        """What was changed in the manifest counts from the next start on; `fresh` is said."""
+        del fresh
+        self._update_definition(self.kept(agent))
+
+    def newest_entries(self, agent: str) -> Iterator[LogEntry]:
+        return iter(reversed(_make_entries(self.kept(agent))))
+
+    def entries_since(self, agent: str, offset: int) -> Iterator[LogEntry]:
+        """Lines of the log behind a place in it, which is here an event's number."""
+        return (one for one in _make_entries(self.kept(agent)) if one.event.seq > offset)
+
+    def run(self, agent: str, cycles: int, *, unbounded: bool = False) -> RegisteredAgent | None:
+        """Have it run; None: it was not there before, and was begun.
+
+        `unbounded`: it is not paused for want of progress.
+        """
+        if not self.exists(agent):
+            wanted = runs.make_desired_event(
+                runs.RunState(), "running", clock.read_clock(), cycles, unbounded=unbounded
+            )
+            definition = define_agent(self._project, self._fleet, agent)
+            said = [*self.published(agent), wanted]
+            try:
+                self.wait_for(self.agents.begin(agent, definition, said=said))
+            except OwnershipError:
+                pass  # somebody else was faster: then it goes on as below
+            else:
+                self.keep_schedule(agent)
+                return None
+        kept = self.kept(agent)
+        self._update_definition(kept)
+        run, now = kept.projection.run, clock.read_clock()
+        self.submit(
+            agent, runs.make_desired_event(run, "running", now, cycles, unbounded=unbounded)
+        )
+        return kept
+
+    def has_host(self) -> bool:
+        """Whether a host would take an agent now; where nobody can say, it is taken for granted."""
+        try:
+            return self._runner.run(
+                queue_pollers.has_host(self.agents.client, self._fleet.pool, _GLANCE)
+            )
+        except RPCError:
+            return True
+
+    def published(self, agent: str, generation: int = 0) -> list[AnyEvent]:
+        """Push the agent's folder, and say so; what its log is to have of it."""
+        return publish_workspace(self._project, self._fleet, agent, generation, self._say)
+
+    def write_brief(self, agent: str, patience: float) -> bytes | None:
+        """Have a host write one; None: there is none, or none that is newer within that time."""
+        before = self.kept(agent)
+        self.wait_for(self.agents.ask_for_brief(agent))
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS / 2)
+            now = self.kept(agent)
+            if _find_brief_seq(now) != _find_brief_seq(before):
+                return self.document(agent, "brief")
+            if now.generation > before.generation and not now.is_leased:
+                break  # somebody has looked, and nothing was to be told
+        return None
+
+    def keep_schedule(self, agent: str) -> None:
+        brief = self._project.settings.runtime.brief
+        workflow = self.agents.workflow(agent)
+        self.wait_for(schedules.update_schedule(self.agents.client, agent, workflow, brief))
+
+    def _update_definition(self, kept: RegisteredAgent) -> None:
+        wanted = define_agent(self._project, self._fleet, kept.agent)
+        if agent_registry.hash_definition(wanted) != agent_registry.hash_definition(
+            kept.definition
+        ):
+            self.wait_for(self.agents.define(kept.agent, wanted))
+        self.keep_schedule(kept.agent)
+
+
+def make_view(kept: RegisteredAgent) -> AgentView:
+    entries = _make_entries(kept)
+    return AgentView(
+        projection=kept.projection,
+        committed=kept.projection,
+        pending=(),
+        proposed=None,
+        start=Projection(agent=kept.agent),
+        tail=tuple(one.event for one in entries),
+        bad=(),
+        unreadable=0,
+        end=kept.projection.seq,
+        snapshot_end=0,
+    )
+
+
+def _make_entries(kept: RegisteredAgent) -> list[LogEntry]:
+    found = []
+    for line in kept.tail:
+        event = events.parse(line.encode())
+        found.append(LogEntry(line.encode(), event, event.seq))
+    return found
+
+
+def _find_brief_seq(kept: RegisteredAgent) -> int:
+    standing = kept.projection.documents.get("brief")
+    return standing.seq if standing else 0

@@ -1,0 +1,146 @@
+"""An agent moves: from the files of this host to a fleet, and home again."""
+
+from rekindle.config import Project
+from rekindle.errors import (
+    BusyError,
+    EngineError,
+    NotOnFleetError,
+    OwnershipError,
+    RekindleError,
+    StoreError,
+    WorkspaceError,
+)
+from rekindle.fleet.commands.define_agent import define_agent
+from rekindle.fleet.commands.fleet_store import FleetStore
+from rekindle.fleet.engine import schedules
+from rekindle.policy.fleet import agent_registry
+from rekindle.policy.fleet.agent_registry import RegisteredAgent
+from rekindle.policy.projection.fold import (
+    Projection,
+    prune_projection,
+)
+from rekindle.policy.settings.runtime_settings import (
+    STOP_SECONDS,
+    FleetSettings,
+)
+from rekindle.stores.files import FileStore, ownership, replica
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.system import (
+    clock,
+    host,
+)
+from rekindle.system.files import durable_files
+
+
+class AgentMover:
+    def __init__(
+        self, project: Project, fleet: FleetSettings, files: FileStore, there: FleetStore
+    ) -> None:
+        self._project, self._fleet = project, fleet
+        self._files, self._there = files, there
+        self._owner = f"{ownership.FLEET_PREFIX}{fleet.namespace}"
+
+    def has_moved_to_fleet(self, agent: str) -> bool:
+        """Whether the folder here says that the agent lives on this fleet."""
+        owner = ownership.read_owner(self._files.folder(agent))
+        return owner is not None and owner.host == self._owner
+
+    def send(self, agent: str) -> bool:
+        """Bring an agent to the fleet with all that is known of it; False: it is there already.
+
+        The folder is the fleet's before the fleet has it: whoever is killed in between leaves an
+        agent that nobody runs, and asks again. The other way round two could run it.
+        """
+        definition = define_agent(self._project, self._fleet, agent)
+        is_there = self._there.exists(agent)
+        if is_there and self.has_moved_to_fleet(agent):
+            self._there.keep_schedule(agent)
+            return False
+        if is_there:
+            raise OwnershipError(
+                f"the fleet has an agent {agent} already, which is not the one of this folder",
+                hint="give one of them another name in rekindle.yaml",
+            )
+        with self._files.supervising(agent):
+            known, previous = self._release_to_fleet(agent)
+            documents = _read_documents(self._files.folder(agent), known)
+            owner = ownership.read_owner(self._files.folder(agent))
+            generation = owner.gen if owner else 0
+            try:
+                begin = self._there.agents.begin(
+                    agent,
+                    definition,
+                    known=prune_projection(known),
+                    documents=documents,
+                    said=self._there.published(agent, generation),
+                    generation=generation,
+                )
+                self._there.wait_for(begin)
+            except RekindleError as error:
+                if isinstance(error, OwnershipError | WorkspaceError) or _is_refusal(error):
+                    self._transfer_folder(agent, previous, known.gen)
+                raise
+        self._there.keep_schedule(agent)
+        return True
+
+    def fetch(self, agent: str) -> RegisteredAgent:
+        """End an agent's life on the fleet, and have it go on from the folder here."""
+        if self._files.has_history(agent) and not self.has_moved_to_fleet(agent):
+            if not self._there.exists(agent):
+                raise NotOnFleetError(agent)
+            raise OwnershipError(
+                f"agent {agent} has a life of its own in this folder, which would be lost",
+                hint=f"move {self._files.folder(agent).path} away, then repeat the command",
+            )
+        there = self._there
+        kept = there.wait_for(there.agents.remove(agent))
+        there.wait_for(schedules.drop_schedule(there.agents.client, agent))
+        documents = {name: text.encode() for name, text in kept.documents.items()}
+        self._files.root.make()
+        self._files.open_private(agent)
+        with self._files.supervising(agent):
+            replica.receive_agent(
+                self._files.folder(agent), kept.projection, documents, clock.read_clock()
+            )
+            # Above every lease: one that was never taken up must not come back with the agent.
+            self._transfer_folder(agent, host.identify_host(), kept.generation)
+        self._files.create(agent)
+        return kept
+
+    def _release_to_fleet(self, agent: str) -> tuple[Projection, str]:
+        """What is known here, all of it in the log; and who had it. Nobody writes here any more."""
+        folder = self._files.folder(agent)
+        if self.has_moved_to_fleet(agent):  # killed on the way
+            return self._files.read(agent).committed, self._owner
+        with self._files.writer(agent) as writer:
+            writer.fold()
+            before = ownership.read_owner(folder)
+            _read_documents(folder, writer.projection)  # what is lost is known before it leaves
+            ownership.transfer_ownership(folder, self._owner, writer.projection.gen)
+            return writer.projection, before.host if before else ""
+
+    def _transfer_folder(self, agent: str, owner: str, at_least: int) -> None:
+        folder = self._files.folder(agent)
+        with durable_files.hold_lock(folder.lock, STOP_SECONDS) as lock:
+            if lock is None:
+                raise BusyError(agent, STOP_SECONDS)
+            ownership.transfer_ownership(folder, owner, at_least)
+
+
+def _is_refusal(error: RekindleError) -> bool:
+    return isinstance(error, EngineError) and error.cause == "refused"
+
+
+def _read_documents(folder: AgentFolder, known: Projection) -> dict[str, str]:
+    """Those that a host may ask for; of a relay that is long past only its verdict counts."""
+    in_force = {one.path for one in known.documents.values()}
+    found = {}
+    for name in agent_registry.list_needed_documents(known):
+        data = durable_files.read_bytes(folder.path / name)
+        if data is not None:
+            found[name] = data.decode("utf-8", "replace")
+        elif name in in_force:
+            raise StoreError(
+                name, "is gone from the archive", hint="`rekindle doctor` says what fixes it"
+            )
+    return found

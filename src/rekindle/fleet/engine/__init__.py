@@ -1,0 +1,1 @@
+"""The connection to the engine: client, encryption, schedules, queues."""

@@ -1,0 +1,266 @@
+"""The agents of a fleet, for whoever commands them: what is known, what is said, and to whom."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TypeVar
+
+import msgspec
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.common import QueryRejectCondition, WorkflowIDConflictPolicy
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from rekindle.documents import events
+from rekindle.documents.events import (
+    AnyEvent,
+    Event,
+)
+from rekindle.errors import EngineError, NotOnFleetError, OwnershipError, RekindleError
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE
+from rekindle.fleet.agent.workflow import (
+    CYCLE_ATTRIBUTE,
+    HOST_ATTRIBUTE,
+    POOL_ATTRIBUTE,
+    REASON_MEMO,
+    STATE_ATTRIBUTE,
+    AgentWorkflow,
+)
+from rekindle.fleet.engine.update_errors import is_overlooked
+from rekindle.policy.fleet import agent_registry
+from rekindle.policy.fleet.agent_registry import (
+    AgentDefinition,
+    RegisteredAgent,
+)
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import (
+    FLEET_ANSWER_SECONDS,
+    FLEET_RPC_SECONDS,
+    FLEET_TASK_SECONDS,
+)
+from rekindle.system import clock
+from rekindle.thresholds.fleet_limits import FLEET_TRIES
+
+_MOST = timedelta(seconds=FLEET_RPC_SECONDS)
+_ANSWER = timedelta(seconds=FLEET_ANSWER_SECONDS)
+ALL_AGENTS = 'WorkflowType="Agent" AND ExecutionStatus="Running"'
+"""What the engine's list is asked for."""
+T = TypeVar("T")
+
+
+class ListedAgent(msgspec.Struct, frozen=True):
+    """An agent as the fleet's view has it: no word of what it does."""
+
+    agent: str
+    state: str
+    host: str
+    pool: str
+    cycle: int
+    why: str = ""
+    """Reason of a run that is over or paused; empty: the list does not have it."""
+
+
+class AgentClient:
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def is_there(self, agent: str) -> bool:
+        """Whether the fleet has it: asks the engine alone, whether or not a worker is up."""
+        try:
+            found = await self._get_handle(agent).describe(rpc_timeout=_MOST)
+        except RPCError as failed:
+            if failed.status == RPCStatusCode.NOT_FOUND:
+                return False
+            raise self._translate_error(agent, failed) from failed
+        return found.status == WorkflowExecutionStatus.RUNNING
+
+    async def begin(
+        self,
+        agent: str,
+        definition: AgentDefinition,
+        *,
+        known: Projection | None = None,
+        documents: Mapping[str, str] | None = None,
+        said: Sequence[AnyEvent] = (),
+        generation: int = 0,
+    ) -> None:
+        """Have the fleet keep an agent, from what is known of it on, and from what is `said`.
+
+        No worker needs to be up for it. Leases are counted from its generation on, or from
+        `generation`: none of an earlier life here may count again.
+
+        Raises:
+            OwnershipError: It is there already; nothing was changed.
+            EngineError: Whose cause is `refused`, nothing was changed; else nobody knows.
+        """
+        kept = RegisteredAgent(
+            agent=agent,
+            definition=definition,
+            projection=known or Projection(agent=agent),
+            documents=dict(documents or {}),
+            generation=max(known.gen if known else 0, generation),
+        )
+        if not kept.projection.seq:
+            kept = agent_registry.append_events(
+                kept, events.AgentCreated(ts=clock.read_clock(), agent=agent)
+            )
+        kept = agent_registry.append_events(kept, *said)
+        try:
+            await self.client.start_workflow(
+                AgentWorkflow.run,
+                kept,
+                id=self.workflow(agent),
+                task_queue=DECISION_QUEUE,
+                # A worker that is frozen with it must not keep the agent waiting.
+                task_timeout=timedelta(seconds=FLEET_TASK_SECONDS),
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                rpc_timeout=_MOST,
+            )
+        except WorkflowAlreadyStartedError as there:
+            raise OwnershipError(
+                f"agent {agent} is on the fleet already",
+                hint=f"`rekindle status {agent}` tells how it is",
+            ) from there
+        except RPCError as failed:
+            raise self._translate_error(agent, failed) from failed
+
+    async def kept(self, agent: str) -> RegisteredAgent:
+        with self._translate_errors(agent):
+            return await self._get_handle(agent).query(
+                AgentWorkflow.kept,
+                reject_condition=QueryRejectCondition.NOT_OPEN,
+                rpc_timeout=_ANSWER,
+            )
+
+    async def say(self, agent: str, *records: Event) -> int:
+        """Have the operator's words counted; returns the place of the last one in the log."""
+        lines = [events.render(one).decode() for one in records]
+        handle = self._get_handle(agent)
+        return await self._send_update(
+            agent, lambda: handle.execute_update(AgentWorkflow.say, lines, rpc_timeout=_MOST)
+        )
+
+    async def define(self, agent: str, definition: AgentDefinition) -> None:
+        handle = self._get_handle(agent)
+        await self._send_update(
+            agent,
+            lambda: handle.execute_update(AgentWorkflow.define, definition, rpc_timeout=_MOST),
+        )
+
+    async def ask_for_brief(self, agent: str) -> None:
+        with self._translate_errors(agent):
+            await self._get_handle(agent).signal(AgentWorkflow.brief_due, rpc_timeout=_MOST)
+
+    async def remove(self, agent: str) -> RegisteredAgent:
+        """End an agent's life on the fleet; returns what is known of it.
+
+        Of one that was removed before, what was known then: whoever was killed on the way home
+        asks again.
+        """
+        handle = self._get_handle(agent)
+        if await self.is_there(agent):
+            await self._send_update(
+                agent, lambda: handle.execute_update(AgentWorkflow.remove, rpc_timeout=_MOST)
+            )
+        with self._translate_errors(agent):
+            return await handle.result()
+
+    async def listed(self, only: Sequence[str] = ()) -> AsyncIterator[ListedAgent]:
+        """All of them, or `only` these, as the engine's list has them: it may lag a second."""
+        wanted = ALL_AGENTS
+        if only:
+            ids = ", ".join(f'"{self.workflow(agent)}"' for agent in only)
+            wanted += f" AND WorkflowId IN ({ids})"
+        async for one in self.client.list_workflows(wanted):
+            found = one.typed_search_attributes
+            state: str = found.get(STATE_ATTRIBUTE, "new")
+            reason = ""
+            with suppress(RekindleError):  # the list must not need the key of every agent
+                reason = await one.memo_value(REASON_MEMO, "", type_hint=str)
+            yield ListedAgent(
+                agent=one.id.removeprefix(f"{self.client.namespace}/"),
+                state=state,
+                host=found.get(HOST_ATTRIBUTE, "-"),
+                pool=found.get(POOL_ATTRIBUTE, "-"),
+                cycle=found.get(CYCLE_ATTRIBUTE, 0),
+                why=reason.removeprefix(f"{state}:") if reason.startswith(f"{state}:") else "",
+            )
+
+    def workflow(self, agent: str) -> str:
+        return f"{self.client.namespace}/{agent}"
+
+    def _get_handle(self, agent: str) -> WorkflowHandle[AgentWorkflow, RegisteredAgent]:
+        return self.client.get_workflow_handle_for(AgentWorkflow.run, self.workflow(agent))
+
+    async def _send_update(self, agent: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """What its workflow answers; one that has overlooked the question is asked again."""
+        for tries_left in reversed(range(FLEET_TRIES)):
+            with self._translate_errors(agent):
+                try:
+                    return await ask()
+                except WorkflowUpdateFailedError as refused:
+                    if not (tries_left and is_overlooked(refused)):
+                        raise
+        raise _make_unanswered_error(agent, "no answer in time")
+
+    @contextmanager
+    def _translate_errors(self, agent: str) -> Iterator[None]:
+        """What goes wrong when its workflow is asked, in our words."""
+        try:
+            yield
+        except RPCError as failed:
+            raise self._translate_error(agent, failed) from failed
+        except WorkflowQueryRejectedError as ended:
+            raise NotOnFleetError(agent) from ended
+        except WorkflowQueryFailedError as failed:
+            raise EngineError(
+                "refused",
+                f"no worker can go on with agent {agent}: {failed.message}",
+                hint="have workers of the version of Rekindle that it was begun with, or a newer",
+            ) from failed
+        except WorkflowUpdateRPCTimeoutOrCancelledError as late:
+            raise _make_unanswered_error(agent, "no answer in time") from late
+        except WorkflowFailureError as ended:
+            raise EngineError(
+                "ended",
+                f"agent {agent} was ended in the engine by hand: {ended.cause}",
+                hint=f"`rekindle run {agent}` begins it anew; what was known is on its hosts",
+            ) from ended
+        except WorkflowUpdateFailedError as refused:
+            cause = refused.cause
+            words = cause.message if isinstance(cause, ApplicationError) else str(cause)
+            raise EngineError("refused", words, hint="upgrade Rekindle on all hosts") from refused
+
+    def _translate_error(self, agent: str, failed: RPCError) -> Exception:
+        if failed.status == RPCStatusCode.NOT_FOUND:
+            return NotOnFleetError(agent)
+        if failed.status == RPCStatusCode.INVALID_ARGUMENT:
+            return EngineError(
+                "refused",
+                f"the engine refuses agent {agent}: {failed.message}",
+                hint="if it is too large, resolve loops and shorten its relay",
+            )
+        if failed.status in {RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED}:
+            return _make_unanswered_error(agent, "no answer in time")
+        return EngineError(
+            "engine",
+            f"the engine has no answer for agent {agent}: {failed.message}",
+            hint="`rekindle doctor` says whether workers are up; the engine's UI says more",
+        )
+
+
+def _make_unanswered_error(agent: str, why: str) -> EngineError:
+    return EngineError(
+        "unanswered",
+        f"nobody answers for agent {agent}: {why}",
+        hint="is a worker up? `rekindle fleet worker` starts one on this host",
+    )

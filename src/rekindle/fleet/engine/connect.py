@@ -1,0 +1,170 @@
+"""The way to the engine: by TLS where it is said, with a key, into a namespace that is there."""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+from temporalio.service import RPCError, RPCStatusCode, TLSConfig
+
+from rekindle import __version__
+from rekindle.errors import EngineError
+from rekindle.fleet.engine import encryption_keys
+from rekindle.fleet.engine.payload_converter import make_data_converter
+from rekindle.fleet.engine.queue_pollers import KEYS_PREFIX
+from rekindle.policy.settings.runtime_settings import (
+    CONNECT_AGAIN_SECONDS,
+    CONNECT_SECONDS,
+    TEXT_BYTES,
+    FleetSettings,
+    TlsSettings,
+)
+from rekindle.system.files import durable_files
+
+_NOT_THERE = re.compile(r"tcp connect error|dns error|deadline has elapsed")
+_NOT_LET_IN = re.compile(r"Unauthenticated|PermissionDenied")
+_WHY = re.compile(
+    r"InvalidCertificate\((?P<certificate>\w+)|AlertReceived\((?P<alert>\w+)|(?P<key>PrivateKey\w+)"
+)
+"""What the TLS library has against it, in its own words; all else of its message is noise."""
+
+
+async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]) -> Client:
+    """A client that has reached the engine and found its namespace there.
+
+    `folder` is the project's: the manifest's files are named from there.
+    """
+    encrypting = encryption_keys.load_keys(fleet.codec, folder, environ)
+    api_key = encryption_keys.read_secret(fleet.api_key, environ) if fleet.api_key else None
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            client = await Client.connect(
+                fleet.address,
+                namespace=fleet.namespace,
+                api_key=api_key,
+                # None would mean TLS where there is an API key.
+                tls=_make_tls(fleet, folder),
+                data_converter=make_data_converter(encrypting, strict=fleet.codec.strict),
+                runtime=_make_quiet_runtime(),
+                # Histories and pollers show it: which host has which version, and which keys.
+                identity=_make_identity(encrypting),
+                connect_timeout=timedelta(seconds=CONNECT_SECONDS),
+            )
+    except TimeoutError as late:
+        raise _make_unreachable_error(fleet, f"no answer within {CONNECT_SECONDS:g} s") from late
+    except RuntimeError as failed:  # the SDK has no type of its own for these
+        raise _make_refusal(fleet, str(failed)) from failed
+    await _require_namespace(client, fleet)
+    return client
+
+
+async def connect_when_up(
+    fleet: FleetSettings, folder: Path, environ: Mapping[str, str], say: Callable[[str], None]
+) -> Client:
+    """The same for a host, which may be up before the engine is, or while it is away."""
+    is_told = False
+    while True:
+        try:
+            return await connect(fleet, folder, environ)
+        except EngineError as error:
+            if error.cause != "unreachable":
+                raise
+            if not is_told:
+                say(f"waits: {error}\n  → {error.hint}")
+            is_told = True
+        await asyncio.sleep(CONNECT_AGAIN_SECONDS)
+
+
+def _make_identity(encrypting: Sequence[encryption_keys.EncryptionKey]) -> str:
+    ids = ",".join(key.id for key in encrypting)
+    who = f"rekindle {__version__} {os.getpid()}@{os.uname().nodename}"
+    return f"{who} {KEYS_PREFIX}{ids}" if ids else who
+
+
+@cache
+def _make_quiet_runtime() -> Runtime:
+    """What the engine's client has to say of itself is for its authors, unless it is an error."""
+    only = TelemetryFilter(core_level="ERROR", other_level="ERROR")
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=only)))
+
+
+async def _require_namespace(client: Client, fleet: FleetSettings) -> None:
+    try:
+        await client.workflow_service.describe_namespace(
+            DescribeNamespaceRequest(namespace=fleet.namespace),
+            timeout=timedelta(seconds=CONNECT_SECONDS),
+        )
+    except RPCError as refused:
+        if refused.status in {RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED}:
+            raise _make_denied_error(fleet) from refused
+        if refused.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT}:
+            raise _make_unreachable_error(
+                fleet, refused.status.name.replace("_", " ").lower()
+            ) from refused
+        raise EngineError(
+            "namespace",
+            f"the engine at {fleet.address} has no namespace {fleet.namespace!r}",
+            hint="correct `fleet: namespace:`, or have the namespace made there; the development"
+            f" server makes it with `rekindle fleet dev --namespace {fleet.namespace}`",
+        ) from refused
+
+
+def _make_tls(fleet: FleetSettings, folder: Path) -> TLSConfig | bool:
+    said = fleet.tls
+    if not isinstance(said, TlsSettings):
+        return bool(said)
+    return TLSConfig(
+        server_root_ca_cert=_read_file(folder, said.ca),
+        client_cert=_read_file(folder, said.cert),
+        client_private_key=_read_file(folder, said.key),
+        domain=said.server_name or None,
+    )
+
+
+def _read_file(folder: Path, name: str) -> bytes | None:
+    if not name:
+        return None
+    return durable_files.read_user_file(folder / name, TEXT_BYTES)
+
+
+def _make_refusal(fleet: FleetSettings, said: str) -> EngineError:
+    if _NOT_LET_IN.search(said):
+        return _make_denied_error(fleet)
+    if _NOT_THERE.search(said) or not fleet.tls:
+        return _make_unreachable_error(fleet, "nobody answers there as an engine does")
+    why = _WHY.search(said)
+    word = f": {why[why.lastgroup or 0]}" if why else ""
+    return EngineError(
+        "tls",
+        f"no TLS connection with the engine at {fleet.address}{word}",
+        hint="see that `fleet: tls:` names the CA that signed the engine's certificate, its name as"
+        " `server_name` where that is another, and a `cert` and `key` that the engine accepts",
+    )
+
+
+def _make_denied_error(fleet: FleetSettings) -> EngineError:
+    what = f"the key in {fleet.api_key}" if fleet.api_key else "us without a key"
+    return EngineError(
+        "credentials",
+        f"the engine at {fleet.address} refuses {what}",
+        hint=f"see that the key is one for namespace {fleet.namespace!r} and has not expired"
+        if fleet.api_key
+        else "name the variable that holds its key: `fleet: api_key: $ENGINE_KEY`",
+    )
+
+
+def _make_unreachable_error(fleet: FleetSettings, why: str) -> EngineError:
+    port = fleet.address.rpartition(":")[2]
+    own = f" --port {port}" if fleet.address != FleetSettings().address else ""
+    return EngineError(
+        "unreachable",
+        f"the engine at {fleet.address} could not be reached: {why}",
+        hint=f"is it up? `rekindle fleet dev{own}` starts one on this host; if it wants TLS, say so"
+        " under `fleet: tls:`",
+    )

@@ -1,0 +1,80 @@
+"""The keys that documents are encrypted with: where they are, and what they look like."""
+
+import base64
+import binascii
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from rekindle.errors import EngineError
+from rekindle.policy.fleet import connection_check
+from rekindle.policy.settings.runtime_settings import (
+    TEXT_BYTES,
+    CodecSettings,
+)
+from rekindle.system.files import durable_files
+
+KEY_BYTES = 32
+"""AES-256."""
+_HEX = re.compile(rf"[0-9A-Fa-f]{{{2 * KEY_BYTES}}}", re.ASCII)
+
+
+class EncryptionKey(msgspec.Struct, frozen=True):
+    secret: bytes
+
+    @property
+    def id(self) -> str:
+        """Tells keys apart and tells nothing of them; it stands beside what they encrypt."""
+        return hashlib.sha256(b"rekindle key\0" + self.secret).hexdigest()[:12]
+
+    def __repr__(self) -> str:
+        return f"Key({self.id})"
+
+
+def generate_key() -> str:
+    return base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+
+
+def load_keys(
+    codec: CodecSettings, folder: Path, environ: Mapping[str, str]
+) -> list[EncryptionKey]:
+    """The keys that the manifest names, in its order: the first one encrypts."""
+    texts = {word: read_secret(word, environ) for word in codec.keys}
+    for name in codec.key_files:
+        texts[name] = durable_files.read_user_file(folder / name, TEXT_BYTES).decode(
+            "ascii", "replace"
+        )
+    return [_parse_key(text, where) for where, text in texts.items()]
+
+
+def read_secret(word: str, environ: Mapping[str, str]) -> str:
+    """What the variable `$NAME` holds."""
+    found = environ.get(connection_check.read_variable_name(word), "").strip()
+    if not found:
+        raise EngineError(
+            "credentials",
+            f"the variable {word} is empty or not set here",
+            hint="set it where the command is started; rekindle.yaml names it under `fleet:`",
+        )
+    return found
+
+
+def _parse_key(text: str, where: str) -> EncryptionKey:
+    text = text.strip()
+    try:
+        if _HEX.fullmatch(text):
+            return EncryptionKey(bytes.fromhex(text))
+        found = base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
+    except (binascii.Error, ValueError):
+        found = b""
+    if len(found) != KEY_BYTES:
+        raise EngineError(
+            "keys",
+            f"{where} does not hold a key of {KEY_BYTES} bytes in base64 or hex",
+            hint="make one with `rekindle fleet key`",
+        )
+    return EncryptionKey(found)

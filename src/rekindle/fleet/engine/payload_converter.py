@@ -1,0 +1,95 @@
+"""Values as the engine keeps them: our structs as JSON, everything else as it always does."""
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import msgspec
+from temporalio.api.common.v1 import Payload
+from temporalio.converter import (
+    AdvancedJSONEncoder,
+    CompositePayloadConverter,
+    DataConverter,
+    DefaultFailureConverterWithEncodedAttributes,
+    DefaultPayloadConverter,
+    EncodingPayloadConverter,
+    JSONPlainPayloadConverter,
+)
+
+from rekindle.fleet.engine.encryption_keys import EncryptionKey
+from rekindle.fleet.engine.payload_codec import (
+    REFUSED_ENCODING,
+    EncryptingCodec,
+    require_accepted,
+)
+from rekindle.formats import validation
+
+
+class _Encoder(AdvancedJSONEncoder):
+    def default(self, o: Any) -> Any:
+        if isinstance(o, msgspec.Struct):
+            return msgspec.to_builtins(o, enc_hook=validation.encode_custom)
+        return super().default(o)
+
+
+class _StructConverter(JSONPlainPayloadConverter):
+    """JSON in which structs are what msgspec makes of them, also within lists and the like."""
+
+    def __init__(self) -> None:
+        super().__init__(encoder=_Encoder)
+
+    def to_payload(self, value: Any) -> Payload | None:
+        if not isinstance(value, msgspec.Struct):
+            return super().to_payload(value)
+        return Payload(
+            metadata={"encoding": self.encoding.encode()}, data=validation.encode_json(value)
+        )
+
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:
+        if type_hint is None or not _names_a_struct(type_hint):
+            return super().from_payload(payload, type_hint)
+        return validation.decode_json(payload.data, type_hint)
+
+
+class _RefusingConverter(EncodingPayloadConverter):
+    """Raises the error of a payload that the codec has refused."""
+
+    @property
+    def encoding(self) -> str:
+        return REFUSED_ENCODING.decode()
+
+    def to_payload(self, value: Any) -> Payload | None:  # noqa: ARG002 - nothing is refused there
+        return None
+
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:  # noqa: ARG002 - of no type
+        require_accepted(payload)
+
+
+class StructConverter(CompositePayloadConverter):
+    def __init__(self) -> None:
+        usual = DefaultPayloadConverter.default_encoding_payload_converters
+        ours = _StructConverter()
+        changed = (ours if one.encoding == ours.encoding else one for one in usual)
+        super().__init__(_RefusingConverter(), *changed)
+
+
+def make_data_converter(keys: Sequence[EncryptionKey], *, strict: bool = True) -> DataConverter:
+    """With keys, nothing of a document or of an error leaves this host in plain text.
+
+    `strict`: nothing that was not encrypted is taken from the engine either.
+    """
+    if not keys:
+        return DataConverter(
+            payload_converter_class=StructConverter, payload_codec=EncryptingCodec(())
+        )
+    return DataConverter(
+        payload_converter_class=StructConverter,
+        payload_codec=EncryptingCodec(keys, strict=strict),
+        failure_converter_class=DefaultFailureConverterWithEncodedAttributes,
+    )
+
+
+def _names_a_struct(hint: Any) -> bool:
+    """Whether a struct is somewhere in `X`, `X | None`, `list[X]`, `dict[str, X]`."""
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return True
+    return any(_names_a_struct(one) for one in get_args(hint))

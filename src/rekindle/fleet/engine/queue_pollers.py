@@ -1,0 +1,57 @@
+"""Whether anybody looks for work: the engine knows it of each of its queues."""
+
+from datetime import UTC, timedelta
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import Client
+
+from rekindle.fleet.agent.host_orders import (
+    DECISION_QUEUE,
+    make_pool_queue,
+)
+from rekindle.system import clock
+from rekindle.thresholds.fleet_limits import FLEET_POLLER_SECONDS
+
+_POLL = timedelta(seconds=FLEET_POLLER_SECONDS)
+
+
+KEYS_PREFIX = "keys="
+"""What a client's identity has before the ids of its keys."""
+
+
+async def find_workers_without_key(client: Client, key: str, most: timedelta) -> list[str]:
+    """Return the identities of the workers that lack a key: they would fail what they are given."""
+    pollers = await _list_pollers(
+        client, DECISION_QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, most
+    )
+    lacking = {one for one in pollers if key not in one.partition(KEYS_PREFIX)[2].split(",")}
+    return sorted(lacking)
+
+
+async def has_worker(client: Client, most: timedelta) -> bool:
+    return bool(
+        await _list_pollers(client, DECISION_QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, most)
+    )
+
+
+async def has_host(client: Client, pool: str, most: timedelta) -> bool:
+    """Whether a host of the pool has room; one that is full does not look for more."""
+    running = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+    return bool(await _list_pollers(client, make_pool_queue(pool), running, most))
+
+
+async def _list_pollers(
+    client: Client, queue: str, kind: "TaskQueueType.ValueType", most: timedelta
+) -> list[str]:
+    """Return the identities of those that have looked for work within the last minute."""
+    found = await client.workflow_service.describe_task_queue(
+        DescribeTaskQueueRequest(
+            namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
+        ),
+        timeout=most,
+    )
+    # The engine remembers those for minutes that are gone.
+    since = clock.read_clock() - _POLL
+    return [one.identity for one in found.pollers if one.last_access_time.ToDatetime(UTC) > since]

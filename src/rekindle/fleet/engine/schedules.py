@@ -1,0 +1,82 @@
+"""Briefs by the engine's clock: a schedule for each agent that has one at a time of day."""
+
+from datetime import time, timedelta
+
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleAlreadyRunningError,
+    ScheduleCalendarSpec,
+    ScheduleOverlapPolicy,
+    SchedulePolicy,
+    ScheduleRange,
+    ScheduleSpec,
+    ScheduleUpdate,
+    ScheduleUpdateInput,
+)
+from temporalio.service import RPCError, RPCStatusCode
+
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE
+from rekindle.fleet.agent.workflow import BriefWorkflow
+from rekindle.policy.briefs.brief_schedule import NEVER
+from rekindle.policy.settings.runtime_settings import (
+    FLEET_BRIEF_SPREAD_SECONDS,
+    FLEET_RPC_SECONDS,
+    BriefSettings,
+)
+from rekindle.thresholds.fleet_limits import FLEET_BRIEF_CATCH_UP_DAYS
+
+SCHEDULE_ZONE = "UTC"
+"""Where the manifest names none: the engine has no machine whose zone it could be."""
+_CATCH_UP = timedelta(days=FLEET_BRIEF_CATCH_UP_DAYS)
+_MOST = timedelta(seconds=FLEET_RPC_SECONDS)
+
+
+def make_schedule_name(client: Client, agent: str) -> str:
+    return f"brief/{client.namespace}/{agent}"
+
+
+async def update_schedule(client: Client, agent: str, workflow: str, brief: BriefSettings) -> None:
+    """Have an agent's brief written when the manifest says; made, changed or dropped."""
+    if brief.at == NEVER:
+        await drop_schedule(client, agent)
+        return
+    wanted = _make_schedule(make_schedule_name(client, agent), workflow, brief)
+    try:
+        await client.create_schedule(make_schedule_name(client, agent), wanted, rpc_timeout=_MOST)
+    except ScheduleAlreadyRunningError:
+        await client.get_schedule_handle(make_schedule_name(client, agent)).update(
+            lambda found: _make_update(found, wanted), rpc_timeout=_MOST
+        )
+
+
+async def drop_schedule(client: Client, agent: str) -> None:
+    try:
+        await client.get_schedule_handle(make_schedule_name(client, agent)).delete(
+            rpc_timeout=_MOST
+        )
+    except RPCError as failed:
+        if failed.status != RPCStatusCode.NOT_FOUND:
+            raise
+
+
+def _make_update(found: ScheduleUpdateInput, wanted: Schedule) -> ScheduleUpdate | None:
+    """None where it is so already: each change would be kept by the engine."""
+    return None if found.description.schedule.spec == wanted.spec else ScheduleUpdate(wanted)
+
+
+def _make_schedule(name: str, workflow: str, brief: BriefSettings) -> Schedule:
+    at = time.fromisoformat(brief.at)
+    moment = ScheduleCalendarSpec(hour=[ScheduleRange(at.hour)], minute=[ScheduleRange(at.minute)])
+    return Schedule(
+        action=ScheduleActionStartWorkflow(
+            BriefWorkflow.run, workflow, id=name, task_queue=DECISION_QUEUE
+        ),
+        spec=ScheduleSpec(
+            calendars=[moment],
+            time_zone_name=brief.zone or SCHEDULE_ZONE,
+            jitter=timedelta(seconds=FLEET_BRIEF_SPREAD_SECONDS),
+        ),
+        policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=_CATCH_UP),
+    )

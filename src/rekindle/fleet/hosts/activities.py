@@ -1,0 +1,282 @@
+"""What a host does for the workflows of a fleet."""
+
+import asyncio
+import contextlib
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import (
+    CustomSlotSupplier,
+    SlotMarkUsedContext,
+    SlotPermit,
+    SlotReleaseContext,
+    SlotReserveContext,
+)
+
+from rekindle.documents import manifest
+from rekindle.errors import RekindleError
+from rekindle.fleet.agent.host_orders import (
+    CUT,
+    FENCED,
+    FULL,
+    HostOrder,
+    HostResult,
+)
+from rekindle.fleet.agent.workflow import AgentWorkflow
+from rekindle.fleet.hosts import host_cycle
+from rekindle.fleet.hosts.host_folder import HostFolder
+from rekindle.fleet.hosts.host_messages import (
+    EngineAnswer,
+    EngineRegister,
+    EngineRequest,
+    ProcessFailure,
+)
+from rekindle.fleet.hosts.host_processes import (
+    EngineClient,
+    ForkServer,
+    HostProcess,
+    HostWork,
+)
+from rekindle.policy.exits.exit_table import parse_notification
+from rekindle.policy.fleet.agent_registry import AgentDefinition
+from rekindle.policy.operator.notification_text import make_notice
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings.runtime_settings import (
+    FLEET_BEAT_SHARE,
+    FLEET_HOST_SECONDS,
+    FLEET_LEASE_DAYS,
+    FLEET_LOOK_SHARE,
+    FLEET_WORD_SECONDS,
+    POLL_SECONDS,
+    STOP_SECONDS,
+)
+from rekindle.system.notifications import Notifier
+
+
+class CycleSlots(CustomSlotSupplier):
+    """How many cycles this host runs at once, over both of its queues.
+
+    Looking for work takes no slot: else the pool's queue would hold those that the host's own
+    agents wait for. One that was offered is kept for a while, for whoever was told of it. Two may
+    still come for the last one; the second goes back to the pool.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._used = most, 0
+        self._promised: deque[float] = deque()
+        """Until when each slot is kept that was offered, and that nobody has come for yet."""
+        self._freed = asyncio.Condition()
+
+    def promise(self) -> None:
+        self._promised.append(time.monotonic() + FLEET_HOST_SECONDS)
+
+    def _has_room(self) -> bool:
+        while self._promised and self._promised[0] < time.monotonic():
+            self._promised.popleft()
+        return self._used + len(self._promised) < self._most
+
+    @contextlib.asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(FLEET_HOST_SECONDS), self._freed:
+                await self._freed.wait_for(lambda: self._used < self._most)
+                self._used += 1
+                if self._promised:
+                    self._promised.popleft()
+        except TimeoutError:
+            raise ApplicationError("all slots are taken", type=FULL, non_retryable=True) from None
+        try:
+            yield
+        finally:
+            self._used -= 1
+            async with self._freed:
+                self._freed.notify_all()
+
+    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:  # noqa: ARG002 - theirs
+        while not self._has_room():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS), self._freed:
+                    await self._freed.wait()
+        return SlotPermit()
+
+    def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:  # noqa: ARG002
+        return None
+
+    def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
+        """Counted where it is used."""
+
+    def release_slot(self, ctx: SlotReleaseContext) -> None:
+        """Counted where it is used."""
+
+
+class Activities:
+    def __init__(
+        self,
+        engine: EngineClient,
+        slots: CycleSlots,
+        root: Path,
+        host: str,
+        say: Callable[[str], None],
+    ) -> None:
+        self._engine, self.slots = engine, slots
+        self._root, self._host, self._say = root, host, say
+        self._fork_server = ForkServer()
+        self._running: dict[str, HostProcess] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @activity.defn
+    async def offer(self, order: HostOrder, shunned: Sequence[str]) -> str:  # noqa: ARG002 - see below
+        """Say who we are: whoever is asked this has a slot; it is kept, unless we were `shunned`.
+
+        For whom is of no interest. But who cannot read it, for want of the fleet's key, must not
+        answer: nobody could read that.
+        """
+        if self._host not in shunned:
+            self.slots.promise()
+        return self._host
+
+    @activity.defn
+    async def run_cycle(self, order: HostOrder) -> HostResult:
+        async with self.slots.one():
+            return await self._watch_cycle(host_cycle.run_cycle, order)
+
+    @activity.defn
+    async def write_brief(self, order: HostOrder) -> HostResult:
+        return await self._watch_cycle(host_cycle.write_brief, order)
+
+    @activity.defn
+    async def hear(self, order: HostOrder) -> None:
+        """Hand the operator's word on to the process that runs the agent."""
+        running = self._running.get(order.workflow)
+        loop = asyncio.get_running_loop()
+
+        def ask(asked: EngineRequest) -> EngineAnswer:
+            asking = self._engine.ask(order, asked, FLEET_WORD_SECONDS)
+            return asyncio.run_coroutine_threadsafe(asking, loop).result()
+
+        register = EngineRegister(order.agent, order.generation, ask)
+        try:
+            is_to_end = await asyncio.to_thread(self._catch_up, order, register)
+        except RekindleError as error:
+            raise ApplicationError(str(error)) from error  # it is asked again
+        if running is not None and is_to_end:
+            running.ask_to_end()
+
+    @activity.defn
+    async def give_back(self, order: HostOrder) -> None:
+        """End the session in order, so that the lease is given back."""
+        running = self._running.get(order.workflow)
+        if running is not None:
+            running.ask_to_end()
+
+    @activity.defn
+    async def notify(self, order: HostOrder, what: str, words: str) -> None:
+        handle = self._engine.client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)
+        kept = await handle.query(AgentWorkflow.kept)
+        # Its own host, if one has it; else the one that noticed.
+        host = kept.host or self._host
+        failures = await asyncio.to_thread(
+            _send_notification, kept.definition, order, what, words, host
+        )
+        if failures:
+            raise ApplicationError("; ".join(failures))
+
+    async def _watch_cycle(self, work: HostWork, order: HostOrder) -> HostResult:
+        """Serve a process until it ends; whoever takes the lease from us ends it."""
+        self._engine.heard()
+        process = self._fork_server.begin(work, order, self._find_folder(order))
+        if work is host_cycle.run_cycle:
+            self._running[order.workflow] = process
+        # The agent's own, whatever this host's manifest says: by that it is given to others.
+        timeout = activity.info().heartbeat_timeout or timedelta(days=FLEET_LEASE_DAYS)
+        patience, beaten = timeout.total_seconds(), -math.inf
+        serving = asyncio.create_task(self._serve_requests(process, order, patience))
+        leaving = asyncio.create_task(activity.wait_for_worker_shutdown())
+        waited: set[asyncio.Task[Any]] = {serving, leaving}
+        try:
+            while not serving.done():
+                if time.monotonic() - beaten >= patience * FLEET_BEAT_SHARE:
+                    beaten = time.monotonic()
+                    activity.heartbeat(order.generation)
+                if await self._engine.is_cut(patience):
+                    words = "the engine cannot be reached: another host has it"
+                    raise ApplicationError(words, type=CUT, non_retryable=True)
+                if leaving in waited and leaving.done():
+                    waited = {serving}
+                    process.ask_to_end()
+                await asyncio.wait(
+                    waited,
+                    timeout=patience * FLEET_LOOK_SHARE,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+            return self._check_result(order, serving.result())
+        finally:
+            if self._running.get(order.workflow) is process:
+                del self._running[order.workflow]
+            # A host that was frozen is told twice that it has lost an agent. What the second word
+            # breaks off would leave a process behind, and its line's number to be heard no more.
+            ending = asyncio.create_task(self._end_process(order, process, serving, leaving))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+            await asyncio.shield(ending)
+
+    async def _serve_requests(
+        self, process: HostProcess, order: HostOrder, patience: float
+    ) -> HostResult | ProcessFailure:
+        while True:
+            asked = await process.receive()
+            if isinstance(asked, HostResult | ProcessFailure):
+                return asked
+            process.send(await self._engine.ask(order, asked, patience))
+
+    def _check_result(self, order: HostOrder, found: HostResult | ProcessFailure) -> HostResult:
+        if isinstance(found, ProcessFailure):
+            words = f"{found.words} (→ {found.hint})" if found.hint else found.words
+            self._say(f"{order.agent}: {words}")
+            kind = FENCED if found.is_lost else None
+            raise ApplicationError(words, type=kind, non_retryable=True)
+        return found
+
+    def _catch_up(self, order: HostOrder, register: EngineRegister) -> bool:
+        """Whether what runs now is to end: stopped, or to be started again."""
+        place = self._find_folder(order)
+        definition = place.definition()
+        if definition is None:
+            return False
+        store = place.store(place.project(definition), register)
+        with store.writer(order.agent, wait=STOP_SECONDS) as writer:
+            writer.catch_up()
+            known = writer.projection
+        last = max((one.seq for one in known.attempts.values()), default=0)
+        return known.run.desired == "stopped" or known.run.restarted > last
+
+    async def _end_process(
+        self, order: HostOrder, process: HostProcess, *tasks: asyncio.Task[Any]
+    ) -> None:
+        for task in tasks:
+            task.cancel()
+        if not await process.end():
+            await asyncio.to_thread(self._find_folder(order).end_leftover_processes)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _find_folder(self, order: HostOrder) -> HostFolder:
+        return HostFolder(self._root / order.workflow.replace("/", "~"), order.agent, self._host)
+
+
+def _send_notification(
+    definition: AgentDefinition, order: HostOrder, what: str, words: str, host: str
+) -> list[str]:
+    """Send a notification like that of a supervisor on a laptop; return what failed."""
+    found = manifest.parse(definition.manifest)
+    redaction = Redaction(tuple(found.redact.allow))
+    # An older definition names no project: the fleet's namespace is the next best.
+    project = definition.project or order.workflow.rpartition("/")[0]
+    notice = make_notice(order.agent, parse_notification(what), words, project=project, host=host)
+    return Notifier(found.notify, redaction).send(notice.title, notice.body, notice.severity)

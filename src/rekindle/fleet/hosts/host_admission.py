@@ -1,0 +1,132 @@
+"""Whether this process may be a host: it can read the agents, and the engine can show them.
+
+Every worker decides for all agents of its namespace. One without their key would fail what it is
+handed; where an attribute is missing, no agent gets beyond its first word. Either would hold up
+every agent, without a message. A host looks at the agent that began last, and at more of
+them if it refuses plain text. `rekindle doctor` looks at all, and at the keys of all hosts.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import (
+    AddSearchAttributesRequest,
+    ListSearchAttributesRequest,
+)
+from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from rekindle.errors import CodecKeyError, EngineError, PlainTextError
+from rekindle.fleet.engine.agent_client import ALL_AGENTS
+from rekindle.fleet.engine.dev_server import SEARCH_ATTRIBUTES
+from rekindle.fleet.engine.payload_codec import (
+    EncryptingCodec,
+    find_key_id,
+)
+from rekindle.policy.settings.runtime_settings import (
+    FLEET_ADMISSION_AGENTS,
+    FLEET_RPC_SECONDS,
+)
+
+_MOST = timedelta(seconds=FLEET_RPC_SECONDS)
+
+
+async def require_admission(client: Client) -> None:
+    """Where the engine does not tell, go on: not every host may ask.
+
+    Raises:
+        CodecKeyError: The agents are encrypted with a key that we do not have.
+        PlainTextError: An agent is in plain text, which we would refuse.
+        EngineError: Search attributes are missing, and we may not make them.
+    """
+    await _require_key(client)
+    await _require_attributes(client)
+
+
+async def find_missing_attributes(client: Client) -> dict[str, str]:
+    """By name, with its type; one of another type can hold no word of ours."""
+    asked = ListSearchAttributesRequest(namespace=client.namespace)
+    known = await client.operator_service.list_search_attributes(asked, timeout=_MOST)
+    there = known.custom_attributes
+    return {
+        name: kind
+        for name, kind in SEARCH_ATTRIBUTES.items()
+        if there.get(name) != _find_value_type(kind)
+    }
+
+
+def render_make_command(client: Client, missing: dict[str, str]) -> str:
+    """The command that makes them: each name with a type of its own, else only the first is."""
+    options = " ".join(f"--name {name} --type {kind}" for name, kind in missing.items())
+    return f"`temporal operator search-attribute create --namespace {client.namespace} {options}`"
+
+
+async def find_plain_agents(client: Client, most: int | None = None) -> list[str]:
+    """Return the agents, of the `most` that began last, whose histories begin with plain text."""
+    plain = [agent async for agent, key in _list_agent_keys(client, most) if key is None]
+    return [agent.removeprefix(f"{client.namespace}/") for agent in plain]
+
+
+async def _require_key(client: Client) -> None:
+    codec = client.data_converter.payload_codec
+    if not isinstance(codec, EncryptingCodec):
+        return
+    most = FLEET_ADMISSION_AGENTS if codec.is_strict else 1
+    with contextlib.suppress(RPCError):
+        async for agent, wanted in _list_agent_keys(client, most):
+            if wanted is None and codec.is_strict:
+                raise PlainTextError(agent)
+            if wanted is not None and wanted not in codec.known:
+                raise CodecKeyError(wanted, codec.known)
+
+
+async def _list_agent_keys(
+    client: Client, most: int | None
+) -> AsyncIterator[tuple[str, str | None]]:
+    """Yield each agent with the id of the key that its history begins with, the newest first.
+
+    Keys change, and the newest agent has the latest. Only the names of keys are looked at: nothing
+    is decrypted.
+    """
+    async for agent in client.list_workflows(ALL_AGENTS, limit=most, rpc_timeout=_MOST):
+        history = await client.workflow_service.get_workflow_execution_history(
+            GetWorkflowExecutionHistoryRequest(
+                namespace=client.namespace,
+                execution=WorkflowExecution(workflow_id=agent.id, run_id=agent.run_id),
+                maximum_page_size=1,
+            ),
+            timeout=_MOST,
+        )
+        for first in history.history.events[:1]:
+            for payload in first.workflow_execution_started_event_attributes.input.payloads[:1]:
+                yield agent.id, find_key_id(payload)
+
+
+async def _require_attributes(client: Client) -> None:
+    """What the fleet view is made from: made here, or by somebody who may."""
+    kinds = {name: _find_value_type(kind) for name, kind in SEARCH_ATTRIBUTES.items()}
+    asked = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=kinds)
+    with contextlib.suppress(RPCError):
+        await client.operator_service.add_search_attributes(asked, timeout=_MOST)
+    with contextlib.suppress(RPCError):
+        if missing := await find_missing_attributes(client):
+            raise _make_error(client, missing)
+
+
+def _make_error(client: Client, missing: dict[str, str]) -> EngineError:
+    names = ", ".join(f"{name} ({kind})" for name, kind in missing.items())
+    return EngineError(
+        "attributes",
+        f"namespace {client.namespace!r} of the engine has no search attributes {names},"
+        " and this host may not make them",
+        hint="make them first, in the engine's own UI or by "
+        f"{render_make_command(client, missing)}",
+    )
+
+
+def _find_value_type(kind: str) -> "IndexedValueType.ValueType":
+    return IndexedValueType.Value(f"INDEXED_VALUE_TYPE_{kind.upper()}")

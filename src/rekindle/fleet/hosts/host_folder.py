@@ -1,0 +1,153 @@
+"""Where an agent lives on a host of a fleet: how it is set up, its replica, its workspace."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from rekindle import config
+from rekindle.config import Project
+from rekindle.documents.manifest import MANIFEST_FILE
+from rekindle.errors import LogMissingError, ManifestError
+from rekindle.flows.launches import background_processes
+from rekindle.formats import validation
+from rekindle.plugins import HookReaders
+from rekindle.policy.fleet.agent_registry import (
+    AgentDefinition,
+    ReplicaState,
+    hash_definition,
+    hash_projection,
+)
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings.runtime_settings import ORPHAN_SECONDS
+from rekindle.ports import EventRegister
+from rekindle.stores.files import (
+    FileStore,
+    replica,
+)
+from rekindle.stores.files.ownership import FLEET_PREFIX
+from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.stores.log import view
+from rekindle.system import clock
+from rekindle.system.files import durable_files
+from rekindle.system.processes.child_processes import HostProcesses
+from rekindle.wiring.open_store import HARNESSES
+
+_WORK = "work"
+
+
+class HostFolder(msgspec.Struct, frozen=True):
+    """An agent's own folder on a host: what stands there can be made again at any time."""
+
+    path: Path
+    agent: str
+    host: str
+
+    @property
+    def work(self) -> Path:
+        """The clone that it works in; a plain folder where it has no remote."""
+        return self.path / _WORK
+
+    def definition(self) -> AgentDefinition | None:
+        data = durable_files.read_bytes(self._definition_file)
+        try:
+            return validation.decode_json(data, AgentDefinition) if data else None
+        except msgspec.MsgspecError:
+            return None
+
+    def defined(self) -> str:
+        found = self.definition()
+        return hash_definition(found) if found else ""
+
+    def define(self, definition: AgentDefinition) -> None:
+        """Write what the agent is set up with; last of all that it was written."""
+        durable_files.make_folder(self.path)
+        self._definition_file.unlink(missing_ok=True)
+        for name, text in ({MANIFEST_FILE: definition.manifest} | definition.files).items():
+            path = self.path / require_relative(name)
+            durable_files.make_folder(path.parent)
+            durable_files.replace_file(path, text.encode())
+        durable_files.replace_file(self._definition_file, validation.encode_json(definition))
+
+    def project(self, definition: AgentDefinition) -> Project:
+        """The project as it is here: the agent works in its clone."""
+        found = config.load_project(self.path)
+        folder = str(PurePosixPath(_WORK) / definition.within)
+        entry = msgspec.structs.replace(found.manifest.agents[self.agent], dir=folder)
+        manifest = msgspec.structs.replace(found.manifest, agents={self.agent: entry})
+        return msgspec.structs.replace(found, manifest=manifest)
+
+    def store(self, project: Project, register: EventRegister) -> FileStore:
+        """The replica; whoever opens it without the register is refused."""
+        return FileStore(
+            self.path,
+            host=f"{FLEET_PREFIX}{self.host}",
+            settings=project.settings,
+            clock=clock.read_clock,
+            redaction=Redaction(tuple(project.manifest.redact.allow)),
+            harnesses=HookReaders(HARNESSES),
+            register=register,
+        )
+
+    @contextmanager
+    def supervising(self, wait: float) -> Iterator[bool]:
+        """Be the only one that runs the agent here, whether or not it has a replica yet.
+
+        Yields False where somebody else is.
+        """
+        durable_files.make_folder(self.path)
+        root = RekindleFolder(self.path)
+        root.make()
+        folder = root.agent(self.agent)
+        folder.make()
+        with durable_files.hold_lock(folder.supervisor, wait) as lock:
+            yield lock is not None
+
+    def held(self, store: FileStore) -> tuple[int, str]:
+        """What is here from before: the last event, and a fingerprint of what it all came to."""
+        if not store.exists(self.agent):
+            return 0, ""
+        try:
+            known = store.read(self.agent).committed
+        except LogMissingError:
+            return 0, ""  # killed while it received the replica: it receives it again
+        return known.seq, hash_projection(known)
+
+    def receive(self, store: FileStore, found: ReplicaState) -> None:
+        store.root.make()
+        documents = {name: text.encode() for name, text in found.documents.items()}
+        replica.receive_agent(
+            store.folder(self.agent), found.projection, documents, clock.read_clock()
+        )
+
+    def end_leftover_processes(self) -> None:
+        """End what a cycle has left running here that did not come to its end.
+
+        The log will not tell of it: elsewhere it is settled as lost, before this host hears of it.
+        """
+        folder = RekindleFolder(self.path).agent(self.agent)
+        if not folder.exists():
+            return
+        try:
+            known = view.read_view(folder, {}, Redaction()).committed
+        except LogMissingError:
+            return
+        background_processes.end_all_processes(
+            self.path, self.agent, HostProcesses(), known.attempts, patience=ORPHAN_SECONDS
+        )
+
+    @property
+    def _definition_file(self) -> Path:
+        return self.path / "definition.json"
+
+
+def require_relative(name: str) -> PurePosixPath:
+    """A path that leads nowhere else."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise ManifestError(
+            f"{name!r} lies outside the project's folder",
+            hint="a host of the fleet has no other: move the file beside rekindle.yaml",
+        )
+    return path

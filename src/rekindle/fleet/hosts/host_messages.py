@@ -1,0 +1,134 @@
+"""Between a worker and a process that runs a cycle for it: what is asked, what is answered."""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.documents.events import AnyEvent
+from rekindle.errors import DocumentError, EngineError, LeaseError
+from rekindle.policy.fleet.agent_registry import (
+    CommitRequest,
+    CommitResult,
+    LeaseRequest,
+    OpenLease,
+)
+from rekindle.policy.settings.runtime_settings import FLEET_COMMIT_BYTES
+
+
+class LeaseRefusal(msgspec.Struct, frozen=True):
+    """The lease counts no more."""
+
+    words: str
+
+
+class UnfitRequest(msgspec.Struct, frozen=True):
+    """What was asked cannot be done, by whoever asks."""
+
+    words: str
+
+
+class EngineCutOff(msgspec.Struct, frozen=True):
+    """Nobody could be asked for so long that another host has the agent by now."""
+
+    words: str
+
+
+EngineRequest = LeaseRequest | CommitRequest
+EngineAnswer = OpenLease | CommitResult | LeaseRefusal | UnfitRequest | EngineCutOff
+EngineAsker = Callable[[EngineRequest], EngineAnswer]
+
+
+class ProcessFailure(msgspec.Struct, frozen=True):
+    """Why a process could not do what it was started for."""
+
+    words: str
+    hint: str = ""
+    is_lost: bool = False
+    """Somebody else has the agent by now, or still has it here."""
+
+
+class EngineRegister:
+    """Has an agent's facts counted by its workflow, under one lease."""
+
+    def __init__(self, agent: str, generation: int, ask: EngineAsker) -> None:
+        self._agent, self._generation, self._ask = agent, generation, ask
+
+    def take_up(self, host: str, seq: int, held: str, defined: str) -> OpenLease:
+        asked = LeaseRequest(
+            generation=self._generation, host=host, seq=seq, held=held, defined=defined
+        )
+        answer = self._answered(asked)
+        if not isinstance(answer, OpenLease):
+            raise _make_strange_error(answer)
+        return answer
+
+    def commit(
+        self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
+    ) -> Sequence[bytes]:
+        found: list[bytes] = []
+        for piece in _split_lines([events.render(one).decode() for one in new]):
+            found += self._commit(known + len(found), piece, documents)
+        return found
+
+    def _commit(
+        self, known: int, lines: tuple[str, ...], documents: Mapping[str, bytes]
+    ) -> list[bytes]:
+        asked = CommitRequest(
+            id=uuid.uuid4().hex,
+            generation=self._generation,
+            known=known,
+            lines=lines,
+            documents={path: data.decode() for path, data in documents.items()},
+        )
+        answer = self._answered(asked)
+        if not isinstance(answer, CommitResult):
+            raise _make_strange_error(answer)
+        return [line.encode() for line in answer.lines]
+
+    def _answered(self, asked: EngineRequest) -> EngineAnswer:
+        answer = self._ask(asked)
+        match answer:
+            case LeaseRefusal() | EngineCutOff():
+                raise LeaseError(self._agent, answer.words)
+            case UnfitRequest():
+                raise DocumentError("commit", answer.words)
+            case _:
+                return answer
+
+
+def _split_lines(lines: list[str]) -> Iterator[tuple[str, ...]]:
+    """What the engine takes at once; what hooks have reported may pile up while it is away."""
+    piece: list[str] = []
+    size = 0
+    for line in lines:
+        if piece and size + len(line) > FLEET_COMMIT_BYTES:
+            yield tuple(piece)
+            piece, size = [], 0
+        piece.append(line)
+        size += len(line)
+    yield tuple(piece)
+
+
+def make_asker(line: Connection) -> EngineAsker:
+    """Ask over a line; one that is broken means that our worker is gone, and with it the lease."""
+
+    def ask(asked: EngineRequest) -> EngineAnswer:
+        try:
+            line.send(asked)
+            answer: EngineAnswer = line.recv()
+        except (OSError, EOFError) as gone:
+            return EngineCutOff(f"the worker is gone ({gone})")
+        return answer
+
+    return ask
+
+
+def _make_strange_error(answer: EngineAnswer) -> EngineError:
+    return EngineError(
+        "answer",
+        f"the engine answers {type(answer).__name__} to what it was not asked",
+        hint="have the same version of Rekindle on all hosts",
+    )

@@ -1,0 +1,325 @@
+"""A fleet agent's workspace: pushed as it goes, and brought to whichever host goes on.
+
+Each push is a snapshot on `rekindle/<agent>/work`, with a lease on the one before. Whoever takes
+the agent over claims the branch first with a commit of their own: from then on git itself refuses
+what the old owner still pushes. That is the fence.
+
+Of submodules and repositories inside only the commit travels, of LFS files what lies there.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from rekindle.documents.commits import work_commit as document
+from rekindle.documents.commits.work_commit import (
+    PushedWork,
+    WorkSnapshot,
+)
+from rekindle.errors import AuditError, StalePushError, WorkspaceError
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.settings.runtime_settings import (
+    WORKSPACE_TRIES,
+    WORKTREE_CALL_SECONDS,
+)
+from rekindle.system.git.remote_repository import (
+    RemoteRepository,
+    RemoteState,
+)
+from rekindle.system.git.repository import Repository
+from rekindle.system.git.tree_snapshot import (
+    OWN_FOLDER,
+    HeadPosition,
+    RefCommit,
+    TakenTree,
+    WorkingCopy,
+)
+
+_BRANCH = "main"
+"""Where the agent stands if the remote does not say."""
+
+
+class WorkBranch:
+    """One agent's folder on one host, for one generation."""
+
+    def __init__(
+        self, folder: Path, *, remote: str, agent: str, generation: int, host: str
+    ) -> None:
+        self._folder = folder
+        self._agent = agent
+        self._generation = generation
+        self._host = to_one_line(host)
+        self._remote = RemoteRepository(remote, document.make_work_ref(agent))
+        self._ours = f"refs/rekindle/{agent}"
+        self.left: list[str] = []
+        """The refs under which `bring` has kept what was here and is in nobody's revision."""
+        self.uncommitted = 0
+        """How many files `publish` has pushed that are in no commit of the person's."""
+
+    def has(self, revision: str) -> bool:
+        """Whether the folder is the one that this generation claimed, and went on to a revision.
+
+        A host may come back under its name with an empty disk, or with an older one.
+        """
+        if not (self._folder / ".git").exists():
+            return False
+        copy = WorkingCopy(self._folder)
+        known = self._find_last_push(copy)
+        if known is None or known.oid == revision:
+            return known is not None
+        return copy.has(revision) and copy.is_kept((revision,), by=(known.oid,))
+
+    def bring(self, pushed: PushedWork | None) -> PushedWork:
+        """Make the folder hold what was pushed, then claim the branch for this generation.
+
+        None: the first time on the fleet, with the remote's default branch. Run again after a kill
+        at any point, it gets there.
+        """
+        look = self._remote.look if pushed else self._remote.look_up_default
+        seen = look()
+        self._remote.clone(self._folder)
+        copy = WorkingCopy(self._folder)
+        copy.sweep()
+        for attempt in range(WORKSPACE_TRIES):
+            self._fetch(copy, seen)
+            if pushed and not copy.has(pushed.revision):
+                # Not in the branch: somebody has moved it by hand. The remote may still have it.
+                self._remote.fetch(copy, pushed.revision)
+            # At first sight there may be a branch of an earlier life, which has counted higher.
+            if seen.work and (pushed or attempt):
+                self._refuse_successor(copy, seen.work)
+            tree, standing = self._arrange_folder(copy, seen, pushed)
+            parents = (standing.head, pushed.revision if pushed else "", seen.work)
+            claim = self._commit_snapshot(copy, tree, standing, parents)
+            if self._remote.push(copy, claim.revision, seen.work):
+                copy.move(f"{self._ours}/pushed", claim.revision)
+                return claim
+            seen = look()  # the old owner was faster, once more
+        raise StalePushError(self._agent, self._generation, seen.work)
+
+    def publish(self, never: Iterable[str] = ()) -> PushedWork:
+        """Push a person's folder as it is, for the first host to bring; nothing in it changes.
+
+        What the branch had from an earlier life becomes a parent. Files that may `never` be pushed
+        are refused, by their path in the repository.
+        """
+        copy = WorkingCopy(self._folder)
+        standing = copy.standing()
+        with copy.taken() as taken:
+            tree = taken.tree
+        for path in never:
+            if copy.has_file(tree, path):
+                raise WorkspaceError(
+                    "secret",
+                    f"{path} is the fleet's own, by rekindle.yaml, and would be pushed",
+                    hint="add it to .gitignore (and `git rm --cached` it), or keep it elsewhere",
+                )
+        self.uncommitted = copy.count_differing(standing.head, tree)
+        for _ in range(WORKSPACE_TRIES):
+            seen = self._remote.look()
+            if seen.work and not copy.has(seen.work):
+                self._remote.fetch(copy, document.make_work_ref(self._agent))
+            made = self._commit_snapshot(copy, tree, standing, (standing.head, seen.work))
+            if self._remote.push(copy, made.revision, seen.work):
+                return made
+        raise StalePushError(self._agent, self._generation, self._remote.look().work)
+
+    def push(self) -> PushedWork | None:
+        """Push the work tree as it is; None: it is as it was pushed last."""
+        copy = WorkingCopy(self._folder)
+        known = self._require_last_push(copy)
+        standing = copy.standing()
+        with copy.taken() as taken:
+            tree = taken.tree
+        if known.tree == tree and document.parse(known.message) == self._make_snapshot(standing):
+            return None
+        expected = known.oid
+        for _ in range(2):
+            parents = (standing.head, known.oid, expected)
+            made = self._commit_snapshot(copy, tree, standing, parents)
+            if self._remote.push(copy, made.revision, expected):
+                copy.move(f"{self._ours}/pushed", made.revision)
+                return made
+            # It may be our own last push, whose answer never came: then it goes on from there.
+            seen = self._remote.look()
+            self._fetch(copy, seen)
+            expected = seen.work
+            found = document.parse(copy.message(expected)) if expected else None
+            if not (found and self._is_ours(found)):
+                break
+        raise StalePushError(self._agent, self._generation, expected)
+
+    def reclaim_branch(self) -> PushedWork:
+        """Push where somebody who is no host has moved the branch, or removed it.
+
+        Only for whoever was just told that the lease is in force. What they pushed becomes a
+        parent; it is not in the work.
+        """
+        copy = WorkingCopy(self._folder)
+        return self._claim_with(copy, copy.standing(), self._require_last_push(copy).oid)
+
+    def adopt(self) -> PushedWork:
+        """Claim the branch with what is here: the agent has worked here before it had a remote.
+
+        A folder without a repository gets one, in which nothing is checked out.
+        """
+        seen = self._remote.look()
+        self._remote.clone(self._folder)
+        copy = WorkingCopy(self._folder)
+        copy.sweep()
+        standing = copy.standing()
+        if not copy.has_index and standing.head == seen.head:
+            # As it was cloned. Left there, all that the remote has would look removed by the agent.
+            standing = HeadPosition("", standing.branch or _BRANCH)
+            copy.stand(standing)
+        return self._claim_with(copy, standing)
+
+    def has_files(self) -> bool:
+        """Whether anything lies in the folder that is the agent's."""
+        with suppress(FileNotFoundError):
+            return any(one.name not in {".git", OWN_FOLDER} for one in self._folder.iterdir())
+        return False
+
+    def _claim_with(self, copy: WorkingCopy, standing: HeadPosition, last: str = "") -> PushedWork:
+        """Push the work tree as it is onto whatever the branch has, unless that is a successor's.
+
+        Without a `last` push of ours there may be a branch of an earlier life, at first sight.
+        """
+        with copy.taken() as taken:
+            tree = taken.tree
+        for attempt in range(WORKSPACE_TRIES):
+            seen = self._remote.look()
+            self._fetch(copy, seen)
+            if seen.work and (last or attempt):
+                self._refuse_successor(copy, seen.work)
+            made = self._commit_snapshot(copy, tree, standing, (standing.head, last, seen.work))
+            if self._remote.push(copy, made.revision, seen.work):
+                copy.move(f"{self._ours}/pushed", made.revision)
+                return made
+        raise WorkspaceError(
+            "contested",
+            "somebody else pushes to it all the time",
+            hint="push to another branch: this one is the agent's",
+        )
+
+    def _require_last_push(self, copy: WorkingCopy) -> RefCommit:
+        """What this generation has pushed last from here, or claimed.
+
+        A zombie on the host that its agent came back to sees the new owner's: it may not go on
+        from that.
+        """
+        if known := self._find_last_push(copy):
+            return known
+        found = copy.named(f"{self._ours}/pushed")
+        made = document.parse(found.message) if found else None
+        if found and made and made.generation > self._generation:
+            raise StalePushError(self._agent, self._generation, found.oid)
+        raise WorkspaceError(
+            "unclaimed",
+            f"generation {self._generation} of agent {self._agent} has not claimed it here",
+            hint="it is brought to this host first, by the worker that runs the cycle",
+        )
+
+    def _find_last_push(self, copy: WorkingCopy) -> RefCommit | None:
+        known = copy.named(f"{self._ours}/pushed")
+        made = document.parse(known.message) if known else None
+        return known if made and self._is_ours(made) else None
+
+    def _fetch(self, copy: WorkingCopy, seen: RemoteState) -> None:
+        """Have here what the remote has."""
+        default = f"refs/heads/{seen.branch}" if seen.branch else "HEAD"
+        wanted = {seen.work: document.make_work_ref(self._agent), seen.head: default}
+        missing = [ref for oid, ref in wanted.items() if oid and not copy.has(oid)]
+        if missing:
+            self._remote.fetch(copy, *missing)
+
+    def _refuse_successor(self, copy: WorkingCopy, revision: str) -> None:
+        made = document.parse(copy.message(revision))
+        if made is None or made.generation < self._generation or self._is_ours(made):
+            return
+        raise StalePushError(self._agent, self._generation, revision)
+
+    def _arrange_folder(
+        self, copy: WorkingCopy, seen: RemoteState, pushed: PushedWork | None
+    ) -> tuple[str, HeadPosition]:
+        """Have the folder as it is to be, touching only what is not."""
+        here = copy.standing()
+        with copy.taken() as taken:
+            source = pushed.revision if pushed else seen.head
+            if not source:
+                return taken.tree, here  # nothing was ever pushed there: what is here is it
+            wanted = (
+                HeadPosition(pushed.head, pushed.branch)
+                if pushed
+                else HeadPosition(seen.head, seen.branch)
+            )
+            tree = copy.find_tree(source)
+            taken.cover(tree)
+            if (here, taken.tree) == (wanted, tree):
+                return tree, wanted
+            self._retain_leftovers(
+                copy, here, taken, wanted=wanted, tree=tree, safe=(source, seen.work)
+            )
+            taken.put(tree, wanted.head)
+        copy.stand(wanted)
+        copy.refresh()
+        return tree, wanted
+
+    def _retain_leftovers(
+        self,
+        copy: WorkingCopy,
+        here: HeadPosition,
+        taken: TakenTree,
+        *,
+        wanted: HeadPosition,
+        tree: str,
+        safe: tuple[str, ...],
+    ) -> None:
+        """Keep what an earlier stay left here and nobody pushed, before it is overwritten."""
+        last = copy.named(f"{self._ours}/pushed")
+        was_pushed = last and last.tree == taken.tree and copy.is_kept((last.oid,), by=safe)
+        tip = copy.named(f"refs/heads/{wanted.branch}") if wanted.branch else None
+        commits = (here.head, tip.oid if tip else "")
+        is_lost = taken.would_lose_files(tree) and not was_pushed
+        if not is_lost and copy.is_kept(commits, by=safe):
+            return
+        left = self._commit_snapshot(copy, taken.tree, here, commits).revision
+        ref = f"{self._ours}/left/{left[:12]}"
+        copy.move(ref, left)
+        self.left.append(ref)
+
+    def _commit_snapshot(
+        self, copy: WorkingCopy, tree: str, standing: HeadPosition, parents: tuple[str, ...]
+    ) -> PushedWork:
+        message = document.render(self._make_snapshot(standing))
+        return PushedWork(copy.commit(tree, parents, message), standing.head, standing.branch)
+
+    def _make_snapshot(self, standing: HeadPosition) -> WorkSnapshot:
+        return WorkSnapshot(
+            agent=self._agent,
+            generation=self._generation,
+            host=self._host,
+            branch=standing.branch,
+            head=standing.head,
+        )
+
+    def _is_ours(self, made: WorkSnapshot) -> bool:
+        return (made.generation, made.host) == (self._generation, self._host)
+
+
+def find_remote(folder: Path) -> document.RemoteLocation | None:
+    """Where a folder's repository is pushed to: its `origin`, or its only remote."""
+    with suppress(AuditError):
+        repository = Repository(folder, timeout=WORKTREE_CALL_SECONDS)
+        said = repository.look("remote").splitlines()
+        name = "origin" if "origin" in said else said[0] if len(said) == 1 else ""
+        if not name:
+            return None
+        url = repository.look("config", "--get-all", f"remote.{name}.url").splitlines()[0]
+        path = repository.look("rev-parse", "--show-prefix").rstrip("\n").rstrip("/")
+        root = repository.look("rev-parse", "--show-toplevel").rstrip("\n")
+        # What is relative is seen from the repository, and only from there.
+        if url.startswith(("./", "../")):
+            url = str((Path(root) / url).resolve())
+        return document.RemoteLocation(url, path)
+    return None

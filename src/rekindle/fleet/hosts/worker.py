@@ -1,0 +1,146 @@
+"""A host of a fleet: looks for what is to be decided, and for agents to run."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import warnings
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.worker import (
+    FixedSizeSlotSupplier,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerTuner,
+)
+
+from rekindle.errors import (
+    OwnershipError,
+    translate_os_errors,
+)
+from rekindle.fleet.agent.host_orders import (
+    DECISION_QUEUE,
+    make_host_queue,
+    make_pool_queue,
+)
+from rekindle.fleet.agent.workflow import (
+    AgentWorkflow,
+    BriefWorkflow,
+)
+from rekindle.fleet.hosts import host_admission
+from rekindle.fleet.hosts.activities import (
+    Activities,
+    CycleSlots,
+)
+from rekindle.fleet.hosts.host_processes import EngineClient
+from rekindle.policy.settings.runtime_settings import (
+    FLEET_LEAVE_SECONDS,
+    FLEET_STICKY_SECONDS,
+    LOCK_WAIT_SECONDS,
+)
+from rekindle.system.files import durable_files
+from rekindle.thresholds.fleet_limits import (
+    FLEET_ACTIVITY_POLLS,
+    FLEET_BESIDE,
+    FLEET_DECISION_POLLS,
+    FLEET_THROTTLE_SECONDS,
+)
+
+_AT_ONCE = timedelta(seconds=FLEET_THROTTLE_SECONDS)
+
+
+async def run_host(
+    client: Client,
+    *,
+    host: str,
+    pool: str,
+    slots: int,
+    root: Path,
+    say: Callable[[str], None],
+) -> None:
+    """Be a host, until somebody wants us to end; then give back what runs here."""
+    with translate_os_errors(root):
+        root.parent.mkdir(parents=True, exist_ok=True)
+    durable_files.make_folder(root)
+    with durable_files.hold_lock(root / "worker", LOCK_WAIT_SECONDS) as lock:
+        if lock is None:
+            raise OwnershipError(
+                f"another worker works in {root}", hint="give this one a --root of its own"
+            )
+        await host_admission.require_admission(client)
+        own = Activities(EngineClient(client), CycleSlots(slots), root, host, say)
+        workers = _make_workers(client, own, host=host, pool=pool, slots=slots)
+        ended = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        # They end the other way round: first no more agents are taken, and what runs here is given
+        # back while there is still somebody to decide what becomes of it.
+        async with contextlib.AsyncExitStack() as stack:
+            for worker in workers:
+                await stack.enter_async_context(worker)
+            say(f"host {host} of pool {pool} takes up to {slots} agents")
+            await ended.wait()
+            say("ends: what runs here goes on elsewhere")
+
+
+def make_deciding_worker(client: Client, *workflows: type) -> Worker:
+    """Who looks for what is to be decided, for whichever agent."""
+    return Worker(
+        client,
+        task_queue=DECISION_QUEUE,
+        workflows=workflows,
+        # The sandbox doubles what it costs to take an agent up, and when a host dies all of its
+        # agents are. It would see a clock or a die in `workflow.py`, and there the tests run in it;
+        # policy and documents, which it lets through, are kept from both by what they may import.
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        # What a worker that is frozen still has asked for is lost to it for a while: only one
+        # question at once is for agents that it does not know.
+        max_concurrent_workflow_task_polls=FLEET_DECISION_POLLS,
+        nonsticky_to_sticky_poll_ratio=1 / FLEET_DECISION_POLLS,
+        # More at once would only make all of them late: they have one processor.
+        max_concurrent_workflow_tasks=FLEET_DECISION_POLLS,
+        # One that dies with what it remembers must not keep its agents waiting for long.
+        sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
+    )
+
+
+def _make_workers(
+    client: Client, own: Activities, *, host: str, pool: str, slots: int
+) -> list[Worker]:
+    """Who looks for what is to be decided, for what this host is to do, and for agents to take."""
+    # What goes wrong with an agent is said in a line; the engine's own words come with a traceback.
+    logging.getLogger("temporalio").setLevel(logging.ERROR)
+    # That an activity was cancelled which had ended by then.
+    warnings.filterwarnings("ignore", "Cannot find activity to cancel", UserWarning)
+    leave = timedelta(seconds=FLEET_LEAVE_SECONDS)
+    usual = FixedSizeSlotSupplier(FLEET_BESIDE)
+    tuner = WorkerTuner.create_composite(
+        workflow_supplier=usual,
+        activity_supplier=own.slots,
+        local_activity_supplier=usual,
+        nexus_supplier=usual,
+    )
+    return [
+        make_deciding_worker(client, AgentWorkflow, BriefWorkflow),
+        Worker(
+            client,
+            task_queue=make_host_queue(host),
+            activities=[own.run_cycle, own.write_brief, own.hear, own.give_back],
+            max_concurrent_activities=slots + FLEET_BESIDE,
+            max_concurrent_activity_task_polls=FLEET_ACTIVITY_POLLS,
+            # How often a host says that it lives is each agent's own: `activities` keeps to it.
+            max_heartbeat_throttle_interval=_AT_ONCE,
+            default_heartbeat_throttle_interval=_AT_ONCE,
+            graceful_shutdown_timeout=leave,
+        ),
+        Worker(
+            client,
+            task_queue=make_pool_queue(pool),
+            activities=[own.offer, own.notify],
+            tuner=tuner,
+            max_concurrent_activity_task_polls=1,
+        ),
+    ]

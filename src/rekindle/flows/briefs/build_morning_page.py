@@ -1,0 +1,213 @@
+"""Build the morning page from the store: results, stop reasons and open requests."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta, tzinfo
+
+from rekindle.documents import brief as briefs
+from rekindle.documents import events
+from rekindle.documents import relay as relays
+from rekindle.documents.brief import (
+    Brief,
+    BriefLabel,
+)
+from rekindle.documents.events import (
+    AnyEvent,
+    UnknownEvent,
+)
+from rekindle.documents.relay import RelayField
+from rekindle.documents.screens.agent_row import (
+    STATES,
+    AgentRow,
+    render_spend,
+)
+from rekindle.documents.screens.morning_page import (
+    EARLIER,
+    MorningEntry,
+    MorningPage,
+    NightLine,
+    PersonRequest,
+)
+from rekindle.documents.summaries.summary import list_carried_items
+from rekindle.errors import DocumentError, RekindleError
+from rekindle.flows.operator.read_rows import RowReader
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.briefs import brief_schedule
+from rekindle.policy.briefs.timeline import make_timeline
+from rekindle.policy.operator import questions
+from rekindle.policy.operator.build_row import build_broken_row
+from rekindle.policy.projection import open_loops
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import (
+    HEADLINE_CHARACTERS,
+    RuntimeSettings,
+)
+from rekindle.stores.files import FileStore
+from rekindle.thresholds.screens import MORNING_LOOPS, MORNING_MOMENTS
+
+_DAY = timedelta(days=1)
+_AT_THEIR_TIME = (events.LoopAdded, events.LoopResolved, events.StateAdopted)
+"""Events that may be recorded long after they happened."""
+
+
+class MorningPageBuilder:
+    def __init__(
+        self,
+        store: FileStore,
+        now: datetime,
+        zone: tzinfo,
+        runtime: RuntimeSettings,
+        rows: RowReader,
+    ) -> None:
+        self._store, self._now, self._zone, self._runtime = store, now, zone, runtime
+        self._rows = rows
+
+    def page(self, project: str, agents: Sequence[str]) -> MorningPage:
+        rows = [self._rows.row(agent) for agent in agents]
+        entries = tuple(map(self._build_entry, rows))
+        spent = render_spend(row.spend for row in rows)
+        local_time = self._now.astimezone(self._zone)
+        return MorningPage(
+            project=project,
+            written=f"{local_time:%A, %Y-%m-%d %H:%M}",
+            entries=tuple(sorted(entries, key=lambda entry: not entry.asks)),
+            cost=f"{spent} in these runs" if spent else "",
+        )
+
+    def _find_start(self) -> datetime:
+        """Return the start of the reported period: one day before the last morning."""
+        at = self._runtime.brief.at
+        last = brief_schedule.resolve_time_of_day(
+            self._now.astimezone(self._zone).date(), at, self._zone
+        )
+        last = last if last <= self._now else last - _DAY
+        return (last - _DAY).astimezone(self._zone)
+
+    def _build_entry(self, row: AgentRow) -> MorningEntry:
+        """Return an agent's entry. An agent that cannot be read must not hide the others."""
+        agent = row.agent
+        try:
+            if self._store.exists(agent):
+                return self._build_known_entry(row)
+        except RekindleError as error:
+            row = build_broken_row(agent, row.harness, str(error), error.hint)
+        asks = (PersonRequest(row.reason, row.command),) if row.state == "broken" else ()
+        return MorningEntry(agent=agent, state=row.state, why=row.reason, asks=asks)
+
+    def _build_known_entry(self, row: AgentRow) -> MorningEntry:
+        agent = row.agent
+        state = self._store.read(agent).projection
+        brief = self._read_brief(agent)
+        written = state.briefed.ts or (state.documents["brief"].ts if brief else None)
+        # Finished work has no next step, even if its last relay or brief names one.
+        following = (brief.content(BriefLabel.NEXT) if brief else "") or row.next_action
+        following = "" if row.state == "done" else following
+        spent = render_spend([row.spend])
+        return MorningEntry(
+            agent=agent,
+            state=row.state,
+            label=row.label,
+            why=row.reason,
+            done=list_carried_items((brief.content(BriefLabel.CHANGED) or "") if brief else ""),
+            next=to_one_line(following, HEADLINE_CHARACTERS * 2),
+            asks=tuple(self._list_requests(row, state)),
+            night=self._night(agent, self._happened(agent)),
+            loops=_render_loops(row),
+            open_loops=self._open_loops(state),
+            refused=_render_refused(row),
+            cost=f"{spent} in this run" if spent else "",
+            brief=f"written {written.astimezone(self._zone):%Y-%m-%d %H:%M}"
+            if brief and written
+            else f"none yet{f': rekindle brief {agent}' if state.lives or state.attempts else ''}",
+        )
+
+    def _list_requests(self, row: AgentRow, known: Projection) -> Iterator[PersonRequest]:
+        """Yield the requests that only a person can act on."""
+        agent = row.agent
+        # An agent that the operator stopped is not waiting for the operator.
+        is_over = known.run.is_over and row.state != "done" and known.run.desired != "stopped"
+        if row.command and (STATES[row.state].needs_person or is_over):
+            yield PersonRequest(row.reason, row.command, row.others)
+        for open_question in questions.list_open_questions(known, self._now):
+            command = questions.render_answer_command(open_question)
+            if command != row.command:
+                yield PersonRequest(
+                    open_question.text, command, questions.list_other_answers(open_question)
+                )
+        for question in self._list_questions(agent):
+            yield PersonRequest(question)
+        for loop in open_loops.list_open_loops(known.loops, self._now, self._runtime.loops):
+            reason = known.briefed.claimed.get(loop.id)
+            command = f"rekindle resolve {loop.id} REASON -a {agent}"
+            if reason:
+                yield PersonRequest(f"{loop.id}: is it done? {reason}", command)
+            elif loop.stale:
+                yield PersonRequest(f"{loop.id}: open since {loop.added}: {loop.text}", command)
+
+    def _open_loops(self, known: Projection) -> tuple[str, ...]:
+        """Return the open loops that need no answer from the operator, oldest first."""
+        loops = [
+            f"{loop.id}: {loop.text}"
+            for loop in open_loops.list_open_loops(known.loops, self._now, self._runtime.loops)
+            if not loop.stale and not known.briefed.claimed.get(loop.id)
+        ]
+        more = len(loops) - MORNING_LOOPS
+        shown = [to_one_line(text, HEADLINE_CHARACTERS * 2) for text in loops[:MORNING_LOOPS]]
+        return (
+            (*shown, f"and {more} more: rekindle loops -a {known.agent}")
+            if more > 0
+            else tuple(shown)
+        )
+
+    def _happened(self, agent: str) -> list[AnyEvent | UnknownEvent]:
+        """Return the events in the reported period, oldest first."""
+        since = self._find_start()
+        recent = []
+        for event in self._store.newest_events(agent):
+            if event.ts < since - _DAY and not isinstance(event, _AT_THEIR_TIME):
+                break
+            if event.ts >= since:
+                recent.append(event)
+        return recent[::-1]
+
+    def _night(
+        self, agent: str, happened: Sequence[AnyEvent | UnknownEvent]
+    ) -> tuple[NightLine, ...]:
+        today = self._now.astimezone(self._zone).date()
+        moments = []
+        for moment in make_timeline(happened, self._now, self._zone):
+            at = moment.at.astimezone(self._zone)
+            day = "" if at.date() == today else f"{at:%a} "
+            moments.append(NightLine(f"{day}{at:%H:%M}", moment.text, moment.kind))
+        hidden = len(moments) - MORNING_MOMENTS
+        more = f"{hidden} more: rekindle logs {agent}"
+        earlier = (NightLine(EARLIER, more),) if hidden > 0 else ()
+        return (*earlier, *moments[-MORNING_MOMENTS:])
+
+    def _read_brief(self, agent: str) -> Brief | None:
+        data = self._store.document(agent, "brief")
+        try:
+            return briefs.parse(data) if data else None
+        except DocumentError:
+            return None
+
+    def _list_questions(self, agent: str) -> tuple[str, ...]:
+        """Return the open questions in the agent's relay."""
+        data = self._store.document(agent, "relay")
+        try:
+            section = relays.parse(data).content(RelayField.OPEN_QUESTIONS) if data else None
+        except DocumentError:
+            return ()
+        items = list_carried_items(section or "")
+        return tuple(
+            item for item in items if item.strip(" .").casefold() not in {"none", "n/a", "-"}
+        )
+
+
+def _render_refused(row: AgentRow) -> str:
+    calls = f"{row.refused} tool call{'' if row.refused == 1 else 's'}"
+    return f"{calls} of this run, no permission" if row.refused else ""
+
+
+def _render_loops(row: AgentRow) -> str:
+    stale = f", {row.stale_loops} stale" if row.stale_loops else ""
+    return f"{row.open_loops} open{stale}" if row.open_loops else ""

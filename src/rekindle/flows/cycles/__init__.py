@@ -1,0 +1,1 @@
+"""Run one cycle, judge its relay, and close it."""

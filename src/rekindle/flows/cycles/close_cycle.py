@@ -1,0 +1,234 @@
+"""Close a cycle: commit its relay, compare it with the previous one, and make the final event.
+
+The relay is the agent's draft, or its edit of the relay file. Otherwise it is a summary of the
+session, and as a last resort the old relay with the observed work. After a crash, the next
+supervisor starts over; the position in the log shows which relay is committed already, so no relay
+is committed twice.
+"""
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rekindle.documents import events, primer
+from rekindle.documents import relay as relays
+from rekindle.documents.relay import (
+    Relay,
+    RelayField,
+)
+from rekindle.documents.summaries import summary
+from rekindle.documents.transcripts.turns import Turn
+from rekindle.errors import (
+    CheckFailedError,
+    DocumentError,
+    ManifestError,
+    SummaryError,
+)
+from rekindle.flows.cycles.judge_cycle import CycleJudge
+from rekindle.flows.cycles.own_relay import OwnRelay
+from rekindle.flows.cycles.until_command import UntilResult
+from rekindle.flows.supervisor_ports import (
+    AgentSpec,
+    SupervisorPorts,
+    TroubleReport,
+)
+from rekindle.flows.transcripts.session_turns import read_session_turns
+from rekindle.flows.transcripts.summarize_turns import (
+    Summarizer,
+    SummaryResult,
+    make_summary_event,
+    render_document,
+)
+from rekindle.policy.projection import sessions
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.relay.claimed_end import reports_all_done
+from rekindle.policy.settings.runtime_settings import (
+    RELAY_BYTES,
+    STOP_SECONDS,
+)
+from rekindle.policy.stall.ladder import (
+    LastReview,
+    record_review,
+)
+from rekindle.policy.supervision.budget import RunSpending
+from rekindle.stores.files.writer import Writer
+from rekindle.summarizers.mechanical_summary import (
+    KnownWork,
+    summarize_mechanically,
+)
+from rekindle.system.files import durable_files
+
+RELAY_ORIGINS = {"agent": "draft", "summary": "summary", "carried": "carried"}
+"""Author of a committed relay -> name of its origin."""
+_GO_ON = "Go on with the task."
+
+
+class CycleEndPorts(msgspec.Struct, frozen=True, kw_only=True):
+    """The ports that closing a cycle needs."""
+
+    summarizer: Callable[[], Summarizer]
+    checkpointer: Callable[[], Summarizer]
+    """Summarizer for checkpoints, which may use another persona."""
+    known: Callable[[str], KnownWork]
+    """Return the work since a commit, without reading a transcript."""
+    until: Callable[[], UntilResult]
+    """Run the `until:` command, which decides whether the work is done."""
+    review: Callable[[int, str, RunSpending], events.ReviewMade | None] = lambda *_: None
+    """Have another persona verify the end of a cycle from its relay. None if no review is set up.
+    """
+
+
+class CycleCloser:
+    def __init__(self, agent: AgentSpec, world: SupervisorPorts, ending: CycleEndPorts) -> None:
+        self._agent, self._ports, self._ending = agent, world, ending
+        self._store, self._judge = world.store, CycleJudge(agent, world)
+        self._own = OwnRelay(agent, world)
+
+    def end(self, number: int) -> events.CycleEnded:
+        """Commit the relay of a cycle, and return its final event, which is not in the log yet.
+
+        The caller appends it together with its consequences. Otherwise another supervisor could
+        continue between the two.
+        """
+        with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            before = writer.projection
+            how = self._find_committed(writer) or self._commit_draft(writer)
+        how = how or self._commit_summary(number, before)
+        if self._agent.relay:
+            self._own.show()
+        now = self._store.read(self._agent.name).committed
+        relay = self._judge.read_current_relay(now)
+        claimed = relay is not None and reports_all_done(relay)
+        is_asked = claimed or not self._agent.until_claimed
+        until = self._ending.until() if is_asked else UntilResult()
+        is_end = until.verdict == "passed" or (claimed and not until.verdict)
+        review = self._review(number, now, relay) if is_end else LastReview()
+        return self._judge.ended(number, now, how=how, until=until, claimed=claimed, review=review)
+
+    def _review(self, number: int, now: Projection, relay: Relay | None) -> LastReview:
+        """Return the review of a reported end. A review that is in the log is not repeated."""
+        if now.reviewed.cycle == number and now.reviewed.seq > now.began.seq:
+            return now.reviewed
+        text = relays.render(relay) if relay else ""
+        made = self._ending.review(number, text, now.run.run_spending())
+        if made is None:
+            return LastReview()
+        with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.append(made)
+        if made.verdict == "unavailable":
+            self._ports.tell(TroubleReport(f"the review could not be made: {made.words}"))
+        return record_review(made)
+
+    def _find_committed(self, writer: Writer) -> str:
+        """Return the origin of this cycle's relay if a previous supervisor committed it, or ""."""
+        committed = writer.projection.documents.get("relay")
+        is_ours = committed is not None and committed.seq > writer.projection.began.seq
+        return RELAY_ORIGINS.get(committed.by, "") if committed and is_ours else ""
+
+    def _commit_draft(self, writer: Writer) -> str:
+        """Commit the agent's relay, and return its origin; set an invalid one aside."""
+        path, committed = writer.folder.draft, writer.projection.documents.get("relay")
+        is_new = committed is not None and committed.seq > writer.projection.began.seq
+        draft = self._own.read_new() if self._agent.relay else self._read_draft(writer, path)
+        if draft is not None:
+            try:
+                relay = relays.parse(draft)
+                if committed and is_new and committed.is_said:
+                    # A person set the next action meanwhile, and the agent could not know it.
+                    relay = _with_directive(relay, self._judge.relay(committed.path))
+                writer.commit_relay(relay, by="agent")
+            except (DocumentError, CheckFailedError) as error:
+                if self._agent.relay:
+                    durable_files.replace_file(
+                        path, draft
+                    )  # set aside next to the other rejected drafts
+                self._reject_draft(writer, path, str(error))
+            else:
+                if not self._agent.relay:
+                    durable_files.remove_file(path)
+                return "draft"
+        return "edit" if is_new else ""
+
+    def _read_draft(self, writer: Writer, path: Path) -> bytes | None:
+        """Return the draft. Set aside anything that is not a regular file of acceptable size."""
+        try:
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_size <= RELAY_BYTES:
+                return durable_files.read_bytes(path)
+        except FileNotFoundError:
+            return None
+        self._reject_draft(
+            writer, path, "it is not a regular file, or too large for a relay", is_plain=False
+        )
+        return None
+
+    def _reject_draft(self, writer: Writer, path: Path, why: str, *, is_plain: bool = True) -> None:
+        writer.set_aside("relay", path, why, is_plain=is_plain)
+        self._ports.tell(
+            TroubleReport(f"the draft of the relay cannot be used, and is kept: {why}")
+        )
+
+    def _commit_summary(self, number: int, before: Projection) -> str:
+        """Commit a summary of the cycle, or else the old relay with the observed work."""
+        turns = self._read_turns(number, before)
+        known = self._ending.known(before.began.head)
+        made = self._make_summary(turns, known)
+        if made is not None and made.how == "headless":
+            day = self._ports.clock().date()
+            relay = relays.parse(render_document(made, known, name=self._agent.name, day=day))
+            by = "summary"
+        else:
+            relay, by = self._carry_relay(before, turns, known), "carried"
+        with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            if made is not None and made.was_asked:
+                spent = writer.projection.run.run_spending()
+                writer.append(make_summary_event(made, ts=self._ports.clock(), spent=spent))
+            try:
+                writer.commit_relay(relay, by=by)
+            except CheckFailedError as error:
+                self._ports.tell(TroubleReport(str(error)))
+                return ""
+        return by
+
+    def _make_summary(self, turns: list[Turn], known: KnownWork) -> SummaryResult | None:
+        if not turns:
+            return None
+        try:
+            return self._ending.summarizer().make("relay", turns, known)
+        except (SummaryError, ManifestError) as error:
+            self._ports.tell(TroubleReport(str(error)))
+        return None
+
+    def _carry_relay(self, before: Projection, turns: list[Turn], known: KnownWork) -> Relay:
+        committed = before.documents.get("relay")
+        old = self._judge.relay(committed.path) if committed else None
+        relay = old or relays.compose({RelayField.NEXT_ACTION: _GO_ON})
+        if reports_all_done(relay):
+            # An earlier cycle reported that. This cycle has reported nothing.
+            relay = relay.with_content(RelayField.NEXT_ACTION, f"{_GO_ON}\n\n")
+        items = summarize_mechanically("relay", turns, known).sections[RelayField.WHAT_WE_DID]
+        relay = relay.with_content(RelayField.WHAT_WE_DID, f"{summary.render_bullets(items)}\n\n")
+        if answers := before.new_answers:
+            # No relay has used the answer yet, and the agent must not ask for it again.
+            rendered = "\n".join(
+                primer.render_answer(answer.asked, answer.text) for answer in answers
+            )
+            relay = relay.with_content(RelayField.NEXT_ACTION, f"{rendered}\nGo on with that.\n\n")
+        return relay
+
+    def _read_turns(self, number: int, known: Projection) -> list[Turn]:
+        """Return the turns of the cycle's sessions since its last checkpoint."""
+        tried = sessions.select_cycle_launches(known.attempts, number).values()
+        checkpoint = known.documents.get("checkpoint")
+        since = checkpoint.seq if checkpoint else 0
+        session_ids = [launch.session for launch in tried if launch.ended_seq > since]
+        return read_session_turns(self._agent, self._ports, session_ids)
+
+
+def _with_directive(draft: Relay, said: Relay | None) -> Relay:
+    directive = said.next_action if said else None
+    return draft.with_content(RelayField.NEXT_ACTION, f"{directive}\n\n") if directive else draft

@@ -1,0 +1,243 @@
+"""Judge a finished cycle by comparing its relay with the previous one and with the work done."""
+
+import msgspec
+
+from rekindle.documents import relay as relays
+from rekindle.documents.events import (
+    CycleEnded,
+    WorkSigns,
+)
+from rekindle.documents.relay import (
+    Relay,
+    RelayField,
+)
+from rekindle.errors import DocumentError
+from rekindle.flows.cycles.until_command import UntilResult
+from rekindle.flows.cycles.work_signs import (
+    count_commits,
+    count_resolved,
+    list_changed_files,
+)
+from rekindle.flows.supervisor_ports import (
+    AgentSpec,
+    SupervisorPorts,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.progress.artefacts import is_artefact
+from rekindle.policy.progress.work_progress import (
+    describe_work,
+    find_constant_artefacts,
+    list_artefact_names,
+    make_artefact_name,
+    name_series,
+)
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.relay import (
+    convergence,
+    decision_ledger,
+)
+from rekindle.policy.settings.runtime_settings import STALL_TURNS
+from rekindle.policy.stall.ladder import LastReview
+from rekindle.policy.stall.relay_comparison import compare_relays
+from rekindle.policy.stall.verdict import (
+    StallKind,
+    StallVerdict,
+)
+from rekindle.system.git.work_status import GitStatus
+from rekindle.thresholds.texts import DID_CHARACTERS
+
+_NONE = relays.parse("")
+_CLAIMED = "the agent reports that the work is done"
+
+
+class CycleJudge:
+    def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
+        self._agent, self._ports = agent, world
+
+    def ended(
+        self,
+        number: int,
+        now: Projection,
+        *,
+        how: str,
+        until: UntilResult,
+        claimed: bool,
+        review: LastReview,
+    ) -> CycleEnded:
+        """Return the event that ends a cycle.
+
+        `how` is the origin of its relay, `until` the result of the operator's command. `claimed`
+        means that the relay reports the work as done.
+        """
+        committed = now.documents.get("relay")
+        before, after = self.relay(now.began.relay), self.read_current_relay(now)
+        tree = GitStatus(self._agent.folder)
+        changed = decision_ledger.compare_decisions(before or _NONE, after or _NONE)
+        files, signs = self._collect_work(now, tree, len(changed.added))
+        earlier = [
+            cycle.signs for cycle in sorted(now.ended.values(), key=_find_position) if cycle.signs
+        ]
+        work = describe_work(signs, earlier)
+        is_literal = self._ports.settings.runtime.stall.identical and _is_identical(before, after)
+        if is_literal:
+            work = ""  # by setting, an identical directive counts as a stall
+        names = [make_artefact_name(path) for path in files if is_artefact(path)]
+        constant = set() if signs.commits else find_constant_artefacts(names, earlier)
+        if how == "carried":
+            # The relay is the old one or was written by Rekindle, so only the work shows progress.
+            judged = _judge_by_work(before, after, work, signs)
+        else:
+            judged = self._judge_relays(number, now, before, after, work)
+            asks_else = _asks_else(before, after, judged)
+            signs = msgspec.structs.replace(signs, asks_else=asks_else)
+        if is_literal and after is not None:
+            about = to_one_line(after.next_action or "", DID_CHARACTERS)
+            judged = StallVerdict(
+                StallKind.STALLED, ("the same Next Action",), about, is_equal=True
+            )
+        elif judged is not None and not tree.is_known:
+            # Without git some work, such as removed files, is invisible. Identical text proves
+            # less.
+            unseen = (*judged.reasons, "without git, some work is not visible")
+            reasons = unseen if judged.is_stuck else judged.reasons
+            judged = msgspec.structs.replace(judged, is_equal=False, reasons=reasons)
+        if claimed:
+            judged = None  # finished work is not a stall
+        topic = convergence.find_topic(after) if after else ""
+        return CycleEnded(
+            ts=self._ports.clock(),
+            cycle=number,
+            how=how,
+            relay=committed.path if committed else "",
+            verdict=judged.verdict if judged else "",
+            words=_CLAIMED if claimed else judged.why if judged else "",
+            about=judged.about if judged else "",
+            is_equal=judged.is_equal if judged else False,
+            did=to_one_line(
+                (after and after.content(RelayField.WHAT_WE_DID)) or "", DID_CHARACTERS
+            ).lstrip("-* "),
+            evidence=work,
+            topic=topic,
+            owed=self._find_owed(now, topic, before, after, files, constant=constant),
+            redebated="\n".join(cycle.words for cycle in changed.redebated),
+            until=until.verdict,
+            until_words=until.words,
+            claimed=claimed,
+            review=review.verdict,
+            review_words=review.words,
+            seconds=max(0.0, self._ports.clock().timestamp() - now.began.at),
+            signs=name_series(signs, earlier),
+        )
+
+    def read_current_relay(self, now: Projection) -> Relay | None:
+        committed = now.documents.get("relay")
+        return self.relay(committed.path) if committed else None
+
+    def relay(self, path: str) -> Relay | None:
+        """Return a relay from the archive; None if it is missing or cannot be parsed."""
+        data = self._ports.store.archived(self._agent.name, path) if path else None
+        try:
+            return relays.parse(data.decode("utf-8", "replace")) if data else None
+        except DocumentError:
+            return None  # an agent can write to the archive
+
+    def _collect_work(
+        self, now: Projection, tree: GitStatus, new_decisions: int
+    ) -> tuple[list[str], WorkSigns]:
+        """Return the files that changed since the cycle began, and all signs of its work."""
+        began = now.began
+        files, committed = list_changed_files(tree, self._agent.folder, began.head, began.at)
+        return files, WorkSigns(
+            commits=count_commits(tree, began.head, committed),
+            artefacts=list_artefact_names(files),
+            resolved=count_resolved(now, began.at),
+            decisions=new_decisions,
+        )
+
+    def _judge_relays(
+        self,
+        number: int,
+        now: Projection,
+        before: Relay | None,
+        after: Relay | None,
+        work: str,
+    ) -> StallVerdict | None:
+        """Return the verdict on the step between two relays; None if there was no relay before."""
+        if after is None:
+            return None
+        if before is None:
+            # There is nothing to compare, but an agent can wait for a person from its first cycle
+            # on.
+            alone = compare_relays(after, after, work)
+            return alone if alone.verdict == StallKind.WAITING else None
+        verdict = compare_relays(before, after, work)
+        if verdict.verdict != StallKind.PROGRESS or work:
+            return verdict
+        # Alternating directives look like progress each time, but lead nowhere.
+        for back in range(2, STALL_TURNS + 1):
+            earlier = now.ended.get(number - back)
+            then = self.relay(earlier.relay) if earlier else None
+            again = compare_relays(then, after) if then else None
+            if again is not None and again.is_stuck and again.is_equal:
+                words = f"the same as {back} cycles before"
+                return msgspec.structs.replace(again, reasons=(words,))
+        return verdict
+
+    def _find_owed(
+        self,
+        now: Projection,
+        topic: str,
+        before: Relay | None,
+        after: Relay | None,
+        files: list[str],
+        *,
+        constant: set[str],
+    ) -> str:
+        """Return the requirement of the topic's stage that the cycle does not meet, or ""."""
+        if not self._agent.converges or after is None:
+            return ""
+        stage = convergence.choose_next_stage(now.ended, topic)
+        check = convergence.check_stage(stage, after, files, before, constant)
+        return "" if check.ok else check.words
+
+
+def _is_identical(before: Relay | None, after: Relay | None) -> bool:
+    """Return whether two relays have the same directive, ignoring white space."""
+    pair = [
+        " ".join((relay.next_action or "").split()) if relay else "" for relay in (before, after)
+    ]
+    return bool(pair[0]) and pair[0] == pair[1]
+
+
+def _asks_else(before: Relay | None, after: Relay | None, found: StallVerdict | None) -> bool:
+    """Return whether the relay alone, without other work, asks for something new."""
+    if after is None or after.next_action is None:
+        return False
+    if before is None:
+        return found is None  # the first relay, which does not wait for a person
+    is_step = found is not None and found.verdict == StallKind.PROGRESS
+    return is_step and compare_relays(before, after).verdict == StallKind.PROGRESS
+
+
+def _judge_by_work(
+    before: Relay | None, after: Relay | None, work: str, signs: WorkSigns
+) -> StallVerdict | None:
+    """Return the verdict on a cycle without its own relay; None if there is nothing to compare."""
+    if not work and (before is None or after is None):
+        return None
+    observation = (
+        f"it changed nothing but what every cycle changes, such as {signs.artefacts[0]}"
+        if signs.artefacts
+        else "there is no visible work"
+    )
+    kind, words = (
+        (StallKind.PROGRESS, work)
+        if work
+        else (StallKind.STALLED, f"the agent wrote no relay, and {observation}")
+    )
+    about = to_one_line(after.next_action or "", DID_CHARACTERS) if after else ""
+    return StallVerdict(kind, (words,), about)
+
+
+def _find_position(cycle: CycleEnded) -> int:
+    return cycle.seq

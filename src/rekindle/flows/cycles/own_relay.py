@@ -1,0 +1,86 @@
+"""Maintain the relay file inside the project that `relay:` names.
+
+It is meant for agents whose instructions already name such a file. The committed relay is written
+there when a cycle begins. The file's content at the end of the cycle is the agent's relay. An edit
+between two cycles is adopted when the next one begins. Its author is unknown, because a process
+that `keep:` names can write there too. Only an edit before the agent's first launch counts as the
+person's.
+"""
+
+from pathlib import Path
+
+from rekindle.documents import relay as relays
+from rekindle.errors import CheckFailedError, DocumentError, RekindleError
+from rekindle.flows.supervisor_ports import (
+    AgentSpec,
+    SupervisorPorts,
+    TroubleReport,
+)
+from rekindle.policy.settings.runtime_settings import (
+    RELAY_BYTES,
+    STOP_SECONDS,
+)
+from rekindle.stores.files.recovery import author_of_edit
+from rekindle.stores.files.writer import find_archived_digest
+from rekindle.system.files import (
+    durable_files,
+    inside_folder,
+)
+
+
+class OwnRelay:
+    def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
+        self._agent, self._ports = agent, world
+        self._root, self._name = Path(agent.project), agent.relay
+
+    def begin(self) -> None:
+        """Adopt an edit of the file, then write the current relay to it."""
+        if not self._name:
+            return
+        written = self.read_new()
+        if written is not None:
+            try:
+                with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+                    by = author_of_edit(writer.projection)
+                    writer.commit_relay(relays.parse(written), by=by)
+            except (DocumentError, CheckFailedError) as error:
+                self._ports.tell(TroubleReport(f"{self._name} cannot be used as a relay: {error}"))
+                return  # do not overwrite the edit
+        self.show()
+
+    def show(self) -> None:
+        """Write the committed relay to the file."""
+        data = self._ports.store.document(self._agent.name, "relay")
+        try:
+            inside_folder.make_folder(
+                self._root, self._name
+            )  # so that the CLI can be given its path
+            if data is not None and data != inside_folder.read(self._root, self._name, RELAY_BYTES):
+                inside_folder.replace(self._root, self._name, data)
+        except RekindleError as error:
+            self._ports.tell(TroubleReport(str(error)))
+
+    def read_new(self) -> bytes | None:
+        """Return the file's content if no committed relay has this text, or None."""
+        try:
+            data = inside_folder.read(self._root, self._name, RELAY_BYTES)
+        except RekindleError as error:
+            self._ports.tell(TroubleReport(str(error)))
+            return None
+        return None if data is None or not data.strip() or self._is_known(data) else data
+
+    def _is_known(self, data: bytes) -> bool:
+        """Return whether the archive has this text, as it is or in its committed form.
+
+        The names of archived documents end with a hash prefix of fixed length. An agent can add
+        files with other names there.
+        """
+        texts = [data]
+        try:
+            rendered = relays.render(relays.parse(data))
+            texts.append(self._ports.store.redaction.text(rendered).encode())
+        except DocumentError:
+            pass
+        digests = {find_archived_digest(text) for text in texts}
+        names = durable_files.list_entries(self._ports.store.folder(self._agent.name).archive)
+        return any(name.removesuffix(".md").rpartition("-")[2] in digests for name in names)

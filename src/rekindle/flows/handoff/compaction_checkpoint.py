@@ -1,0 +1,59 @@
+"""Write a checkpoint of a session before its CLI compacts it."""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from rekindle.documents import checkpoint
+from rekindle.documents.events import SessionCompacted
+from rekindle.documents.transcripts.turns import Turn
+from rekindle.flows.transcripts.session_turns import strip_primers
+from rekindle.flows.transcripts.summarize_turns import (
+    Summarizer,
+    make_summary_event,
+    render_document,
+)
+from rekindle.flows.transcripts.transcript_reader import TranscriptReader
+from rekindle.policy.settings.runtime_settings import LOCK_WAIT_SECONDS
+from rekindle.ports import Harness
+from rekindle.stores.files import FileStore
+from rekindle.summarizers.mechanical_summary import KnownWork
+
+
+class CompactionCheckpointer(msgspec.Struct, frozen=True):
+    """Writes the checkpoint without a model, because the CLI is waiting to summarize by itself."""
+
+    agent: str
+    store: FileStore
+    harness: Harness
+    known: Callable[[str], KnownWork]
+    """Return the work since a commit."""
+    task: str = ""
+    stays: bool = False
+
+    def write(self, compacted: SessionCompacted) -> None:
+        seen = self.store.read(self.agent)
+        life = seen.projection.lives.get(compacted.session)
+        if compacted.visitor or life is None or not life.transcript:
+            return
+        read = TranscriptReader(life.transcript, self.harness)
+        known = self.known(seen.committed.began.head)
+        try:
+            secretless = self.store.redaction.text
+            turns: Iterator[Turn]
+            turns = (turn.without_secrets(secretless) for turn in read.all() if not turn.thread)
+            if life.launch:
+                turns = strip_primers(turns, self.task, is_supervised=not self.stays)
+            made = Summarizer(None, cap=0).make("checkpoint", turns, known)
+        finally:
+            read.close()
+        day = compacted.ts.date()
+        document = checkpoint.parse(render_document(made, known, name=self.agent, day=day))
+        with self.store.writer(self.agent, wait=LOCK_WAIT_SECONDS) as writer:
+            writer.fold()
+            writer.append(make_summary_event(made, ts=writer.now()))
+            # A person's own session continues with its checkpoint itself. The next session of that
+            # person is likely about something else.
+            only_session = "" if life.launch else compacted.session
+            writer.commit_checkpoint(document, by="machine", session=only_session)
+            writer.project()

@@ -1,0 +1,239 @@
+"""Measure how full a launch's context window is, and write the rule by which its hook stops it."""
+
+from collections.abc import Mapping
+from threading import Thread
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.documents.launches.cli_output import (
+    SessionOpened,
+    UsageSource,
+    WindowUsage,
+)
+from rekindle.flows.supervisor_ports import (
+    AgentSpec,
+    SupervisorPorts,
+)
+from rekindle.flows.transcripts import transcript_files
+from rekindle.flows.transcripts.archive_transcripts import list_subagent_files
+from rekindle.policy.handoff import window_rule
+from rekindle.policy.handoff.window_rule import BrakeRule
+from rekindle.policy.projection.fold import WindowFill
+from rekindle.system.files import durable_files
+
+
+class WindowGauge:
+    """The window of one launch. Its hook reads the rule file at every turn boundary."""
+
+    def __init__(
+        self, agent: AgentSpec, world: SupervisorPorts, launch: str, windows: Mapping[str, int]
+    ) -> None:
+        """`windows` holds the known window sizes by model, the most recently reported last."""
+        self._agent, self._ports, self.windows = agent, world, dict(windows)
+        self._brake = agent.harness.brake(interactive=agent.stays)
+        brakes = world.store.folder(agent.name).brakes(agent.scratch)
+        self._rule_file, self._mark = brakes.rule(launch), brakes.braked(launch)
+        self._taken = brakes.taken(launch)
+        self._measuring: Thread | None = None
+        self._written: BrakeRule | None = None
+        # Until the CLI reports its model, assume the most recently used one.
+        self._window = [*windows.values()][-1] if windows else None
+        self._known: UsageSource = "reported" if self._window else "unknown"
+        self._transcript = ""
+        self._is_asked = False
+        self._began = world.clock().timestamp()
+
+    @property
+    def can_stop(self) -> bool:
+        return self._brake is not None
+
+    @property
+    def stops_itself(self) -> bool:
+        """Whether the CLI exits when the hook stops it; otherwise the supervisor has to end it."""
+        return bool(self._brake and self._brake.answer) and not self._agent.stays
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the CLI has saved all its work when its hook has stopped it."""
+        return bool(self._brake and self._brake.is_kept)
+
+    @property
+    def needs_transcript(self) -> bool:
+        """Whether the transcript to measure is unknown until a hook reports it."""
+        is_wanted = self._brake is not None and self._agent.threshold is not None
+        return is_wanted and not self._transcript and self._agent.harness.CAN.hooks
+
+    def is_handoff_blocked(self) -> bool:
+        """Return whether a handoff is due but the CLI cannot be stopped between turns."""
+        return self._brake is None and window_rule.is_handoff_due(
+            self._read_usage(), self._agent.threshold
+        )
+
+    def begin(self) -> None:
+        self._write_rule()
+
+    def opened(self, seen: SessionOpened) -> None:
+        """Apply the model that the CLI reports before the first request."""
+        learnt = self.windows.get(seen.model)
+        is_held = self._brake and self._brake.models and self._agent.threshold is not None
+        if is_held and seen.model and not learnt:
+            # A new model: ask the CLI for its window in the background, which takes a second.
+            self._measuring = Thread(target=self._update_limits, daemon=True)
+            self._measuring.start()
+        self._window = learnt or seen.window
+        self._known = "reported" if learnt else "estimated" if seen.window else "unknown"
+        self._write_rule()
+
+    def _update_limits(self) -> None:
+        self.windows |= self._ports.windows()
+
+    def told_of(self, transcript: str) -> None:
+        if transcript != self._transcript:
+            self._transcript = transcript
+            self._write_rule()
+
+    def ask(self) -> None:
+        """Request a stop at the next turn boundary, however full the window is."""
+        self._is_asked = True
+        self._write_rule()
+
+    def has_stopped(self) -> bool:
+        if self._measuring is not None and not self._measuring.is_alive():
+            self._measuring = None
+            self._write_rule()
+        return self._brake is not None and durable_files.path_exists(self._mark)
+
+    def words(self) -> str:
+        """Return why the launch was stopped."""
+        reading = self._read_stop_usage()
+        percent = reading.percent if reading else None
+        if self._is_asked or percent is None:
+            return "stopped between two turns, as was asked, for a fresh session to go on"
+        return f"its window is {percent:.0f} % full: stopped, for a fresh session to go on"
+
+    def take(self) -> bool:
+        """Accept the stop, and return whether the hook has not cancelled it meanwhile."""
+        try:
+            self._mark.rename(self._taken)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def asked_for(self) -> str:
+        """Return the person's full request at which the session was stopped; empty if unknown."""
+        if self._brake is None:
+            return ""
+        _, _, payload = (durable_files.read_bytes(self._taken) or b"").partition(b"\n")
+        try:
+            prompt = msgspec.json.decode(payload, type=dict[str, Any]).get("prompt")
+        except msgspec.DecodeError:
+            return ""  # the prompt is longer than a hook stores
+        return prompt if isinstance(prompt, str) else ""
+
+    def cancel_stop(self) -> None:
+        """Cancel a stop that came too early. The hook stops again at a later boundary."""
+        for path in (self._mark, self._taken):
+            path.unlink(missing_ok=True)
+
+    def has_running_subagent(self, session: str) -> bool:
+        """Return whether a subagent is running whose calls the end of the launch would cut off."""
+        markers = [marker.encode() for marker in self._brake.beside] if self._brake else []
+        subagents = self._agent.harness.asides(self._transcript, session)
+        if not markers or not self._transcript or subagents is None:
+            return False
+        for path in list_subagent_files(subagents):
+            is_new = (
+                path != self._transcript and transcript_files.read_changed_at(path) >= self._began
+            )
+            if is_new and subagents.sign in transcript_files.read_first_line(path):
+                begins, *ends = map(transcript_files.read_tail(path).rfind, markers)
+                # A finished subagent's transcript ends with an end marker.
+                if max(ends) <= begins or max(ends) < 0:
+                    return True
+        return False
+
+    def end(self) -> None:
+        for path in (self._rule_file, self._mark, self._taken):
+            path.unlink(missing_ok=True)
+
+    def trigger(self, launch: str, cycle: int, session: str) -> events.HandoffTriggered:
+        """Return the event that records why the launch was stopped."""
+        reading, first = self._read_stop_usage() or self._read_usage(), self._first_turn()
+        return events.HandoffTriggered(
+            ts=self._ports.clock(),
+            launch=launch,
+            cycle=cycle,
+            session=session,
+            by="person" if self._is_asked else "threshold",
+            tokens=reading.tokens if reading else None,
+            window=reading.window if reading else None,
+            known=reading.known if reading else "unknown",
+            threshold=self._agent.threshold,
+            first=first.tokens if first else None,
+        )
+
+    def _read_stop_usage(self) -> WindowUsage | None:
+        """Return the reading that made the hook stop; None if a handoff was requested."""
+        if self._brake is None:
+            return None
+        head, _, _ = (durable_files.read_bytes(self._taken) or b"").partition(b"\n")
+        numbers = head.decode("ascii", "replace").split()
+        used, size = (int(word) if word.isdecimal() else 0 for word in (*numbers, "0", "0")[:2])
+        if not used:
+            return None
+        # If transcript lines name the model, the last reading has its window.
+        last = self._read_usage() if self._brake.models else None
+        window, known = (last.window, last.known) if last else (self._window, self._known)
+        return WindowUsage(used, size or window, "reported" if size else known)
+
+    def measure(self, launch: str, before: WindowFill) -> events.WindowMeasured | None:
+        """Return how full the window is if that changed by at least one percent."""
+        reading = self._read_usage()
+        if reading is None:
+            return None
+        step = max(1, (reading.window or 0) // 100)
+        is_same = before.window == (reading.window or 0)
+        if is_same and abs(reading.tokens - before.tokens) < step:
+            return None
+        return events.WindowMeasured(
+            ts=self._ports.clock(),
+            launch=launch,
+            tokens=reading.tokens,
+            window=reading.window,
+            known=reading.known,
+        )
+
+    def _read_usage(self) -> WindowUsage | None:
+        if not self._transcript:
+            return None
+        return self._agent.harness.usage(transcript_files.read_tail(self._transcript), self.windows)
+
+    def _first_turn(self) -> WindowUsage | None:
+        if not self._transcript:
+            return None
+        lines = transcript_files.read_lines(self._transcript)
+        return next(
+            (used.usage for line in lines if (used := self._agent.harness.turn(line))), None
+        )
+
+    def _write_rule(self) -> None:
+        if self._brake is None:
+            return
+        rule = window_rule.make_brake_rule(
+            self._brake,
+            self._agent.threshold,
+            self.windows,
+            window=self._window,
+            # Needed to tell the session's transcript from those of its subagents.
+            transcript=self._transcript,
+            asked=self._is_asked,
+        )
+        if rule == self._written:
+            return
+        self._written = rule
+        if rule is None:
+            self._rule_file.unlink(missing_ok=True)
+        else:
+            durable_files.replace_file(self._rule_file, rule.render())

@@ -1,0 +1,1 @@
+"""Install, check and export the hooks of an agent CLI."""

@@ -1,0 +1,236 @@
+"""Start one process of a session, follow it to its end, and classify its exit."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from rekindle.documents.events import (
+    Heartbeat,
+    LaunchStarted,
+)
+from rekindle.documents.launches.cli_output import (
+    FOLDER,
+    LAUNCH_VARIABLE,
+    LaunchExit,
+    LaunchSpec,
+    ProcessResult,
+    WindowUsage,
+)
+from rekindle.flows.handoff.window_gauge import WindowGauge
+from rekindle.flows.launches.background_processes import BackgroundProcesses
+from rekindle.flows.launches.output_transcript import OutputTranscriber
+from rekindle.flows.launches.process_follower import ProcessFollower
+from rekindle.flows.launches.process_output import ProcessOutput
+from rekindle.flows.launches.progress_bounds import ProgressGuard
+from rekindle.flows.launches.spend_meter import SpendMeter
+from rekindle.flows.supervisor_ports import (
+    AgentSpec,
+    SupervisorPorts,
+)
+from rekindle.flows.transcripts import transcript_files
+from rekindle.policy.progress.idle import IdleWork
+from rekindle.policy.supervision.budget import RunSpending
+from rekindle.policy.text import token_estimate
+from rekindle.ports import ProcessHandle
+from rekindle.system.files import (
+    durable_files,
+    hook_program,
+)
+from rekindle.system.processes import program_search
+
+
+class Launch:
+    """One launch of an agent. Every process that it starts inherits its mark."""
+
+    def __init__(
+        self,
+        mark: str,
+        agent: AgentSpec,
+        world: SupervisorPorts,
+        start: LaunchSpec,
+        spent: RunSpending | None = None,
+        *,
+        windows: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """`windows` holds the known window sizes by model."""
+        self.mark = mark
+        self._agent = agent
+        self._ports = world
+        self.start = start
+        self._folder = world.store.folder(agent.name)
+        # Built here, before anything is recorded: a command that the harness refuses is not a
+        # launch.
+        self._scratch = Path(agent.scratch or self._folder.run)
+        self._command = agent.harness.command(
+            msgspec.structs.replace(
+                start,
+                hook=agent.hook,
+                scratch=str(self._scratch),
+                protected=agent.protected,
+                folder=agent.folder,
+                path=agent.path,
+            )
+        )
+        self.watched = ProcessOutput()
+        self._transcribe: OutputTranscriber | None = None
+        """Used for a program without hooks, which does not report a transcript."""
+        self.meter = SpendMeter(spent or RunSpending(), agent.prices, start.usd_left)
+        self.gauge = WindowGauge(agent, world, mark, windows)
+        self.code: int | None = None
+        self.seconds = 0.0
+        self._idle, self._is_bounded = IdleWork(), False
+        self.stretch = ("", 0.0)
+        """Commit and time since which no progress was seen."""
+        self.fruitless: float | None = None
+        """Seconds at the end of the launch after the last progress seen while it ran."""
+
+    def bound(self, idle: IdleWork, *, lifted: bool) -> None:
+        """Apply the bounds on work without progress. `idle` is such work before this launch."""
+        self._idle, self._is_bounded = idle, not lifted
+
+    def run(
+        self,
+        prompt: str,
+        origin: LaunchStarted,
+        primer_tokens: int | None = None,
+        background: BackgroundProcesses | None = None,
+    ) -> LaunchExit:
+        """Start the process, follow it, and return how it ended. `origin` is its event in the log.
+
+        `primer_tokens` is the size of a fresh session's prompt; if given, the launch may be ended
+        as too costly. `background` records the processes that it leaves running.
+        """
+        began = self._ports.elapsed()
+        self.stretch = (origin.head, origin.ts.timestamp())
+        mark = self._folder.weigh(self.mark)
+        if primer_tokens is not None:
+            durable_files.replace_file(mark, b"")
+        self._folder.brakes(self._agent.scratch).forget()
+        self.gauge.begin()
+        try:
+            return self._start_and_follow(prompt, origin, primer_tokens, began, background)
+        finally:
+            self._folder.remove(mark)
+
+    def _start_and_follow(
+        self,
+        prompt: str,
+        origin: LaunchStarted,
+        primer_tokens: int | None,
+        began: float,
+        background: BackgroundProcesses | None,
+    ) -> LaunchExit:
+        child = self._start_child(prompt)
+        self.watched.read_and_said = token_estimate.estimate_tokens(prompt)
+        if not self._agent.harness.CAN.hooks:
+            self.meter.count_given(self.watched.read_and_said)
+        if not self._agent.harness.CAN.hooks and not self._agent.stays:
+            self._transcribe = OutputTranscriber(
+                self._agent, self._ports, self.start.session, prompt
+            )
+        follow = ProcessFollower(
+            origin,
+            self._agent,
+            self._ports,
+            child,
+            watched=self.watched,
+            meter=self.meter,
+            gauge=self.gauge,
+            primer_tokens=primer_tokens,
+            fruitless=ProgressGuard(self._ports, self._idle, self.stretch)
+            if self._is_bounded
+            else None,
+            on_tick=background.watch(origin, child.pid) if background else lambda: None,
+            transcribe=self._transcribe,
+        )
+        try:
+            follow.follow_to_end()
+        finally:
+            if self._transcribe is not None:
+                self._transcribe.write(is_last=True)
+        if follow.fruitless is not None:
+            self.stretch, self.fruitless = follow.fruitless.stretch, follow.fruitless.seconds()
+        self.seconds = self._ports.elapsed() - began
+        self.code = child.code
+        return self._classify_end(child, follow)
+
+    def last_sign(self) -> Heartbeat | None:
+        """Return the last sign of life of a program without hooks: the time of its last output."""
+        return self._transcribe.sign(is_last=True) if self._transcribe else None
+
+    def _classify_end(self, child: ProcessHandle, follow: ProcessFollower) -> LaunchExit:
+        ending = follow.ending
+        exited = self._agent.harness.classify(
+            ProcessResult(
+                code=child.code,
+                session=self.start.session,
+                resumes=self.start.resumes,
+                opened=self.watched.opened,
+                finished=self.watched.finished,
+                refused=self.watched.refused,
+                errors=child.errors,
+                last=tuple(self.watched.last),
+                stopped=ending is not None and ending.kind == "interrupted",
+                interactive=self.start.interactive,
+            )
+        )
+        # The reason for ending it counts, unless it was done by then.
+        was_done = exited.kind == "clean" and not follow.was_stopped
+        if ending is not None and ending.kind != "clean" and not was_done:
+            exited = ending
+        redacted = self._ports.store.redaction.text
+        return msgspec.structs.replace(
+            exited, words=redacted(exited.words), hint=redacted(exited.hint)
+        )
+
+    def usage(self) -> WindowUsage | None:
+        """Return the last known usage, from the output stream or else from the transcript.
+
+        For a program that reports neither, it is estimated from its input and output.
+        """
+        if self.watched.usage is not None:
+            return self.watched.usage
+        if not self._agent.harness.CAN.hooks:
+            return WindowUsage(self.watched.read_and_said, None, "estimated")
+        tail = transcript_files.read_tail(self.transcript())
+        return self._agent.harness.usage(tail, {}) if tail else None
+
+    def transcript(self) -> str:
+        """Return the path of the session's transcript that its hooks reported, or ""."""
+        lives = self._ports.store.read(self._agent.name).projection.lives
+        life = lives.get(self.start.session or self.watched.opened)
+        return life.transcript if life is not None else ""
+
+    def _start_child(self, prompt: str) -> ProcessHandle:
+        folder, command = self._folder, self._command
+        if self._agent.hook:
+            hook_program.provide_program()
+        for name, text in command.files.items():
+            durable_files.replace_file(self._scratch / name, text.encode())
+        own = {
+            LAUNCH_VARIABLE: self.mark,
+            FOLDER: str(folder.path),
+            "REKINDLE_RULES": str(self._scratch),
+            "REKINDLE_AGENT": self._agent.name,
+        }
+        environment = {**self._agent.environment, **command.environment, **own}
+        return self._ports.processes.start(
+            _resolve_program(command.argv, self._agent, environment),
+            # A CLI would interpret a prompt that starts with a slash as a command.
+            prompt=f"\n{prompt}" if prompt.startswith("/") else prompt,
+            environment=environment,
+            folder=self._agent.folder,
+        )
+
+
+def _resolve_program(
+    argv: Sequence[str], agent: AgentSpec, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the command with the CLI's program resolved outside the workspace."""
+    return (
+        tuple(argv)
+        if agent.program
+        else program_search.resolve_command(argv, environment.get("PATH"))
+    )

@@ -1,0 +1,107 @@
+"""Find the tool calls of a launch that its CLI refused, and turn them into events and exits."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.documents.launches.cli_output import (
+    LaunchExit,
+    RefusedCall,
+)
+from rekindle.flows.launches.launch import Launch
+from rekindle.flows.supervisor_ports import AgentSpec
+from rekindle.flows.transcripts import transcript_files
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.setup.permissions import (
+    explain_permit,
+    find_rule,
+)
+from rekindle.thresholds.texts import ABOUT_CHARACTERS
+
+
+class RefusedCalls(msgspec.Struct, frozen=True):
+    """The refused calls of a launch."""
+
+    missing: tuple[RefusedCall, ...] = ()
+    """Calls that a person may want to permit."""
+    denied: tuple[RefusedCall, ...] = ()
+    """Calls refused by the persona's own `deny` or by the protection of Rekindle's files."""
+
+    def record(self, launch: events.LaunchEnded, before: int) -> Iterator[events.CallRefused]:
+        """Yield the events of the refused calls, which follow the launch's end in the log."""
+        calls = [(call, False) for call in self.missing] + [(call, True) for call in self.denied]
+        for number, (call, denied) in enumerate(calls, before + 1):
+            yield events.CallRefused(
+                ts=launch.ts,
+                launch=launch.launch,
+                cycle=launch.cycle,
+                tool=call.tool,
+                about=to_one_line(call.about, ABOUT_CHARACTERS),
+                permission=call.permission,
+                denied=denied,
+                of_run=number,
+            )
+
+
+def find_refused_calls(agent: AgentSpec, launch: Launch, redaction: Redaction) -> RefusedCalls:
+    """Return the refused calls of a launch, redacted.
+
+    They are redacted before truncating, because half a secret is not recognized. In a terminal, the
+    CLI asks the person itself.
+    """
+    if agent.stays:
+        return RefusedCalls()
+    calls = list(launch.watched.refused_calls)
+    if path := launch.transcript():
+        # A resumed session's transcript includes the calls of earlier launches.
+        added = max(0, transcript_files.read_size(path) - launch.watched.transcript_began)
+        data = transcript_files.read_tail(path)[-added:] if added else b""
+        calls += agent.harness.refused_calls(data.split(b"\n"))
+    calls = [_shorten(agent, call) for call in calls]
+    by_denied: dict[bool, list[RefusedCall]] = {False: [], True: []}
+    for call in calls:
+        by_denied[_is_denied(agent, call)].append(_redact(call, redaction))
+    return RefusedCalls(tuple(by_denied[False]), tuple(by_denied[True]))
+
+
+def _redact(call: RefusedCall, redaction: Redaction) -> RefusedCall:
+    arguments = msgspec.json.decode(redaction.json(msgspec.json.encode(call.arguments)))
+    return msgspec.structs.replace(call, about=redaction.text(call.about), arguments=arguments)
+
+
+def _shorten(agent: AgentSpec, call: RefusedCall) -> RefusedCall:
+    return msgspec.structs.replace(call, about=call.about.removeprefix(f"{agent.folder}/"))
+
+
+def _is_denied(agent: AgentSpec, call: RefusedCall) -> bool:
+    """Return whether the persona denies the tool, or the call would write to a protected path."""
+    permissions = agent.persona.permissions
+    rules = (permissions.deny if permissions else None) or ()
+    if {rule.partition("(")[0] for rule in rules} & {call.tool, call.permission}:
+        return True
+    given = [value for value in call.arguments.values() if isinstance(value, str)]
+    paths = [os.path.normpath(os.path.join(agent.folder, value)) for value in given]  # noqa: PTH118 - text, not a file
+    return any(_is_in(path, protected) for path in paths for protected in agent.protected)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def make_refused_exit(agent: AgentSpec, refused: Sequence[RefusedCall]) -> LaunchExit:
+    """Return the exit of a launch that lacked a permission, with the setting to add."""
+    first = refused[0]
+    more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
+    call = to_one_line(f"{first.tool} {first.about}", ABOUT_CHARACTERS)
+    permissions = agent.persona.permissions
+    allowed = (permissions.allowed_tools if permissions else None) or ()
+    rules = [
+        find_rule(refused_call.permission or refused_call.tool, refused_call.arguments, allowed)
+        for refused_call in refused
+    ]
+    helps = explain_permit(agent.persona_name, agent.persona, rules, agent.harness.NAME)
+    words = f"{call}{more}: refused, no permission, and no progress without it"
+    return LaunchExit("no-permission", f"{words}; {helps}")

@@ -1,0 +1,111 @@
+"""Meter the spending of a running launch, on top of the run's spending before it."""
+
+from collections.abc import Mapping, Sequence
+
+from rekindle.documents.launches.cli_output import (
+    FinalReport,
+    OutputItem,
+    UsageReport,
+    WindowUsage,
+)
+from rekindle.documents.manifest import ModelPrice
+from rekindle.policy.supervision import budget
+from rekindle.policy.supervision.budget import RunSpending
+
+
+class SpendMeter:
+    """Counts turns as they are reported, so that caps apply while the launch is running."""
+
+    def __init__(
+        self, before: RunSpending, prices: Mapping[str, ModelPrice], usd_left: float | None = None
+    ) -> None:
+        self._before = before
+        self._prices = prices
+        self._usd_left = usd_left
+        self._turns: dict[str, WindowUsage] = {}
+        self._told: float | None = None
+        self._counted = 0
+        self._given: WindowUsage | None = None
+
+    def count_given(self, tokens: int) -> None:
+        """Count the estimated tokens of the prompt of a program that reports no turns.
+
+        They count until it prints something, and are never a reason to end it while it runs.
+        """
+        self._given = WindowUsage(tokens, None, "estimated")
+
+    def take(self, seen: OutputItem) -> None:
+        match seen:
+            case UsageReport():
+                self._turns[seen.turn or str(len(self._turns))] = seen.usage
+            case FinalReport():
+                # A program may report its total several times. Each report counts from the start.
+                if seen.usd is not None:
+                    self._told = max(self._told or 0.0, seen.usd)
+                self._counted = max(self._counted, seen.tokens or 0)
+            case _:
+                pass
+
+    @property
+    def turns(self) -> int:
+        return len(self._turns)
+
+    def spent(self, *, ended: bool = False) -> RunSpending:
+        """Return the spending of the run; after the launch ended, also count it as unpriced if so.
+
+        A CLI that reports its cost only at the end may be killed before. Until then its cost is
+        estimated from its tokens, up to its remaining budget, so that dying early does not evade a
+        cap.
+        """
+        turns = self._list_turns()
+        usd = self._find_cost(turns)
+        guess = self._guess_remaining_cost(turns) if usd is None else 0.0
+        unpriced = int(ended and usd is None and bool(turns))
+        return self._make_spending(turns, usd or guess, self._before.unpriced + unpriced)
+
+    def estimate(self) -> float:
+        """Return the cost of the launch so far in dollars, at list prices if it is not known."""
+        turns = list(self._turns.values())
+        usd = self._find_cost(turns)
+        return _sum_list_prices(turns) if usd is None else usd
+
+    def certain(self) -> RunSpending:
+        """Return the spending without estimates, because no launch is ended on an estimate."""
+        turns = list(self._turns.values())
+        return self._make_spending(turns, self._find_cost(turns) or 0.0, self._before.unpriced)
+
+    def _list_turns(self) -> list[WindowUsage]:
+        """Return the turns so far; if none was reported, the prompt alone."""
+        return list(self._turns.values()) or ([self._given] if self._given else [])
+
+    def _make_spending(
+        self, turns: Sequence[WindowUsage], usd: float, unpriced: int
+    ) -> RunSpending:
+        tokens = sum(turn.tokens + turn.written for turn in turns)
+        return RunSpending(
+            self._before.seq,
+            self._before.usd + usd,
+            self._before.tokens + max(tokens, self._counted),
+            unpriced,
+        )
+
+    def _find_cost(self, turns: Sequence[WindowUsage]) -> float | None:
+        return self._told if self._told is not None else self._sum_priced(turns)
+
+    def _guess_remaining_cost(self, turns: Sequence[WindowUsage]) -> float:
+        return 0.0 if self._usd_left is None else min(_sum_list_prices(turns), self._usd_left)
+
+    def _sum_priced(self, turns: Sequence[WindowUsage]) -> float | None:
+        total = 0.0
+        for turn in turns:
+            cost = budget.compute_cost(
+                self._prices, turn.model, read=turn.tokens, written=turn.written
+            )
+            if cost is None:
+                return None
+            total += cost
+        return total if turns else None
+
+
+def _sum_list_prices(turns: Sequence[WindowUsage]) -> float:
+    return sum(budget.guess_cost(read=turn.tokens, written=turn.written) for turn in turns)

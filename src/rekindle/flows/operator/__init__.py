@@ -1,0 +1,1 @@
+"""Ask the operator, stop agents on request, and read the rows that screens show."""

@@ -1,0 +1,135 @@
+"""Stop an agent by recording the operator's command, or else by a signal."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+
+from rekindle.errors import OwnershipError, RekindleError, StopUnrecordedError, StoreError
+from rekindle.policy.supervision import run_moves as policy
+from rekindle.policy.supervision.run_moves import RunState
+from rekindle.stores.files import FileStore
+from rekindle.stores.files.supervisor_locks import OuterLock
+
+
+class LockStopper:
+    """Stops an agent of which only the lock outside the folder is left."""
+
+    def __init__(self, lock: OuterLock, clock: Callable[[], datetime]) -> None:
+        self._lock, self._clock = lock, clock
+        self.was_running = False
+        self.was_killed = False
+        self._is_signalled = False
+
+    def tell(self) -> None:
+        self.was_running = self._lock.is_held()
+        with suppress(StoreError):  # the signal stops it in any case
+            self._lock.note_stop(policy.make_desired_event(RunState(), "stopped", self._clock()))
+        self.has_ended()
+
+    def has_ended(self) -> bool:
+        self._is_signalled = self._is_signalled or self._lock.signal_holder()
+        return not self._lock.is_held()
+
+    def kill(self) -> None:
+        self.was_killed = self._lock.kill_holder()
+
+
+class AgentStopper:
+    """Stops one agent on this host.
+
+    If nothing can be written (a full, read-only or failing disk, a missing or damaged folder), the
+    stopper signals the process that holds the supervisor's lock, and notes the command outside the
+    folder so that the watchdog does not restart the agent.
+    """
+
+    def __init__(self, store: FileStore, agent: str, clock: Callable[[], datetime]) -> None:
+        self._store, self._agent, self._clock = store, agent, clock
+        self.was_running = False
+        self.was_killed = False
+        self._unrecorded: RekindleError | None = None
+        self._foreign: OwnershipError | None = None
+        self._is_stop_noted = False
+        self._is_command_unread = False
+        self._is_signalled = False
+
+    def tell(self) -> None:
+        """Give the stop command by the first method that works."""
+        self.was_running = self._store.is_supervised(self._agent)
+        if self.was_running:
+            # Resume first: a suspended supervisor may hold the lock that recording needs.
+            self._store.resume_supervisor(self._agent)
+        run = RunState()
+        try:
+            run = self._store.read(self._agent).projection.run
+            self._store.submit(
+                self._agent, policy.make_desired_event(run, "stopped", self._clock())
+            )
+        except RekindleError as error:
+            if isinstance(error, OwnershipError) and not self.was_running:
+                # Raised at the end: the agent can write owner.json, and its local processes end
+                # first.
+                self._foreign = error
+                return
+            self._is_command_unread = True
+            if (
+                not self._is_stopped()
+            ):  # otherwise the command is stored, and only missing from the log
+                self._unrecorded = error
+                self._note_stop(run)
+        self.has_ended()
+
+    def has_ended(self) -> bool:
+        """Return whether no supervisor is left; signal one that cannot read the command."""
+        if not self._is_supervised():
+            return True
+        is_unheard = self._is_command_unread or self._store.has_lost_folder(self._agent)
+        if is_unheard and not self._is_signalled:
+            self._is_signalled = self._store.signal_supervisor(self._agent)
+        return False
+
+    def kill(self) -> None:
+        """Kill a supervisor that has not exited in time, if it can be identified."""
+        self.was_killed = self._store.kill_supervisor(self._agent)
+
+    def require_stop_record(self) -> None:
+        """Check, after the agent has ended, that the stop is recorded.
+
+        Raises:
+            OwnershipError: The agent lives on another host, which has to stop it.
+            StopUnrecordedError: The stop is not recorded. The error names where else it is noted.
+        """
+        if self._foreign is not None:
+            raise self._foreign
+        error = self._unrecorded
+        if error is None or self._is_recorded():
+            return
+        raise StopUnrecordedError(
+            self._agent, str(error), was_running=self.was_running, kept=self._is_stop_noted
+        ) from error
+
+    def _is_supervised(self) -> bool:
+        try:
+            return self._store.is_supervised(self._agent)
+        except StoreError:
+            # The project's disk fails. A supervisor also holds the lock outside.
+            return self._store.is_outer_lock_held(self._agent)
+
+    def _is_stopped(self) -> bool:
+        """Return whether readers see the stop, even if it is not in the log yet."""
+        try:
+            return self._store.read(self._agent).projection.run.desired == "stopped"
+        except RekindleError:
+            return False
+
+    def _is_recorded(self) -> bool:
+        """Return whether the stop is in the log; the supervisor may have recorded it at its end."""
+        try:
+            return self._store.read(self._agent).committed.run.desired == "stopped"
+        except RekindleError:
+            return False
+
+    def _note_stop(self, run: RunState) -> None:
+        command = policy.make_desired_event(run, "stopped", self._clock())
+        with suppress(StoreError):
+            self._store.note_stop(self._agent, command)
+            self._is_stop_noted = True

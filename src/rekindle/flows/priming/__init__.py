@@ -1,0 +1,1 @@
+"""Compose the primer and deliver it to a new session."""

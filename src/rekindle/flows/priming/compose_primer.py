@@ -1,0 +1,148 @@
+"""Compose the primer of a session from the store."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rekindle.documents import primer
+from rekindle.documents import relay as relays
+from rekindle.documents.launches.background_record import (
+    render_ended_list,
+    render_ended_notice,
+)
+from rekindle.documents.primer import (
+    LostSession,
+    Primer,
+)
+from rekindle.documents.relay import Relay
+from rekindle.documents.state import OpenLoop
+from rekindle.errors import DocumentError
+from rekindle.policy.projection import (
+    open_loops,
+    sessions,
+)
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.relay import trim
+from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.policy.stall import ladder
+from rekindle.stores.files import FileStore
+from rekindle.stores.log.view import AgentView
+
+_CLAIMED = (
+    "The last cycle reported that the work is done, and it was started again: compare the work with"
+    " the task."
+)
+
+
+def compose_primer(
+    store: FileStore,
+    agent: str,
+    seen: AgentView,
+    *,
+    now: datetime,
+    settings: Settings,
+    rules: str = "",
+    task: str = "",
+    recovering: bool = False,
+    asked: str = "",
+    draft: str = "",
+    converges: bool = False,
+    session: str = "",
+) -> Primer:
+    """Return everything that a fresh session needs, with a notice if the last was interrupted.
+
+    The task in that notice is the relay's Next Action, or else the last request. If `draft` is
+    given, the session is asked to write the next relay there. A checkpoint that belongs to one
+    session is included only if it is `session`.
+    """
+    whole = str(store.folder(agent).document("relay"))
+    relay = _read_relay(store, agent)
+    cap = settings.runtime.relay.max_relay_tokens
+    opened = open_loops.list_open_loops(seen.projection.loops, now, settings.runtime.loops)
+    recovery = None
+    if recovering:
+        doing = (relay.next_action if relay else None) or asked or task or "not known"
+        recovery = LostSession(doing.strip(), len(opened))
+    committed, stall = seen.committed, settings.runtime.stall
+    last, answers = committed.last_ended_cycle, committed.new_answers
+    checkpoint = _read_checkpoint(store, agent, seen, session)
+    notices = [
+        _render_move(committed),
+        _render_ended(committed, checkpoint),
+        ladder.render_stall_notice(committed.ended, committed.run.heeded, stall),
+        ladder.render_until_failure(committed.ended),
+        ladder.render_failed_review(committed.ended),
+        _CLAIMED if last and last.claimed and "failed" not in {last.until, last.review} else "",
+        ladder.render_failed_cycles(committed.ended),
+        last.redebated if last else "",
+        _render_stage(committed, relay) if converges else "",
+    ]
+    return Primer(
+        recovery=recovery,
+        stall="\n\n".join(filter(None, notices)),
+        answer="\n".join(primer.render_answer(answer.asked, answer.text) for answer in answers),
+        closing=primer.render_closing(draft, cap) if draft else "",
+        rules=rules,
+        relay=trim.cut_for_primer(relay, cap, whole) if relay else None,
+        relay_path=whole,
+        checkpoint=checkpoint,
+        brief=_decode_document(store.document(agent, "brief")),
+        ledger=render_ledger(opened),
+        task=task,
+    )
+
+
+def render_ledger(opened: Sequence[OpenLoop]) -> str:
+    """Return the open loops as a list, one per line."""
+    return "\n".join(f"- {open_loops.render_loop_line(loop)}" for loop in opened)
+
+
+def _render_move(known: Projection) -> str:
+    """Return a notice for the first session after a move from another host, or ""."""
+    last = max((launch.seq for launch in known.attempts.values()), default=0)
+    moved = known.moved
+    is_new = moved.seq > last > 0 and bool(moved.previous)
+    return primer.render_move(moved.host, moved.previous, moved.left) if is_new else ""
+
+
+def _render_ended(known: Projection, checkpoint: str) -> str:
+    """Return a notice of the processes ended with the last launch, unless the checkpoint has it."""
+    last = sessions.find_newest_launch(known.attempts)
+    swept = last.swept if last is not None else ()
+    return "" if render_ended_list(swept) in checkpoint else render_ended_notice(swept)
+
+
+def _render_stage(known: Projection, relay: Relay | None) -> str:
+    # Imported here, because only converging agents need it.
+    from rekindle.policy.relay import convergence  # noqa: PLC0415
+
+    return convergence.render_stage_notice(known.ended, known.last_ended_cycle, relay)
+
+
+def _read_relay(store: FileStore, agent: str) -> Relay | None:
+    data = store.document(agent, "relay")
+    if data is None:
+        return None
+    try:
+        return relays.parse(data)
+    except DocumentError:
+        return None  # edited into an invalid relay: the next writer sets it aside and reports it
+
+
+def _read_checkpoint(store: FileStore, agent: str, seen: AgentView, session: str) -> str:
+    """Return the checkpoint, or "" if it does not apply.
+
+    It does not apply if a relay was committed or a cycle began after it, or if it belongs to
+    another session.
+    """
+    documents = seen.committed.documents
+    checkpoint, relay = documents.get("checkpoint"), documents.get("relay")
+    is_superseded = relay is not None and checkpoint is not None and relay.seq > checkpoint.seq
+    if checkpoint is None or is_superseded or checkpoint.seq < seen.committed.began.seq:
+        return ""
+    if checkpoint.session not in ("", session):
+        return ""
+    return _decode_document(store.document(agent, "checkpoint"))
+
+
+def _decode_document(data: bytes | None) -> str:
+    return data.decode("utf-8", "replace") if data else ""

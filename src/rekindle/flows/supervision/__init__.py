@@ -1,0 +1,1 @@
+"""Keep one agent running, and restart missing supervisors."""

@@ -1,0 +1,426 @@
+"""Supervise an agent: keep it running until its work is done or a person is needed.
+
+All state of the supervisor is in the log, so a new supervisor decides as its killed predecessor
+would have. It resumes the same waits, and spent budget stays spent.
+"""
+
+from contextlib import suppress
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.documents.launches.cli_output import LaunchExit
+from rekindle.errors import AgentError, FolderLostError, RekindleError, StoreError, TamperedLogError
+from rekindle.flows.cycles.close_cycle import CycleEndPorts
+from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
+from rekindle.flows.supervisor_ports import (
+    AgentSpec,
+    SafeModeReport,
+    SupervisorPorts,
+    TroubleReport,
+    WaitReport,
+)
+from rekindle.policy.exits import exit_table
+from rekindle.policy.exits.exit_table import (
+    EXIT_TABLE,
+    REACTIONS,
+    Outcome,
+    Reason,
+)
+from rekindle.policy.exits.restart import (
+    EnterSafeMode,
+    StopRun,
+    WaitUntil,
+)
+from rekindle.policy.exits.session_choice import (
+    ResumeSession,
+    StartFresh,
+    choose_session,
+)
+from rekindle.policy.operator import questions
+from rekindle.policy.operator.build_row import (
+    DOCTOR,
+    explain_safe_mode,
+)
+from rekindle.policy.progress import idle
+from rekindle.policy.projection import sessions
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import POLL_SECONDS
+from rekindle.policy.supervision import run_moves as policy
+from rekindle.policy.supervision.decide import measure_idle_work
+from rekindle.policy.supervision.run_moves import (
+    CloseCycle,
+    HandOff,
+    Move,
+    RunState,
+)
+
+
+class RunResult(msgspec.Struct, frozen=True):
+    """How a run stopped or paused."""
+
+    cycle: int
+    outcome: Outcome | None
+    """None if nothing was started because the operator does not want the agent to run."""
+    why: Reason = "stopped"
+    last: LaunchExit | None = None
+    words: str = ""
+    safe: str = ""
+    """Why the run ended in safe mode; empty if it did not."""
+
+
+class Supervisor:
+    """The supervisor of one agent."""
+
+    def __init__(
+        self,
+        agent: AgentSpec,
+        world: SupervisorPorts,
+        *,
+        once: bool = False,
+        kept: bool = False,
+        said: bool = False,
+        unbounded: bool = False,
+        ending: CycleEndPorts | None = None,
+    ) -> None:
+        """Supervise `agent`: `once` ends instead of waiting, `kept` obeys the last command.
+
+        `said` means that the caller has just recorded the operator's command in the log. If the
+        supervisor recorded it here, it would overrule later commands given during its start.
+        Without `ending`, no relay is written at the end of a cycle. With `unbounded`, the agent is
+        not paused for lack of progress.
+        """
+        self._ports, self._ends = world, ending
+        self._once, self._kept, self._said = once, kept, said or kept
+        self._unbounded = unbounded
+        self._load_agent(agent)
+        self._waited_after = 0
+        self._has_launched = False
+        self._notified_limit = self._notified_idle = False
+
+    def _load_agent(self, agent: AgentSpec, last: LaunchExit | None = None) -> None:
+        self._agent = agent
+        self._steps = SupervisorSteps(agent, self._ports, self._ends, last)
+        self._cycle = self._steps.cycle
+
+    def run(self) -> RunResult:
+        with self._ports.store.supervising(self._agent.name):
+            projection = self._cycle.known()
+            # Checked under the lock, because it may have changed since the caller looked.
+            if self._said and (projection.run.desired != "running" or projection.run.is_over):
+                return RunResult(projection.cycle, None)
+            self._cycle.settle()
+            self._begin_run()
+            try:
+                return self._run_until_end()
+            except FolderLostError as error:
+                self._cycle.end_kept_processes()
+                self._ports.notify("folder lost", str(error))
+                raise
+
+    def _run_until_end(self) -> RunResult:
+        while True:
+            ended = self._step_or_wait_for_disk()
+            if ended is not None:
+                return ended
+            if self._ports.interrupted():
+                return self._handle_interrupt()
+
+    def _step_or_wait_for_disk(self) -> RunResult | None:
+        """Run one step, and wait if the disk is full after the agent has run.
+
+        Otherwise the agent would not be restarted. A launch that ended without a record meanwhile
+        is settled like one that a dead supervisor left.
+        """
+        try:
+            self._ports.store.check_supervision(self._agent.name)
+            return self._run_step()
+        except TamperedLogError as error:
+            return self._wait_for_acceptance(error)
+        except StoreError as error:
+            if self._ports.by_hand():
+                return self._handle_interrupt()
+            if not self._has_launched or self._ports.interrupted():
+                raise
+            self._ports.store.check_supervision(self._agent.name)
+            self._ports.tell(TroubleReport(str(error)))
+            self._ports.rest(self._ports.settings.runtime.restart.cooldown or POLL_SECONDS)
+        with suppress(StoreError):
+            self._cycle.settle()
+        return None
+
+    def _wait_for_acceptance(self, error: TamperedLogError) -> RunResult | None:
+        """Wait in safe mode until the operator accepts the log or stops the agent."""
+        store, name = self._ports.store, self._agent.name
+        number = store.read(name).projection.current_cycle
+        if self._once:
+            return self._make_result(number, policy.TAMPERED_REASON, str(error))
+        self._ports.tell(SafeModeReport(policy.TAMPERED_REASON, error.reason))
+        self._ports.notify(policy.TAMPERED_REASON, f"{error.reason}\n→ {DOCTOR}")
+        self._clear_start_record()
+        while not self._ports.interrupted():
+            seen = store.read(name)
+            if not seen.is_tampered:
+                self._cycle.settle()
+                return None
+            if seen.projection.run.desired == "stopped":
+                break
+            self._ports.rest(POLL_SECONDS)
+        # The operator's commands are stored outside the log as well, and count without it.
+        if self._ports.by_hand():
+            self._record_stop(self._read_projection().run)
+        return self._make_result(number, "stopped", safe=error.reason)
+
+    def _begin_run(self) -> None:
+        """Record the operator's command, and start a new run if the last one is over."""
+        folder, projection = self._ports.store.folder(self._agent.name), self._cycle.known()
+        run = projection.run
+        folder.remove(folder.clean_exit)
+        now = self._ports.clock()
+        new_events: list[events.AnyEvent] = []
+        if not self._said:
+            cycles, unbounded = self._agent.cycles, self._unbounded
+            new_events.append(
+                policy.make_desired_event(run, "running", now, cycles, unbounded=unbounded)
+            )
+        if self._once:
+            new_events.append(events.RestartRequested(ts=now, once=True))
+        if policy.is_new_run(run, projection.attempts.values()):
+            new_events.append(events.RunStarted(ts=now, cycle=projection.cycle_ended))
+        if new_events:
+            self._cycle.append(*new_events)
+
+    def _run_step(self) -> RunResult | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind of move
+        """Take the next step, and return the result if it ends the run."""
+        self._cycle.person.apply_defaults()
+        projection = self._cycle.known()
+        number = projection.current_cycle
+        if projection.run.is_over:  # a person accepted the end that the agent reported
+            ended = StopRun(
+                exit_table.parse_reason(projection.run.ended.why), projection.run.ended.words
+            )
+            return self._end_run(number, ended, projection.seq)
+        launches = sessions.select_cycle_launches(projection.attempts, number)
+        tried = list(launches.values())
+        move = self._steps.decide(projection)
+        if tried and tried[-1].exit != "limit":
+            self._notified_limit = False
+        if isinstance(move, WaitUntil) and move.after == self._waited_after:
+            # The wait is over by a monotonic clock; only the wall clock, which was set, disagrees.
+            move = choose_session(tried)
+        move = self._check_consent(move)
+        if isinstance(move, WaitUntil | StartFresh | ResumeSession):
+            self._notify_idle(move, projection)
+        match move:
+            case StopRun():
+                return self._stop_run(number, move, projection.seq)
+            case CloseCycle():
+                then, seq = self._steps.end(number)
+                return self._finish_cycle(number, then, seq) if then else None
+            case HandOff():
+                halts = self._steps.hand_off_session(launches)
+                return self._enter_halt(number, halts) if halts else None
+            case EnterSafeMode():
+                is_safe = projection.run.is_safe
+                run = projection.run if is_safe else self._steps.enter_safe_mode(number, move)
+                if self._once:
+                    return self._make_result(number, move.why, move.words)
+                self._wait_in_safe_mode(move, run)
+            case WaitUntil(why=idle.IDLE_REASON) if self._once:
+                words = idle.describe_next_launch(move, tried[-1].words if tried else "")
+                return self._make_result(number, move.why, words)
+            case WaitUntil() | StartFresh() | ResumeSession() if (
+                self._once and self._is_external_failure(move, tried, projection)
+            ):
+                return self._make_result(number, exit_table.parse_reason(tried[-1].exit))
+            case WaitUntil():
+                self._wait_until(move, projection.run)
+            case StartFresh() | ResumeSession():
+                self._start_launch(move, projection)
+        return None
+
+    def _check_consent(self, move: policy.Move) -> policy.Move:
+        """Return the move, or safe mode if it would start something the operator has not accepted.
+
+        The end of a cycle and a handoff start programs named in the manifest too.
+        """
+        starts = isinstance(move, StartFresh | ResumeSession | CloseCycle | HandOff)
+        words = self._ports.unaccepted() if starts else ""
+        return EnterSafeMode(policy.SETTINGS_REASON, words) if words else move
+
+    def _notify_idle(self, move: Move, known: Projection) -> None:
+        """Notify the operator that launches make no progress, once until there is progress."""
+        idle_work = measure_idle_work(known)
+        if idle_work.failing is None:
+            self._notified_idle = self._notified_limit = False
+        wait = move if isinstance(move, WaitUntil) else None
+        words = idle.render_idle_notice(idle_work, self._ports.clock(), wait)
+        waited = known.run.waits(idle_work.last.seq) if idle_work.last else None
+        is_limited = waited is not None and waited.why == "limit"
+        if words and not self._notified_idle and not is_limited:
+            self._notified_idle = True
+            self._ports.notify("no progress", words)
+
+    def _is_external_failure(
+        self, move: Move, tried: list[sessions.LaunchRecord], known: Projection
+    ) -> bool:
+        """Return whether the last launch failed for a reason that another launch cannot fix."""
+        is_probe = isinstance(move, WaitUntil) and move.probe
+        is_last = bool(tried) and tried[-1].seq > known.run.since
+        return is_last and (
+            is_probe or REACTIONS[exit_table.find_reaction(tried[-1].exit)].is_outside
+        )
+
+    def _start_launch(self, step: StartFresh | ResumeSession, known: Projection) -> None:
+        if self._ports.interrupted():
+            return
+        is_first, self._has_launched = not self._has_launched, True
+        try:
+            self._steps.launch(step, known)
+        except AgentError:
+            # It could not be started at all. An operator who has just typed `run` gets the error at
+            # once. Later it counts as a crash, because the CLI may be being updated.
+            if not self._kept and is_first:
+                raise
+
+    def _enter_halt(self, number: int, move: EnterSafeMode) -> RunResult | None:
+        self._steps.enter_safe_mode(number, move)
+        return self._make_result(number, move.why, move.words) if self._once else None
+
+    def _finish_cycle(
+        self, number: int, then: StopRun | EnterSafeMode, seq: int
+    ) -> RunResult | None:
+        """Return the result of a cycle that is not followed by another one."""
+        if isinstance(then, StopRun):
+            return self._end_run(number, then, seq)
+        return self._make_result(number, then.why, then.words) if self._once else None
+
+    def _stop_run(self, number: int, move: StopRun, seq: int) -> RunResult:
+        if move.why != "stopped":  # a stopped run continues when the operator starts it
+            now = self._ports.clock()
+            self._cycle.append(events.RunEnded(ts=now, outcome=move.why, words=move.words))
+        return self._end_run(number, move, seq)
+
+    def _end_run(self, number: int, move: StopRun, seq: int) -> RunResult:
+        self._cycle.end_kept_processes()
+        self._write_clean_exit(seq, move.why)
+        if exit_table.find_outcome(move.why).severity:
+            self._cycle.person.notify(move.why)
+        return self._make_result(number, move.why, move.words, self._describe_safe_mode())
+
+    def _make_result(self, number: int, why: Reason, words: str = "", safe: str = "") -> RunResult:
+        return RunResult(number, EXIT_TABLE[why].outcome, why, self._cycle.last, words, safe)
+
+    def _handle_interrupt(self) -> RunResult:
+        projection = self._read_projection()
+        if self._ports.by_hand():
+            # A person at the terminal interrupted it, which equals `rekindle stop`. A signal from
+            # elsewhere, as at a shutdown of the host, does not change the desired state.
+            self._record_stop(projection.run)
+            self._cycle.end_kept_processes()
+        return self._make_result(
+            projection.current_cycle, "stopped", safe=self._describe_safe_mode()
+        )
+
+    def _record_stop(self, run: RunState) -> None:
+        """Record the operator's stop in the log, or else outside the folder.
+
+        A full disk must not keep the supervisor from ending.
+        """
+        command = policy.make_desired_event(run, "stopped", self._ports.clock())
+        try:
+            recorded = self._cycle.append(command)
+        except RekindleError as error:  # also if another program changed the log
+            self._ports.tell(TroubleReport(f"the stop could not be recorded in the log: {error}"))
+            with suppress(StoreError):
+                self._ports.store.note_stop(self._agent.name, command)
+        else:
+            self._write_clean_exit(recorded.seq, "stopped")
+
+    def _describe_safe_mode(self) -> str:
+        run = self._read_projection().run
+        return exit_table.explain_reason(run.safe.why, run.safe.words) if run.is_safe else ""
+
+    def _read_projection(self) -> Projection:
+        """Read without folding, because a failing disk must not keep the supervisor from ending."""
+        try:
+            return self._ports.store.read(self._agent.name).projection
+        except StoreError as error:
+            self._ports.tell(TroubleReport(str(error)))
+            return Projection(self._agent.name)
+
+    def _write_clean_exit(self, seq: int, outcome: str) -> None:
+        """Write the marker of a clean exit at `seq`; a later command of the operator voids it."""
+        try:
+            self._ports.store.folder(self._agent.name).write_clean_exit(seq, outcome)
+        except StoreError as error:
+            # The log records it as well, and a full disk must not keep the supervisor from ending.
+            self._ports.tell(TroubleReport(str(error)))
+
+    def _wait_until(self, move: WaitUntil, run: RunState) -> None:
+        now, began = self._ports.clock(), self._ports.processes.uptime()
+        planned = (move.until - now).total_seconds()
+        if run.waiting is None or run.waiting.until != move.until:
+            wait = events.WaitStarted(ts=now, why=move.why, until=move.until)
+            # Notify first, so that a crash in between does not lose the notification.
+            if move.why == "limit" and not self._notified_limit:
+                self._notified_limit = True  # once for a series of limits
+                self._cycle.person.notify_wait(wait)
+            self._cycle.append(wait)
+        self._clear_start_record()
+        self._ports.tell(WaitReport(move.why, move.until))
+        while self._is_command_unchanged(run):
+            waited = self._ports.processes.uptime() - began
+            left = min(planned - waited, (move.until - self._ports.clock()).total_seconds())
+            if left <= 0:
+                self._waited_after = move.after
+                return
+            self._ports.rest(min(left, POLL_SECONDS))
+
+    def _wait_in_safe_mode(self, move: EnterSafeMode, run: RunState) -> None:
+        self._cycle.person.ask_about_current_safe_mode()
+        self._clear_start_record()
+        self._ports.tell(self._in_safe_mode(move))
+        last_stamp: object = None
+        while self._is_command_unchanged(run):
+            self._ports.rest(POLL_SECONDS)
+            self._cycle.person.apply_defaults()
+            if self._ports.goes_on():
+                self._cycle.person.answer_at_terminal()
+            elif (
+                move.why == policy.SETTINGS_REASON
+                and (stamp := self._ports.settings_stamp()) != last_stamp
+            ):
+                last_stamp = stamp
+                if not self._ports.unaccepted():
+                    # The manifest matches the accepted one again, as after switching branches and
+                    # back.
+                    self._cycle.person.continue_unasked()
+        # The person may have changed the task or the settings meanwhile.
+        if not self._ports.interrupted() and (renewed := self._ports.renewed()):
+            self._load_agent(renewed, self._cycle.last)
+
+    def _in_safe_mode(self, move: EnterSafeMode) -> SafeModeReport:
+        question, projection = self._cycle.person.blocking(), self._cycle.known()
+        words = (
+            explain_safe_mode(projection)
+            if move.why == "crash" and projection.run.is_safe
+            else move.words
+        )
+        if question is None:
+            return SafeModeReport(move.why, words)
+        takes_enter = questions.accepts_enter(question)
+        return SafeModeReport(
+            move.why, words, questions.render_answer_command(question), takes_enter
+        )
+
+    def _clear_start_record(self) -> None:
+        """Remove the watchdog's start record, because the supervisor's state is in the log."""
+        self._ports.store.folder(self._agent.name).remove_start_record()
+
+    def _is_command_unchanged(self, run: RunState) -> bool:
+        """Return whether no signal and no command of the operator has changed anything since."""
+        if self._ports.interrupted():
+            return False
+        now = self._cycle.known().run
+        return (now.since, now.desired, now.is_over) == (run.since, run.desired, run.is_over)

@@ -1,0 +1,150 @@
+"""Perform the single steps for an agent on its host: launch, hand off, end the cycle.
+
+`policy.supervision.decide` decides which step is next. The callers do the waiting: the supervisor
+on a laptop, the engine in a fleet.
+"""
+
+from collections.abc import Mapping
+
+from rekindle.documents import events
+from rekindle.documents.launches.cli_output import LaunchExit
+from rekindle.errors import OverBudgetError, StoppedError
+from rekindle.flows.cycles.close_cycle import (
+    CycleCloser,
+    CycleEndPorts,
+)
+from rekindle.flows.cycles.cycle_runner import CycleRunner
+from rekindle.flows.cycles.until_command import UNTIL_STOPPED
+from rekindle.flows.handoff.write_checkpoint import CheckpointWriter
+from rekindle.flows.supervisor_ports import (
+    AgentSpec,
+    CycleReport,
+    SupervisorPorts,
+)
+from rekindle.policy.exits.refused_end import explain_refusal
+from rekindle.policy.exits.restart import (
+    EnterSafeMode,
+    StopRun,
+)
+from rekindle.policy.exits.session_choice import (
+    ResumeSession,
+    StartFresh,
+)
+from rekindle.policy.handoff import window_rule
+from rekindle.policy.projection import sessions
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.stall import ladder
+from rekindle.policy.supervision.decide import (
+    AgentLimits,
+    decide_move,
+    select_open_launches,
+)
+from rekindle.policy.supervision.run_moves import (
+    Move,
+    RunState,
+)
+
+
+class SupervisorSteps:
+    def __init__(
+        self,
+        agent: AgentSpec,
+        world: SupervisorPorts,
+        ending: CycleEndPorts | None,
+        last: LaunchExit | None = None,
+    ) -> None:
+        """Without `ending`, neither a relay nor a checkpoint is written."""
+        self._agent, self._ports = agent, world
+        self.cycle = CycleRunner(agent, world)
+        self.cycle.last = last
+        self._ending = CycleCloser(agent, world, ending) if ending else None
+        self._handoff = CheckpointWriter(agent, world, ending) if ending else None
+        self._limits = AgentLimits(
+            runtime=world.settings.runtime,
+            budget=agent.budget,
+            threshold=agent.threshold,
+            stays=agent.stays,
+            checkpoints=ending is not None,
+        )
+
+    def decide(self, known: Projection) -> Move:
+        return decide_move(known, self._limits, self._ports.clock())
+
+    def launch(self, step: StartFresh | ResumeSession, known: Projection) -> None:
+        """Start the launch that was decided from the projection `known`."""
+        self.cycle.launch(self.cycle.open(), step, select_open_launches(known))
+
+    def hand_off_session(
+        self, launches: Mapping[str, sessions.LaunchRecord]
+    ) -> EnterSafeMode | None:
+        """Write the checkpoint; return safe mode if the session is too large to summarize."""
+        try:
+            if self._handoff is not None:
+                self._handoff.write(*[*launches.items()][-1])
+            if words := window_rule.describe_too_many(
+                window_rule.count_handoffs(launches.values())
+            ):
+                self._ports.notify("handoffs", words)
+        except StoppedError:
+            return None  # the caller handles the stop, and the next run writes the checkpoint
+        except OverBudgetError as error:
+            return EnterSafeMode(window_rule.HANDOFF_REASON, f"{error}; {error.hint}")
+        return None
+
+    def enter_safe_mode(self, number: int, move: EnterSafeMode) -> RunState:
+        """Record safe mode with its question, and notify the operator."""
+        now = self._ports.clock()
+        entered: list[events.AnyEvent] = [
+            events.SafeModeEntered(ts=now, why=move.why, words=move.words)
+        ]
+        if move.why == window_rule.HANDOFF_REASON:
+            entered.insert(0, events.HandoffHalted(ts=now, cycle=number, words=move.words))
+        run = self.cycle.append(*entered).run
+        self.cycle.person.notify(move.why)
+        return run
+
+    def end(self, number: int) -> tuple[StopRun | EnterSafeMode | None, int]:
+        """End the cycle, and return the reason not to start another one, if there is one.
+
+        The second value is the position in the log at which this was decided; later commands were
+        not considered. The end and its consequence are appended in one write. Otherwise another
+        supervisor could start an unwanted cycle in between.
+        """
+        ended = events.CycleEnded(ts=self._ports.clock(), cycle=number)
+        if self._ending is not None:
+            try:
+                ended = self._ending.end(number)
+            except StoppedError:
+                return None, 0
+            if ended.until == UNTIL_STOPPED:
+                return None, 0  # the caller handles the stop, and the cycle stays open
+        projection = self.cycle.known()
+        cap = projection.run.cycles.cycles
+        consequence = ladder.decide_after_cycle(
+            projection.ended,
+            ended,
+            since=projection.run.heeded,
+            done=number - projection.run.first,
+            cap=self._agent.cycles if cap is None else cap,
+            settings=self._ports.settings.runtime.stall,
+        )
+        now = self._ports.clock()
+        follows: list[events.AnyEvent] = [ended]
+        if isinstance(consequence, StopRun):
+            follows.append(
+                events.RunEnded(ts=now, outcome=consequence.why, words=consequence.words)
+            )
+        elif isinstance(consequence, EnterSafeMode):
+            follows.append(
+                events.SafeModeEntered(ts=now, why=consequence.why, words=consequence.words)
+            )
+        self.cycle.append(*follows)
+        if self._ending is not None:
+            self.cycle.write_progress_file()
+            refused = explain_refusal(ended)
+            self._ports.tell(CycleReport(number, ended.how, ended.verdict, ended.words, refused))
+        if isinstance(consequence, EnterSafeMode):
+            self.cycle.person.notify(consequence.why)
+        return (
+            consequence if isinstance(consequence, StopRun | EnterSafeMode) else None
+        ), projection.seq

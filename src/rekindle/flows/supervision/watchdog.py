@@ -1,0 +1,231 @@
+"""Watch the agents' supervisors, and start those that are missing.
+
+The watchdog needs no lock: if several supervisors are started for one agent, the first takes its
+lock, and the others exit without doing anything. A supervisor that does not come up is retried less
+and less often, and a person is notified.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, tzinfo
+
+import msgspec
+
+from rekindle.errors import RekindleError
+from rekindle.policy.briefs import brief_schedule
+from rekindle.policy.briefs.brief_schedule import DueBrief
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import (
+    ARCHIVE_EVERY_SECONDS,
+    BRIEF_RETRY_SECONDS,
+    BriefSettings,
+    RestartSettings,
+)
+from rekindle.policy.supervision import watchdog_table
+from rekindle.policy.supervision.run_moves import TAMPERED_REASON
+from rekindle.policy.supervision.watchdog_table import (
+    StartAttempt,
+    WatchFacts,
+)
+from rekindle.stores.files import FileStore
+
+
+class WatchReport(msgspec.Struct, frozen=True):
+    agent: str
+    started: bool
+    words: str
+    failed: bool = False
+    """Whether it was started before and did not come up."""
+
+
+class WatchPorts(msgspec.Struct, frozen=True):
+    """The ports of a watchdog."""
+
+    start: Callable[[str], str]
+    """Start a supervisor, and return where it runs, if that is worth reporting."""
+    last_words: Callable[[str], str]
+    """Return the last output of a supervisor that did not come up."""
+    notify: Callable[[str, str], Sequence[str]]
+    """Notify a person about an agent, and return the problems with that."""
+    clock: Callable[[], datetime]
+    in_window: Callable[[str], bool] = lambda _: False
+    """Return whether an agent's supervisor has a tmux window, which is a terminal."""
+    archive: Callable[[str], None] = lambda _: None
+    """Archive an agent's transcripts. A running supervisor does this itself."""
+    limits: RestartSettings = RestartSettings()
+    briefs: "BriefStarter | None" = None
+
+
+class BriefStarter(msgspec.Struct, frozen=True):
+    """The ports and settings for starting briefs."""
+
+    start: Callable[[], None]
+    """Start a process that writes the due briefs, because asking a model takes time."""
+    zone: tzinfo
+    limits: BriefSettings = BriefSettings()
+
+
+class Watchdog:
+    def __init__(self, store: FileStore, around: WatchPorts, staying: Collection[str] = ()) -> None:
+        """`staying` names the agents that need a person's terminal."""
+        self._store, self._ports, self._staying = store, around, staying
+        self._known: dict[str, tuple[object, Projection]] = {}
+        self._kept: dict[str, datetime] = {}
+        """When each agent's transcripts were last archived."""
+        self._seen: dict[str, Projection] = {}
+        """Projections that were read in this round."""
+        self._begun: dict[str, tuple[DueBrief, int, datetime]] = {}
+        """The last started brief of each agent, with its log position and time."""
+
+    def look(self, agents: Sequence[str]) -> list[WatchReport]:
+        """Check each agent once. An agent that cannot be read must not delay the others."""
+        self._seen.clear()
+        looked = [self._look_at(agent) for agent in agents]
+        return self._start_due_briefs(looked) if self._ports.briefs else looked
+
+    def _look_at(self, agent: str) -> WatchReport:
+        try:
+            facts = self._collect_facts(agent)
+            if facts.supervised:
+                self._store.folder(agent).remove_start_record()
+            decision = watchdog_table.decide_start(facts)
+            looked = (
+                self._start_supervisor(agent, facts)
+                if decision.starts
+                else _leave_alone(agent, decision)
+            )
+            return looked if facts.supervised else self._archive_sessions(looked)
+        except RekindleError as error:
+            return WatchReport(agent, started=False, words=str(error))
+
+    def _start_due_briefs(self, looked: list[WatchReport]) -> list[WatchReport]:
+        """Start a process that writes all due briefs, one after the other."""
+        due = {report.agent for report in looked if self._has_due_brief(report.agent)}
+        if due and self._ports.briefs:
+            try:
+                self._ports.briefs.start()
+                words = "its brief is being written"
+            except RekindleError as error:
+                words = f"its brief is not written: {error}"
+            add = {
+                report.agent: f"{report.words}; {words}" for report in looked if report.agent in due
+            }
+            looked = [
+                msgspec.structs.replace(report, words=add.get(report.agent, report.words))
+                for report in looked
+            ]
+        return looked
+
+    def _has_due_brief(self, agent: str) -> bool:
+        """Return whether a brief is due that was not started a moment ago."""
+        briefs, now = self._ports.briefs, self._ports.clock()
+        try:
+            if briefs is None or not self._store.exists(agent):
+                return False
+            # Reuse the projection of this round, because reading is the most expensive part.
+            projection = self._seen.pop(agent, None) or self._read_projection(agent)
+        except RekindleError:
+            return False  # already reported in this round
+        due_brief = brief_schedule.find_due_brief(
+            now,
+            briefs.zone,
+            briefs.limits,
+            projection.briefed,
+            lives=projection.lives,
+            attempts=projection.attempts,
+            last_active=projection.last_active,
+        )
+        if due_brief is None:
+            return False
+        before = self._begun.get(agent)
+        is_begun = before is not None and before[:2] == (due_brief, projection.briefed.seq)
+        if is_begun and before and abs((now - before[2]).total_seconds()) < BRIEF_RETRY_SECONDS:
+            return False
+        self._begun[agent] = (due_brief, projection.briefed.seq, now)
+        return True
+
+    def _archive_sessions(self, looked: WatchReport) -> WatchReport:
+        """Archive the transcripts of sessions that a person started without a supervisor."""
+        agent, now = looked.agent, self._ports.clock()
+        before = self._kept.get(agent)
+        is_due = before is None or abs((now - before).total_seconds()) >= ARCHIVE_EVERY_SECONDS
+        if not is_due or not self._store.exists(agent):
+            return looked
+        self._kept[agent] = now
+        try:
+            if any(life.transcript for life in self._read_projection(agent).lives.values()):
+                self._ports.archive(agent)
+        except RekindleError as error:
+            words = f"{looked.words}; its transcripts are not kept: {error}"
+            return msgspec.structs.replace(looked, words=words)
+        return looked
+
+    def _start_supervisor(self, agent: str, facts: WatchFacts) -> WatchReport:
+        """Start the supervisor, unless the last one is still coming up."""
+        now, seq = self._ports.clock(), self._read_projection(agent).seq
+        before = self._read_attempt(agent, seq)
+        if self._store.is_supervised(agent):
+            # It came up between the two checks, so the start record is obsolete.
+            return _leave_alone(agent, watchdog_table.decide_start(WatchFacts(supervised=True)))
+        rests = watchdog_table.compute_rest(before, now, self._ports.limits)
+        decision = watchdog_table.decide_start(msgspec.structs.replace(facts, rests=rests))
+        if before is None:
+            where = self._start_and_note(agent, StartAttempt(seq, now))
+            return WatchReport(
+                agent, started=True, words="; ".join(filter(None, (decision.words, where)))
+            )
+        if not decision.starts and before.times == 1:
+            return _leave_alone(agent, decision)  # it may be coming up right now
+        words = f"it did not come up: {self._ports.last_words(agent)}"
+        if decision.starts:
+            self._start_and_note(agent, StartAttempt(seq, now, before.times + 1, told=True))
+            if not before.told:
+                words = "; ".join([words, *self._ports.notify(agent, words)])
+        return WatchReport(agent, started=decision.starts, words=words, failed=True)
+
+    def _start_and_note(self, agent: str, tried: StartAttempt) -> str:
+        # Written first: after a crash in between it counts as started, which costs a pause at most.
+        self._store.folder(agent).write_start_record(msgspec.json.encode(tried))
+        return self._ports.start(agent)
+
+    def _read_attempt(self, agent: str, seq: int) -> StartAttempt | None:
+        """Return the last start attempt if the log has not changed since, or None."""
+        record = self._store.folder(agent).read_start_record()
+        try:
+            tried = msgspec.json.decode(record, type=StartAttempt) if record else None
+        except msgspec.MsgspecError:
+            return None
+        return tried if tried is not None and tried.seq == seq else None
+
+    def _collect_facts(self, agent: str) -> WatchFacts:
+        # Check the lock first: a supervisor that exits later has written its last events before.
+        # This also applies to a missing folder, whose supervisor may be ending the agent.
+        if self._store.is_supervised(agent):
+            return WatchFacts(supervised=True)
+        if not self._store.exists(agent):
+            return WatchFacts(supervised=False)
+        projection = self._seen[agent] = self._read_projection(agent)
+        run = projection.run
+        return WatchFacts(
+            supervised=False,
+            desired=run.desired,
+            is_over=run.is_over,
+            marker=self._store.folder(agent).read_clean_exit(),
+            said=max(run.began, run.restarted, run.wanted),
+            is_tampered=run.is_safe and run.safe.why == TAMPERED_REASON,
+            may_miss_stop=projection.may_miss_stop,
+            stays=agent in self._staying and not self._ports.in_window(agent),
+        )
+
+    def _read_projection(self, agent: str) -> Projection:
+        """Return the cached projection if nothing was written since; idle agents cost little."""
+        stamp = self._store.stamp(agent)
+        cached = self._known.get(agent)
+        if cached is None or cached[0] != stamp:
+            # The stamp is taken before reading, so later writes are noticed next time.
+            cached = (stamp, self._store.read(agent).projection)
+            self._known[agent] = cached
+        return cached[1]
+
+
+def _leave_alone(agent: str, found: watchdog_table.WatchRow) -> WatchReport:
+    return WatchReport(agent, started=False, words=found.words)

@@ -1,0 +1,242 @@
+"""The inputs of a supervisor: its agent, its ports, and the reports that it sends."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents.events import WorkSigns
+from rekindle.documents.launches import cli_output
+from rekindle.documents.launches.cli_output import (
+    LaunchExit,
+    OutputItem,
+)
+from rekindle.documents.manifest import (
+    Budget,
+    ModelPrice,
+    Persona,
+)
+from rekindle.policy.exits.exit_table import (
+    News,
+    Reason,
+)
+from rekindle.policy.settings.runtime_settings import (
+    FOLD_EVERY_SECONDS,
+    Settings,
+)
+from rekindle.ports import Harness, Processes
+from rekindle.stores.files import FileStore
+
+
+class AgentSpec(msgspec.Struct, frozen=True):
+    """Everything that an agent is started from."""
+
+    name: str
+    harness: Harness
+    folder: str
+    """The agent's working directory."""
+    task: str
+    rules: str
+    persona: Persona
+    environment: Mapping[str, str]
+    hook: tuple[str, ...]
+    """Command line of the hook program."""
+    scratch: str = ""
+    """Folder outside the workspace for the files that a launch passes to its CLI."""
+    protected: tuple[str, ...] = ()
+    """Paths that the agent must not write, because they decide what runs outside a sandbox."""
+    path: str = ""
+    """PATH for the agent's commands; empty if it is the same as the CLI's."""
+    program: tuple[str, ...] = ()
+    """Command that replaces the CLI's own program."""
+    instructions: str = ""
+    """Text of the persona's system prompt."""
+    budget: Budget | None = None
+    prices: Mapping[str, ModelPrice] = {}
+    stays: bool = False
+    """Whether a person works with the agent in its terminal."""
+    cycles: int = 1
+    """Cycles in a run; 0 means unlimited."""
+    until_claimed: bool = False
+    """Whether `until:` runs only after the agent has reported that it is done."""
+    converges: bool = False
+    """Whether each topic must go through options, a choice and work, in this order."""
+    threshold: int | None = None
+    """Percentage of the window at which a fresh session takes over; None for never."""
+    keep: tuple[str, ...] = ()
+    """Patterns of command lines; matching processes outlive the launch that started them."""
+    may_control: bool = False
+    """Whether commands called by the agent may start and stop agents of its project."""
+    drafts: bool = False
+    """Whether the agent is asked for the relay of the next cycle."""
+    persona_name: str = "default"
+    project: str = ""
+    """The folder of the manifest."""
+    relay: str = ""
+    """Path of the agent's own relay file, relative to the manifest; empty if it has none."""
+
+
+class LaunchReport(msgspec.Struct, frozen=True):
+    """The supervisor is about to start a process."""
+
+    cycle: int
+    session: str
+    resumes: bool
+    recovery: bool
+    why: str = ""
+
+
+class RefusedCallReport(msgspec.Struct, frozen=True):
+    """The CLI refused a tool call because no rule permits it."""
+
+    call: str
+    """The tool and its arguments, in one line."""
+    command: str = ""
+    """The command that answers the question about the call; empty if there is no question."""
+    is_repeated: bool = False
+    """Whether it was reported before, and now has a question."""
+
+
+class ExitReport(msgspec.Struct, frozen=True):
+    """A process has exited."""
+
+    exit: LaunchExit
+    swept: int
+
+
+class HandoffReport(msgspec.Struct, frozen=True):
+    """A session has handed its work to the next one within a cycle."""
+
+    how: str
+    """How the checkpoint was written: `headless` by a model, `mechanical` without one."""
+    words: str = ""
+    """Why no model wrote the checkpoint."""
+
+
+class CycleReport(msgspec.Struct, frozen=True):
+    """A cycle has ended."""
+
+    cycle: int
+    how: str
+    verdict: str
+    words: str
+    refused: str = ""
+    """Why `until:` or the review does not let the cycle end the run; empty if neither objects."""
+
+
+class TroubleReport(msgspec.Struct, frozen=True):
+    """Rekindle had a problem that does not stop the agent."""
+
+    words: str
+
+
+class HangReport(msgspec.Struct, frozen=True):
+    """A process shows no sign of life; the supervisor has ended it or left it alone."""
+
+    words: str
+    ended: bool
+
+
+class SettingsReport(msgspec.Struct, frozen=True):
+    """The operator's command accepts settings that differ from the last accepted ones."""
+
+    changes: list[str]
+
+
+class WaitReport(msgspec.Struct, frozen=True):
+    """Nothing is started before a given time."""
+
+    why: str
+    until: datetime
+
+
+class SafeModeReport(msgspec.Struct, frozen=True):
+    """The agent is in safe mode: nothing runs until a person decides."""
+
+    why: str
+    words: str
+    command: str = ""
+    """The command that answers its question; empty if there is no question."""
+    takes_enter: bool = False
+    """Whether Enter at the terminal answers the question too."""
+
+
+SupervisorReport = (
+    LaunchReport
+    | OutputItem
+    | RefusedCallReport
+    | ExitReport
+    | HandoffReport
+    | CycleReport
+    | TroubleReport
+    | HangReport
+    | SettingsReport
+    | WaitReport
+    | SafeModeReport
+)
+
+
+REPORT_KINDS: Mapping[type[SupervisorReport], str] = {
+    LaunchReport: "launch.started",
+    ExitReport: "launch.ended",
+    HandoffReport: "handoff.resumed",
+    CycleReport: "cycle.ended",
+    HangReport: "hang.noticed",
+    WaitReport: "wait.started",
+    SafeModeReport: "safe_mode.entered",
+    SettingsReport: "settings.changed",
+    RefusedCallReport: "call.refused",
+    TroubleReport: "trouble",
+    cli_output.SessionOpened: "cli.opened",
+    cli_output.AssistantText: "cli.said",
+    cli_output.ToolCallStarted: "cli.called",
+    cli_output.ToolCallFinished: "cli.returned",
+    cli_output.UsageReport: "cli.used",
+    cli_output.RetryReport: "cli.retried",
+    cli_output.WarningReport: "cli.warned",
+    cli_output.LimitReport: "cli.refused",
+    cli_output.RefusedCall: "cli.refused_call",
+    cli_output.CompactionReport: "cli.compacted",
+    cli_output.FinalReport: "cli.finished",
+}
+"""Names of the reports in a host's output; equal to the event kind if the log has the event."""
+
+
+class SupervisorPorts(msgspec.Struct, frozen=True):
+    """The ports of a supervisor."""
+
+    store: FileStore
+    processes: Processes
+    settings: Settings
+    clock: Callable[[], datetime]
+    elapsed: Callable[[], float]
+    """Seconds on a monotonic clock that stands still while the host sleeps."""
+    rest: Callable[[float], None]
+    """Sleep for at most the given seconds."""
+    interrupted: Callable[[], int]
+    """Number of stop signals received."""
+    by_hand: Callable[[], bool]
+    """Return whether the stop came from a person at the terminal."""
+    goes_on: Callable[[], bool]
+    """Return whether a person at the terminal pressed Enter to continue."""
+    tell: Callable[[SupervisorReport], None]
+    notify: Callable[[Reason | News, str], None]
+    """Notify an absent person: the occasion and the text."""
+    stops: Callable[[], bool] = bool
+    """Return whether to stop; polled while waiting for a program's answer."""
+    fold_every: float = FOLD_EVERY_SECONDS
+    """Seconds between two folds of the hooks' reports, at most."""
+    windows: Callable[[], Mapping[str, int]] = dict
+    """Return the window sizes of the CLI's models, as the CLI reports them."""
+    work: Callable[[], str] = str
+    """Return a fingerprint of the git state of the agent's folder; empty if unknown."""
+    signs: Callable[[str, float], WorkSigns | None] = lambda head, since: None  # noqa: ARG005 - unknown
+    """Return the work in the agent's folder since a commit and a Unix time."""
+    head: Callable[[], str] = str
+    """Return the current commit of the agent's folder; empty if unknown."""
+    unaccepted: Callable[[], str] = str
+    """Return why nothing may start: settings that the operator has not accepted; or ""."""
+    settings_stamp: Callable[[], object] = object
+    """Return a value that changes whenever the result of `unaccepted` may; cheap to compute."""
+    renewed: Callable[[], AgentSpec | None] = lambda: None
+    """Return the agent with its current settings; None if they have not changed."""

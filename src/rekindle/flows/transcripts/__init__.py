@@ -1,0 +1,1 @@
+"""Read, archive and summarize transcripts."""

@@ -1,0 +1,182 @@
+"""Archive transcripts, normalized and redacted, before the CLI deletes its own copies."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from fnmatch import fnmatch
+from itertools import islice
+
+import msgspec
+
+from rekindle.documents.transcripts.turns import (
+    SubagentTranscripts,
+    Turn,
+)
+from rekindle.flows.transcripts import transcript_files
+from rekindle.flows.transcripts.transcript_reader import (
+    TranscriptReader,
+    detect_harness,
+)
+from rekindle.formats.identifiers import (
+    STABLE_ID,
+    derive_id,
+)
+from rekindle.policy.settings.runtime_settings import ARCHIVE_STEP_BYTES
+from rekindle.ports import Harness
+from rekindle.stores.files import FileStore
+from rekindle.stores.files.transcript_archive import (
+    ArchivedTranscript,
+    TranscriptArchive,
+)
+from rekindle.thresholds.storage import ARCHIVE_FILES
+
+_ENDING = ".jsonl"
+
+
+class _TranscriptSource(msgspec.Struct, frozen=True):
+    """The transcript file of a session or of one of its subagents."""
+
+    session: str
+    thread: str
+    path: str
+    begins: Callable[[bytes], bytes] | None = None
+
+
+class TranscriptArchiver:
+    """Adds the new turns of an agent's sessions to its archive."""
+
+    def __init__(self, store: FileStore, agent: str, harnesses: Sequence[Harness]) -> None:
+        self._store, self._agent, self._harnesses = store, agent, harnesses
+        self._archive = TranscriptArchive(store.folder(agent).transcripts)
+
+    def all(self) -> None:
+        lives = self._store.read(self._agent).projection.lives
+        self.sources({session: life.transcript for session, life in lives.items()})
+
+    def sources(self, transcript_of: Mapping[str, str]) -> None:
+        """Archive these transcripts, with those of their subagents."""
+        changed = [
+            source for source in self._find_sources(transcript_of) if self._has_changed(source)
+        ]
+        if not changed:
+            return
+        with self._archive.adding(self._agent):
+            for source in changed:
+                self._archive_source(source)
+
+    def _find_sources(self, transcript_of: Mapping[str, str]) -> Iterator[_TranscriptSource]:
+        for session, path in transcript_of.items():
+            if not path or not STABLE_ID.match(session):
+                continue
+            yield _TranscriptSource(session, "", path)
+            for harness in self._harnesses:
+                asides = harness.asides(path, session)
+                for aside in list_subagent_files(asides) if asides else ():
+                    if (
+                        aside != path
+                        and asides
+                        and asides.sign in transcript_files.read_first_line(aside)
+                    ):
+                        thread = _make_thread_name(os.path.relpath(aside, asides.folder))
+                        yield _TranscriptSource(session, thread, aside, asides.begins)
+
+    def _has_changed(self, source: _TranscriptSource) -> bool:
+        archived = self._archive.find(source.session, source.thread)
+        stamp = transcript_files.make_stamp(source.path)
+        return stamp != "" and (archived is None or archived.stamp != stamp)
+
+    def _archive_source(self, source: _TranscriptSource) -> None:
+        archived = self._archive.find(source.session, source.thread)
+        candidates = (
+            harness_of_archive
+            for harness_of_archive in self._harnesses
+            if archived and archived.harness == harness_of_archive.NAME
+        )
+        harness = next(candidates, None) or detect_harness(source.path, self._harnesses)
+        if harness is None:
+            return
+        if archived is None:
+            archived = ArchivedTranscript(
+                session=source.session, thread=source.thread, source=source.path
+            )
+        elif not self._continue_archive(archived, source, harness):
+            # A different transcript, or an archive that cannot be extended: start a new file.
+            self._archive.note(archived)
+            archived = ArchivedTranscript(
+                session=archived.session,
+                thread=archived.thread,
+                source=source.path,
+                part=archived.part + 1,
+            )
+        else:
+            return
+        archived = msgspec.structs.replace(archived, harness=harness.NAME)
+        with closing(self._open_reader(archived, source, harness)) as reading:
+            self._store_turns(archived, reading, source)
+
+    def _continue_archive(
+        self, kept: ArchivedTranscript, source: _TranscriptSource, harness: Harness
+    ) -> bool:
+        """Append to the archive if it is complete and from the same file; return whether it was."""
+        with closing(self._open_reader(kept, source, harness)) as reading:
+            is_same = not kept.seen or reading.follows(kept.seen, kept.mark)
+            if not is_same or not kept.harness or not self._archive.is_whole(kept):
+                return False
+            self._store_turns(kept, reading, source)
+        return True
+
+    def _open_reader(
+        self, kept: ArchivedTranscript, source: _TranscriptSource, harness: Harness
+    ) -> TranscriptReader:
+        return TranscriptReader(
+            source.path, harness, kept.cursor, thread=source.thread, begins=source.begins
+        )
+
+    def _store_turns(
+        self, kept: ArchivedTranscript, reading: TranscriptReader, source: _TranscriptSource
+    ) -> None:
+        """Append the turns in steps, so that a crash or a reader finds all earlier steps."""
+        # Taken before reading, so that later writes are noticed next time.
+        stamp = transcript_files.make_stamp(source.path)
+
+        def then(known: ArchivedTranscript) -> ArchivedTranscript:
+            return msgspec.structs.replace(
+                known,
+                source=source.path,
+                stamp=stamp if reading.is_done else "",
+                began=known.began or reading.began,
+                seen=reading.at,
+                mark=reading.mark(),
+                cursor=reading.cursor(),
+                rest=tuple(map(self._redact_turn, reading.rest())),
+            )
+
+        while not reading.is_done:
+            turns = map(self._redact_turn, reading.finished(ARCHIVE_STEP_BYTES))
+            kept = self._archive.add(kept, turns, then)
+
+    def _redact_turn(self, turn: Turn) -> Turn:
+        return turn.without_secrets(self._store.redaction.text)
+
+
+def list_subagent_files(asides: SubagentTranscripts) -> Iterator[str]:
+    """Yield the files that may belong to subagents, without following links to folders.
+
+    A link may lead back, or out of the CLI's folder. This includes the first folder itself.
+    """
+    if os.path.realpath(asides.folder) != asides.folder:
+        return iter(())
+    folders = islice(os.walk(asides.folder), ARCHIVE_FILES if asides.deep else 1)
+    files = (
+        os.path.join(folder, name)  # noqa: PTH118 - a path of the CLI's own
+        for folder, _, names in folders
+        for name in sorted(names)
+        if fnmatch(name, asides.name)
+    )
+    return islice(files, ARCHIVE_FILES)
+
+
+def _make_thread_name(path: str) -> str:
+    """Return a subagent's name from its path, because folders may have files of equal names."""
+    name = path.removesuffix(_ENDING)
+    return name if STABLE_ID.match(name) else derive_id(name)

@@ -1,0 +1,78 @@
+"""Read the turns of sessions from the archive, or else from the CLI's transcript.
+
+The first prompt of a supervised session looks like a person's in the transcript, but Rekindle wrote
+it. Only the task in it is the person's.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from rekindle.documents import primer
+from rekindle.documents.transcripts.turns import Turn
+from rekindle.errors import StoreError
+from rekindle.flows.supervisor_ports import (
+    AgentSpec,
+    SupervisorPorts,
+    TroubleReport,
+)
+from rekindle.flows.transcripts.transcript_reader import TranscriptReader
+from rekindle.stores.files.transcript_archive import TranscriptArchive
+
+
+def read_session_turns(
+    agent: AgentSpec, world: SupervisorPorts, sessions: Iterable[str]
+) -> list[Turn]:
+    """Return the main-thread turns of these sessions, in order and renumbered."""
+    collected: list[Turn] = []
+    task = world.store.redaction.text(agent.task)
+    try:
+        for name in filter(None, dict.fromkeys(sessions)):
+            main = (turn for turn in _read_turns(agent, world, name) if not turn.thread)
+            collected += strip_primers(main, task, is_supervised=not agent.stays)
+    except StoreError as error:
+        world.tell(TroubleReport(str(error)))  # continue with the turns before the damage
+    return [
+        msgspec.structs.replace(turn, number=number) for number, turn in enumerate(collected, 1)
+    ]
+
+
+def _read_turns(agent: AgentSpec, world: SupervisorPorts, session: str) -> Iterator[Turn]:
+    archive = TranscriptArchive(world.store.folder(agent.name).transcripts)
+    parts = archive.parts(session)
+    for part in parts:
+        yield from archive.turns(part)
+    life = world.store.read(agent.name).projection.lives.get(session)
+    if not parts and life is not None and life.transcript:
+        redacted = world.store.redaction.text
+        reading = TranscriptReader(life.transcript, agent.harness)
+        yield from (turn.without_secrets(redacted) for turn in reading.all())
+
+
+def strip_primers(
+    turns: Iterable[Turn], task: str, *, is_supervised: bool, is_begun: bool = False
+) -> Iterator[Turn]:
+    """Yield the turns of a session with Rekindle's prompts removed.
+
+    In a supervised session the first prompt is a primer, unless `is_begun` states that earlier
+    turns precede these. Other primers are recognized by their text.
+    """
+    for turn in turns:
+        if turn.who != "person":
+            yield turn
+            continue
+        if is_supervised and not is_begun:
+            yield _replace_text(turn, task)
+        elif primer.is_primer(turn.text):
+            yield _replace_text(
+                turn, ("" if is_supervised else primer.find_request(turn.text)) or task
+            )
+        elif primer.is_resume_prompt(turn.text):
+            yield _replace_text(turn, "")
+        else:
+            yield turn
+        is_begun = True
+
+
+def _replace_text(turn: Turn, text: str) -> Turn:
+    return msgspec.structs.replace(turn, text=text, who="person" if text else "cli")

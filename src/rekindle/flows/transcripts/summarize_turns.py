@@ -1,0 +1,179 @@
+"""Summarize turns with a model, asked at most twice, or else without one.
+
+A summary only ever becomes a document. It cannot start programs or change budgets.
+"""
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from rekindle.documents import brief, checkpoint, events, relay
+from rekindle.documents.brief import BriefLabel
+from rekindle.documents.checkpoint import CheckpointSection
+from rekindle.documents.launches.one_shot import OneShotAnswer
+from rekindle.documents.relay import RelayField
+from rekindle.documents.summaries import summary as summaries
+from rekindle.documents.summaries.summary import (
+    Summary,
+    SummaryKind,
+)
+from rekindle.documents.transcripts.turns import Turn
+from rekindle.errors import DocumentError, SummaryError
+from rekindle.policy.summaries import summary_request as policy
+from rekindle.policy.summaries.attribution import attribute_lines
+from rekindle.policy.summaries.summary_request import SummaryRequest
+from rekindle.policy.supervision.budget import RunSpending
+from rekindle.summarizers import mechanical_summary
+from rekindle.summarizers.mechanical_summary import (
+    KnownWork,
+    TurnDigest,
+)
+
+T = TypeVar("T")
+
+
+class SummaryResult(msgspec.Struct, frozen=True, kw_only=True):
+    summary: Summary
+    how: Literal["headless", "mechanical"]
+    words: str = ""
+    """Why no model made the summary."""
+    turns: int = 0
+    """Number of turns that were summarized."""
+    usd: float = 0.0
+    tokens: int = 0
+    """Tokens used, even if the answer could not be used."""
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether a model was asked: it made the summary, or there is a reason why not."""
+        return self.how == "headless" or bool(self.words)
+
+
+class Summarizer:
+    def __init__(
+        self,
+        ask: Callable[[SummaryRequest], OneShotAnswer] | None,
+        *,
+        cap: int,
+        words: str = "",
+        nonce: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        """`ask` raises a SummaryError if there is no answer; None means no model is used.
+
+        `words` are extra instructions for the model.
+        """
+        self._ask, self._cap, self._words, self._nonce = ask, cap, words, nonce
+
+    def make(self, kind: SummaryKind, turns: Iterable[Turn], known: KnownWork) -> SummaryResult:
+        """Summarize these turns, which are redacted and consumed one by one.
+
+        Raises:
+            OverBudgetError: The turns exceed the summarizer's input cap.
+        """
+        gist = TurnDigest()
+        main = gist.of(turns)
+        if self._ask is None:
+            deque(main, maxlen=0)
+            return self._summarize_without_model(kind, gist, known)
+        request = policy.build_request(
+            kind,
+            main,
+            nonce=self._nonce(),
+            cap=self._cap,
+            carried=known.carried,
+            words=self._words,
+        )
+        plain = self._summarize_without_model(kind, gist, known)
+        return self._ask_model(self._ask, request, plain) if gist.turns else plain
+
+    def _summarize_without_model(
+        self, kind: SummaryKind, gist: TurnDigest, known: KnownWork
+    ) -> SummaryResult:
+        summary = mechanical_summary.summarize_digest(kind, gist, known)
+        return SummaryResult(summary=summary, how="mechanical", turns=gist.turns)
+
+    def _ask_model(
+        self,
+        ask: Callable[[SummaryRequest], OneShotAnswer],
+        request: SummaryRequest,
+        plain: SummaryResult,
+    ) -> SummaryResult:
+        reply = ask_twice(
+            ask, request, lambda text: summaries.parse(text, request.kind, request.numbers)
+        )
+        spent = {"usd": reply.usd, "tokens": reply.tokens}
+        if reply.found is None:
+            return msgspec.structs.replace(plain, words=reply.words, **spent)
+        attributed = attribute_lines(reply.found, request)
+        return msgspec.structs.replace(plain, summary=attributed, how="headless", **spent)
+
+
+class ModelReply(msgspec.Struct, Generic[T]):
+    found: T | None
+    words: str
+    """Why there is no result."""
+    usd: float
+    tokens: int
+    """Tokens used, even if the answer could not be used."""
+    is_unusable: bool = False
+    """Whether there was an answer, or at least costs, but no usable result."""
+
+
+def ask_twice(
+    ask: Callable[[SummaryRequest], OneShotAnswer],
+    request: SummaryRequest,
+    parse: Callable[[str], T],
+) -> ModelReply[T]:
+    """Ask, and ask again if `parse` rejects the answer with a DocumentError."""
+    usd, tokens, words, next_request = 0.0, 0, "", request
+    for _ in range(2):
+        try:
+            answer = ask(next_request)
+            usd, tokens = usd + (answer.usd or 0.0), tokens + (answer.tokens or 0)
+            return ModelReply(parse(answer.text), "", usd, tokens)
+        except SummaryError as error:
+            # The request failed, so a retry would not help.
+            usd, tokens = usd + error.usd, tokens + error.tokens
+            return ModelReply(None, str(error), usd, tokens, is_unusable=bool(usd or tokens))
+        except DocumentError as error:
+            words = f"the summarizer's answer {error.reason}"
+            next_request = policy.build_retry(request, error.reason, request.spent + usd)
+    return ModelReply(None, words, usd, tokens, is_unusable=True)
+
+
+def make_summary_event(
+    made: SummaryResult, *, ts: datetime, spent: RunSpending | None = None, seconds: float = 0.0
+) -> events.SummaryMade:
+    """Return the event that records a summary. `spent` is the run's spending before it, if any."""
+    return events.SummaryMade(
+        ts=ts,
+        document=made.summary.kind,
+        how=made.how,
+        words=made.words,
+        turns=made.turns,
+        usd=made.usd,
+        tokens=made.tokens,
+        seconds=seconds,
+        run_usd=spent.usd + made.usd if spent else None,
+        run_tokens=spent.tokens + made.tokens if spent else None,
+        unpriced=spent.unpriced if spent else 0,
+    )
+
+
+def render_document(made: SummaryResult, known: KnownWork, *, name: str, day: date) -> str:
+    """Return the document that a summary was made for. The changed files come from git."""
+    files = "\n".join(f"- {summaries.render_code(path)}" for path in known.changed)
+    kind = made.summary.kind
+    sections = summaries.render_sections(made.summary, {CheckpointSection.MODIFIED_FILES: files})
+    if kind == "checkpoint":
+        parts = {part: sections[part] for part in CheckpointSection if part in sections}
+        return checkpoint.render(checkpoint.compose(parts))
+    if kind == "relay":
+        fields = {field: sections[field] for field in RelayField if field in sections}
+        return relay.render(relay.compose(fields))
+    labels = {label: sections[label] for label in BriefLabel if label in sections}
+    return brief.render(brief.compose(name, day, labels))

@@ -1,0 +1,1 @@
+"""Text formats without a meaning of their own: JSON, YAML, markdown outlines, identifiers. Pure."""

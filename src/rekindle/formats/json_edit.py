@@ -1,0 +1,269 @@
+"""JSON edited in its place: what is not changed keeps every byte.
+
+A file that others own must come back with its numbers, escapes, order and line ends as they were
+written, which no decoder keeps. So its text is only measured here, and cut where it changes. Some
+have comments in it: everything is measured in the text without them, which `plain` gives, and cut
+in the text itself.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import msgspec
+
+from rekindle.errors import DocumentError
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_SCALAR = re.compile(r"[^,\]}\s]+")
+_COMMENT = re.compile(r'"(?:[^"\\]++|\\.)*+"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'"(?:[^"\\]++|\\.)*+"|,(?=[ \t\r\n]*[}\]])', re.DOTALL)
+_BETWEEN = " \t\r\n,"
+_REST_OF_LINE = re.compile(r"[ \t]*\r?\n")
+_DECODER = json.JSONDecoder()
+_BYTE_ORDER_MARK = "\ufeff"
+DEFAULT_INDENT = "  "
+
+
+class JsonNode(msgspec.Struct, frozen=True):
+    """A value, and where it stands in the text."""
+
+    start: int
+    end: int
+    kind: str
+    """object, array or scalar."""
+    parts: tuple["JsonMember", ...] = ()
+
+    def get(self, key: str) -> "JsonNode | None":
+        return next((part.value for part in self.parts if part.key == key), None)
+
+
+class JsonMember(msgspec.Struct, frozen=True):
+    """An object's member, from its key on, or an array's item, which has no key."""
+
+    start: int
+    end: int
+    key: str
+    value: JsonNode
+
+
+class TextEdit(msgspec.Struct, frozen=True):
+    start: int
+    end: int
+    text: str
+
+
+def blank_comments(text: str) -> str:
+    """The text with spaces for its comments, and for commas behind which nothing comes.
+
+    Everything else stands at the same place as before.
+    """
+    return _LAST_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Return spaces for a comment or a comma; a string stays as it is."""
+    return found[0] if found[0][0] == '"' else re.sub(r"[^\r\n]", " ", found[0])
+
+
+def parse(text: str, document: str) -> JsonNode:
+    """Where everything stands; refuses what is no JSON, and a key that stands twice."""
+    start = len(_BYTE_ORDER_MARK) if text.startswith(_BYTE_ORDER_MARK) else 0
+    try:
+        json.loads(text[start:], parse_constant=_refuse_number, parse_int=str, parse_float=str)
+        return _Scanner(text, document).value(start)
+    except json.JSONDecodeError as error:
+        raise DocumentError(
+            document,
+            f"is not valid JSON: line {error.lineno}, {error.msg}",
+            hint="correct that line, then repeat the command; nothing was changed",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(
+            document, f"is not valid JSON ({error})", hint="correct it; nothing was changed"
+        ) from error
+
+
+def _refuse_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def find_line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+class _Scanner:
+    """Measures a text that is known to be JSON."""
+
+    def __init__(self, text: str, document: str) -> None:
+        self.text = text
+        self.document = document
+
+    def value(self, place: int) -> JsonNode:
+        start = self.after_space(place)
+        opening = self.text[start]
+        if opening in "{[":
+            return self.container(start, "object" if opening == "{" else "array")
+        end = self.string(start)[1] if opening == '"' else self.scalar(start)
+        return JsonNode(start, end, "scalar")
+
+    def container(self, start: int, kind: str) -> JsonNode:
+        parts: list[JsonMember] = []
+        keys: set[str] = set()
+        place = self.after_space(start + 1)
+        while self.text[place] not in "}]":
+            key, value_at = ("", place) if kind == "array" else self.key(place, keys)
+            value = self.value(value_at)
+            parts.append(JsonMember(place, value.end, key, value))
+            place = self.after_space(value.end)
+            if self.text[place] == ",":
+                place = self.after_space(place + 1)
+        return JsonNode(start, place + 1, kind, tuple(parts))
+
+    def key(self, place: int, keys: set[str]) -> tuple[str, int]:
+        key, end = self.string(place)
+        if key in keys:
+            raise DocumentError(
+                self.document,
+                f"line {find_line(self.text, place)} has the key {key[:QUOTED_CHARACTERS]!r} twice",
+                hint="keep one of the two; nothing was changed",
+            )
+        keys.add(key)
+        return key, self.after_space(end) + 1  # behind the colon
+
+    def string(self, place: int) -> tuple[str, int]:
+        return _DECODER.raw_decode(self.text, place)
+
+    def scalar(self, place: int) -> int:
+        found = _SCALAR.match(self.text, place)
+        return found.end() if found else place
+
+    def after_space(self, place: int) -> int:
+        found = _SPACE.match(self.text, place)
+        return found.end() if found else place
+
+
+class JsonStyle(msgspec.Struct, frozen=True):
+    """How a text is laid out."""
+
+    indent: str
+    """One step inwards; empty where everything stands on one line."""
+    newline: str
+    colon: str
+    comma: str
+    """Between two things on one line."""
+
+    def render(self, value: Any, base: str | None) -> str:
+        """A value as the text would write it; `base` indents its lines, None keeps it on one."""
+        separators = (self.comma if base is None else ",", self.colon)
+        indent = None if base is None else self.indent or DEFAULT_INDENT
+        text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+        return text.replace("\n", self.newline + (base or ""))
+
+
+def detect_style(text: str, root: JsonNode) -> JsonStyle:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if not root.parts:
+        return JsonStyle(DEFAULT_INDENT, newline, ": ", ", ")
+    colon = ": "
+    if root.kind == "object":
+        first = root.parts[0]
+        end = _DECODER.raw_decode(text, first.start)[1]
+        colon = ":" + text[end : first.value.start].partition(":")[2]
+    lead = _find_lead(text, root, 0)
+    indent = lead.rpartition("\n")[2] if "\n" in lead else ""
+    comma = "," if not colon[1:] else ", "
+    if not indent and len(root.parts) > 1 and "\n" not in lead:
+        comma = "," + _find_lead(text, root, 1)
+    return JsonStyle(indent, newline, colon, comma)
+
+
+def append_members(
+    text: str, style: JsonStyle, node: JsonNode, values: Sequence[tuple[str, Any]], depth: int
+) -> TextEdit:
+    """Put members (or, with empty keys, items) behind a container's last one.
+
+    They are laid out as their neighbours are; in an empty container, as the file is.
+    """
+    bare = blank_comments(text)
+    if node.parts:
+        lead = _find_lead(bare, node, len(node.parts) - 1)
+        is_lines = "\n" in lead
+        base = lead.rpartition("\n")[2] if is_lines else None
+        if is_lines:
+            lead = style.newline + (base or "")  # without the lines of comments in between
+        between = "," + lead if is_lines or len(node.parts) > 1 else style.comma
+        rendered = [_render_member(style, key, value, base) for key, value in values]
+        at = node.parts[-1].end
+        return TextEdit(at, at, "".join(between + one for one in rendered))
+    is_lines = bool(style.indent)
+    base = style.indent * (depth + 1) if is_lines else None
+    rendered = [_render_member(style, key, value, base) for key, value in values]
+    start, end = node.start + 1, node.end - 1
+    if not is_lines:
+        inner = style.comma.join(rendered)
+    else:
+        before = style.newline + style.indent * (depth + 1)
+        inner = before + ("," + before).join(rendered) + style.newline + style.indent * depth
+    if text[start:end] != bare[start:end]:  # a comment is in it
+        start = len(text[:end].rstrip())
+        inner = inner.rstrip() if "\n" in text[start:end] else inner
+        end = start
+    return TextEdit(start, end, inner)
+
+
+def remove_members(text: str, node: JsonNode, gone: Sequence[int]) -> list[TextEdit]:
+    """Take parts out of a container, each with the comma and the space that came with it.
+
+    A comment in between is somebody else's, and stays.
+    """
+    parts = [node.parts[place] for place in gone]
+    if len(gone) == len(node.parts):
+        return [_make_removal(text, node.start + 1, node.end - 1, parts)]
+    kept = next(place for place in range(len(node.parts)) if place not in gone)
+    edits = []
+    if kept:
+        edits.append(_make_removal(text, node.parts[0].start, node.parts[kept].start, parts))
+    return edits + [
+        _make_removal(text, node.parts[place - 1].end, node.parts[place].end, [node.parts[place]])
+        for place in gone
+        if place > kept
+    ]
+
+
+def _make_removal(text: str, start: int, end: int, parts: Sequence[JsonMember]) -> TextEdit:
+    """What is left of a piece of the text without these parts: its comments alone."""
+    bare = _COMMENT.sub(_blank, text)  # a last comma goes too
+    within = [part for part in parts if start <= part.start < end]
+    starts, ends = [start, *(part.end for part in within)], [*(part.start for part in within), end]
+    gaps = list(zip(starts, ends, strict=True))
+    if all(text[a:b].strip(_BETWEEN) == "" for a, b in gaps):
+        return TextEdit(start, end, "")
+    left = ""
+    for a, b in reversed(gaps):
+        if b != end and not text[a:b].strip(_BETWEEN):
+            continue
+        gap = "".join(text[place] for place in range(a, b) if bare[place] != ",")
+        # The line of a comment must end before anything else comes.
+        is_closed = _REST_OF_LINE.match(left + text[end:]) and b != end
+        left = (gap.rstrip() if is_closed else gap) + left
+    return TextEdit(start, end, left)
+
+
+def apply_edits(text: str, edits: Sequence[TextEdit]) -> str:
+    for edit in sorted(edits, key=lambda one: one.start, reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def _render_member(style: JsonStyle, key: str, value: Any, base: str | None) -> str:
+    name = json.dumps(key, ensure_ascii=False) + style.colon if key else ""
+    return name + style.render(value, base)
+
+
+def _find_lead(text: str, node: JsonNode, place: int) -> str:
+    """The white space in front of a part, in a text without comments."""
+    start = node.start + 1 if place == 0 else node.parts[place - 1].end
+    return text[start : node.parts[place].start].partition(",")[2 if place else 0]

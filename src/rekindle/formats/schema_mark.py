@@ -1,0 +1,37 @@
+"""The schema mark of a markdown document: a comment that readers do not see.
+
+`<!-- rekindle: relay 1 -->`. A document without one is of schema 1: agents and people
+write relays by hand and need not know about it.
+"""
+
+import re
+
+from rekindle.errors import DocumentError
+from rekindle.formats.json_codec import refuse_newer_schema
+
+_MARK = re.compile(r"<!--\s*rekindle:\s*([a-z]+)\s+(\d{1,9})\d*\s*-->")
+
+
+def render_mark(document: str, version: int) -> str:
+    return f"<!-- rekindle: {document} {version} -->\n"
+
+
+def check_mark(head: str, document: str, known: int) -> None:
+    """Refuse a document whose mark, before its first heading, names a newer schema."""
+    for found in _MARK.finditer(head):
+        if found[1] == document:
+            refuse_newer_schema(int(found[2]), document, known)
+
+
+def decode_text(data: bytes | str, document: str) -> str:
+    """The text of a markdown document, its line ends untouched."""
+    if isinstance(data, str):
+        return data
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DocumentError(
+            document,
+            f"is not UTF-8 text (byte {error.start})",
+            hint="save it as UTF-8 and try again",
+        ) from error

@@ -1,0 +1,187 @@
+"""Holding plain data against a type, so that a mistake is named with its line.
+
+msgspec says what is wrong but not where in a file; walking the type beside the data gives
+the path, and the path gives the line.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from rekindle.errors import ManifestError
+from rekindle.formats.yaml_lines import (
+    KeyPath,
+    MarkedData,
+)
+from rekindle.thresholds import Unit
+
+T = TypeVar("T")
+
+
+class Duration(float):
+    """Seconds, written as 10s, 15m, 2h or none."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        if self == float("inf"):
+            return "none"
+        for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+            if self >= size and self % size == 0:
+                return f"{int(self // size)}{unit}"
+        return f"{int(self)}s" if self.is_integer() else f"{float(self)!r}s"
+
+
+DURATION_PATTERN = r"^(none|\d+(\.\d+)?[smhd])$"
+"""A duration as people write it."""
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def describe_key(meaning: str, unit: Unit | None = None, **bounds: Any) -> msgspec.Meta:
+    """Describe a key of rekindle.yaml; a number has a unit."""
+    extra = {"x-unit": unit} if unit else None
+    return msgspec.Meta(description=meaning, extra_json_schema=extra, **bounds)
+
+
+def encode_json(value: object) -> bytes:
+    """A value that may hold durations."""
+    return msgspec.json.encode(value, enc_hook=encode_custom)
+
+
+def decode_json(data: bytes, kind: type[T]) -> T:
+    return msgspec.json.decode(data, type=kind, dec_hook=decode_custom)
+
+
+def parse_duration(text: object) -> Duration:
+    if text == "none":
+        return Duration("inf")
+    if isinstance(text, str) and text[-1:] in _UNITS:
+        try:
+            amount = float(text[:-1])
+        except ValueError:
+            amount = -1.0
+        if 0 <= amount < float("inf"):
+            return Duration(amount * _UNITS[text[-1]])
+    raise ValueError(f"expected a duration such as 10s, 15m or 2h, got {text!r}")
+
+
+def validate_data(marked: MarkedData, kind: type[T], path: KeyPath = ()) -> T:
+    """The data at `path` as a `kind`, or a ManifestError that names the line."""
+    data = marked.data
+    for step in path:
+        data = data.get(step) if isinstance(data, dict) else None
+    if data is None:
+        data = {}
+    checked = _check_data(marked, data, kind, path)
+    return msgspec.convert(checked, kind, dec_hook=decode_custom)
+
+
+def list_fields(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """Return the names of the fields as they are written in a file, each with its annotation."""
+    return _inspect_fields(kind)[0]
+
+
+@cache
+def _inspect_fields(kind: type[msgspec.Struct]) -> tuple[Mapping[str, Any], frozenset[str]]:
+    """Return the annotations of the fields by name, and the names that must be there."""
+    hints, fields = get_type_hints(kind, include_extras=True), msgspec.structs.fields(kind)
+    required = frozenset(field.encode_name for field in fields if field.required)
+    return {field.encode_name: hints[field.name] for field in fields}, required
+
+
+def find_struct(annotation: Any) -> type[msgspec.Struct] | None:
+    """The struct that an annotation stands for, through Annotated and unions."""
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return annotation
+    if get_origin(annotation) not in {Union, UnionType, Annotated}:
+        return None
+    return next(filter(None, map(find_struct, get_args(annotation))), None)
+
+
+def decode_custom(kind: type, value: object) -> object:
+    """For msgspec, which does not know a Duration: as one was written."""
+    if kind is Duration:
+        return parse_duration(value)
+    raise NotImplementedError(kind)
+
+
+def encode_custom(value: object) -> str:
+    """The other way round."""
+    if isinstance(value, Duration):
+        return str(value)
+    raise NotImplementedError(type(value))
+
+
+def _check_data(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -> Any:
+    """The data as it may be converted: a key that was left empty is as one left out."""
+    fitting = _choose_option(annotation, data)
+    origin = get_origin(fitting)
+    if origin is dict and isinstance(data, dict):
+        kind = get_args(fitting)[1]
+        data = {key: _check_data(marked, value, kind, (*path, key)) for key, value in data.items()}
+    elif origin in {list, tuple} and isinstance(data, list):
+        kind = get_args(fitting)[0]
+        data = [_check_data(marked, data[i], kind, (*path, i)) for i in range(len(data))]
+    elif isinstance(data, dict) and (struct := find_struct(annotation)):
+        return _check_struct(marked, data, struct, path)
+    _check_leaf(marked, data, annotation, path)
+    return data
+
+
+def _choose_option(annotation: Any, data: Any) -> Any:
+    """The option of a union that a list or an object can only be meant for."""
+    if get_origin(annotation) in {Union, UnionType, Annotated}:
+        for option in get_args(annotation):
+            inner = _choose_option(option, data)
+            if get_origin(inner) is type(data):
+                return inner
+    return annotation
+
+
+def _check_struct(
+    marked: MarkedData, data: dict[str, Any], kind: type[msgspec.Struct], path: KeyPath
+) -> dict[str, Any]:
+    known, required = _inspect_fields(kind)
+    checked = {}
+    for key, value in data.items():
+        if key not in known:
+            like = get_close_matches(key, known, n=1)
+            raise ManifestError(
+                f"unknown key {join_path((*path, key))!r}",
+                file=marked.file,
+                line=marked.line((*path, key)),
+                hint=f"did you mean `{like[0]}`?" if like else f"known here: {', '.join(known)}",
+            )
+        if value is not None or key in required:
+            checked[key] = _check_data(marked, value, known[key], (*path, key))
+    for name in known:
+        if name in required and name not in data:
+            raise ManifestError(
+                f"{join_path(path) or 'the file'} lacks {name!r}",
+                file=marked.file,
+                line=marked.line(path),
+                hint=f"add `{name}: …` there",
+            )
+    return checked
+
+
+def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -> None:
+    try:
+        msgspec.convert(data, annotation, dec_hook=decode_custom)
+    except ValueError as error:  # a ValidationError is one
+        raise ManifestError(
+            f"{join_path(path)}: {str(error)[:1].lower()}{str(error)[1:]}",
+            file=marked.file,
+            line=marked.line(path),
+            hint="a time of day or anything else with a colon wants quotes"
+            if isinstance(data, int) and "str" in str(error)
+            else "correct that value; `rekindle config explain` lists every key",
+        ) from error
+
+
+def join_path(path: KeyPath) -> str:
+    return ".".join(str(step) for step in path)

@@ -1,0 +1,160 @@
+"""YAML as plain data that remembers the line of every key.
+
+Built from the parser's events with a stack of our own: no recursion that a hostile file
+could exhaust, no aliases that could multiply, no tags that could construct.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import yaml
+
+from rekindle.errors import ManifestError
+from rekindle.thresholds.storage import (
+    MANIFEST_CHARACTERS,
+    MANIFEST_DEPTH,
+    MANIFEST_NUMBER_CHARACTERS,
+)
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
+
+_TEXT = "tag:yaml.org,2002:str"
+_NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_resolver: Any = yaml.resolver.Resolver()
+
+KeyPath = tuple[str | int, ...]
+
+
+class MarkedData(msgspec.Struct, frozen=True):
+    """A document's data with the line, from 1, on which each of its paths stands."""
+
+    data: Any
+    lines: dict[KeyPath, int]
+    file: str
+    command_lines: dict[KeyPath, str] = {}
+    """Commands that are written as one line, by their paths; `data` has their words."""
+
+    def line(self, path: KeyPath) -> int | None:
+        """The line of a path, or of the nearest thing above it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path)
+
+
+def parse(text: str, file: str) -> MarkedData:
+    if len(text) > MANIFEST_CHARACTERS:
+        raise ManifestError(f"is larger than {MANIFEST_CHARACTERS:,} characters", file=file)
+    builder = _Builder(file)
+    try:
+        for event in _read_events(text):
+            builder.take(event)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise ManifestError(
+            error.problem or "is not YAML",
+            file=file,
+            line=mark.line + 1 if mark else None,
+            hint="correct the YAML on that line: indentation by spaces, `key: value`",
+        ) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ManifestError(f"is not YAML ({error})", file=file) from error
+    return MarkedData(builder.root, builder.lines, file)
+
+
+def quote_scalar(text: str) -> str:
+    """Text as a scalar that reads back as the same text, in quotes where it needs them."""
+    plain = re.fullmatch(r"[A-Za-z][\w./-]*", text, re.ASCII)
+    if plain and _resolver.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT:
+        return text
+    written: str = yaml.safe_dump(text, default_style='"', width=float("inf"), allow_unicode=True)
+    return written.rstrip("\n")
+
+
+def _read_events(text: str) -> Iterator[yaml.Event]:
+    yield from yaml.parse(text, Loader=_Loader)
+
+
+class _OpenContainer(msgspec.Struct):
+    container: dict[str, Any] | list[Any]
+    path: KeyPath
+    key: str | None = None
+
+
+class _Builder:
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.root: Any = None
+        self.lines: dict[KeyPath, int] = {}
+        self._stack: list[_OpenContainer] = []
+        self._constructor = yaml.constructor.SafeConstructor()
+
+    def take(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            raise ManifestError("aliases are not supported here", file=self.file, line=line)
+        if getattr(event, "tag", None) not in {None, "!"}:
+            raise ManifestError("tags are not supported here", file=self.file, line=line)
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event, line)
+        elif isinstance(event, yaml.MappingStartEvent):
+            self._open({}, line)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            self._open([], line)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._stack.pop()
+
+    def _scalar(self, event: Any, line: int) -> None:
+        top = self._stack[-1] if self._stack else None
+        if top and isinstance(top.container, dict) and top.key is None:
+            if event.value in top.container:
+                raise ManifestError(f"{event.value!r} stands twice", file=self.file, line=line)
+            top.key = event.value
+            self.lines[(*top.path, event.value)] = line
+            return
+        is_plain = event.implicit[0] and event.tag is None
+        kind = _resolver.resolve(yaml.ScalarNode, event.value, (is_plain, not is_plain))
+        self._add_value(
+            event.value if kind == _TEXT else self._parse_value(event, kind, line), line
+        )
+
+    def _parse_value(self, event: Any, kind: str, line: int) -> Any:
+        """A number, a date, a switch or nothing."""
+        if kind in _NUMBERS and len(event.value) > MANIFEST_NUMBER_CHARACTERS:
+            raise ManifestError("a number cannot be that long", file=self.file, line=line)
+        node = yaml.ScalarNode(kind, event.value, event.start_mark, event.end_mark)
+        try:
+            return self._constructor.construct_object(node)
+        except (ValueError, OverflowError) as error:
+            raise ManifestError(
+                f"cannot be meant: {event.value[:QUOTED_CHARACTERS]} ({error})",
+                file=self.file,
+                line=line,
+            ) from error
+
+    def _open(self, container: dict[str, Any] | list[Any], line: int) -> None:
+        if len(self._stack) >= MANIFEST_DEPTH:
+            raise ManifestError("is nested too deeply", file=self.file, line=line)
+        top = self._stack[-1] if self._stack else None
+        if top and isinstance(top.container, dict) and top.key is None:
+            raise ManifestError("a key must be plain text", file=self.file, line=line)
+        self._stack.append(_OpenContainer(container, self._add_value(container, line)))
+
+    def _add_value(self, value: Any, line: int) -> KeyPath:
+        if not self._stack:
+            if self.root is not None:
+                raise ManifestError("holds more than one document", file=self.file, line=line)
+            self.root = value
+            return ()
+        top = self._stack[-1]
+        path: KeyPath
+        if isinstance(top.container, list):
+            path = (*top.path, len(top.container))
+            top.container.append(value)
+        else:
+            path = (*top.path, str(top.key))
+            top.container[str(top.key)] = value
+            top.key = None
+        self.lines.setdefault(path, line)
+        return path

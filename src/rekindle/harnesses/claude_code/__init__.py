@@ -1,0 +1,1 @@
+"""The harness for Claude Code."""

@@ -1,0 +1,146 @@
+"""The messages of Claude Code, as its stream and its transcript have them."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rekindle.documents.launches.cli_output import (
+    AssistantText,
+    CompactionReport,
+    OutputItem,
+    RefusedCall,
+    ToolCallStarted,
+    UsageReport,
+    WarningReport,
+    WindowUsage,
+)
+from rekindle.documents.transcripts.turns import (
+    Passage,
+    PromptText,
+    ToolResult,
+)
+from rekindle.harnesses.untrusted_json import (
+    describe_call,
+    make_passages,
+    parse_object,
+    to_count,
+    to_mapping,
+    to_text,
+    to_word,
+)
+
+SYNTHETIC = "<synthetic>"
+"""The model of a message that the CLI wrote itself."""
+_TELLING = re.compile(rb'"type" ?: ?"(?:user|assistant)"|"compact_boundary"')
+"""What a line has that tells of a turn: most of the bytes are copies of requests, and attachments.
+"""
+
+_DENIED = re.compile(
+    r"(?:<tool_use_error>)?(?:Claude requested permissions? |This command requires approval"
+    r"|Permission (?:to|for) .{1,400} has been denied)",
+    re.DOTALL,
+)
+"""How the result of a call begins that the CLI did not run."""
+_BY_THE_CLI = re.compile(
+    r"<(?:bash-(?:input|stdout|stderr)|local-command-(?:stdout|stderr|caveat)|task-notification"
+    r"|command-(?:name|message|args|contents)|system-reminder|user-prompt-submit-hook"
+    r"|ide_(?:opened_file|selection|diagnostics)|teammate-message|new-diagnostics)\b"
+)
+"""How what begins that no person has written, though it stands where a person's words do."""
+
+
+def read_transcript(line: bytes) -> tuple[Passage, ...]:
+    """What a line of a transcript tells of the session."""
+    if not _TELLING.search(line):
+        return ()
+    record = parse_object(line)
+    message = to_mapping(record.get("message"))
+    found: Iterable[PromptText | ToolResult | OutputItem] = ()
+    match record.get("type"):
+        case "user" if not (record.get("isMeta") or record.get("isCompactSummary")):
+            found = _read_prompt(message)
+        case "assistant" if record.get("isApiErrorMessage") is True:
+            found = [WarningReport(_read_text(message.get("content")))]
+        case "assistant":
+            found = read_answer(message)
+        case "system" if record.get("subtype") == "compact_boundary":
+            sizes = to_mapping(record.get("compactMetadata"))
+            found = [
+                CompactionReport(
+                    to_count(sizes.get("preTokens")), to_count(sizes.get("postTokens"))
+                )
+            ]
+    return make_passages(
+        found,
+        at=to_word(record.get("timestamp")),
+        message=to_word(message.get("id")) or to_word(record.get("uuid")),
+        thread=_find_thread(record),
+    )
+
+
+def _find_thread(record: dict[str, Any]) -> str:
+    """The sub-agent whose line it is; one that is not named is none of the main thread's either."""
+    if record.get("isSidechain") is not True:
+        return ""
+    return to_word(record.get("agentId")) or "sidechain"
+
+
+def read_answer(message: dict[str, Any]) -> Iterator[OutputItem]:
+    """What the model has answered, or a piece of it."""
+    if message.get("model") == SYNTHETIC:
+        return
+    content = message.get("content")
+    for block in map(to_mapping, content if isinstance(content, list) else ()):
+        match block.get("type"):
+            case "text":
+                yield AssistantText(to_text(block.get("text")))
+            case "tool_use":
+                name, call = to_word(block.get("name")), to_word(block.get("id"))
+                yield ToolCallStarted(name, call, describe_call(to_mapping(block.get("input"))))
+    if used := read_usage(message):
+        # A message comes in pieces, each with the usage of the whole.
+        yield UsageReport(used, to_word(message.get("id")))
+
+
+def read_usage(message: dict[str, Any], asked: str = "") -> WindowUsage | None:
+    model, counts = to_word(message.get("model")), to_mapping(message.get("usage"))
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    if model == SYNTHETIC or to_count(counts.get("input_tokens")) is None:
+        return None
+    tokens = sum(to_count(counts.get(name)) or 0 for name in names)
+    written = to_count(counts.get("output_tokens")) or 0
+    return WindowUsage(tokens, None, "unknown", asked or model, written)
+
+
+def _read_prompt(message: dict[str, Any]) -> Iterator[PromptText | ToolResult | WarningReport]:
+    content = message.get("content")
+    blocks = [to_mapping(block) for block in (content if isinstance(content, list) else ())]
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    for block in results:
+        call, ok = to_word(block.get("tool_use_id")), block.get("is_error") is not True
+        yield ToolResult(call, ok, _read_text(block.get("content")))
+    if words := _read_text(content).strip():
+        # Beside what a tool gave, and in tags of its own, it is the CLI that speaks.
+        yield WarningReport(words) if results or _BY_THE_CLI.match(words) else PromptText(words)
+
+
+def _read_text(content: object) -> str:
+    """What is text in a message; pictures and the like are not."""
+    if not isinstance(content, list):
+        return to_text(content)
+    blocks = [each for each in map(to_mapping, content) if each.get("type") == "text"]
+    return "\n".join(to_text(each.get("text")) for each in blocks)
+
+
+def is_denied(result: dict[str, Any]) -> bool:
+    """Return whether the result of a call says that nothing permits it."""
+    return result.get("is_error") is True and bool(_DENIED.match(_read_text(result.get("content"))))
+
+
+def read_denials(record: dict[str, Any]) -> Iterator[RefusedCall]:
+    """Yield the calls that the CLI's last report says it refused."""
+    denials = record.get("permission_denials")
+    for denial in map(to_mapping, denials if isinstance(denials, list) else ()):
+        given = to_mapping(denial.get("tool_input"))
+        tool, call = to_word(denial.get("tool_name")), to_word(denial.get("tool_use_id"))
+        yield RefusedCall(tool, describe_call(given), given, call)

@@ -1,0 +1,38 @@
+"""Settings of Codex, as its command line takes them."""
+
+import json
+
+from rekindle.errors import ManifestError
+from rekindle.thresholds.supervision import ARGUMENT_BYTES
+
+
+def render_setting(name: str, value: object) -> str:
+    """One of them, joined to its value."""
+    return f"--config={name}={_render_toml(value)}"
+
+
+def _render_toml(value: object) -> str:
+    match value:
+        case dict():
+            pairs = (f"{_render_toml(key)}={_render_toml(each)}" for key, each in value.items())
+            return f"{{{','.join(pairs)}}}"
+        case list():
+            return f"[{','.join(map(_render_toml, value))}]"
+        case _:
+            # A string of JSON is one of TOML, but for this character.
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def render_instructions(words: str) -> str:
+    """The setting that tells its model more than the prompt.
+
+    Raises:
+        ManifestError: They are longer than an argument can be.
+    """
+    made = render_setting("developer_instructions", words)
+    if len(made.encode()) > ARGUMENT_BYTES:
+        raise ManifestError(
+            f"the system prompt is too long for Codex: more than {ARGUMENT_BYTES:,} bytes",
+            hint="shorten it, or put the rest into the agent's `rules:`",
+        )
+    return made

@@ -1,0 +1,170 @@
+"""Any program: started with the prompt on its standard input, and done when it ends with 0.
+
+It has no hooks, and no session to go on with: one that was interrupted is taken over by a fresh
+one, which is told so. Every line that it writes is something said; how full its window is nobody
+knows, and what was read and said is estimated.
+"""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from rekindle.documents.launches.cli_output import (
+    AssistantText,
+    Capabilities,
+    LaunchExit,
+    LaunchSpec,
+    OutputItem,
+    ProcessResult,
+    ProgramCommand,
+)
+from rekindle.documents.launches.one_shot import (
+    OneShotAnswer,
+    OneShotQuestion,
+)
+from rekindle.documents.manifest import Permissions
+from rekindle.errors import UnenforceableError, UsageError
+from rekindle.formats.identifiers import to_one_line
+from rekindle.harnesses import (
+    exit_verdicts,
+    one_shot_common,
+)
+from rekindle.thresholds.storage import JSON_LINE_BYTES
+from rekindle.thresholds.texts import (
+    COMMAND_HINT_CHARACTERS,
+    COMMAND_LAST_LINES,
+    COMMAND_LINE_CHARACTERS,
+)
+
+NAME = "command"
+CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
+"""Its variables are in the manifest, under `env:`: none is known here."""
+RELAY = "REKINDLE_RELAY"
+"""Names the file in which the program writes the relay for its next cycle."""
+INSTALL = "correct `command:` in rekindle.yaml"
+
+_CODES = {126: "its program cannot be executed", 127: "its program was not found"}
+"""What a shell ends with that it is started by."""
+_STEP = re.compile(r"at .*\)$|at \S+:\d+$|File \"|Node\.js v|[\^~]+$")
+"""The steps of a trace, below or above which the failure itself is told."""
+_FAILURE = re.compile(r"error|exception|panic|fatal|fault", re.IGNORECASE)
+_TRIED_AGAIN = re.compile(r"(?<!before )\btrying again|\bretrying(?! in)", re.IGNORECASE)
+"""What did not end it."""
+_TOLD_BY = {
+    one_shot_common.INSTRUCTIONS_FILE: "REKINDLE_INSTRUCTIONS",
+    one_shot_common.SCHEMA_FILE: "REKINDLE_SCHEMA",
+}
+"""The variables that name the files of a question."""
+_UNKNOWN = "a program that we know nothing of"
+_INSTEAD = "remove it from the persona, or give the program an option of its own in `command:`"
+
+
+def command(start: LaunchSpec) -> ProgramCommand:
+    """Return the program as the manifest names it, and a variable that names its relay.
+
+    In a terminal it is not told its prompt: nobody knows how it would take one.
+    """
+    if not start.program:
+        raise UsageError("there is no program to start", hint="say it, as in `command: [./agent]`")
+    persona = start.persona
+    permissions = persona.permissions or Permissions()
+    if rules := [*(permissions.allowed_tools or ()), *(permissions.deny or ())]:
+        raise UnenforceableError(_UNKNOWN, rules[0], hint=_INSTEAD)
+    for name, value in (
+        ("permissions", persona.permissions),
+        ("system_prompt_file", persona.system_prompt_file),
+        ("model", persona.model),
+        ("temperature", persona.temperature),
+    ):
+        if value is not None:
+            raise UsageError(
+                f"{_UNKNOWN} cannot be held to a persona's `{name}:`",
+                hint=_INSTEAD,
+            )
+    return ProgramCommand(start.program, {RELAY: start.draft} if start.draft else {})
+
+
+def ask(question: OneShotQuestion) -> ProgramCommand:
+    """The program, with the prompt on its standard input; all that it prints is the answer.
+
+    Instructions and schema stand in files, which two variables name. What it may do is its owner's
+    to see to: a tool that is granted, to read even, is refused.
+    """
+    if not question.program:
+        raise UsageError("there is no program to ask", hint="say it, as in `command: [./agent]`")
+    for rule in one_shot_common.select_granted_tools(question, _UNKNOWN):
+        raise UnenforceableError(_UNKNOWN, rule, hint=_INSTEAD)
+    files = one_shot_common.make_files(question)
+    named = {_TOLD_BY[name]: f"{question.scratch}/{name}" for name in files}
+    return ProgramCommand(
+        question.program, {**named, **one_shot_common.ONE_SHOT_ENVIRONMENT}, files
+    )
+
+
+def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
+    """All that it wrote."""
+    whole, left = [], JSON_LINE_BYTES
+    for line in output:
+        whole.append(line.removesuffix(b"\n"))
+        left -= len(line) + 1
+        if left < 0:
+            return None
+    said = b"\n".join(whole).decode("utf-8", "replace").strip()
+    return OneShotAnswer(said) if said else None
+
+
+def read_stream(line: bytes) -> tuple[OutputItem, ...]:
+    """A line that it wrote, as something said."""
+    # No character has more than four bytes: what lies behind them is not looked at.
+    said = to_one_line(
+        line[: 4 * COMMAND_LINE_CHARACTERS].decode("utf-8", "replace"), COMMAND_LINE_CHARACTERS
+    )
+    return (AssistantText(said),) if said else ()
+
+
+def classify(ended: ProcessResult) -> LaunchExit:
+    """How it ended; its last words are read only where it failed, its standard error's first."""
+    if ended.stopped:
+        return LaunchExit("interrupted", "stopped, as the operator said")
+    if ended.code == 0:
+        return LaunchExit("clean", "finished")
+    if by := exit_verdicts.classify_signal(ended.code):
+        return by
+    errors = _select_last(ended.errors.splitlines())
+    found = _explain_lines(errors)
+    if not found and not any(_FAILURE.search(line) for line in errors):
+        # Some print their errors where they print everything else.
+        found = _explain_lines(
+            _select_last(one.text for one in ended.last if isinstance(one, AssistantText))
+        )
+    if found:
+        return found
+    unexplained = _CODES.get(ended.code, f"failed with exit code {ended.code}")
+    return exit_verdicts.make_failed_exit(("crash", unexplained), errors[-1] if errors else "")
+
+
+def _select_last(lines: Iterable[str]) -> list[str]:
+    """The last few of them, without the steps of a trace."""
+    told = (exit_verdicts.normalize_sentence(line) for line in lines)
+    return [line for line in told if line and not _STEP.match(line)][-COMMAND_LAST_LINES:]
+
+
+def _explain_lines(lines: list[str]) -> LaunchExit | None:
+    """What the last telling one of them says; when a limit ends may stand above it, or below."""
+    telling = {
+        place: found
+        for place, line in enumerate(lines)
+        # With the next one: a long sentence may be wrapped anywhere.
+        if not _TRIED_AGAIN.search(line)
+        and (found := exit_verdicts.find_verdict(" ".join(lines[place : place + 2])))
+    }
+    if not telling:
+        return None
+    last = max(telling)
+    first = min(place for place in telling if telling[place] == telling[last])
+    end = exit_verdicts.make_failed_exit(telling[last], " ".join(lines[last:]))
+    hint = (
+        to_one_line(" ".join(lines[first:]), COMMAND_HINT_CHARACTERS) if end.kind == "limit" else ""
+    )
+    return msgspec.structs.replace(end, hint=hint)

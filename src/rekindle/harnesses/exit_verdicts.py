@@ -1,0 +1,146 @@
+"""What an end can be called: the verdicts that every harness chooses from.
+
+The sentences of one CLI stand in its harness. Here is what they share: the verdicts themselves, the
+statuses of HTTP, and sentences that programs print whoever made them.
+"""
+
+import re
+import signal
+
+from rekindle.documents.launches.cli_output import (
+    ExitKind,
+    LaunchExit,
+    ProcessResult,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.thresholds.texts import EXIT_CHARACTERS, LIMIT_CHARACTERS
+
+ExitVerdict = tuple[ExitKind, str]
+"""The kind of an end, and what to call it."""
+VerdictSentences = tuple[tuple[ExitVerdict, str], ...]
+"""What a verdict is known by, as a pattern; the first that is found decides."""
+
+FULL: ExitVerdict = ("context-full", "its window is full")
+TURNS: ExitVerdict = ("budget", "all turns that it had were used")
+MONEY: ExitVerdict = ("budget", "all money that it had was used")
+TOKENS: ExitVerdict = ("budget", "all tokens that it had were used")
+LOGIN: ExitVerdict = ("auth", "a person must log in")
+ACCESS: ExitVerdict = ("auth", "a person must give access")
+UNPAID: ExitVerdict = ("billing", "a person must pay")
+LIMIT: ExitVerdict = ("limit", "a limit was reached")
+OUTAGE: ExitVerdict = ("overload", "the API does not serve")
+NETWORK: ExitVerdict = ("network", "the API could not be reached")
+MISSING: ExitVerdict = ("resume-failed", "there is no such session any more")
+IN_USE: ExitVerdict = ("resume-failed", "another process works in the session")
+UNREADABLE: ExitVerdict = ("resume-failed", "the session cannot be read any more")
+POISONED: ExitVerdict = ("resume-failed", "the API refuses what the session holds")
+WITHHELD: ExitVerdict = ("crash", "the answer was withheld")
+
+_BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+"""What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
+_STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
+_BROKEN = 500
+
+
+def classify_early(ended: ProcessResult) -> LaunchExit | None:
+    """What counts whatever the program says: the operator's word, the wrong session, the person."""
+    if ended.stopped:
+        return LaunchExit("interrupted", "stopped, as the operator said")
+    if ended.resumes and ended.opened and ended.opened != ended.session:
+        return LaunchExit("resume-failed", "another session was opened than the one to go on with")
+    if ended.interactive and ended.code == 0:
+        return LaunchExit("clean", "left by the person in its terminal")
+    return None
+
+
+def classify_signal(code: int) -> LaunchExit | None:
+    """A process that a signal ended, or that ended itself for one, as a shell tells it."""
+    offset, last = 128, 64
+    number = -code if code < 0 else code - offset if offset < code <= offset + last else 0
+    if not number:
+        return None
+    kind: ExitKind = "interrupted" if number in _BY_A_PERSON else "crash"
+    try:
+        return LaunchExit(kind, f"ended by {signal.Signals(number).name}")
+    except ValueError:
+        return LaunchExit(kind, f"ended by signal {number}")
+
+
+def make_failed_exit(found: ExitVerdict, said: str, resets_at: int | None = None) -> LaunchExit:
+    """An end with the program's own words, which also say when a limit ends."""
+    kind, name = found
+    words = to_one_line(f"{name}: {said}" if said else name, EXIT_CHARACTERS)
+    return (
+        LaunchExit(kind, words, to_one_line(said, LIMIT_CHARACTERS), resets_at)
+        if kind == "limit"
+        else LaunchExit(kind, words)
+    )
+
+
+def match_sentence(text: str, known: VerdictSentences) -> ExitVerdict | None:
+    # Compiled when first looked for: most commands never look.
+    found = (verdict for verdict, sign in known if re.search(sign, text, re.IGNORECASE))
+    return next(found, None)
+
+
+def match_status(status: int | None) -> ExitVerdict | None:
+    if status and status >= _BROKEN:
+        return OUTAGE
+    return _STATUSES.get(status or 0)
+
+
+def normalize_sentence(text: str) -> str:
+    """Text as its sentences are looked for: on one line, with the plain apostrophe."""
+    return to_one_line(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"), len(text) + 1)
+
+
+SOCKETS = r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\b"
+
+_BEGINS = r"(?:^\W*|[:;.] ?|\b[45]\d\d )[\"\[({]*"
+"""Where a sentence begins: at the start, behind a mark or a status, in a text of JSON."""
+_API = r"(the |this |selected )?(model|server|service|api|engine)"
+_WHAT_IS_SPENT = r"( \w+){0,4} (limits?|quota|allowance)\b"
+
+_COMMON: VerdictSentences = tuple(
+    (verdict, f"{_BEGINS}(?:{sentence})")
+    for verdict, sentence in (
+        (UNPAID, r"you have no quota|payment required|your credit balance"),
+        (LIMIT, r"(the )?usage limit|free usage exceeded|free allocated quota exceeded"),
+        (LIMIT, rf"(sorry, )?you('ve| have)? (hit|exceeded|reached) (a|your){_WHAT_IS_SPENT}"),
+        (LIMIT, r"(sorry, )?(you have been|you are|your request was) rate[ -]limited"),
+        (LIMIT, r"quota exceeded|possible quota limitation|insufficient_quota"),
+        (LIMIT, r"rate limit (exceeded|reached)|rate[ -]limited\b|(\w+_)?rate_limited\b"),
+        (LIMIT, r"too many requests"),
+        (OUTAGE, rf"{_API} is (currently |temporarily )?(overloaded|at capacity|unavailable)"),
+        (OUTAGE, r"overloaded(_error)?(?=$|[.,;:!\"])|internal server error"),
+        (OUTAGE, r"(we're |we are )?(currently )?experiencing high demand|service unavailable"),
+        (OUTAGE, r"failed to get response"),
+        (LOGIN, r"(you are |you're )?not logged in|invalid api key"),
+        (LOGIN, r"unauthorized(?=$|[.,;:!\"])"),
+        (NETWORK, r"connection (error|failed|refused|reset)|request timed out|fetch failed"),
+    )
+)
+_SOCKETS: VerdictSentences = ((NETWORK, SOCKETS),)
+_OF_A_TEST = re.compile(r"\bassert|\bexpected\b|[!=]=", re.IGNORECASE)
+"""What a program says whose tests have failed: the words in it are those that it works on."""
+_LOOPBACK = re.compile(
+    r"(?<![\w.:])(127(\.\d{1,3}){3}|localhost|\[?::1\]?)(?![\w.])", re.IGNORECASE
+)
+"""An address on this host: a service that is down there is the program's own concern."""
+_STATUS = re.compile(r"\W*(?:error:? )?(?:http |status )?([45]\d\d)(?::| \{)", re.IGNORECASE)
+
+
+def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
+    """What any program's last words mean; None: they explain nothing.
+
+    Nothing is known of it, and what it works on may be about limits and logins itself: so a
+    sentence counts where it begins as one, not wherever its words are found.
+    """
+    words = normalize_sentence(text)
+    if _OF_A_TEST.search(words):
+        return match_status(status)
+    told = _STATUS.match(words)
+    found = match_sentence(words, _COMMON) or match_sentence(words, _SOCKETS)
+    if found == NETWORK and _LOOPBACK.search(words):
+        found = None
+    return found or match_status(status or (int(told[1]) if told else None))

@@ -1,0 +1,441 @@
+"""Gemini CLI: how it is started, what it says, how it ends; all in our words.
+
+Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it cannot do:
+
+- A launch cannot be given hooks: they stand in the settings of the user or of the project, or in
+  files that only root can change. Those that are installed there report a launch too, a project's
+  only where a person has trusted its folder: `--skip-trust` comes after the settings were read.
+  Without them its stream must do, which does not tell how full its window is.
+- Its PreCompress hook comes before every request, whether anything is compacted or not, and nothing
+  else tells of a compaction: none is known of, and nobody is told anything again after one.
+- What a SessionStart hook says takes the user's prompts along when the session is resumed, so a
+  session is told at its first prompt, by BeforeAgent, and by that only.
+- A tool call that failed is told as a success, and has no id: its hooks' payload is its identity.
+- Nothing keeps two processes out of one session: whoever resumes must know that nobody works in it.
+- A refused request, or the last of its turns, ends it without a SessionEnd hook.
+- It calls it a success when it has stopped itself, or was blocked by a hook; what it complained of
+  last tells. Where a hook told it to stop, nothing does.
+- A question leaves a session file behind, and a user's own hooks run for it. A file of its folder
+  that the prompt names behind an @ is read into it; no other is.
+- No schema holds its model.
+- Nothing tells how large a window is: a table must do. Only a hook that is installed can hand a
+  session off, and only by what its last calls have left in the session file: one that goes on, or
+  was compacted, is handed off no sooner than after its next call. It compacts itself at half of its
+  window, before our hook is asked, unless `model.compressionThreshold` of its settings says more:
+  a threshold above that one is reached by leaps alone.
+- It denies a command by how a line begins: `/usr/bin/touch` or `env touch` pass for another. So a
+  command can be allowed by its beginning, and not denied.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rekindle.documents.events import (
+    AnyEvent,
+    SessionStarted,
+)
+from rekindle.documents.hooks.hook_record import HookRecord
+from rekindle.documents.hooks.hook_settings import (
+    HookFiles,
+    HookInstallation,
+    HookObstacle,
+    find_installed,
+)
+from rekindle.documents.launches.cli_output import (
+    AssistantText,
+    Brake,
+    Capabilities,
+    FinalReport,
+    LaunchSpec,
+    OutputItem,
+    ProgramCommand,
+    RefusedCall,
+    SessionOpened,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReport,
+    WarningReport,
+    WindowUsage,
+)
+from rekindle.documents.launches.one_shot import (
+    OneShotAnswer,
+    OneShotQuestion,
+)
+from rekindle.documents.manifest import Permissions
+from rekindle.documents.transcripts.turns import SubagentTranscripts
+from rekindle.errors import UsageError
+from rekindle.formats import json_codec
+from rekindle.harnesses import (
+    hook_dialect,
+    one_shot_common,
+    untrusted_json,
+)
+from rekindle.harnesses.gemini.gemini_exits import classify
+from rekindle.harnesses.gemini.gemini_policy import (
+    TOOLS,
+    render_policy,
+    render_protection,
+)
+from rekindle.harnesses.gemini.gemini_transcript import read_transcript
+from rekindle.thresholds.supervision import HOOK_SECONDS
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
+
+__all__ = [
+    "BLOCKED_VARIABLES",
+    "CAN",
+    "HOOK_FILES",
+    "INSTALL",
+    "NAME",
+    "PASSED_PREFIXES",
+    "answer",
+    "asides",
+    "ask",
+    "brake",
+    "classify",
+    "command",
+    "holds",
+    "hooks",
+    "measure",
+    "measured",
+    "muted",
+    "read_hook",
+    "read_stream",
+    "read_transcript",
+    "told",
+    "turn",
+    "usage",
+]
+
+NAME = "gemini"
+CAN = Capabilities(launch_hooks=False, denies_paths=True, model=True)
+_TRANSCRIPTS = r"/.+/chats/session-[^/]+-{short}\.jsonl?"
+HOOK_FILES = HookFiles(
+    program="gemini",
+    folder=".gemini",
+    home_moved_by="GEMINI_CLI_HOME",
+    project="settings.json",
+    user="settings.json",
+    trust="Gemini CLI runs a project's hooks only in a folder that is trusted: start `gemini` "
+    "there and trust it when it asks, or by /permissions",
+    deciding=("settings.json", "trustedFolders.json"),
+    package="gemini-extension.json",
+    taken_in="gemini extensions link {folder}",
+)
+INSTALL = "install it: npm install -g @google/gemini-cli"
+POLICY_FILE = "gemini-policy.toml"
+PROTECTION_FILE = "gemini-protection.toml"
+PASSED_PREFIXES = ("GEMINI_", "GOOGLE_", "CLOUDSDK_", "SANDBOX_", "SEATBELT_PROFILE")
+"""How the variables begin that Gemini CLI is set up with."""
+BLOCKED_VARIABLES = (
+    "GEMINI_CLI",
+    "GEMINI_CWD",
+    "GEMINI_PLANS_DIR",
+    "GEMINI_PROJECT_DIR",
+    "GEMINI_SESSION_ID",
+)
+"""Those of a session that we may have been started from ourselves."""
+HOOK_MILLISECONDS = HOOK_SECONDS * 1_000
+TOLD_AT = "BeforeAgent"
+_BOUNDARY = "BeforeModel"
+_STOP = {"decision": "block", "reason": "a fresh session goes on from here"}
+
+_HOOKS = {
+    "SessionStart": "SessionStart",
+    "SessionEnd": "SessionEnd",
+    "BeforeAgent": TOLD_AT,
+    # By our own name for it, so that the hook keeps no more of it than that it was.
+    "AfterTool": "PostToolUse",
+    "BeforeModel": _BOUNDARY,
+}
+"""The events that we keep, and what our hook is told that they are."""
+_FACTS: dict[str, hook_dialect.HookFact] = {
+    "SessionStart": "started",
+    "SessionEnd": "ended",
+    TOLD_AT: "asked",
+    "PostToolUse": "worked",
+}
+_NOT_OFFERED = re.compile(r'Tool "(\w+)" not found')
+_WINDOWS = {"gemini-": 1_048_576, "gemma-4": 256_000}
+"""The windows of the models whose names begin so: nothing that the CLI says or writes tells them,
+and these are the numbers that it compacts by itself."""
+
+
+def command(start: LaunchSpec) -> ProgramCommand:
+    """What is to be started; every option is joined to its value, so that none passes for another.
+
+    Without a terminal it asks nobody: what its user would be asked is denied. So an agent may do
+    what its persona, or the user's own settings, allow, and never waits. A persona's system prompt
+    stands in the place of the CLI's own, which can only be replaced; its temperature has no effect.
+    """
+    if not untrusted_json.to_uuid(start.session):
+        raise UsageError(
+            f"{start.session[:QUOTED_CHARACTERS]!r} cannot be a session of Gemini CLI",
+            hint="its sessions are named by a UUID, in lower case",
+        )
+    # The folder is trusted because somebody has said `run` in it: untrusted, it would not start.
+    argv = list(start.program or ("gemini",))
+    if not start.interactive:
+        argv.append("--output-format=stream-json")
+    argv.append("--skip-trust")
+    argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
+    # It would start itself anew, and the first of the two processes hears no SIGTERM.
+    environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}
+    files = {}
+    if rules := render_policy(start.persona.permissions):
+        files[POLICY_FILE] = rules
+        argv.append(f"--policy={start.scratch}/{POLICY_FILE}")
+    if kept := render_protection(start.protected, start.draft, start.folder):
+        files[PROTECTION_FILE] = kept
+        argv.append(f"--admin-policy={start.scratch}/{PROTECTION_FILE}")
+    if start.persona.model:
+        argv.append(f"--model={start.persona.model}")
+    if start.persona.system_prompt_file:
+        environment["GEMINI_SYSTEM_MD"] = start.persona.system_prompt_file
+    if start.interactive and start.prompt:
+        prompt = untrusted_json.make_argument(start.prompt, "Gemini CLI")
+        argv.append(f"--prompt-interactive={prompt}")
+    return ProgramCommand(tuple(argv), environment, files)
+
+
+def ask(question: OneShotQuestion) -> ProgramCommand:
+    """What answers a question: every tool is denied, but for those that only read."""
+    tools = one_shot_common.select_granted_tools(question, "Gemini CLI")
+    model = (f"--model={question.persona.model}",) if question.persona.model else ()
+    argv = (
+        *(question.program or ("gemini",)),
+        "--output-format=stream-json",
+        "--skip-trust",
+        # There is none of this name: none is started.
+        "--extensions=none",
+        "--allowed-mcp-server-names=none",
+        f"--policy={question.scratch}/{POLICY_FILE}",
+        *model,
+    )
+    environment = {"GEMINI_CLI_NO_RELAUNCH": "true", **one_shot_common.ONE_SHOT_ENVIRONMENT}
+    files = {POLICY_FILE: render_policy(Permissions(allowed_tools=tools))}
+    given = one_shot_common.make_files(question)
+    if instructions := given.get(one_shot_common.INSTRUCTIONS_FILE):
+        files[one_shot_common.INSTRUCTIONS_FILE] = instructions
+        environment["GEMINI_SYSTEM_MD"] = f"{question.scratch}/{one_shot_common.INSTRUCTIONS_FILE}"
+    return ProgramCommand(argv, environment, files)
+
+
+def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
+    """What its model said last, put together from its pieces."""
+    seen = (one for line in output for one in read_stream(line))
+    return one_shot_common.find_answer(seen, joined=True)
+
+
+def hooks(
+    program: Sequence[str],
+    *,
+    supervised: bool,  # noqa: ARG001 - there is nothing more to hook for one
+    folder: str = "",
+) -> dict[str, Any]:
+    """The `hooks` of a settings file: `program` is told of each event that we keep."""
+
+    def entry(word: str) -> dict[str, Any]:
+        line = hook_dialect.render_command_line(program, NAME, word, folder)
+        return {"hooks": [hook_dialect.make_handler(line, HOOK_MILLISECONDS)]}
+
+    return {event: [entry(word)] for event, word in _HOOKS.items()}
+
+
+def muted(found: HookInstallation) -> HookObstacle | None:
+    """A person can switch hooks off, and in a folder that is not trusted a project has none.
+
+    Where both say something, the project's word counts; one hook is off where either says so.
+    """
+    person = untrusted_json.parse_object(found.deciding.get("settings.json", "").encode())
+    here = untrusted_json.parse_object(found.text.encode())
+    if found.project and not _is_trusted(found, person):
+        return HookObstacle("Gemini CLI does not trust this folder", HOOK_FILES.trust)
+    switches = [untrusted_json.to_mapping(each.get("hooksConfig")) for each in (here, person)]
+    said = [each["enabled"] for each in switches if "enabled" in each]
+    if said and said[0] is False:
+        return HookObstacle(
+            "hooksConfig.enabled is false: no hook runs", "remove it from the settings"
+        )
+    off = [each for one in switches for each in _to_list(one.get("disabled"))]
+    ours = [one.hook for one in find_installed(found.text, found.file)]
+    if any((one.get("name") or one.get("command")) in off for one in ours):
+        return HookObstacle(
+            "some are named in hooksConfig.disabled", "start `gemini`: /hooks enable-all"
+        )
+    return None
+
+
+def _is_trusted(found: HookInstallation, person: Mapping[str, Any]) -> bool:
+    """By the deepest folder above the project that the person has said something about."""
+    security = untrusted_json.to_mapping(person.get("security"))
+    if untrusted_json.to_mapping(security.get("folderTrust")).get("enabled") is False:
+        return True
+    said = untrusted_json.parse_object(found.deciding.get("trustedFolders.json", "").encode())
+    folders = {
+        path.rpartition("/")[0] if how == "TRUST_PARENT" else path: how
+        for path, how in said.items()
+    }
+    above = [path for path in folders if f"{found.project}/".startswith(f"{path.rstrip('/')}/")]
+    return bool(above) and folders[max(above, key=len)] != "DO_NOT_TRUST"
+
+
+def _to_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def told(event: str, text: str) -> str:
+    """What a hook prints, so that the session is told a text; nothing, where it must not be."""
+    if event != TOLD_AT:
+        return ""
+    said = {"hookSpecificOutput": {"hookEventName": TOLD_AT, "additionalContext": text}}
+    return json_codec.encode(said, "what a hook says").decode()
+
+
+def read_hook(line: HookRecord) -> AnyEvent | None:
+    """The fact that a hook reports; None where it reports nothing that we keep."""
+    found = hook_dialect.read_hook_record(line, NAME, _FACTS, transcripts=_TRANSCRIPTS)
+    if isinstance(found, SessionStarted) and found.source == "resume":
+        # It names the file by the minute of its own start, and goes on in the one of the session's.
+        return msgspec.structs.replace(found, transcript="")
+    return found
+
+
+def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one for each kind of line
+    """What a line of the program's output shows; nothing, where it cannot be read or is not known.
+
+    Its model's words come in pieces, as they were sent.
+    """
+    record = untrusted_json.parse_object(line)
+    match record.get("type"):
+        case "init":
+            session = untrusted_json.to_uuid(record.get("session_id"))
+            model = untrusted_json.to_word(record.get("model"))
+            return (SessionOpened(session, model, window=_find_window(model)),) if session else ()
+        case "message" if record.get("role") == "assistant":
+            said = untrusted_json.to_text(record.get("content"))
+            return (AssistantText(said),) if said.strip() else ()
+        case "tool_use":
+            tool, call = (
+                untrusted_json.to_word(record.get("tool_name")),
+                untrusted_json.to_word(record.get("tool_id")),
+            )
+            given = untrusted_json.to_mapping(record.get("parameters"))
+            return (ToolCallStarted(tool, call, untrusted_json.describe_call(given), given),)
+        case "tool_result":
+            call = untrusted_json.to_word(record.get("tool_id"))
+            if _is_refused(record):
+                return ToolCallFinished(call, refused=True), RefusedCall(call=call)
+            return (ToolCallFinished(call),)
+        case "error":
+            said = untrusted_json.to_text(record.get("message"))
+            return (WarningReport(said),) if said.strip() else ()
+        case "result":
+            error = untrusted_json.to_mapping(record.get("error"))
+            return (
+                FinalReport(
+                    session="",
+                    ok=record.get("status") == "success",
+                    reason=untrusted_json.to_word(error.get("type")),
+                    text=untrusted_json.to_text(error.get("message")),
+                    tokens=untrusted_json.to_count(
+                        untrusted_json.to_mapping(record.get("stats")).get("total_tokens")
+                    ),
+                ),
+            )
+        case _:
+            return ()
+
+
+def _is_refused(record: dict[str, Any]) -> bool:
+    """Whether a tool's result says that nothing permits it: such a tool is not even offered.
+
+    The model may also have named a tool that there is not.
+    """
+    error = untrusted_json.to_mapping(record.get("error"))
+    named = _NOT_OFFERED.match(untrusted_json.to_text(error.get("message")))
+    is_tool = named is not None and (named[1] in TOOLS or named[1].startswith("mcp_"))
+    kind = error.get("type")
+    return kind == "policy_violation" or (kind == "tool_not_registered" and is_tool)
+
+
+def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
+    """How full the window is, by the last turn that a transcript's end tells of."""
+    for line in reversed(tail.split(b"\n")):
+        # Most lines are large and of no interest; looking at the bytes is cheaper than decoding.
+        if b'"tokens"' not in line:
+            continue
+        record = untrusted_json.parse_object(line)
+        tokens = untrusted_json.to_count(
+            untrusted_json.to_mapping(record.get("tokens")).get("input")
+        )
+        if record.get("type") == "gemini" and tokens is not None:
+            model = untrusted_json.to_word(record.get("model"))
+            window = _find_window(model)
+            found = WindowUsage(tokens, window, "estimated" if window else "unknown", model)
+            return found.within(windows)
+    return None
+
+
+def _find_window(model: str) -> int | None:
+    return next((size for name, size in _WINDOWS.items() if model.startswith(name)), None)
+
+
+def turn(line: bytes) -> UsageReport | None:
+    """What a message of the model's took; it is written again when more of it is known."""
+    if b'"tokens"' not in line:
+        return None
+    record = untrusted_json.parse_object(line)
+    counted = untrusted_json.to_mapping(record.get("tokens"))
+    tokens, total = (
+        untrusted_json.to_count(counted.get("input")),
+        untrusted_json.to_count(counted.get("total")),
+    )
+    if record.get("type") != "gemini" or tokens is None:
+        return None
+    written = max(0, (total or tokens) - tokens)
+    model = untrusted_json.to_word(record.get("model"))
+    return UsageReport(
+        WindowUsage(tokens, None, "unknown", model, written),
+        untrusted_json.to_word(record.get("id")),
+    )
+
+
+def brake(*, interactive: bool) -> Brake | None:
+    """By the hook before the model's next turn, where hooks are installed for it.
+
+    Before a sub-agent's turn it is told the very same: but then the turn that has called it does
+    not have its calls in the transcript yet. In a terminal it would end what its person looks at.
+    """
+    if interactive:
+        return None
+    return Brake(
+        event=_BOUNDARY,
+        signs=('"type":"gemini"',),
+        after='"tokens":{',
+        counts=("input",),
+        answer=json_codec.encode(_STOP, "what a hook says").decode(),
+        settled='"toolCalls":[',
+        void='{"$set":{"messages":',
+        is_kept=True,
+    )
+
+
+def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - there is nothing to start
+    """Nothing tells: a table must do."""
+    return None
+
+
+def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - as above
+    return {}
+
+
+def asides(transcript: str, session: str) -> SubagentTranscripts | None:
+    return SubagentTranscripts(f"{transcript.rpartition('/')[0]}/{session}")
+
+
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - it gives them no ids
+    """Nothing that can be told: but with a session that has lost its prompts it does not go on."""
+    return True

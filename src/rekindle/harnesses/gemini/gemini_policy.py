@@ -1,0 +1,144 @@
+"""Gemini CLI: what a persona may do, as the rules of a policy file.
+
+Where a persona allows tools, all others are denied. The rules stand above whatever the user's
+settings allow; only an administrator's stand above them. They are read in the place of the user's
+own policy files, of which the CLI reads none once it is given one.
+
+A command can be allowed by its beginning, and then no other is; it cannot be denied by it, for
+`/usr/bin/touch`, `env touch` and `sh -c touch` begin otherwise.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from rekindle.documents.manifest import Permissions
+from rekindle.errors import UnenforceableError
+
+SHELL = "run_shell_command"
+TOOLS = frozenset(
+    """
+    activate_skill ask_user enter_plan_mode exit_plan_mode get_internal_docs glob google_web_search
+    grep_search invoke_agent list_directory list_mcp_resources read_file read_many_files
+    read_mcp_resource replace run_shell_command update_topic web_fetch write_file write_todos
+    """.split()  # noqa: SIM905 - twenty lines of one word each would say no more
+)
+_ELSEWHERE = {
+    "Bash": (SHELL,),
+    "Edit": ("replace",),
+    "Glob": ("glob",),
+    "Grep": ("grep_search",),
+    "LS": ("list_directory",),
+    "MultiEdit": ("replace",),
+    "NotebookEdit": ("replace",),
+    "Read": ("read_file", "read_many_files"),
+    "Task": ("invoke_agent",),
+    "TodoWrite": ("write_todos",),
+    "WebFetch": ("web_fetch",),
+    "WebSearch": ("google_web_search",),
+    "Write": ("write_file",),
+}
+"""What other CLIs call the same tools, so that a persona serves them all."""
+
+_ALL = "*"
+_OF_A_SERVER = re.compile(r"mcp_(\*|[A-Za-z0-9-]+_\*|(\*|[A-Za-z0-9-]+)_[A-Za-z0-9_-]+)\Z")
+"""The stars that it knows; a server's name ends for it at the first underscore."""
+_WHOLE_TOOL = re.compile(r"(\w+)\(\*?\*?\)\Z")
+"""How a pattern says that anything may be done with a tool."""
+_COMMAND = re.compile(rf"(?:Bash|{SHELL})\((?P<prefix>[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\)\Z")
+_REST = re.compile(r":\*\Z| \*\Z")
+"""How a pattern says that anything may follow."""
+
+_DENIED, _ALLOWED, _OTHERS = 999, 998, 997
+_WRITING = ("write_file", "replace")
+
+
+def render_policy(permissions: Permissions | None) -> str:
+    """The policy file's text; empty, where the persona says nothing.
+
+    Raises:
+        UnenforceableError: A pattern cannot be enforced.
+    """
+    if permissions is None or (permissions.allowed_tools is None and not permissions.deny):
+        return ""
+    denied = filter(None, permissions.deny or ())
+    rules = [rule for one in denied for rule in _render_rules(one, "deny", _DENIED)]
+    if permissions.allowed_tools is not None:
+        rules += [
+            rule for one in filter(None, permissions.allowed_tools) for rule in _render_rules(one)
+        ]
+        rules.append(_render_rule("deny", _OTHERS, toolName=_ALL))
+    return "\n".join(rules)
+
+
+def render_protection(paths: Sequence[str], draft: str, folder: str = "") -> str:
+    """Return the policy file's text that keeps file tools from these paths, but for the draft.
+
+    Its rules are an administrator's: no persona and no settings of the user outrank them. What a
+    tool is given is matched as it was given, so that every path with one of these names is denied,
+    however it leads there. A name without a dot is too common for that: it is denied at its path,
+    absolute or relative to `folder`, and then no path may have `..`, `.` or nothing as a part.
+    """
+    if not paths:
+        return ""
+    plain = [path for path in paths if "." not in path.rpartition("/")[2]]
+    names = {path.rpartition("/")[2] for path in paths if path not in plain}
+    names |= {path.strip("/") for path in plain}
+    relative = {path.removeprefix(f"{folder}/") for path in plain} - set(plain)
+    # The engine puts each argument between NULs, which no JSON text contains.
+    denied = [rf'\x00"file_path":[^\x00]*[/"](?:{_match_any(names)})[/"]']
+    if folder and relative:
+        denied.append(rf'\x00"file_path":"(?:\./)?(?:{_match_any(relative)})[/"]')
+        denied.append(r'\x00"file_path":"(?:[^\x00]*/\.{0,2}/|\.\./)')
+    rules = [
+        _render_rule("deny", _OTHERS, toolName=tool, argsPattern=pattern)
+        for tool in _WRITING
+        for pattern in denied
+    ]
+    if draft:
+        own = rf'\x00"file_path":{re.escape(msgspec.json.encode(draft).decode())}\x00'
+        rules += [
+            _render_rule("allow", _ALLOWED, toolName=tool, argsPattern=own) for tool in _WRITING
+        ]
+    return "\n".join(rules)
+
+
+def _match_any(names: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, names)))
+
+
+def _render_rules(pattern: str, decision: str = "allow", priority: int = _ALLOWED) -> Iterator[str]:
+    whole = _WHOLE_TOOL.match(pattern)
+    name = whole[1] if whole else pattern
+    if pattern == _ALL or name in TOOLS or _OF_A_SERVER.match(pattern):
+        yield _render_rule(decision, priority, toolName=name)
+    elif name in _ELSEWHERE:
+        for tool in _ELSEWHERE[name]:
+            yield _render_rule(decision, priority, toolName=tool)
+    elif (found := _COMMAND.match(pattern)) and (prefix := _find_prefix(found["prefix"])):
+        if decision == "deny":
+            raise UnenforceableError(
+                "Gemini CLI",
+                pattern,
+                hint="a command has many names: deny Bash, or allow the commands that it may run",
+            )
+        yield _render_rule(decision, priority, toolName=SHELL, commandPrefix=prefix)
+    else:
+        raise UnenforceableError(
+            "Gemini CLI",
+            pattern,
+            hint="say a tool's name, a command's beginning as in Bash(git log:*), or mcp_SERVER_*",
+        )
+
+
+def _find_prefix(text: str) -> str:
+    """A command's beginning; empty where it is more than that: nothing else can be enforced."""
+    prefix, count = _REST.subn("", text)
+    return prefix if count and "*" not in prefix else ""
+
+
+def _render_rule(decision: str, priority: int, **conditions: str) -> str:
+    # A JSON text of printable characters is a text of TOML too.
+    lines = [f"{key} = {msgspec.json.encode(value).decode()}" for key, value in conditions.items()]
+    return "\n".join(["[[rule]]", *lines, f'decision = "{decision}"', f"priority = {priority}", ""])

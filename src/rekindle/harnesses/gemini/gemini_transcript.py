@@ -1,0 +1,112 @@
+"""The session files of Gemini CLI: a message is written again, whole, when more of it is known."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rekindle.documents.launches.cli_output import (
+    AssistantText,
+    CompactionReport,
+    OutputItem,
+    ToolCallStarted,
+    UsageReport,
+    WarningReport,
+    WindowUsage,
+)
+from rekindle.documents.transcripts.turns import (
+    Passage,
+    PromptText,
+    ToolResult,
+)
+from rekindle.harnesses.untrusted_json import (
+    describe_call,
+    make_passages,
+    parse_object,
+    to_count,
+    to_mapping,
+    to_text,
+    to_word,
+)
+
+_TELLING = re.compile(rb'"type" ?: ?"(?:user|gemini|error)"')
+_SHELL = "run_shell_command"
+_SNAPSHOT = "<state_snapshot>"
+"""How the message begins that stands in the place of all that was compacted."""
+_CONTEXT = ("<session_context>", "<hook_context>")
+"""How what the CLI itself puts before a prompt begins."""
+
+
+def read_transcript(line: bytes) -> tuple[Passage, ...]:
+    """What a line of a session file tells of the session."""
+    if not _TELLING.search(line):
+        return ()
+    record = parse_object(line)
+    if messages := to_mapping(record.get("$set")).get("messages"):
+        return tuple(_read_rewritten(messages))
+    found: list[PromptText | ToolResult | OutputItem] = []
+    match record.get("type"):
+        case "user":
+            asked = _read_text(record.get("content")).strip()
+            if asked and not asked.startswith((*_CONTEXT, _SNAPSHOT)):
+                found.append(PromptText(asked))
+        case "gemini":
+            found += _read_answer(record)
+        case "error":
+            found.append(WarningReport(_read_text(record.get("content"))))
+    at, message = to_word(record.get("timestamp")), to_word(record.get("id"))
+    return make_passages(found, at=at, message=message, anew=record.get("type") == "gemini")
+
+
+def _read_rewritten(messages: object) -> Iterator[Passage]:
+    """The whole session is written again, as at a start; what is new in it is a compaction."""
+    for message in map(to_mapping, messages if isinstance(messages, list) else ()):
+        if _read_text(message.get("content")).startswith(_SNAPSHOT):
+            at, known_by = to_word(message.get("timestamp")), to_word(message.get("id"))
+            yield Passage(what=CompactionReport(None, None), at=at, message=known_by)
+
+
+def _read_answer(record: dict[str, Any]) -> Iterator[ToolResult | OutputItem]:
+    yield AssistantText(_read_text(record.get("content")))
+    calls = record.get("toolCalls")
+    for call in map(to_mapping, calls if isinstance(calls, list) else ()):
+        name = to_word(call.get("id"))
+        yield ToolCallStarted(
+            to_word(call.get("name")), name, describe_call(to_mapping(call.get("args")))
+        )
+        if isinstance(status := call.get("status"), str):
+            yield ToolResult(name, _has_succeeded(status, call), _read_shown(call))
+    counted = to_mapping(record.get("tokens"))
+    tokens, total = to_count(counted.get("input")), to_count(counted.get("total"))
+    if tokens is not None:
+        written = max(0, (total or tokens) - tokens)
+        usage = WindowUsage(tokens, None, "unknown", to_word(record.get("model")), written)
+        yield UsageReport(usage, to_word(record.get("id")))
+
+
+def _has_succeeded(status: str, call: dict[str, Any]) -> bool:
+    """A command that failed is a success to the CLI: only what it gave says otherwise."""
+    if status != "success" or call.get("name") != _SHELL:
+        return status == "success"
+    return not re.search(r"^Exit Code: [1-9]", _read_result(call), re.MULTILINE)
+
+
+def _read_shown(call: dict[str, Any]) -> str:
+    shown = call.get("resultDisplay")
+    return to_text(shown) if isinstance(shown, str) else _read_result(call)
+
+
+def _read_result(call: dict[str, Any]) -> str:
+    results = call.get("result")
+    responses = [
+        to_mapping(to_mapping(to_mapping(each).get("functionResponse")).get("response"))
+        for each in (results if isinstance(results, list) else ())
+    ]
+    return "\n".join(
+        to_text(each.get("output")) or to_text(each.get("error")) for each in responses
+    )
+
+
+def _read_text(content: object) -> str:
+    if not isinstance(content, list):
+        return to_text(content)
+    return "\n".join(filter(None, (to_text(to_mapping(each).get("text")) for each in content)))

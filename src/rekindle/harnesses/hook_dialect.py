@@ -1,0 +1,148 @@
+"""The words of hooks that Claude Code began and Codex took over: one dialect, read once.
+
+All payloads carry session_id, transcript_path, cwd and hook_event_name; a tool's own id stands
+behind its input, so that it survives when a large payload is cut.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from rekindle.documents.events import (
+    AnyEvent,
+    Heartbeat,
+    PromptSubmitted,
+    SessionCompacted,
+    SessionEnded,
+    SessionStarted,
+)
+from rekindle.documents.hooks.hook_record import HookRecord
+from rekindle.errors import DocumentError
+from rekindle.formats import json_codec
+from rekindle.formats.identifiers import (
+    STABLE_ID,
+    to_one_line,
+)
+from rekindle.harnesses.untrusted_json import (
+    to_count,
+    to_text,
+)
+from rekindle.thresholds.supervision import (
+    HOOK_PROMPT_CHARACTERS,
+    HOOK_WORD_CHARACTERS,
+)
+
+HookFact = Literal["started", "ended", "asked", "compacted", "worked"]
+HOOK_FACTS: dict[str, HookFact] = {
+    "SessionStart": "started",
+    "SessionEnd": "ended",
+    "UserPromptSubmit": "asked",
+    "PreCompact": "compacted",
+    "PostToolUse": "worked",
+    "PostToolUseFailure": "worked",
+}
+"""What the words mean that most CLIs share."""
+
+
+def render_command_line(program: Sequence[str], harness: str, event: str, folder: str) -> str:
+    """What a shell is to start at an event."""
+    # Python ends with 2 where its program is gone, and 2 would block prompts and compactions.
+    return f"{shlex.join([*program, harness, event, *([folder] if folder else [])])} || true"
+
+
+def make_handler(command: str, seconds: int, **more: Any) -> dict[str, Any]:
+    return {"type": "command", "command": command, "timeout": seconds, **more}
+
+
+def read_hook_record(
+    line: HookRecord,
+    harness: str,
+    facts: Mapping[str, HookFact] = HOOK_FACTS,
+    *,
+    transcripts: str,
+    prompt_id: str = "prompt_id",
+) -> AnyEvent | None:
+    """The fact that a hook reports; None where it reports nothing that we keep.
+
+    `facts` says what the words mean that stand in its hooks' commands; `transcripts` is the pattern
+    of the paths at which the CLI keeps a session; `prompt_id` is the field by which two hooks that
+    report one prompt are known.
+    """
+    fields = line.fields()
+    session = to_text(fields.get("session_id"))
+    if not STABLE_ID.match(session):
+        raise DocumentError("hook payload", "names no session")
+
+    def word(field: str, most: int) -> str:
+        return to_one_line(to_text(fields.get(field)), most)
+
+    match facts.get(line.event):
+        case "started":
+            return SessionStarted(
+                ts=line.ts,
+                session=session,
+                harness=harness,
+                source=line.source or word("source", HOOK_WORD_CHARACTERS),
+                launch=line.launch,
+                process=line.process,
+                transcript=_find_transcript_path(
+                    to_text(fields.get("transcript_path")), session, transcripts
+                ),
+                context_tokens=to_count(fields.get("context_tokens")) or 0,
+                cache_expired=fields.get("prompt_cache_likely_expired") is True,
+                visitor=line.visitor,
+            )
+        case "ended":
+            reason = word("reason", HOOK_WORD_CHARACTERS)
+            return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
+        case "asked" if not fields.get("agent_id"):  # a sub-agent is asked by its agent
+            return PromptSubmitted(
+                ts=line.ts,
+                session=session,
+                text=to_text(fields.get("prompt"))[:HOOK_PROMPT_CHARACTERS],
+                call=word(prompt_id, HOOK_WORD_CHARACTERS) or _make_identity(line, fields),
+                visitor=line.visitor,
+            )
+        case "compacted":
+            return SessionCompacted(
+                ts=line.ts,
+                session=session,
+                trigger=word("trigger", HOOK_WORD_CHARACTERS),
+                visitor=line.visitor,
+            )
+        case "worked":
+            return Heartbeat(
+                ts=line.ts,
+                session=session,
+                tool=word("tool_name", HOOK_WORD_CHARACTERS),
+                call=word("tool_use_id", HOOK_WORD_CHARACTERS) or _make_identity(line, fields),
+                visitor=line.visitor,
+            )
+        case _:
+            return None
+
+
+def _make_identity(line: HookRecord, told: dict[str, Any]) -> str:
+    """What two hooks that report the same thing have in common, where the CLI gives it no id.
+
+    The payload, if it says when: all hooks of one event are told in the same bytes.
+    """
+    return json_codec.hash_bytes(line.payload)[:16] if told.get("timestamp") else ""
+
+
+def _find_transcript_path(path: str, session: str, pattern: str) -> str:
+    """Return the real path of a session's transcript; empty if the CLI keeps no such session there.
+
+    An agent can write such a report itself, and would have any file of the user read and archived
+    in its workspace. The path that the links lead to must have the form too; whatever is reached by
+    a link later is not read. Links above, as in a user's home, are resolved here.
+    """
+    path = to_one_line(path)
+    names = {"session": re.escape(session), "short": re.escape(session[:8])}
+    form = pattern.format(**names)
+    if not re.fullmatch(form, path) or "/../" in path:
+        return ""
+    real = os.path.realpath(path)
+    return real if re.fullmatch(form, real) else ""

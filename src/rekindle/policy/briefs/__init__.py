@@ -1,0 +1,1 @@
+"""What a brief says, when it is due, and what it changes."""

@@ -1,0 +1,88 @@
+"""Claims: what is said to have changed, held against git and the last run of the tests."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from rekindle.documents.transcripts.turns import (
+    ToolCall,
+    Turn,
+)
+from rekindle.policy.settings.runtime_settings import CLAIM_NAMED
+from rekindle.policy.text.likeness import find_significant_words
+
+UNVERIFIED_MARK = "(unverified)"
+_TESTS = re.compile(
+    r"(?<![\w-])(?:pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|unittest"
+    r"|(?:npm|pnpm|yarn|bun|cargo|go|just|make|mvn|gradle|gradlew|dotnet|mix|swift|bundle exec)"
+    r"(?: run)?(?: -\S+)* (?:tests?|check|verify|rspec))(?![\w-])",
+    re.IGNORECASE,
+)
+_ABOUT_TESTS = re.compile(r"(?<![a-z])(?:tests?|suite|CI)(?![a-z])|测试", re.IGNORECASE)
+_PASS = re.compile(
+    r"(?<![a-z])(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?)(?![a-z])|通过", re.IGNORECASE
+)
+_FAIL = re.compile(
+    r"(?<![a-z])(?:fail(?:s|ed|ing|ures?)?|red|broken|break(?:s)?)(?![a-z])|失败", re.IGNORECASE
+)
+_RESULT = re.compile(f"{_PASS.pattern}|{_FAIL.pattern}", re.IGNORECASE)
+_FAILED = re.compile(
+    r"(?<![\w.])[1-9]\d* (?:failed|failures?|errors?)(?![a-z])|^FAIL(?:ED)?\b", re.MULTILINE
+)
+_FILE = re.compile(r"`([^`\s]{1,200})`|(?<![\w/.-])((?:[\w.-]+/)*[\w-]+(?:\.[A-Za-z0-9]{1,6})+)\b")
+_PATHLIKE = re.compile(r"[\w.-]+/|[A-Za-z_-]\w*\.(?=\w*[A-Za-z])\w{1,6}$")
+
+
+class GitWork(msgspec.Struct, frozen=True):
+    """What git knows of the day."""
+
+    changed: tuple[str, ...] = ()
+    """The files, committed or not."""
+    commits: tuple[str, ...] = ()
+    """What the commits say."""
+
+
+def is_claim_supported(claim: str, turns: Sequence[Turn], work: GitWork) -> bool:
+    """Whether git, or the last run of the tests, shows what is said to have changed."""
+    files = _find_files(claim)
+    is_changed = bool(files) and all(
+        any(_is_same_file(named, changed) for changed in work.changed) for named in files
+    )
+    if _ABOUT_TESTS.search(claim) and _RESULT.search(claim):
+        # What names a file as well may be about that alone, unless it says that all is well.
+        return _tests_agree(claim, turns) or (is_changed and not _PASS.search(claim))
+    if is_changed:
+        return True
+    words = find_significant_words(claim.casefold())
+    return any(
+        _covers(words, find_significant_words(subject.casefold())) for subject in work.commits
+    )
+
+
+def _covers(words: frozenset[str], subject: frozenset[str]) -> bool:
+    return len(subject) > 1 and len(subject & words) / len(subject) >= CLAIM_NAMED
+
+
+def _tests_agree(claim: str, turns: Sequence[Turn]) -> bool:
+    last = next(reversed(list(_find_test_runs(turns))), None)
+    if last is None:
+        return False
+    passed = last.result == "ok" and not _FAILED.search(last.shown)
+    says_fail = _FAIL.search(claim) and not _PASS.search(claim)
+    return passed is not bool(says_fail) if last.result in {"ok", "failed"} else False
+
+
+def _find_test_runs(turns: Iterable[Turn]) -> Iterator[ToolCall]:
+    for turn in turns:
+        yield from (call for call in turn.calls if _TESTS.search(call.about))
+
+
+def _find_files(claim: str) -> list[str]:
+    found = (one[1] or one[2] for one in _FILE.finditer(claim))
+    return [name for name in found if _PATHLIKE.search(name)]
+
+
+def _is_same_file(named: str, changed: str) -> bool:
+    bare = named.removeprefix("./").rstrip("/")
+    return changed == bare or changed.endswith(f"/{bare}") or changed.startswith(f"{bare}/")

@@ -1,0 +1,165 @@
+"""What turns show of a loop, whatever a summarizer says of them.
+
+Only the person and the agent, in their own words, can show that a loop is done, or open again: what
+a tool, a file or a page has said is data, and so is a sentence that repeats it.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from rekindle.documents.summaries.summary import strip_quotation
+from rekindle.documents.transcripts.turns import Turn
+from rekindle.policy.settings.runtime_settings import LOOP_NAMED
+from rekindle.policy.summaries.attribution import SourceTexts
+from rekindle.policy.text.likeness import find_significant_words
+
+Mention = Literal["", "open", "done"]
+_BY_ID = 2.0
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+_DONE = re.compile(
+    r"(?<![a-z])(?:done|completed?|finished|closed|merged|shipped|released|deployed|fixed|resolved"
+    r"|solved|repaired|settled|answered|decided|confirmed|passes|passed|set up|in place|works now"
+    r")(?![a-z])"
+    r"|[✅☑✔]|完成|已修复|已解决|修好了|已合并|已发布|已上线",
+    re.IGNORECASE,
+)
+_NOT_DONE = re.compile(
+    r"(?<![a-z])(?:not|never|still|cannot|after|when|once|until|unless|if|before|will|would|should"
+    r"|must|needs?|going to|to be|todo|almost|nearly|half|part(?:ly|ial|ially)|fail(?:s|ed|ing)?"
+    r"|next|remaining|remains|open|pending|blocked|undone|unresolved|reopen(?:s|ed)?|again"
+    r"|no|none|nobody|nothing|nowhere|no one|nor|neither|without|only|except|apart from|far from"
+    r"|hardly|barely|scarcely|rather|instead|yet|wrong(?:ly)?|supposed|supposedly|allegedly"
+    r"|revert(?:s|ed|ing)?|rolled back|roll(?:s|ing)? back|undid|back(?:ed)? ?out"
+    r"|broke|(?:is|are) broken"
+    r"|\d+ (?:out )?of|of \d+|(?<!\d)[1-9]?\d ?%|some of|most of|parts? of|first (?:part|half|step)"
+    r"|wants?|wanted|hope[sd]?|please|make sure|ensure|let's|let us|try|trying|planned|plans? to"
+    r"|could|can be|may be|might|shall|to have|have (?:it|this|that)|get|getting|remember|remind"
+    r"|expects?|expected to|claims?|claimed|said|says|pretend\w*|think|thought|believe|assume"
+    r"|due(?! to)|tomorrow|tonight|by (?:mon|tue|wed|thu|fri|sat|sun)[a-z]*|by (?:the )?end"
+    r"|soon|later|wait(?:s|ing)?|unclear|unsure|seems?|maybe|perhaps|probably|likely"
+    r"|considered|as soon as)"
+    r"(?![a-z])|n't(?![a-z])|\?|未|没|尚|待|之后|仍|如果|需要|还|不|别|请|一半|部分|回滚|撤销|吗",
+    re.IGNORECASE,
+)
+"""In doubt it is not done: a loop that stays open is shown again, one that is lost is not."""
+_MENDED = re.compile(
+    r"works again|(?:no longer|never again|does(?:n't| not)) (?:fail|happen|occur|break|crash)s?"
+    r"(?: any ?more)?|(?:is|are) (?:now )?(?:working|connected|live)(?! on)",
+    re.IGNORECASE,
+)
+"""What says that something is done, in words that would say the contrary by themselves."""
+_WITHOUT_FAULT = re.compile(
+    r"(?<![a-z])(?:no|without|zero|0)(?: (?:a|any|more|further|other|new|single))*"
+    r" (?:errors?|failures?|problems?|issues?|regressions?|warnings?|complaints?)(?![a-z])",
+    re.IGNORECASE,
+)
+_NOT_WANTED = re.compile(
+    r"(?:n't|(?<![a-z])(?:no longer|not)) (?:needed|wanted|relevant)(?: any ?more)?(?![a-z])"
+    r"|(?<![a-z])(?:no longer (?:need|want)"
+    r"|drop (?:it|this|that)|forget (?:it|about)|cancel(?:led)?|obsolete|won't do|never mind)"
+    r"(?![a-z])|不需要|取消|不用了",
+    re.IGNORECASE,
+)
+_STILL_WANTED = re.compile(
+    r"(?:n't|(?<![a-z])(?:not|never|cannot|nobody|without|why|who|if|unless|until|before|should"
+    r"|instead of|rather than)) (?:[a-z']+ ){0,2}(?:drop|forget|cancel|obsolete)|\?"
+    r"|(?:不要|别|没有?|不能)[^。]{0,4}取消",
+    re.IGNORECASE,
+)
+
+
+_FILLER = re.compile(
+    "has|have|had|no|not|yet|still|open|missi|lack|lacks|witho|write|add|fix|make|need|needs|neede"
+    "|todo|finis|someb|someo|far|left|over|done|do|does|was|were|been|get|got|must|there|so|but|also"
+    "|fail|fails|faile|faili|broke|break|since|until|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+)
+"""Stems that stand in any loop."""
+
+
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\u00b4\u0060", "'"))
+"""Any of them may stand for the one of a negation."""
+_WISH = re.compile(
+    r"\W*(?:(?:and|now|then|ok|okay|so|just|also|first)\W+)*(?:have|mark|call|close|see|keep|go|do"
+    r"|finish|fix|resolve|solve|settle|answer|confirm|merge|ship|release|deploy|complete"
+    r"|i'd|i need)(?![a-z])",
+    re.IGNORECASE,
+)
+"""How a person begins what they want to have."""
+
+
+class LoopName(msgspec.Struct, frozen=True):
+    """What a sentence may be about."""
+
+    id: str
+    text: str
+
+
+def find_mention(
+    turn: Turn, of: LoopName, rivals: Iterable[LoopName], heard: SourceTexts
+) -> Mention:
+    """How the person or the agent speaks of a loop in a turn, if they do, in their own words.
+
+    A sentence that names another one as well or better is not about this one.
+    """
+    if turn.thread or turn.who not in {"person", "agent"}:
+        return ""
+    told: Mention = ""
+    for sentence in split_sentences(turn.text):
+        named = measure_mention(sentence, of)
+        if named < LOOP_NAMED or heard.repeats_data(sentence):
+            continue
+        if any(measure_mention(sentence, one) >= named for one in rivals):
+            continue
+        # Who says both, says that it is open: a loop must not be lost.
+        if not _says_done(sentence, by_person=turn.who == "person"):
+            return "open"
+        told = "done"
+    return told
+
+
+def split_sentences(text: str) -> Iterator[str]:
+    return filter(None, map(str.strip, _SENTENCE.split(text)))
+
+
+def measure_mention(sentence: str, of: LoopName) -> float:
+    """How much of what it is about a sentence names, from 0 to 1; 2 where it has its very id."""
+    plain = sentence.casefold()
+    identity = of.id.casefold()
+    if identity in plain and re.search(rf"(?<![\w-]){re.escape(identity)}(?![\w-])", plain):
+        return _BY_ID
+    found = find_significant_words(plain)
+    wanted = find_core_words(of.text)
+    part = len(wanted & found) / len(wanted) if wanted else 0.0
+    return max(part, LOOP_NAMED) if find_naming_words(of) <= found else part
+
+
+def find_naming_words(of: LoopName) -> frozenset[str]:
+    """The words without which it is not spoken of: those of its text that its id has too.
+
+    One word is not a name, and an id that has none of them does not say: then it is all of them.
+    """
+    wanted = find_core_words(of.text)
+    named = wanted & find_core_words(of.id.replace("-", " "))
+    return named if len(named) > 1 else wanted
+
+
+@lru_cache(maxsize=16_384)  # every loop is held against every other
+def find_core_words(text: str) -> frozenset[str]:
+    """The words that tell what a loop is about; where it has no others, all of them."""
+    words = find_significant_words(strip_quotation(text).casefold())
+    return frozenset(word for word in words if not _FILLER.fullmatch(word)) or words
+
+
+def _says_done(sentence: str, *, by_person: bool) -> bool:
+    plain = unicodedata.normalize("NFKC", sentence).translate(_APOSTROPHES)
+    if by_person and _NOT_WANTED.search(plain) and not _STILL_WANTED.search(plain):
+        return True
+    rest = _WITHOUT_FAULT.sub("", _MENDED.sub("works now", plain))
+    is_wish = by_person and bool(_WISH.match(rest))
+    return bool(_DONE.search(rest)) and not _NOT_DONE.search(rest) and not is_wish

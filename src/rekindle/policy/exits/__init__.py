@@ -1,0 +1,1 @@
+"""Decide the reaction to a process exit: restart, wait, pause or stop."""

@@ -1,0 +1,455 @@
+"""The table of exits: how a launch exits, why a run stops, and the outcome for the operator.
+
+`EXIT_TABLE` has one row for each kind of exit and for each other reason to stop, pause or wait.
+`REACTIONS` and `OUTCOMES` define the values of its columns. A kind without a row, or a row without
+a kind, fails the import. Other modules have no tables of their own and use only:
+
+- `EXIT_KINDS`: the kinds of exit that a log may hold, in the order of the table;
+- `find_reaction(exit_kind)`: the `Reaction` of the restart policy, explained in `REACTIONS`;
+- `parse_reason(why)`: a recorded reason as a `Reason`; an unknown one counts as a crash;
+- `find_outcome(why)`: the `OutcomeRow` of a run that stops, or pauses in safe mode;
+- `explain_reason`, `render_continue_command`, `render_hint`: texts for the operator;
+- `describe_notification(what)`: title and severity of a notification.
+"""
+
+from datetime import datetime, tzinfo
+from typing import Literal
+
+import msgspec
+
+from rekindle.documents.launches.cli_output import ExitKind
+from rekindle.documents.screens.agent_row import AgentState
+from rekindle.documents.tables import require_rows
+from rekindle.policy.settings.runtime_settings import PROBE_INTERVAL
+
+Reaction = Literal[
+    "done",
+    "restart",
+    "replace",
+    "again",
+    "resume",
+    "hand-on",
+    "refresh",
+    "renew",
+    "wait",
+    "retry",
+    "person",
+]
+StopReason = Literal[
+    "lost",
+    "done",
+    "claimed",
+    "disputed",
+    "cycles",
+    "stalled",
+    "no-progress",
+    "idle",
+    "waiting",
+    "stopped",
+    "settings",
+    "tampered",
+    "host",
+]
+"""Reasons that no program exits with. `lost` is recorded if the supervisor was gone."""
+Reason = ExitKind | StopReason
+Outcome = Literal[
+    "done",
+    "done-unverified",
+    "stalled",
+    "needs-person",
+    "waiting",
+    "out-of-cycles",
+    "out-of-budget",
+    "stopped",
+]
+Severity = Literal["info", "success", "warning", "failure"]
+News = Literal[
+    "no progress",
+    "handoffs",
+    "handoff failed",
+    "no sign of life",
+    "permission",
+    "folder lost",
+    "does not come up",
+]
+"""Notifications other than exits; the words are their titles."""
+NEWS: dict[News, Severity] = {
+    "no progress": "warning",
+    "handoffs": "warning",
+    "handoff failed": "warning",
+    "no sign of life": "warning",
+    "permission": "warning",
+    "folder lost": "warning",
+    "does not come up": "failure",
+}
+
+
+class ReactionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One reaction of the restart policy to an exit."""
+
+    meaning: str
+    counts: bool = False
+    """Whether it counts as one of the crashes that a run may have."""
+    checkpoints: bool = False
+    """Whether a checkpoint is written before anything else is started."""
+    pauses: bool = False
+    """Whether several in a row are followed by pauses."""
+    is_intended: bool = False
+    """Whether the exit is not a failure."""
+    is_outside: bool = False
+    """Whether the cause is outside, so that no launch can end it sooner."""
+
+
+REACTIONS: dict[Reaction, ReactionRow] = {
+    "done": ReactionRow(meaning="the cycle is over", is_intended=True),
+    "restart": ReactionRow(
+        meaning="again: the first time at once, then after pauses that double, then as a probe"
+        f" every {PROBE_INTERVAL}; counts as a crash",
+        counts=True,
+        pauses=True,
+    ),
+    "replace": ReactionRow(
+        meaning="a fresh session at once, told where the work stands; counts as nothing, or as a"
+        " crash if the session was a fresh one",
+        counts=True,
+    ),
+    "again": ReactionRow(
+        meaning="again: the first time at once, then after pauses that double; counts as nothing",
+        pauses=True,
+        is_outside=True,
+    ),
+    "resume": ReactionRow(
+        meaning="again at once, after many in a row with pauses; counts as nothing", pauses=True
+    ),
+    "hand-on": ReactionRow(
+        meaning="a checkpoint, and a fresh session with it at once; counts as nothing",
+        checkpoints=True,
+        is_intended=True,
+    ),
+    "refresh": ReactionRow(
+        meaning="a checkpoint, and a fresh session with it at once; when another fills up before"
+        " one ran well, safe mode",
+        checkpoints=True,
+        is_intended=True,
+    ),
+    "renew": ReactionRow(meaning="a fresh session at once; counts as nothing", is_intended=True),
+    "wait": ReactionRow(meaning="again when the usage limit has passed", is_outside=True),
+    "retry": ReactionRow(
+        meaning="again after pauses that double, as long as it takes; counts as nothing",
+        pauses=True,
+        is_outside=True,
+    ),
+    "person": ReactionRow(meaning="safe mode: only a person can fix it"),
+}
+
+
+class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How a stopped or paused run is shown to the operator."""
+
+    words: str
+    exit_code: int
+    """Exit code of `rekindle run`."""
+    meaning: str
+    state: AgentState
+    """State of the agent afterwards, on every screen."""
+    severity: Severity | None = None
+    """Severity of the notification; None to send none."""
+    asks: bool = False
+    """Whether a run that ends this way asks the operator a question."""
+
+
+OUTCOMES: dict[Outcome, OutcomeRow] = {
+    "done": OutcomeRow(
+        words="done and verified",
+        exit_code=0,
+        meaning="the command of `until:` passed",
+        state="done",
+    ),
+    "done-unverified": OutcomeRow(
+        words="done as the agent says",
+        exit_code=20,
+        meaning="the agent reported that it is done, and no `until:` verified it",
+        state="done",
+    ),
+    "stalled": OutcomeRow(
+        words="stalled",
+        exit_code=21,
+        meaning="the agent made no progress and was paused",
+        state="needs you",
+        severity="warning",
+        asks=True,
+    ),
+    "needs-person": OutcomeRow(
+        words="needs you",
+        exit_code=22,
+        meaning="the agent needs a person: the message says what for",
+        state="needs you",
+        severity="failure",
+        asks=True,
+    ),
+    "waiting": OutcomeRow(
+        words="waiting",
+        exit_code=23,
+        meaning="the agent would wait for a usage limit or a time",
+        state="waiting",
+        severity="warning",
+    ),
+    "out-of-cycles": OutcomeRow(
+        words="out of cycles",
+        exit_code=24,
+        meaning="the run had all its cycles, and `until:` did not pass",
+        state="stopped",
+        severity="info",
+    ),
+    "out-of-budget": OutcomeRow(
+        words="out of budget",
+        exit_code=25,
+        meaning="the budget of the run is spent",
+        state="stopped",
+        severity="warning",
+        asks=True,
+    ),
+    "stopped": OutcomeRow(
+        words="stopped",
+        exit_code=130,
+        meaning="the run was stopped: `rekindle stop`, Ctrl-C",
+        state="stopped",
+    ),
+}
+
+
+class ExitRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of exit, or one reason to stop, pause or wait."""
+
+    text: str
+    outcome: Outcome = "needs-person"
+    """Outcome of a run that stops or pauses for this reason."""
+    state: Literal["broken"] | None = None
+    """State of the agent on every screen, instead of the outcome's state."""
+    fix: str = ""
+    """Action of the operator before the agent can continue."""
+    command: Literal["run", "restart", "answer"] = "run"
+    """Command that continues the agent; see `render_continue_command`."""
+    reaction: Reaction | None = None
+    """Reaction of the restart policy; None if no launch exits this way."""
+    between: bool = False
+    """Whether it stops a run between two cycles; the next `rekindle run` starts a new run."""
+    choices: tuple[str, ...] = ("retry", "stop")
+    """The operator's possible answers if the agent stops or pauses; the last is the default.
+
+    `policy.operator.questions` defines their effects, and its import fails for an undefined one.
+    """
+    needs_edit: bool = False
+    """Whether the agent stops again unless rekindle.yaml is edited."""
+
+
+_EVENTS = "look at what it did (`rekindle events -a {name}`)"
+_RELAY = "look at its relay (`rekindle relay show -a {name}`)"
+_SMALLER = "make the task or the relay smaller: the work does not fit one window"
+
+EXIT_TABLE: dict[Reason, ExitRow] = {
+    "clean": ExitRow(text="it ended by itself", reaction="done"),
+    "crash": ExitRow(text="it crashed", fix=_EVENTS, reaction="restart"),
+    "hang": ExitRow(text="it hung", fix=_EVENTS, reaction="restart"),
+    "resume-failed": ExitRow(
+        text="its session could not be resumed", fix=_EVENTS, reaction="replace"
+    ),
+    "lost": ExitRow(text="its supervisor is gone", outcome="stopped", reaction="resume"),
+    "handoff": ExitRow(text="its window is full", fix=_SMALLER, reaction="hand-on"),
+    "context-full": ExitRow(text="its window is full", fix=_SMALLER, reaction="refresh"),
+    "costly": ExitRow(text="resuming it costs more than a fresh session", reaction="renew"),
+    "limit": ExitRow(text="a usage limit", outcome="waiting", reaction="wait"),
+    "overload": ExitRow(text="the model is overloaded", outcome="waiting", reaction="retry"),
+    "network": ExitRow(text="the API cannot be reached", outcome="waiting", reaction="retry"),
+    "interrupted": ExitRow(text="it was interrupted", outcome="stopped", reaction="again"),
+    "auth": ExitRow(
+        text="a person must log in", fix="log the agent's CLI in, or fix its key", reaction="person"
+    ),
+    "billing": ExitRow(
+        text="a person must pay", fix="pay, or raise the spend limit", reaction="person"
+    ),
+    "budget": ExitRow(
+        text="its budget is spent",
+        outcome="out-of-budget",
+        fix="raise `budget:`, or what the CLI itself may spend",
+        command="restart",
+        reaction="person",
+        choices=("raise AMOUNT", "stop"),
+    ),
+    "no-permission": ExitRow(
+        text="its tool calls were refused, and it made no progress",
+        fix="permit the calls",
+        command="restart",
+        reaction="person",
+        choices=("accept", "stop"),
+        needs_edit=True,
+    ),
+    "done": ExitRow(text="the command of `until:` passes", outcome="done", between=True),
+    "claimed": ExitRow(
+        text="no `until:` verifies it",
+        outcome="done-unverified",
+        fix=_RELAY,
+        between=True,
+    ),
+    "disputed": ExitRow(
+        text="it reports that it is done, and `until:` fails",
+        fix="compare its work with what refuses it (`rekindle events -a {name}`), and change one"
+        " of them",
+        command="restart",
+        between=True,
+        choices=("TEXT", "retry", "accept", "stop"),
+        needs_edit=True,
+    ),
+    "cycles": ExitRow(
+        text="nothing verifies that the work is done",
+        outcome="out-of-cycles",
+        fix=_RELAY,
+        between=True,
+    ),
+    "stalled": ExitRow(
+        text="cycle after cycle without progress",
+        outcome="stalled",
+        fix=f"{_RELAY}, and change it or the task",
+        command="restart",
+        between=True,
+        choices=("TEXT", "retry", "done", "stop"),
+    ),
+    "no-progress": ExitRow(
+        text="launches without progress", outcome="stalled", fix=_EVENTS, command="restart"
+    ),
+    "idle": ExitRow(
+        text="no progress lately",
+        outcome="waiting",
+        fix="`rekindle run {name}` waits until then; to start it now, `rekindle restart {name}`",
+    ),
+    "waiting": ExitRow(
+        text="its relay waits for a person",
+        command="answer",
+        between=True,
+        choices=("TEXT", "stop"),
+    ),
+    "stopped": ExitRow(text="as the operator said", outcome="stopped"),
+    "settings": ExitRow(
+        text="rekindle.yaml was changed",
+        fix="check rekindle.yaml, and undo the change or accept it",
+        command="restart",
+        choices=("accept", "stop"),
+        needs_edit=True,
+    ),
+    "tampered": ExitRow(
+        text="something other than Rekindle changed its log",
+        state="broken",
+        fix="check what the agent did (`rekindle doctor` shows what is wrong with its log)",
+        command="restart",
+    ),
+    "host": ExitRow(text="no host can start it", fix="check the hosts of its pool"),
+}
+"""Kinds of exit come first; the documentation uses the same order."""
+
+
+EXIT_KINDS = tuple(why for why, one in EXIT_TABLE.items() if one.reaction)
+require_rows(EXIT_TABLE, ExitKind, StopReason)
+require_rows(REACTIONS, Reaction)
+require_rows(OUTCOMES, Outcome)
+require_rows(NEWS, News)
+require_rows(set(EXIT_KINDS) - {"lost"}, ExitKind)
+
+
+NOTIFICATIONS: dict[Reason | News, tuple[str, Severity]] = {
+    **{news: (news, severity) for news, severity in NEWS.items()},
+    **{
+        why: (row.state or OUTCOMES[row.outcome].words, OUTCOMES[row.outcome].severity or "info")
+        for why, row in EXIT_TABLE.items()
+    },
+}
+"""Title and severity of each notification."""
+
+
+def parse_reason(why: str) -> Reason:
+    """Return a recorded reason. An unknown one, as from a newer version, counts as a crash."""
+    return why if why in EXIT_TABLE else "crash"
+
+
+def find_reaction(exit_kind: str) -> Reaction:
+    """Return the reaction to a recorded exit."""
+    return EXIT_TABLE[parse_reason(exit_kind)].reaction or "restart"
+
+
+def needs_checkpoint(exit_kind: str) -> bool:
+    """Return whether a checkpoint is written after a recorded exit."""
+    return bool(exit_kind) and REACTIONS[find_reaction(exit_kind)].checkpoints
+
+
+def find_outcome(why: str) -> OutcomeRow:
+    """Return the outcome of a run that stops or pauses for a reason."""
+    return OUTCOMES[EXIT_TABLE[parse_reason(why)].outcome]
+
+
+def explain_reason(why: str, words: str = "") -> str:
+    """Return a description of the reason: the recorded words, or those of the table."""
+    return words or (EXIT_TABLE[parse_reason(why)].text if why else "")
+
+
+def explain_wait(
+    why: str, until: datetime, now: datetime, zone: tzinfo | None = None, words: str = ""
+) -> str:
+    """Return the reason and the end of a wait, in the operator's time zone.
+
+    `words` describes the end of the last launch. It is shown if that is the reason for the wait.
+    """
+    moment = f"until {render_until(until, now, zone)}"
+    if why not in EXIT_KINDS or not REACTIONS[find_reaction(why)].counts:
+        return f"{moment}: {explain_reason(why)}" if why else moment
+    return f"{moment}, then retried: {explain_reason(why)}{f', {words}' if words else ''}"
+
+
+def render_until(until: datetime, now: datetime, zone: tzinfo | None = None) -> str:
+    """Return a time in the operator's zone, with the date if it is not today."""
+    local_until, local_now = until.astimezone(zone), now.astimezone(zone)
+    return (
+        f"{local_until:%H:%M}"
+        if local_until.date() == local_now.date()
+        else f"{local_until:%Y-%m-%d %H:%M}"
+    )
+
+
+def render_continue_command(
+    why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True
+) -> str:
+    """Return the command that continues an agent. `is_safe` means that it is in safe mode.
+
+    `restart` ends safe mode or a finished run, but only a supervisor starts the agent.
+    """
+    row = EXIT_TABLE[parse_reason(why)]
+    if row.command == "answer":
+        return f"rekindle answer {name}"  # the command asks for the text
+    restart = f"rekindle restart {name}"
+    if is_supervised:
+        return restart if is_safe else f"rekindle {row.command} {name}"
+    needs_restart = is_safe or (row.command == "restart" and not row.between)
+    return f"{restart} && rekindle run {name}" if needs_restart else f"rekindle run {name}"
+
+
+def render_hint(
+    why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True, answer: str = ""
+) -> str:
+    """Return the operator's next step, with the command that continues the agent.
+
+    `answer` is the command that answers the agent's question, if there is one.
+    """
+    continues = answer or render_continue_command(
+        why, name, is_safe=is_safe, is_supervised=is_supervised
+    )
+    continues = f"`{continues}`"
+    fix = EXIT_TABLE[parse_reason(why)].fix.format(name=name)
+    return f"{fix}; then {continues}" if fix else f"{continues} continues"
+
+
+def parse_notification(what: str) -> Reason | News:
+    """Return what a notification of a fleet is about; an unknown one counts as a crash."""
+    return what if what in NOTIFICATIONS else "crash"
+
+
+def describe_notification(what: Reason | News) -> tuple[str, Severity]:
+    """Return the title and severity of a notification, for a reason or for other news."""
+    return NOTIFICATIONS[what]

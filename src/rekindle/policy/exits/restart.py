@@ -1,0 +1,215 @@
+"""Decide whether to start again after an exit: at once, later, or only after a person decides.
+
+`exit_table.EXIT_TABLE` is the table, and the diagram in the documentation is generated from it.
+External causes, such as an overloaded model or a lost network, do not count as crashes of the run
+and are retried without a person.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from rekindle.policy.exits import exit_table
+from rekindle.policy.exits.backoff import (
+    compute_backoff,
+    compute_probe_pause,
+)
+from rekindle.policy.exits.exit_table import (
+    REACTIONS,
+    Reaction,
+    Reason,
+)
+from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.settings.runtime_settings import (
+    INSTANT_SECONDS,
+    PROBED_CRASHES,
+    RestartSettings,
+    RuntimeSettings,
+)
+
+LOST_EXIT = "lost"
+"""Exit of a launch whose supervisor was gone before it ended."""
+
+HANDOFF_EXIT = "handoff"
+"""Exit of a launch that was stopped because its window is full; a fresh session continues."""
+
+
+class WaitUntil(msgspec.Struct, frozen=True):
+    """Start nothing before a given time."""
+
+    until: datetime
+    why: Reason
+    after: int
+    """Log position of the launch that caused the wait."""
+    probe: bool = False
+    """Whether the next launch is a probe, because earlier ones failed for an unknown reason."""
+
+
+class EnterSafeMode(msgspec.Struct, frozen=True):
+    """Stay alive, run nothing, wait for a person."""
+
+    why: Reason
+    words: str = ""
+
+
+class StopRun(msgspec.Struct, frozen=True):
+    """The run is over."""
+
+    why: Reason
+    words: str = ""
+
+
+def decide_restart(
+    tried: Sequence[LaunchRecord],
+    *,
+    now: datetime,
+    runtime: RuntimeSettings,
+    stays: bool = False,
+    stopped: int = 0,
+    resumes_count: bool = False,
+) -> WaitUntil | EnterSafeMode | StopRun | None:
+    """Return the obstacle to another start, or None.
+
+    `stopped` is the log position of the operator's last stop; pauses count only later launches.
+    With `resumes_count`, resumes that the CLI refused count as crashes, as in earlier versions.
+    """
+    is_refused = bool(tried) and _is_refused_resume(tried[-1]) and not resumes_count
+    if not resumes_count:
+        tried = [launch for launch in tried if not _is_refused_resume(launch)]
+    if not tried or is_refused:
+        return None  # after a refused resume, a fresh session starts at once
+    last = tried[-1]
+    exit_kind, reaction = exit_table.parse_reason(last.exit), exit_table.find_reaction(last.exit)
+    if reaction == "done":
+        # The person at the terminal ended the agent and decides how to continue.
+        return EnterSafeMode("clean", last.words) if stays else StopRun("done")
+    is_full_again = _count_refreshes(_select_since_healthy(tried, runtime.restart)) > 1
+    if reaction == "person" or (reaction == "refresh" and is_full_again):
+        return EnterSafeMode(exit_kind, last.words)
+    limits = runtime.restart
+    if limits.max_crashes and count_crashes(tried, now, limits) >= limits.max_crashes:
+        return EnterSafeMode("crash", last.words)
+    if reaction == "wait" and not runtime.limits.wait:
+        return StopRun("limit", last.words)
+    counted = [launch for launch in tried if launch.seq > stopped]
+    until, failures = (
+        _find_pause_end(tried, counted, reaction, now, limits),
+        count_instant_failures(counted),
+    )
+    counts = REACTIONS[reaction].counts
+    is_probed = limits.max_crashes is None and counts and failures >= PROBED_CRASHES
+    if is_probed:
+        pause = timedelta(seconds=compute_probe_pause(failures - PROBED_CRASHES))
+        until = max(until, min(last.ended or now, now) + pause)
+    return WaitUntil(until, exit_kind, last.seq, probe=is_probed) if until > now else None
+
+
+def _is_refused_resume(one: LaunchRecord) -> bool:
+    return one.resumes and exit_table.find_reaction(one.exit) == "replace"
+
+
+def count_crashes(tried: Sequence[LaunchRecord], now: datetime, limits: RestartSettings) -> int:
+    """Return the number of crashes within the window and since the last healthy launch."""
+    return sum(
+        REACTIONS[exit_table.find_reaction(launch.exit)].counts
+        and launch.ended is not None
+        and (now - launch.ended).total_seconds() <= limits.window
+        for launch in _select_since_healthy(tried, limits)
+    )
+
+
+def count_instant_failures(tried: Sequence[LaunchRecord]) -> int:
+    """Return how many launches in a row, up to the last, crashed soon after their start.
+
+    A lost supervisor is not the agent's fault: it neither counts nor ends the series.
+    """
+    count = 0
+    for launch in reversed(tried):
+        reaction = exit_table.find_reaction(launch.exit)
+        if reaction == "resume":
+            continue
+        if not REACTIONS[reaction].counts or launch.seconds >= INSTANT_SECONDS:
+            break
+        count += 1
+    return count
+
+
+def _count_refreshes(tried: Sequence[LaunchRecord]) -> int:
+    """Return how often a window was full, regardless of other exits in between."""
+    return sum(exit_table.find_reaction(launch.exit) == "refresh" for launch in tried)
+
+
+def _find_pause_end(
+    tried: Sequence[LaunchRecord],
+    counted: Sequence[LaunchRecord],
+    reaction: Reaction,
+    now: datetime,
+    limits: RestartSettings,
+) -> datetime:
+    last = tried[-1]
+    # A clock that was set back must not prolong the pause.
+    ended = min(last.ended or now, now)
+    if reaction == "wait":
+        return _find_limit_end(tried, ended, limits)
+    if not REACTIONS[reaction].pauses:
+        return ended
+    failed = _count_in_a_row(_select_since_healthy(counted, limits), reaction)
+    # The first crash of a healthy agent is retried at once. An outage does not end within a moment.
+    # Killed supervisors are not the agent's fault.
+    free = {"retry": 0, "resume": limits.max_crashes or PROBED_CRASHES}.get(reaction, 1)
+    if failed <= free:
+        return ended
+    return ended + timedelta(seconds=compute_backoff(limits, failed - free - 1))
+
+
+def _find_limit_end(
+    tried: Sequence[LaunchRecord], ended: datetime, limits: RestartSettings
+) -> datetime:
+    """Return when the limit has passed; if unknown, probe at growing intervals.
+
+    A limit that is always about to end, as in "try again in 1 s", is retried after doubling pauses.
+    """
+    limits_in_a_row = 0
+    for launch in reversed(tried):
+        if launch.exit != "limit":
+            break
+        limits_in_a_row += 1
+    probe = timedelta(seconds=compute_probe_pause(limits_in_a_row - 1))
+    reported = tried[-1].resets_at
+    if reported is None:
+        return ended + probe
+    reset_time = datetime.fromtimestamp(reported, UTC)
+    # The reported time has passed and the limit remains, so the report is unreliable.
+    if reset_time <= ended and limits_in_a_row > 1:
+        return ended + probe
+    pause = compute_backoff(limits, limits_in_a_row - 2) if limits_in_a_row > 1 else 0.0
+    return max(reset_time, ended + timedelta(seconds=pause))
+
+
+def _select_since_healthy(
+    tried: Sequence[LaunchRecord], limits: RestartSettings
+) -> Sequence[LaunchRecord]:
+    """Return the launches from the last healthy one on; it was healthy until it ended."""
+    for position in range(len(tried) - 1, -1, -1):
+        if tried[position].seconds >= limits.healthy_after:
+            return tried[position:]
+    return tried
+
+
+def _count_in_a_row(tried: Sequence[LaunchRecord], reaction: Reaction) -> int:
+    """Return how many launches in a row, up to the last, ended in a way that requires a pause.
+
+    A lost supervisor is not the agent's fault: it neither counts in other series nor ends them.
+    """
+    count = 0
+    for launch in reversed(tried):
+        launch_reaction = exit_table.find_reaction(launch.exit)
+        if (launch_reaction == "resume") != (reaction == "resume"):
+            if reaction == "resume":
+                break
+            continue
+        if not REACTIONS[launch_reaction].pauses:
+            break
+        count += 1
+    return count

@@ -1,0 +1,222 @@
+"""Parse the end of a usage limit from a CLI's message.
+
+An agent that is woken early only hits its limit again. Therefore, in doubt, the later time counts,
+and a message that is not understood or contradicts itself gives None, never a guess.
+
+- A clock time is truncated to minutes and a duration to its last unit, so a margin is added.
+- A clock time without a date is its next occurrence; one that has just passed means tomorrow.
+- A date without a year is the nearest one; None if it has passed or has no clock time.
+- An hour that is skipped or repeated by daylight saving is read both ways, and the later counts.
+- The latest of several times counts. An epoch outranks them, because it needs no time zone.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+from rekindle.policy.settings.runtime_settings import (
+    RESET_MINUTE_MARGIN_SECONDS,
+    RESET_SECOND_MARGIN_SECONDS,
+    RESET_SHORT_SECONDS,
+)
+
+ResetTime = datetime | None
+"""The meaning of a time expression; None if it cannot be determined."""
+
+_MONTHS = {
+    "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
+    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12,
+    "fev": 2, "abr": 4, "mai": 5, "ago": 8, "set": 9, "out": 10, "dez": 12,
+    "ene": 1, "dic": 12,
+}  # fmt: skip
+"""Prefixes of the names of the months, in English, Portuguese and Spanish."""
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_WORDS = {"midnight": time(0), "noon": time(12)}
+_ABBREVIATIONS = {
+    "UTC": 0, "GMT": 0,
+    "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
+    "AKST": -9, "AKDT": -8, "HST": -10,
+    "WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3,
+    "SGT": 8, "HKT": 8, "JST": 9, "KST": 9, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13,
+}  # fmt: skip
+"""Abbreviations as `Intl` writes them in en-US, which names American zones and uses GMT±n for most
+others: CST is not China's. Ambiguous ones (IST, BST) are left out on purpose.
+"""
+_SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001}
+_FINE = {"s", "ms"}
+
+# Every repetition below is bounded, so a hostile text of any length is parsed in linear time.
+_ESCAPES = re.compile(r"\\+(?:[nrt]|u[0-9a-f]{4})?")
+_EDGES = " \t│┃⎿■✕✗⚡⏺*"
+_NEVER = re.compile(r"\blimit\W{1,4}0(?![.,]?\d)", re.IGNORECASE)
+"""A limit of 0: the plan does not include the model, and the reported delay is meaningless."""
+_LONG_WINDOW = re.compile(r"weekly|daily|monthly|per[ _-]?(?:day|week|month)", re.IGNORECASE)
+
+_EPOCH = re.compile(r"(?:\bresets_?at\W{1,6}|\|) ?(\d{10})\b", re.IGNORECASE)
+_COUNT = r"\d{1,9}(?:\.\d{1,12})?"
+_UNIT = (
+    r"(?:(ms|millisecond)|(s|sec|second)|(m|min|minute)|(h|hr|hour)|(d|day)|(w|week))s?(?![a-z])"
+)
+_SPAN = re.compile(rf"({_COUNT}) ?{_UNIT}", re.IGNORECASE)
+_RELATIVE = re.compile(
+    r"(?:\b(?:again|resets?|retry) (?:in|after) |\bwait (?:for )?|\bretrydelay\W{1,6}"
+    r"|\bretrying in (?=\d{1,4} ?h)"  # shorter ones are the CLI's own pauses
+    r"|\b(?P<counted>resets_in_seconds)\W{1,6})"
+    rf"(?P<span>(?(counted)\d{{1,9}}\b|(?:{_COUNT} ?{_UNIT}(?:,| and)? ?){{1,6}}))"
+    r"(?![a-z ,]{0,12}\d|…)",  # the rest is on the next line, or cut off
+    re.IGNORECASE,
+)
+_ANCHOR = re.compile(
+    r"\b(?:resets?|again|automatically|redefinid[oa]|restablece(?:rá)?)\b:?"
+    r"(?: (?:at|on|em|el)\b)? ?",
+    re.IGNORECASE,
+)
+_MONTH = rf"(?:{'|'.join(_MONTHS)})"
+_DAY = re.compile(
+    r"(?:(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|r|ur)?(?:day)?\b[.,]? ?)?"
+    rf"(?:(?:(?P<month>{_MONTH})[a-z]{{0,7}}\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"|(?P<day_first>\d{{1,2}}) (?P<of>de )?(?P<its_month>{_MONTH})[a-zç]{{0,7}}\.?)"
+    r"(?:,? (?:de )?(?P<year>20\d\d))?(?![\w:]))?"
+    r",? ?(?:(?:at|a las|às) )?",
+    re.IGNORECASE,
+)
+_CLOCK = re.compile(
+    r"(?P<word>midnight|noon)\b"
+    r"|(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d)(?::[0-5]\d)?)?"
+    r"(?: ?(?P<half>[ap])(?:m\b|\. ?m\b\.?))?(?![\w:/%…])",
+    re.IGNORECASE,
+)
+_ZONE = re.compile(
+    r" ?(?:\((?!in )(?P<inside>[^()]{0,64})"
+    r"|(?P<bare>[A-Z]{1,5}(?: ?[+-] ?\d{1,2}(?: ?: ?\d\d)?)?(?!\w)"
+    r"|[A-Z][A-Za-z]{1,15}/[\w+/-]{1,40}))"
+)
+_OFFSET = re.compile(r"(?:UTC|GMT)([+-])(\d{1,2})(?::?([0-5]\d))?")
+_IANA = re.compile(r"(?!posix|right)[A-Za-z]{2,15}(?:/[\w+-]{1,40}){1,2}", re.ASCII)
+
+
+def parse_reset_time(hint: str, *, now: datetime, zone: tzinfo) -> datetime | None:
+    """Return when the limit in this message ends, in UTC, or None if it is unclear.
+
+    `zone` is that of the process that printed the message. The result is always after `now`, and
+    never before the intended reset.
+    """
+    try:
+        times = [_find_latest(text, now.astimezone(UTC), zone) for text in _unwrap_lines(hint)]
+    except (OverflowError, ValueError):  # out of the calendar's range
+        return None
+    return max((instant for instant in times if instant), default=None)
+
+
+def _unwrap_lines(hint: str) -> set[str]:
+    """Return the text joined in two ways: a terminal breaks lines between and inside words."""
+    lines = [line.strip(_EDGES) for line in _ESCAPES.sub(" ", hint).splitlines()]
+    return {" ".join(glue.join(lines).split()) for glue in (" ", "")}
+
+
+def _find_latest(text: str, now: datetime, zone: tzinfo) -> ResetTime:
+    if _NEVER.search(text):
+        return None
+    times: list[ResetTime] = [
+        datetime.fromtimestamp(int(match[1]), UTC) for match in _EPOCH.finditer(text)
+    ]
+    times = times or [*_find_relative_times(text, now), *_find_absolute_times(text, now, zone)]
+    future = [instant for instant in times if instant and instant > now]
+    # A past or unclear time makes the others doubtful.
+    return max(future) if future and len(future) == len(times) else None
+
+
+def _find_relative_times(text: str, now: datetime) -> Iterator[ResetTime]:
+    long_window = _LONG_WINDOW.search(text)
+    for match in _RELATIVE.finditer(text):
+        span = f"{match['span']}s" if match["counted"] else match["span"]
+        parts = [(float(part[1]), _read_unit(part)) for part in _SPAN.finditer(span)]
+        seconds = sum(count * _SECONDS[unit] for count, unit in parts)
+        if not seconds or (long_window and seconds < RESET_SHORT_SECONDS):
+            yield None
+            continue
+        fine = any(unit in _FINE for _, unit in parts)
+        margin = RESET_SECOND_MARGIN_SECONDS if fine else RESET_MINUTE_MARGIN_SECONDS
+        yield now + timedelta(seconds=seconds + margin)
+
+
+def _read_unit(found: re.Match[str]) -> str:
+    return ("ms", "s", "m", "h", "d", "w")[(found.lastindex or 2) - 2]
+
+
+def _find_absolute_times(text: str, now: datetime, zone: tzinfo) -> Iterator[ResetTime]:
+    for anchor in _ANCHOR.finditer(text):
+        day = _DAY.match(text, anchor.end())
+        clock = _CLOCK.match(text, day.end() if day else anchor.end())
+        if not day or not (clock or day["weekday"] or day["month"] or day["its_month"]):
+            continue
+        at = _parse_clock(clock, whole_day=bool(day["of"])) if clock else None
+        where = _find_zone(text, clock.end(), zone) if clock else None
+        instant = _resolve_instant(day, at, now, where) if at and where else None
+        yield instant and instant + timedelta(seconds=RESET_MINUTE_MARGIN_SECONDS)
+
+
+def _parse_clock(clock: re.Match[str], *, whole_day: bool) -> time | None:
+    """Return a time of day; None if it may be morning or evening."""
+    noon = 12
+    if clock["word"]:
+        return _WORDS[clock["word"].lower()]
+    hour, minute = int(clock["hour"]), int(clock["minute"] or 0)
+    if clock["half"]:
+        afternoon = noon if clock["half"].lower() == "p" else 0
+        return time(hour % noon + afternoon, minute) if 1 <= hour <= noon else None
+    plain = whole_day or hour > noon or clock["hour"].startswith("0")
+    return time(hour, minute) if clock["minute"] and plain and hour < 2 * noon else None
+
+
+def _resolve_instant(day: re.Match[str], at: time, now: datetime, zone: tzinfo) -> ResetTime:
+    today = now.astimezone(zone).date()
+    month = day["month"] or day["its_month"]
+    if month:
+        number = _MONTHS[month.lower()], int(day["day"] or day["day_first"])
+        years = (int(day["year"]),) if day["year"] else range(today.year - 1, today.year + 2)
+        dates = [candidate for year in years if (candidate := _make_date(year, *number))]
+        moments = [_make_moment(each, at, zone) for each in dates]
+        return min(moments, key=lambda moment: abs(moment - now), default=None)
+    weekday = day["weekday"] and _WEEKDAYS.index(day["weekday"].lower())
+    days = (today + timedelta(days=number) for number in range(-1, 9))
+    coming = (_make_moment(each, at, zone) for each in days if weekday in {None, each.weekday()})
+    return next((moment for moment in coming if moment > now), None)
+
+
+def _make_date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _make_moment(day: date, at: time, zone: tzinfo) -> datetime:
+    """Return the later of the two instants that an ambiguous wall-clock time can mean."""
+    wall = datetime.combine(day, at, zone)
+    return max(wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+
+
+def _find_zone(text: str, start: int, default: tzinfo) -> tzinfo | None:
+    """Return the zone that follows a clock time; None if it is unknown, instead of a guess."""
+    match = _ZONE.match(text, start)
+    if not match:
+        return default
+    if match["inside"] is not None and text[match.end() : match.end() + 1] != ")":
+        return None  # cut off
+    return _look_up_zone("".join((match["inside"] or match["bare"] or "").split()))
+
+
+def _look_up_zone(name: str) -> tzinfo | None:
+    if name in _ABBREVIATIONS:
+        return timezone(timedelta(hours=_ABBREVIATIONS[name]))
+    if offset := _OFFSET.fullmatch(name):
+        east = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+        return timezone(east if offset[1] == "+" else -east)
+    if not _IANA.fullmatch(name):
+        return None
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return None

@@ -1,0 +1,147 @@
+"""Whether what `fleet:` says can be meant, and whether it is safe.
+
+An agent's documents travel to the engine and stay there. In plain text they go no further than
+this host, unless somebody says so in so many words; and a key is never written into a manifest.
+"""
+
+import re
+
+import msgspec
+
+from rekindle.errors import ManifestError
+from rekindle.formats.identifiers import AGENT_NAME
+from rekindle.formats.validation import (
+    Duration,
+    join_path,
+)
+from rekindle.formats.yaml_lines import (
+    KeyPath,
+    MarkedData,
+)
+from rekindle.policy.settings.runtime_settings import (
+    FleetSettings,
+    TlsSettings,
+)
+from rekindle.thresholds.fleet_limits import FLEET_SHORTEST_HEARTBEAT_SECONDS
+
+SHORTEST_HEARTBEAT = Duration(FLEET_SHORTEST_HEARTBEAT_SECONDS)
+_ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>\d{1,5})", re.ASCII)
+_LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|\[::1\]", re.ASCII)
+_VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PORTS = range(1, 65_536)
+
+
+class FleetWarning(msgspec.Struct, frozen=True):
+    """What works, and would better be different."""
+
+    what: str
+    mend: str
+
+
+def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
+    """Refuse what cannot be meant, with its line."""
+    _require_address(fleet, marked)
+    if not AGENT_NAME.match(fleet.pool):
+        raise _make_refusal(
+            marked,
+            "pool",
+            f"{fleet.pool!r} cannot be a pool's name",
+            "use up to 63 of a-z, 0-9, - and _, beginning with a letter or a digit",
+        )
+    if not SHORTEST_HEARTBEAT <= fleet.heartbeat_timeout < float("inf"):
+        raise _make_refusal(
+            marked,
+            "heartbeat_timeout",
+            f"{fleet.heartbeat_timeout} is no time after which a host is given up",
+            f"say {SHORTEST_HEARTBEAT} or more; the default is {FleetSettings().heartbeat_timeout}",
+        )
+    _require_tls(fleet, marked)
+    _require_variables(fleet, marked)
+
+
+def find_fleet_warnings(fleet: FleetSettings) -> list[FleetWarning]:
+    """What `doctor` says of a fleet that works."""
+    found = []
+    if not (fleet.codec.keys or fleet.codec.key_files):
+        found.append(
+            FleetWarning(
+                "whoever can read the engine's database can read the agents' documents",
+                "make a key with `rekindle fleet key`, and name it under `fleet: codec:`",
+            )
+        )
+    if fleet.tls is False and not is_loopback(fleet.address):
+        key = ", and the engine's key with them" if fleet.api_key else ""
+        found.append(
+            FleetWarning(
+                f"documents travel to {fleet.address} in plain text{key}",
+                "say `fleet: tls: true`, or name its files",
+            )
+        )
+    return found
+
+
+def is_loopback(address: str) -> bool:
+    found = _ADDRESS.fullmatch(address)
+    return bool(found and _LOOPBACK.fullmatch(found["host"]))
+
+
+def read_variable_name(word: str) -> str:
+    """The name in `$NAME`."""
+    return word.removeprefix("$")
+
+
+def _require_address(fleet: FleetSettings, marked: MarkedData) -> None:
+    found = _ADDRESS.fullmatch(fleet.address)
+    if not found or int(found["port"]) not in _PORTS:
+        raise _make_refusal(
+            marked,
+            "address",
+            f"{fleet.address!r} is no address of an engine",
+            f"say its host and port, as in `address: {FleetSettings().address}`",
+        )
+
+
+def _require_tls(fleet: FleetSettings, marked: MarkedData) -> None:
+    if fleet.tls is None and not is_loopback(fleet.address):
+        raise _make_refusal(
+            marked,
+            "address",
+            f"documents would travel to {fleet.address} in plain text",
+            "say `tls: true`, or name its files; `tls: false` if you mean it",
+        )
+    if isinstance(fleet.tls, TlsSettings) and bool(fleet.tls.cert) != bool(fleet.tls.key):
+        raise _make_refusal(
+            marked,
+            "tls",
+            "a certificate and its key go together",
+            "name both `cert` and `key`, or neither",
+        )
+
+
+def _require_variables(fleet: FleetSettings, marked: MarkedData) -> None:
+    """What is no variable may be a secret: it is not repeated."""
+    places: list[tuple[KeyPath, str]] = [
+        (("fleet", "codec", "keys", at), word) for at, word in enumerate(fleet.codec.keys)
+    ]
+    if fleet.api_key:
+        places.append((("fleet", "api_key"), fleet.api_key))
+    for path, word in places:
+        if not _VARIABLE.fullmatch(word):
+            raise ManifestError(
+                f"{join_path(path)} holds something that is no variable's name",
+                file=marked.file,
+                line=marked.line(path),
+                hint="put the secret into a variable and name it, as in `$ENGINE_KEY`: a manifest"
+                " is no place for one",
+            )
+    if fleet.codec.keys and fleet.codec.key_files:
+        raise _make_refusal(
+            marked,
+            "codec",
+            "the keys are named twice",
+            "say `keys` or `key_files`: the order of keys matters",
+        )
+
+
+def _make_refusal(marked: MarkedData, key: str, what: str, hint: str) -> ManifestError:
+    return ManifestError(what, file=marked.file, line=marked.line(("fleet", key)), hint=hint)

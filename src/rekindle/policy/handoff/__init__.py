@@ -1,0 +1,1 @@
+"""Decide when to replace a session because its window is full."""

@@ -1,0 +1,309 @@
+"""Make the row of an agent, from its log and its locks, or from what a fleet's engine keeps.
+
+No other code words the state of an agent, so that no two screens disagree.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, tzinfo
+
+import msgspec
+
+from rekindle.documents.manifest import Budget
+from rekindle.documents.screens.agent_row import (
+    AgentRow,
+    AgentState,
+    Figure,
+    FigureSource,
+    SpendFigures,
+    WindowFigures,
+)
+from rekindle.policy.exits import exit_table
+from rekindle.policy.exits.exit_table import (
+    EXIT_TABLE,
+    OUTCOMES,
+    REACTIONS,
+    Outcome,
+)
+from rekindle.policy.projection import (
+    open_loops,
+    sessions,
+)
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.settings.runtime_settings import LoopSettings
+from rekindle.policy.supervision.budget import raise_caps
+
+DOCTOR = "rekindle doctor"
+"""What the operator types first if an agent is broken."""
+_SOURCES: dict[str, FigureSource] = {
+    "reported": "reported",
+    "exact": "reported",
+    "estimated": "estimated",
+}
+
+
+class RowInputs(msgspec.Struct, frozen=True):
+    """What is known of an agent besides its log."""
+
+    now: datetime
+    is_supervised: bool = False
+    is_alive: Callable[[str], bool] = lambda _: False
+    """Whether the process of a session that a person began still runs."""
+    zone: tzinfo | None = None
+    """The operator's; None: that of this process."""
+    budget: Budget | None = None
+    loops: LoopSettings = LoopSettings()
+
+
+class _AgentStanding(msgspec.Struct, frozen=True):
+    state: AgentState
+    reason: str = ""
+    command: str = ""
+    outcome: Outcome | None = None
+    others: tuple[str, ...] = ()
+
+
+def build_row(known: Projection, around: RowInputs, harness: str = "") -> AgentRow:
+    """Return the row of an agent whose log could be read."""
+    standing = _find_standing(known, around)
+    opened = open_loops.list_open_loops(known.loops, around.now, around.loops)
+    relay = known.documents.get("relay")
+    return AgentRow(
+        agent=known.agent,
+        harness=harness,
+        at=known.seq,
+        state=standing.state,
+        outcome=standing.outcome,
+        label=OUTCOMES[standing.outcome].words if standing.outcome else "",
+        reason=standing.reason,
+        command=standing.command,
+        others=standing.others,
+        next_action=relay.headline if relay else "",
+        cycle=known.cycle,
+        cycles_done=max(0, known.cycle_ended - known.run.first),
+        cycles_of=known.run.cycles.cycles or None,
+        window=_build_window(known),
+        spend=_build_spend(known, around.budget),
+        open_loops=len(opened),
+        stale_loops=sum(one.stale for one in opened),
+        refused=known.run.refused_call_count(),
+        open_questions=_count_questions(known, around.now),
+        last_active=_find_last_activity(known),
+    )
+
+
+def build_new_row(agent: str, harness: str = "") -> AgentRow:
+    """Return the row of an agent that was never started."""
+    return AgentRow(
+        agent=agent,
+        harness=harness,
+        state="stopped",
+        reason="not started yet",
+        command=f"rekindle run {agent}",
+    )
+
+
+def build_broken_row(agent: str, harness: str, error: str, hint: str | None) -> AgentRow:
+    """Return the row of an agent whose files cannot be read."""
+    return AgentRow(
+        agent=agent,
+        harness=harness,
+        state="broken",
+        reason=error,
+        command=hint or DOCTOR,
+    )
+
+
+_LISTED: dict[str, tuple[AgentState, str]] = {
+    "new": ("stopped", "not started yet"),
+    "running": ("running", ""),
+    "queued": ("waiting", "for a host with a free slot"),
+    "waiting": ("waiting", ""),
+    "safe": ("needs you", "in safe mode"),
+    "stopped": ("stopped", "by you"),
+    "over": ("stopped", "its run is over"),
+}
+"""States of the engine's own list, if it holds no reason."""
+
+
+def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str = "") -> AgentRow:
+    """Return the row of an agent of which only the engine's list is known.
+
+    `why` is the reason of a run that is over or in safe mode, if the list has it.
+    """
+    state, reason = _LISTED.get(listed, ("broken", f"the engine lists it as {listed}"))
+    outcome: Outcome | None = None
+    if why:
+        outcome, reason = (
+            EXIT_TABLE[exit_table.parse_reason(why)].outcome,
+            exit_table.explain_reason(why),
+        )
+        state = "needs you" if listed == "safe" else OUTCOMES[outcome].state
+    return AgentRow(
+        agent=agent,
+        harness=harness,
+        state=state,
+        outcome=outcome,
+        label=OUTCOMES[outcome].words if outcome else "",
+        reason=reason,
+        cycle=cycle,
+        command=f"rekindle status {agent}" if listed in {"over", "safe"} else "",
+    )
+
+
+def _find_last_activity(known: Projection) -> datetime | None:
+    """Return the last sign of the agent; of one that gave none, when its process began."""
+    began = (one.began for one in known.attempts.values())
+    return max(filter(None, (known.last_active, *began)), default=None)
+
+
+def _find_standing(known: Projection, around: RowInputs) -> _AgentStanding:
+    tried = sessions.find_newest_launch(known.attempts)
+    if known.run.is_safe:
+        return _describe_safe_mode(known, around)
+    if known.may_miss_stop:
+        lost = "events of its log are lost, and a stop may be among them"
+        return _AgentStanding("broken", lost, DOCTOR)
+    if around.is_supervised:
+        return _describe_supervised(known, tried, around)
+    if tried is None and not known.run.is_over:
+        return _describe_manual_session(known, around)
+    return _describe_unsupervised(known, tried, around)
+
+
+def _describe_safe_mode(known: Projection, around: RowInputs) -> _AgentStanding:
+    """Return how an agent is that is in safe mode."""
+    run = known.run
+    reason = explain_safe_mode(known)
+    if state := EXIT_TABLE[exit_table.parse_reason(run.safe.why)].state:
+        return _AgentStanding(state, reason, DOCTOR)
+    if run.desired == "stopped" and not around.is_supervised:
+        command = exit_table.render_continue_command(
+            run.safe.why, known.agent, is_safe=True, is_supervised=around.is_supervised
+        )
+        return _AgentStanding("stopped", f"by you, in safe mode: {reason}", command, "stopped")
+    outcome = EXIT_TABLE[exit_table.parse_reason(run.safe.why)].outcome
+    command, others = find_next_command(
+        known, around.now, run.safe.why, is_supervised=around.is_supervised
+    )
+    return _AgentStanding("needs you", reason, command, outcome, others)
+
+
+def explain_safe_mode(known: Projection) -> str:
+    """Return why an agent is in safe mode; of crashes also how many there were in the cycle."""
+    safe = known.run.safe
+    if safe.why != "crash":
+        return exit_table.explain_reason(safe.why, safe.words)
+    tried = sessions.select_cycle_launches(known.attempts, known.current_cycle).values()
+    crashed = sum(REACTIONS[exit_table.find_reaction(one.exit)].counts for one in tried if one.exit)
+    times = "once" if crashed <= 1 else f"{crashed} times"
+    last = f"{', the last time' if crashed > 1 else ''}: {safe.words}" if safe.words else ""
+    return f"crashed {times} in cycle {known.current_cycle}{last}"
+
+
+def _describe_manual_session(known: Projection, around: RowInputs) -> _AgentStanding:
+    """Return how the last session is that a person began, without a supervisor."""
+    lives = [life for life in known.lives.values() if life.started]
+    if not lives:
+        return _AgentStanding("stopped", "not started yet", f"rekindle run {known.agent}")
+    last = max(lives, key=lambda life: (life.started_seq, life.ended_seq))
+    if not last.is_open:
+        return _AgentStanding("stopped", "your last session has ended")
+    if any(life.is_open and life.process and around.is_alive(life.process) for life in lives):
+        return _AgentStanding("running", "a session of yours")
+    return _AgentStanding("stopped", "your last session was killed: it did not report its end")
+
+
+def _describe_supervised(
+    known: Projection, tried: LaunchRecord | None, around: RowInputs
+) -> _AgentStanding:
+    waits = known.run.waits(tried.seq if tried else 0)
+    if waits is None:
+        return _AgentStanding("running", f"cycle {known.current_cycle}")
+    exit_words = tried.words if tried and tried.exit == waits.why else ""
+    words = exit_table.explain_wait(waits.why, waits.until, around.now, around.zone, exit_words)
+    return _AgentStanding("waiting", words, outcome="waiting")
+
+
+def _describe_unsupervised(
+    known: Projection, tried: LaunchRecord | None, around: RowInputs
+) -> _AgentStanding:
+    """Return how an agent is that has no supervisor."""
+    run, name = known.run, known.agent
+    if run.is_over:
+        why = run.ended.why
+        outcome, reason = (
+            EXIT_TABLE[exit_table.parse_reason(why)].outcome,
+            exit_table.explain_reason(why, run.ended.words),
+        )
+        state = OUTCOMES[outcome].state
+        # A stop that came after it, as an answer, settles what it needed.
+        if state in {"done", "stopped"} or run.desired != "stopped":
+            command, others = (
+                ("", ()) if state == "done" else find_next_command(known, around.now, why)
+            )
+            return _AgentStanding(state, reason, command, outcome, others)
+    if run.desired == "stopped":
+        return _AgentStanding("stopped", "by you", f"rekindle run {name}", "stopped")
+    if not known.is_cycle_open:
+        return _AgentStanding("stopped", f"after cycle {known.cycle}", f"rekindle run {name}")
+    reason = exit_table.explain_reason(tried.exit or "lost", tried.words) if tried else ""
+    return _AgentStanding("stopped", f"in cycle {known.cycle}: {reason}", f"rekindle run {name}")
+
+
+def find_next_command(
+    known: Projection, now: datetime, why: str, *, is_supervised: bool = False
+) -> tuple[str, tuple[str, ...]]:
+    """Return the command that answers the open question, else the one that continues.
+
+    Beside it the other answers that the question takes.
+    """
+    if known.questions:
+        from rekindle.policy.operator import questions  # noqa: PLC0415 - few agents have any, and it starts later
+
+        if asked := questions.find_blocking_question(known, now):
+            return questions.render_answer_command(asked), questions.list_other_answers(asked)
+    is_safe = known.run.is_safe
+    return exit_table.render_continue_command(
+        why, known.agent, is_safe=is_safe, is_supervised=is_supervised
+    ), ()
+
+
+def _count_questions(known: Projection, now: datetime) -> int:
+    if not known.questions:
+        return 0
+    from rekindle.policy.operator import questions  # noqa: PLC0415 - as above
+
+    return len(questions.list_open_questions(known, now))
+
+
+def _build_window(known: Projection) -> WindowFigures:
+    fill = known.window
+    if not fill.tokens:
+        return WindowFigures()
+    source = _SOURCES.get(fill.known, "unknown")
+    tokens = Figure(fill.tokens, _find_token_source(known))
+    if not fill.window or source == "unknown":
+        return WindowFigures(tokens, fill.window or None)
+    return WindowFigures(
+        tokens, fill.window, Figure(round(100 * fill.tokens / fill.window, 1), source)
+    )
+
+
+def _find_token_source(known: Projection) -> FigureSource:
+    """Return whether the CLI counts its tokens; one that reports no size of its window may."""
+    fill = known.window
+    is_estimated = fill.known == "estimated" or not fill.tokens
+    return "estimated" if is_estimated and not fill.window else "reported"
+
+
+def _build_spend(known: Projection, cap: Budget | None) -> SpendFigures:
+    spent, cap = known.run.run_spending(), raise_caps(cap, known.run.raised_caps())
+    source: FigureSource = "reported" if spent.is_reported and not spent.unpriced else "estimated"
+    return SpendFigures(
+        usd=Figure(round(spent.usd, 4), source) if spent.usd else Figure(),
+        tokens=Figure(spent.tokens, _find_token_source(known)) if spent.tokens else Figure(),
+        unpriced=spent.unpriced,
+        usd_cap=cap.usd if cap else None,
+        tokens_cap=cap.tokens if cap else None,
+    )

@@ -1,0 +1,31 @@
+"""Notifications: what a person who is not at the terminal is told."""
+
+import msgspec
+
+from rekindle.policy.exits import exit_table
+from rekindle.policy.exits.exit_table import News, Reason, Severity
+
+_COMMAND = "→ "
+"""Begins the line with the command to type."""
+
+
+class NotificationText(msgspec.Struct, frozen=True):
+    title: str
+    body: str
+    severity: Severity
+
+
+def make_notice(
+    agent: str, what: Reason | News, words: str, *, project: str, host: str
+) -> NotificationText:
+    """Return a notification: what happened, the command to type, and where the agent is.
+
+    `what` is a reason to stop, or any other news; without a command in `words` it is the one that
+    shows the agent.
+    """
+    title, severity = exit_table.describe_notification(what)
+    has_command = any(line.startswith(_COMMAND) for line in words.splitlines())
+    command = "" if has_command else f"{_COMMAND}rekindle status {agent}"
+    place = f"{severity}: agent {agent}, project {project}, host {host}"
+    body = "\n".join(filter(None, (words, command, place)))
+    return NotificationText(f"{agent}: {title}", body, severity)

@@ -1,0 +1,1 @@
+"""Decide whether a launch or a cycle made progress, and pace launches that did not."""

@@ -1,0 +1,32 @@
+"""Tell results of the work from other changed files."""
+
+import re
+
+_RELAY_FILE = re.compile(
+    r"\.?(?:prev[_-])?consensus(?:[._-][\w.-]*)?|relay(?:-\d+-\w+)?\.md|(?:\w+-)?progress\.(?:md|txt)"
+)
+_LOG_FILE = re.compile(r".*\.log(?:\.\w+)*|(?:ops|resolved|trajectory)\.jsonl|nohup\.out")
+_LOG_FOLDERS = {"log", "logs"}
+_OF_LOGS = ("", ".txt", ".md", ".json", ".jsonl", ".out", ".csv", ".gz")
+
+
+_DEPENDENCIES = {"node_modules", "__pycache__", "venv"}
+
+
+def may_hold_artefacts(name: str) -> bool:
+    """Return whether an untracked file or folder of this name may contain results."""
+    return not name.startswith(".") and name not in _DEPENDENCIES
+
+
+def is_artefact(path: str) -> bool:
+    """Return whether a changed file is a result, and not a relay, a log or Rekindle's own file."""
+    *folders, name = path.replace("\\", "/").casefold().rstrip("/").split("/")
+    if not name or not {".rekindle", ".git"}.isdisjoint([*folders, name]):
+        return False
+    if _RELAY_FILE.fullmatch(name) or _LOG_FILE.fullmatch(name):
+        return False
+    if folders[-2:] == ["memories", "archive"]:
+        return False
+    stem, dot, ending = name.rpartition(".")
+    # Code may be in a folder named "logs", but a text there is a log.
+    return _LOG_FOLDERS.isdisjoint(folders) or (dot + ending if stem else "") not in _OF_LOGS

@@ -1,0 +1,189 @@
+"""Measure and pace work without progress, and decide when a run pauses for it."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from rekindle.documents.events import (
+    CycleEnded,
+    WorkSigns,
+)
+from rekindle.policy.exits.backoff import compute_probe_pause
+from rekindle.policy.exits.exit_table import (
+    REACTIONS,
+    find_reaction,
+)
+from rekindle.policy.exits.restart import (
+    EnterSafeMode,
+    WaitUntil,
+)
+from rekindle.policy.progress.work_progress import find_progress
+from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.settings.runtime_settings import (
+    PROBE_INTERVAL,
+    RETRY_NOTICE_SECONDS,
+    SECONDS_AN_HOUR,
+    ProgressSettings,
+)
+
+NO_PROGRESS_REASON: Final = "no-progress"
+"""Reason of the pause in safe mode."""
+IDLE_REASON: Final = "idle"
+"""Reason of the wait before a launch."""
+LIFTED_BY = "`rekindle run --budget none` lifts this bound"
+
+
+class IdleWork(msgspec.Struct, frozen=True):
+    """Launches since the last progress, or since the operator restarted the agent."""
+
+    launches: int = 0
+    seconds: float = 0.0
+    """Working time of the launches."""
+    usd: float = 0.0
+    billed: bool = False
+    """Whether the CLI shows that the account is billed per token."""
+    failing: datetime | None = None
+    """End of the first failure in the current series; None if the last launch did not fail."""
+    last: LaunchRecord | None = None
+    signs: tuple[WorkSigns, ...] = ()
+    """Signs of work of the launches, oldest first."""
+
+
+_NONE = IdleWork()
+
+
+def sum_idle_launches(
+    attempts: Iterable[LaunchRecord],
+    cycles: Mapping[int, CycleEnded],
+    *,
+    began: int,
+    heeded: int,
+    stopped: int = 0,
+) -> IdleWork:
+    """Return the work without progress since the start of the run and the last command.
+
+    `began`, `heeded` and `stopped` (the operator's last stop) are positions in the log. Only
+    launches after that stop count, because the operator ended the earlier ones and wants another.
+    Hours and money count regardless of it.
+    """
+    since = max(began, heeded)
+    ends: list[LaunchRecord | CycleEnded] = [
+        *(end for end in attempts if end.exit),
+        *cycles.values(),
+    ]
+    signs: dict[type, list[WorkSigns]] = {LaunchRecord: [], CycleEnded: []}
+    idle_work, billed, spent, base = _NONE, False, 0.0, 0.0
+    for end in sorted(ends, key=_find_position):
+        before = signs[type(end)]
+        if isinstance(end, LaunchRecord):
+            spent = end.run_usd if end.seq > began else 0.0
+            billed = billed if end.billed is None else end.billed
+        if end.seq <= since or find_progress(end.signs, before):
+            idle_work, base = _NONE, spent
+        elif isinstance(end, LaunchRecord) and end.fruitless is not None:
+            idle_work, base = IdleWork(seconds=end.fruitless), spent
+        elif isinstance(end, LaunchRecord):
+            idle_work = _add_launch(idle_work, end, spent - base, counts=end.seq > stopped)
+        if end.signs is not None and end.signs.artefacts:
+            before.append(end.signs)
+    return msgspec.structs.replace(idle_work, billed=billed, signs=tuple(signs[LaunchRecord]))
+
+
+def _find_position(one: LaunchRecord | CycleEnded) -> int:
+    return one.seq if isinstance(one, CycleEnded) else one.ended_seq or one.seq
+
+
+def _add_launch(idle: IdleWork, one: LaunchRecord, usd: float, *, counts: bool) -> IdleWork:
+    has_failed = counts and not REACTIONS[find_reaction(one.exit)].is_intended
+    return msgspec.structs.replace(
+        idle,
+        launches=idle.launches + counts,
+        seconds=idle.seconds + one.seconds,
+        usd=usd,
+        failing=(idle.failing or one.ended) if has_failed else None,
+        last=one,
+    )
+
+
+def find_reached_bound(
+    idle: IdleWork, bounds: ProgressSettings, *, seconds: float = 0.0, usd: float = 0.0
+) -> str:
+    """Return a description of the reached bound; empty if there is none.
+
+    `seconds` and `usd` are those of the running launch.
+    """
+    hours = (idle.seconds + seconds) / SECONDS_AN_HOUR
+    dollars = idle.usd + usd
+    if idle.billed and dollars >= bounds.max_usd:
+        return f"${dollars:.2f} were spent without progress"
+    if hours >= bounds.max_hours:
+        return f"{hours:.0f} hours of work without progress"
+    if idle.launches >= bounds.max_launches:
+        return f"{idle.launches} launches in a row without progress"
+    return ""
+
+
+def decide_pause(idle: IdleWork, bounds: ProgressSettings) -> EnterSafeMode | None:
+    """Return the pause that is due, or None."""
+    words = find_reached_bound(idle, bounds)
+    last = f"; the last one: {idle.last.words}" if idle.last and idle.last.words else ""
+    return EnterSafeMode(NO_PROGRESS_REASON, f"{words}{last}; {LIFTED_BY}") if words else None
+
+
+def decide_pace(idle: IdleWork, bounds: ProgressSettings, now: datetime) -> WaitUntil | None:
+    """Return the wait before the next launch without progress, or None.
+
+    It applies to all kinds of exit, and even if the operator has lifted the bounds.
+    """
+    late = idle.launches - bounds.paced_after
+    if idle.last is None or late < 0:
+        return None
+    # A clock that was set back must not prolong the wait.
+    until = min(idle.last.ended or now, now) + timedelta(seconds=compute_probe_pause(late))
+    return WaitUntil(until, IDLE_REASON, idle.last.seq, probe=True) if until > now else None
+
+
+def render_idle_notice(idle: IdleWork, now: datetime, wait: WaitUntil | None = None) -> str:
+    """Return the notification before a wait or a launch; empty if there is none.
+
+    A probe is announced at once, other retries before they have lasted for an hour. A usage limit
+    has a separate notification.
+    """
+    if idle.failing is None or idle.last is None or (wait and wait.why == "limit"):
+        return ""
+    lasted = ((wait.until if wait else now) - idle.failing).total_seconds()
+    if not (wait and wait.probe) and lasted < RETRY_NOTICE_SECONDS:
+        return ""
+    retried = f"tried again at {wait.until:%Y-%m-%d %H:%M} UTC" if wait else "tried again now"
+    many = f"{idle.launches} launches without progress"
+    return f"{many}, the last one: {idle.last.words or idle.last.exit}; {retried}"
+
+
+def describe_bounds(bounds: ProgressSettings, *, lifted: bool = False) -> str:
+    """Return the bounds on work without progress, in one line.
+
+    `lifted` means that the operator has lifted those that pause a run; launches are paced even
+    then.
+    """
+    first = bounds.paced_after + 1
+    ending = (
+        "th" if first % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(first % 10, "th")
+    )
+    then = (
+        "continues, as `--budget none` says"
+        if lifted
+        else f"pauses after {bounds.max_launches} launches or {bounds.max_hours:g} hours of work,"
+        f" or ${bounds.max_usd:g} if the account is billed per token"
+    )
+    return (
+        f"without progress, waits {PROBE_INTERVAL} between launches from the"
+        f" {first}{ending} on, and {then}"
+    )
+
+
+def describe_next_launch(wait: WaitUntil, last: str) -> str:
+    """Return when the next launch is due after no progress, with the last launch's words."""
+    due = f"no progress lately, the next launch is due at {wait.until:%Y-%m-%d %H:%M} UTC"
+    return f"{due}; the last one: {last}" if last else due

@@ -1,0 +1,151 @@
+"""Define progress: whether the work of a launch or a cycle moved forward.
+
+Restarts, pauses, spending, the verdict on a cycle and the stall ladder all use this definition.
+`PROGRESS_TABLE` is the table, and the documentation prints it.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from rekindle.documents.events import WorkSigns
+from rekindle.policy.progress.artefacts import is_artefact
+from rekindle.policy.settings.runtime_settings import (
+    PROGRESS_NAMES,
+    PROGRESS_NUMBERED,
+    PROGRESS_SAME,
+)
+
+_NUMBER = re.compile(r"\d+")
+_HEX_ID = re.compile(
+    r"(?<![0-9a-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[a-f]*\d)[0-9a-f]{7,})(?![0-9a-z])",
+    re.IGNORECASE,
+)
+_STAMP = re.compile(r"\d{4}|(?<!\d)\d\d([-_.:])\d\d\1\d\d(?!\d)")
+"""A year, a long number, or a date or time of two digits each."""
+
+
+class ProgressRow(msgspec.Struct, frozen=True):
+    words: str
+    fits: Callable[[WorkSigns, Sequence[WorkSigns]], bool]
+
+
+def find_constant_artefacts(names: Iterable[str], before: Sequence[WorkSigns]) -> set[str]:
+    """Return the changed artefacts that change every time, which are not progress.
+
+    Numbered files count as the same only after many times: each may be a new result, but an agent
+    that writes nothing else must be bounded. A launch without changes is skipped. Otherwise one
+    failure in between would make a file that is always appended to count as progress.
+    """
+    same = _find_common_names(
+        [earlier.artefacts for earlier in before if earlier.artefacts], PROGRESS_SAME - 1
+    )
+    series = _find_constant_series(before)
+    return {name for name in names if name in same or _find_series(name) in series}
+
+
+def name_series(signs: WorkSigns, before: Sequence[WorkSigns]) -> WorkSigns:
+    """Return the signs to record, with a long series of files replaced by its name.
+
+    A snapshot holds few launches. Without the name, the first of them would count as progress
+    again.
+    """
+    series = _find_constant_series(before)
+    names = {
+        series_name if (series_name := _find_series(name)) in series else name
+        for name in signs.artefacts
+    }
+    return msgspec.structs.replace(signs, artefacts=tuple(sorted(names)))
+
+
+def _find_constant_series(before: Sequence[WorkSigns]) -> set[str]:
+    earlier = [map(_find_series, signs.artefacts) for signs in before if signs.artefacts]
+    return _find_common_names(earlier, PROGRESS_NUMBERED - 1)
+
+
+def _find_common_names(earlier: Sequence[Iterable[str]], times: int) -> set[str]:
+    """Return the names common to the last `times` entries; empty if there are fewer."""
+    return set.intersection(*map(set, earlier[-times:])) if len(earlier) >= times else set()
+
+
+def _find_series(name: str) -> str:
+    """Return the common name of numbered files."""
+    return _NUMBER.sub("#", name)
+
+
+def _find_new_artefacts(signs: WorkSigns, before: Sequence[WorkSigns]) -> set[str]:
+    return set(signs.artefacts) - find_constant_artefacts(signs.artefacts, before)
+
+
+PROGRESS_TABLE = (
+    ProgressRow("a commit", lambda signs, _: signs.commits > 0),
+    ProgressRow("a resolved loop", lambda signs, _: signs.resolved > 0),
+    ProgressRow("a new decision", lambda signs, _: signs.decisions > 0),
+    ProgressRow("a relay that asks for something else", lambda signs, _: signs.asks_else),
+    ProgressRow(
+        "an artefact that does not change every time",
+        lambda signs, before: bool(_find_new_artefacts(signs, before)),
+    ),
+)
+
+
+def find_progress(signs: WorkSigns | None, before: Sequence[WorkSigns] = ()) -> str:
+    """Return the kind of progress that the signs show, or "".
+
+    `before` are the signs of the previous launches or cycles, oldest first.
+    """
+    if signs is None:
+        return ""
+    return next((row.words for row in PROGRESS_TABLE if row.fits(signs, before)), "")
+
+
+def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
+    """Return a description of the progress outside the relay, or "".
+
+    It is empty exactly if `find_progress` finds nothing, or only that the relay asks for something
+    else.
+    """
+    counts = {
+        "commit": signs.commits,
+        "changed file": len(_find_new_artefacts(signs, before)),
+        "decision": signs.decisions,
+        "resolved loop": signs.resolved,
+    }
+    return ", ".join(
+        f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items() if count
+    )
+
+
+def list_artefact_names(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the names by which changed results are compared, limited for the log.
+
+    Numbered files must not displace others, so the last one of each series comes first.
+    """
+    series: dict[str, list[str]] = {}
+    for name in {make_artefact_name(path) for path in paths if is_artefact(path)}:
+        series.setdefault(_find_series(name), []).append(name)
+    ranked = [
+        (rank, name)
+        for names in series.values()
+        for rank, name in enumerate(sorted(names, key=_split_numbers, reverse=True))
+    ]
+    return tuple(sorted(name for _, name in sorted(ranked)[:PROGRESS_NAMES]))
+
+
+def make_artefact_name(path: str) -> str:
+    """Return the name by which one changed result is compared.
+
+    Dates, long numbers and hex ids are ignored: `run-2026-11-17.txt` after `run-2026-11-16.txt` is
+    the same result, but `chapter-2.md` after `chapter-1.md` is a new one.
+    """
+    return "/".join(map(_strip_stamps, path.split("/")))
+
+
+def _strip_stamps(part: str) -> str:
+    plain = _HEX_ID.sub("#", part)
+    return _NUMBER.sub("#", plain) if plain != part or _STAMP.search(part) else part
+
+
+def _split_numbers(name: str) -> tuple[list[int], str]:
+    return [int(number) for number in re.findall(r"[0-9]+", name)], name

@@ -1,0 +1,1 @@
+"""The state computed from the log: sessions, open loops, the run."""

@@ -1,0 +1,299 @@
+"""Open loops: the items that an agent must not forget, and their resolutions.
+
+A loop is the set of its marks, each of which opens or closes it at a time. Sets merge in any order
+and any number of times, so two writers, a replay or a duplicate can neither lose a loop nor reopen
+a resolved one. The last mark decides: only an explicit resolution closes a loop, and a later
+opening reopens it, with its history.
+
+A writer stamps its mark later than every mark it has seen, even if the clock was set back.
+Otherwise a resolution could be ignored because of an earlier mark with a future time.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from rekindle.documents.events import (
+    AnyEvent,
+    LoopAdded,
+    LoopCorrection,
+    LoopResolved,
+    StateAdopted,
+    UnknownEvent,
+)
+from rekindle.documents.state import OpenLoop, Resolution, State
+from rekindle.errors import UnknownLoopError, UsageError
+from rekindle.formats import json_codec
+from rekindle.formats.identifiers import (
+    require_loop_id,
+    to_one_line,
+)
+from rekindle.policy.settings import runtime_settings
+
+_TICK = timedelta(microseconds=1)
+_DAY = timedelta(days=1)
+
+
+def select_resolving_events(happened: Iterable[AnyEvent | UnknownEvent]) -> list[AnyEvent]:
+    """Return the events that resolve a loop."""
+    return [
+        event
+        for event in happened
+        if isinstance(event, LoopResolved) or (isinstance(event, StateAdopted) and event.resolved)
+    ]
+
+
+class LoopMark(msgspec.Struct, frozen=True, omit_defaults=True):
+    ts: datetime
+    text: str
+    """The loop's text, or the reason for closing it."""
+    closes: bool = False
+    corrects: datetime | None = None
+    """Time at which the previous mark's text was corrected; a correction neither opens nor closes.
+    """
+    added: str = ""
+    extra: dict[str, Any] | None = None
+    """Unknown fields; None if the writer did not mention them, so the old ones remain."""
+
+    @property
+    def order(self) -> tuple[datetime, int, datetime, str, str, bytes]:
+        """Sort key: by time, and an opening last at equal times, so that no loop is lost."""
+        extra = b"" if self.extra is None else encode_value(self.extra)
+        # A correction sorts before other marks of its time, the newest correction last.
+        rank = 0 if self.corrects else 1 if self.closes else 2
+        return (self.ts, rank, self.corrects or self.ts, self.text, self.added, extra)
+
+    @property
+    def day(self) -> str:
+        return self.ts.astimezone(UTC).date().isoformat()
+
+
+class Loop(msgspec.Struct, frozen=True):
+    id: str
+    marks: tuple[LoopMark, ...]
+
+    @property
+    def is_open(self) -> bool:
+        return not self.marks[-1].closes
+
+    @property
+    def text(self) -> str:
+        return next((mark.text for mark in reversed(self.marks) if not mark.closes), "")
+
+    @property
+    def added(self) -> str:
+        """Date of the current opening; a reopened loop counts from its reopening."""
+        said = ""
+        first = self.marks[-1]
+        for mark in reversed(self.marks):
+            if mark.closes:
+                break
+            said = said or mark.added
+            first = mark
+        return said or first.day
+
+    @property
+    def opened_at(self) -> datetime:
+        """Time of the current opening; later rewordings do not count."""
+        first = self.marks[-1]
+        for mark in reversed(self.marks):
+            if mark.closes:
+                break
+            first = mark
+        return first.ts
+
+    @property
+    def times_reopened(self) -> int:
+        return sum(
+            before.closes and not after.closes
+            for before, after in zip(self.marks, self.marks[1:], strict=False)
+        )
+
+    def to_open_loop(self, today: date, stale_after_days: int) -> OpenLoop:
+        extras = (mark.extra for mark in reversed(self.marks) if not mark.closes)
+        extra = next((extra for extra in extras if extra is not None), {})
+        return OpenLoop(
+            self.id, self.text, self.added, is_stale(self.added, today, stale_after_days), extra
+        )
+
+    def to_resolution(self) -> Resolution:
+        last = self.marks[-1]
+        return Resolution(self.id, last.text, last.day, last.extra or {})
+
+
+LoopMap = Mapping[str, Loop]
+
+
+def add_mark(loops: dict[str, Loop], identity: str, mark: LoopMark) -> None:
+    """Add a mark to a loop, unless it has the mark already."""
+    loop = loops.get(identity)
+    marks = loop.marks if loop else ()
+    position = len(marks)
+    if marks and mark.order <= marks[-1].order:  # most marks come last, so search only for others
+        position = bisect_left(marks, mark.order, key=lambda existing: existing.order)
+        if marks[position].order == mark.order:
+            return
+    loops[identity] = Loop(identity, (*marks[:position], mark, *marks[position:]))
+
+
+def is_stale(added: str, today: date, after_days: int) -> bool:
+    """Return whether a date is more than `after_days` ago; False if it is invalid or ahead."""
+    try:
+        return (today - date.fromisoformat(added)).days > after_days
+    except ValueError:
+        return False
+
+
+def propose_loop(loops: LoopMap, identity: str, text: str, now: datetime) -> LoopAdded | None:
+    """Return the event that opens, rewords or reopens a loop; None if it is already open so."""
+    identity = require_loop_id(identity)
+    line = to_one_line(text)
+    if not line:
+        raise UsageError("an open loop needs a text", hint="describe in one sentence what is open")
+    loop = loops.get(identity)
+    return reopen_loop(loop, line, now) if loop else LoopAdded(ts=now, id=identity, text=line)
+
+
+def reopen_loop(known: Loop, line: str, now: datetime) -> LoopAdded | None:
+    """Return the event that reopens or rewords a loop; None if it is open with this text."""
+    if known.is_open and known.text == line:
+        return None
+    return LoopAdded(ts=_stamp_after_marks(now, known), id=known.id, text=line)
+
+
+def resolve_loop(loops: LoopMap, identity: str, reason: str, now: datetime) -> LoopResolved | None:
+    """Return the event that closes a loop; None if it is already closed."""
+    loop = loops.get(identity)
+    if loop is None:
+        like = get_close_matches(identity, loops, n=1)
+        raise UnknownLoopError(identity, like[0] if like else None)
+    line = to_one_line(reason)
+    if not line:
+        raise UsageError(
+            "a resolution needs a reason", hint="explain in one sentence why it is done"
+        )
+    if not loop.is_open:
+        return None
+    return LoopResolved(ts=_stamp_after_marks(now, loop), id=identity, reason=line)
+
+
+def adopt_loops(loops: LoopMap, edited: State, now: datetime) -> StateAdopted:
+    """Return the event that adopts an edit of state.json. Omitted loops stay unchanged.
+
+    `loops` are those that the file was written from. A loop that it already listed was only
+    reworded: if it was resolved meanwhile, it stays resolved.
+    """
+    written = [_keep_text(loops.get(loop.id), loop) for loop in edited.open_loops]
+    changed = [loop for loop in written if _has_news(loops.get(loop.id), loop)]
+    opened = [loop for loop in changed if not _is_in_state(loops, loop.id, is_open=True)]
+    open_ids = {loop.id for loop in edited.open_loops}
+    settled = [
+        item
+        for item in edited.resolved
+        if item.id not in open_ids and _resolves_loop(loops.get(item.id), item)
+    ]
+    closed = [item for item in settled if not _is_in_state(loops, item.id, is_open=False)]
+    touched = [loop.id for loop in opened] + [item.id for item in closed]
+    corrected = [mark.corrects for loop in loops.values() for mark in loop.marks if mark.corrects]
+    return StateAdopted(
+        ts=stamp_after(
+            _stamp_after_marks(now, *(loops.get(identity) for identity in touched)), *corrected
+        ),
+        open_loops=tuple(opened),
+        resolved=tuple(closed),
+        corrections=(
+            *(_correct_text(loops[loop.id], loop) for loop in changed if loop not in opened),
+            *(_correct_resolution(loops[item.id], item) for item in settled if item not in closed),
+        ),
+    )
+
+
+def list_open_loops(
+    loops: LoopMap, now: datetime, limits: runtime_settings.LoopSettings
+) -> tuple[OpenLoop, ...]:
+    """Return the open loops, oldest first."""
+    today = now.date()
+    open_items = [
+        loop.to_open_loop(today, limits.stale_after_days) for loop in loops.values() if loop.is_open
+    ]
+    return tuple(sorted(open_items, key=lambda loop: (loop.added, loop.id)))
+
+
+def render_loop_line(one: OpenLoop, *more: str) -> str:
+    """Return an open loop as one line."""
+    details = (f"since {one.added}", "stale" if one.stale else "", *more)
+    return f"{one.id}: {one.text} ({', '.join(filter(None, details))})"
+
+
+def list_recently_resolved(
+    loops: LoopMap, now: datetime, limits: runtime_settings.LoopSettings
+) -> tuple[Resolution, ...]:
+    """Return the resolutions that state.json still shows, newest first."""
+    resolved = [
+        loop
+        for loop in loops.values()
+        if not loop.is_open and (now - loop.marks[-1].ts) / _DAY <= limits.keep_resolved_days
+    ]
+    resolved.sort(key=lambda loop: (loop.marks[-1].ts, loop.id), reverse=True)
+    return tuple(loop.to_resolution() for loop in resolved)
+
+
+def encode_value(value: Any) -> bytes:
+    """Return a value in its JSON form, because Python treats 1, 1.0 and True as equal."""
+    return json_codec.encode(value, "state.json")
+
+
+def stamp_after(now: datetime, *seen: datetime) -> datetime:
+    """Return the current time, or one just after the latest seen if the clock was set back."""
+    return max([now, *(ts + _TICK for ts in seen)])
+
+
+def _keep_text(known: Loop | None, loop: OpenLoop) -> OpenLoop:
+    """Return the loop with its old text if the editor wrote only its id."""
+    return msgspec.structs.replace(loop, text=loop.text or (known.text if known else ""))
+
+
+def _has_news(known: Loop | None, loop: OpenLoop) -> bool:
+    if known is None or not known.is_open:
+        return True
+    current = known.to_open_loop(date.min, 0)
+    if loop.added and loop.added != current.added:
+        return True
+    return current.text != loop.text or encode_value(current.extra) != encode_value(loop.extra)
+
+
+def _is_in_state(loops: LoopMap, identity: str, *, is_open: bool) -> bool:
+    loop = loops.get(identity)
+    return loop is not None and loop.is_open is is_open
+
+
+def _correct_text(known: Loop, loop: OpenLoop) -> LoopCorrection:
+    return LoopCorrection(
+        _find_correction_time(known), loop.id, loop.text, added=loop.added, extra=loop.extra
+    )
+
+
+def _correct_resolution(known: Loop, item: Resolution) -> LoopCorrection:
+    return LoopCorrection(
+        _find_correction_time(known), item.id, item.reason, closes=True, extra=item.extra
+    )
+
+
+def _find_correction_time(known: Loop) -> datetime:
+    """Return the time just after the last opening or closing; corrections never move it."""
+    return next(mark.ts for mark in reversed(known.marks) if not mark.corrects) + _TICK
+
+
+def _resolves_loop(known: Loop | None, item: Resolution) -> bool:
+    if known is None or known.is_open:
+        return True
+    current = known.to_resolution()
+    return current.reason != item.reason or encode_value(current.extra) != encode_value(item.extra)
+
+
+def _stamp_after_marks(now: datetime, *known: Loop | None) -> datetime:
+    return stamp_after(now, *(loop.marks[-1].ts for loop in known if loop))

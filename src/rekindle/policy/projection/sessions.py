@@ -1,0 +1,255 @@
+"""Sessions and launches as recorded in the log: which are open, which were lost.
+
+Like every projection, it depends on the set of events and not on their order. The position in the
+log decides which event is last, because the clock may have been set back in between.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.thresholds.supervision import SESSIONS_KEPT
+
+NOT_IN_LOG = 2**62
+"""Position of events that are not in the log yet; it sorts after all others."""
+
+
+class SubmittedPrompt(msgspec.Struct, frozen=True):
+    """The last prompt of a session."""
+
+    ts: datetime
+    text: str
+    call: str = ""
+    """The prompt's id, which its transcript may contain; empty if it has none."""
+    seq: int = 0
+
+
+class SessionRecord(msgspec.Struct, frozen=True):
+    """A session: when it last started or resumed, and when it ended."""
+
+    started: datetime | None = None
+    started_seq: int = 0
+    ended: datetime | None = None
+    ended_seq: int = 0
+    process: str = ""
+    launch: str = ""
+    transcript: str = ""
+    transcript_seq: int = 0
+    context_tokens: int = 0
+    cache_expired: bool = False
+    asked: SubmittedPrompt | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has no recorded end: it is running, or it was killed."""
+        if self.started is None or self.ended is None:
+            return self.started is not None
+        return (self.ended_seq, self.ended) < (self.started_seq, self.started)
+
+
+class LaunchRecord(msgspec.Struct, frozen=True):
+    """A launch: one process for a session."""
+
+    cycle: int
+    session: str
+    resumes: bool
+    harness: str = ""
+    began: datetime | None = None
+    seq: int = 0
+    boot: str = ""
+    uptime: float = 0.0
+    exit: str = ""
+    """Kind of exit; empty if it is running or its supervisor was lost."""
+    ended: datetime | None = None
+    started: bool = True
+    opened: bool = False
+    words: str = ""
+    resets_at: int | None = None
+    seconds: float = 0.0
+    ended_seq: int = 0
+    swept: tuple[str, ...] = ()
+    """Commands of its background processes, which were ended with it."""
+    handed_by: str = ""
+    """Cause of the handoff, `threshold` or `person`; empty if there was none."""
+    percent: float | None = None
+    """How full the window was at the handoff."""
+    first_percent: float | None = None
+    """How full the window was at the first turn of the session."""
+    work: str = ""
+    """Fingerprint of the visible work; two equal ones mean no visible work in between."""
+    goes_on: bool = False
+    """Whether it began with the checkpoint of the previous launch."""
+    head: str = ""
+    """The commit that was checked out when it began; empty if unknown."""
+    run_usd: float = 0.0
+    """Spending of the whole run when it ended."""
+    billed: bool | None = None
+    signs: events.WorkSigns | None = None
+    fruitless: float | None = None
+    """Seconds at its end after the last progress seen while it ran; None if there was none."""
+
+
+_TOLD = ("process", "launch", "context_tokens", "cache_expired")
+"""Fields that the start event of a session sets."""
+SessionRecords = Mapping[str, SessionRecord]
+LaunchRecords = Mapping[str, LaunchRecord]
+
+
+def record_session_start(lives: dict[str, SessionRecord], event: events.SessionStarted) -> None:
+    record = lives.get(event.session, SessionRecord())
+    fields = {name: getattr(event, name) for name in _TOLD}
+    position, before = event.seq or NOT_IN_LOG, (getattr(record, name) for name in _TOLD)
+    key = (position, event.ts, *fields.values())
+    if record.started is None or key > (record.started_seq, record.started, *before):
+        lives[event.session] = msgspec.structs.replace(
+            record, started=event.ts, started_seq=position, **fields
+        )
+    # Separate, because a resume may not report it, and then it is unchanged.
+    record = lives.get(event.session, record)
+    if event.transcript and (position, event.transcript) > (
+        record.transcript_seq,
+        record.transcript,
+    ):
+        lives[event.session] = msgspec.structs.replace(
+            record, transcript=event.transcript, transcript_seq=position
+        )
+
+
+def record_session_end(
+    lives: dict[str, SessionRecord], event: events.SessionEnded | events.SessionLost
+) -> None:
+    record, position = lives.get(event.session, SessionRecord()), event.seq or NOT_IN_LOG
+    if record.ended is None or (position, event.ts) > (record.ended_seq, record.ended):
+        lives[event.session] = msgspec.structs.replace(record, ended=event.ts, ended_seq=position)
+
+
+def record_prompt(lives: dict[str, SessionRecord], event: events.PromptSubmitted) -> None:
+    record = lives.get(event.session, SessionRecord())
+    prompt = SubmittedPrompt(event.ts, event.text, event.call, event.seq or NOT_IN_LOG)
+    if record.asked is None or _order_prompt(prompt) > _order_prompt(record.asked):
+        lives[event.session] = msgspec.structs.replace(record, asked=prompt)
+
+
+def _order_prompt(asked: SubmittedPrompt) -> tuple[object, ...]:
+    return asked.seq, asked.ts, asked.text, asked.call
+
+
+def record_launch_start(attempts: dict[str, LaunchRecord], event: events.LaunchStarted) -> None:
+    record = attempts.get(event.launch) or LaunchRecord(event.cycle, event.session, event.resumes)
+    if event.seq > record.seq:
+        attempts[event.launch] = msgspec.structs.replace(
+            record,
+            harness=event.harness,
+            began=event.ts,
+            seq=event.seq,
+            boot=event.boot,
+            uptime=event.uptime,
+            head=event.head,
+        )
+
+
+def record_launch_end(attempts: dict[str, LaunchRecord], event: events.LaunchEnded) -> None:
+    record = attempts.get(event.launch) or LaunchRecord(event.cycle, event.session, event.resumes)
+    if record.ended is None or _order_event_end(event) > _order_recorded_end(record):
+        attempts[event.launch] = msgspec.structs.replace(
+            record,
+            # A CLI that names its own sessions reports the name only while running.
+            session=record.session or event.session,
+            exit=event.exit,
+            ended=event.ts,
+            started=event.started,
+            opened=event.opened,
+            words=event.words,
+            resets_at=event.resets_at,
+            seconds=event.seconds,
+            ended_seq=event.seq,
+            run_usd=event.run_usd,
+            billed=event.billed,
+            signs=event.signs,
+            fruitless=event.fruitless,
+            swept=event.ended,
+        )
+
+
+def record_handoff(attempts: dict[str, LaunchRecord], event: events.HandoffTriggered) -> None:
+    record = attempts.get(event.launch) or LaunchRecord(event.cycle, event.session, resumes=False)
+
+    def of_window(tokens: int | None) -> float | None:
+        return tokens * 100 / event.window if tokens is not None and event.window else None
+
+    attempts[event.launch] = msgspec.structs.replace(
+        record,
+        handed_by=event.by,
+        percent=of_window(event.tokens),
+        first_percent=of_window(event.first),
+        work=event.work,
+    )
+
+
+def record_handoff_resume(attempts: dict[str, LaunchRecord], event: events.HandoffResumed) -> None:
+    record = attempts.get(event.launch) or LaunchRecord(event.cycle, "", resumes=False)
+    attempts[event.launch] = msgspec.structs.replace(record, goes_on=True)
+
+
+def _order_event_end(event: events.LaunchEnded) -> tuple[object, ...]:
+    """Return the sort key of a launch's end, so that order never decides between duplicates."""
+    more = (event.seconds, event.started, event.opened)
+    return event.ts, event.exit, event.words, event.resets_at or 0, *more, event.seq, event.ended
+
+
+def _order_recorded_end(known: LaunchRecord) -> tuple[object, ...]:
+    more = (known.seconds, known.started, known.opened)
+    return (
+        known.ended,
+        known.exit,
+        known.words,
+        known.resets_at or 0,
+        *more,
+        known.ended_seq,
+        known.swept,
+    )
+
+
+def select_cycle_launches(attempts: LaunchRecords, cycle: int) -> dict[str, LaunchRecord]:
+    """Return the launches of a cycle, in order."""
+    launches = {launch: record for launch, record in attempts.items() if record.cycle == cycle}
+    return dict(sorted(launches.items(), key=lambda item: item[1].seq))
+
+
+def find_newest_launch(attempts: LaunchRecords) -> LaunchRecord | None:
+    return max(attempts.values(), key=lambda record: record.seq, default=None)
+
+
+def find_launched_session(lives: SessionRecords, launch: str) -> str:
+    """Return the session that a launch opened, as its hooks reported; empty if unknown."""
+    candidates = [
+        (life.started_seq, str(life.started), name)
+        for name, life in lives.items()
+        if life.launch == launch
+    ]
+    return min(candidates)[-1] if candidates else ""
+
+
+def select_unended_sessions(lives: SessionRecords) -> dict[str, SessionRecord]:
+    """Return a person's own sessions without a recorded end, oldest first."""
+    unended = {name: life for name, life in lives.items() if life.is_open and not life.launch}
+    return dict(sorted(unended.items(), key=lambda item: _find_latest_event(item[1])))
+
+
+def prune_sessions(lives: SessionRecords) -> dict[str, SessionRecord]:
+    """Return the sessions for a snapshot; those without an end are dropped last."""
+    order = sorted(
+        lives.items(), key=lambda item: (item[1].is_open, _find_latest_event(item[1]), item[0])
+    )
+    return dict(order[-SESSIONS_KEPT:])
+
+
+def prune_launches(attempts: LaunchRecords) -> dict[str, LaunchRecord]:
+    return dict(sorted(attempts.items(), key=lambda item: (item[1].seq, item[0]))[-SESSIONS_KEPT:])
+
+
+def _find_latest_event(life: SessionRecord) -> tuple[int, float]:
+    times = (ts.timestamp() for ts in (life.started, life.ended) if ts)
+    return max(life.started_seq, life.ended_seq), max(times, default=0.0)

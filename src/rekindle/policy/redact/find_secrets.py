@@ -1,0 +1,413 @@
+"""Redaction: what must not leave a transcript is replaced before anything is written.
+
+`find` says where the secrets of a text are, `redact` puts a placeholder in the place of each:
+
+    Authorization: Bearer [redacted:github-token:3f9a]
+
+The same secret has the same placeholder everywhere, so that a reader can follow it. The digits are
+the first 16 bits of a hash; of a secret that is short enough to be guessed, the first 8. Whoever
+tries a million passwords against such a placeholder is left with thousands that fit: they tell two
+secrets apart, and confirm no guess.
+
+No finding reaches over a line break, so every line stays where it was. In what parses as JSON, a
+text or a line of one, no finding leaves its string or splits an escape: it parses all the same.
+Redacting again changes nothing.
+"""
+
+import json
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from hashlib import blake2b
+from itertools import pairwise
+
+import msgspec
+
+from rekindle.policy.redact import (
+    format_secrets,
+    known_tokens,
+    named_secrets,
+    value_tests,
+)
+from rekindle.policy.settings.runtime_settings import (
+    REDACT_GUESSABLE_CHARACTERS,
+    REDACT_ROUNDS,
+    REDACT_SHORTEST,
+)
+
+RULES = (
+    "anthropic-key api-key authorization bot-token cloud-key cookie encoded-secret github-token"
+    " gitlab-token jwt key openai-key password password-hash platform-token private-key secret"
+    " seed-phrase signing-key slack-token stripe-key token tunnel-token twilio-key url-password"
+    " url-signature url-token webhook"
+).split()
+
+_PLACEHOLDER = re.compile(rf"\[redacted:(?:{'|'.join(RULES)}):[0-9a-f]{{2,4}}\]")
+_ESCAPE = re.compile(r"(?<!\\)(\\++)(?:([nrt])|u([0-9a-fA-F]{4})|([\"'/]))")
+# A terminal's colours, as they are and as programs write them down.
+_COLOUR = re.compile(r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e))\[[0-9;:?]{0,40}[ -/]{0,2}[A-Za-z]")
+_COLOURS = ("\x1b[", "1b[", "1B[", "033[", "\\e[")
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
+_MARGIN = re.compile(
+    r"[\x01\"'\\ ]{0,8}\n(?:[ \t]{0,8}\d{1,7}\t|[ \t]{0,40}\d{1,7}[→|:] ?|"
+    r"(?:\[[^\]\n]{1,40}\] ){1,3}|[+\-> |]{1,12}|[ \t]{1,40})?"
+    r"(?P<v>[A-Za-z0-9+/=_\-.%~]{4,4000})(?P<then>[^\n]{0,2})"
+)
+_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"')
+_JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
+_JSON_ENDS = {"{": "}", "[": "]", '"': '"'}
+_LONG = 190
+"""From this length on a rule may have stopped before the secret did."""
+_LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
+_IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
+
+
+class SecretFinding(msgspec.Struct, frozen=True, order=True):
+    """A part of a text that is a secret; offsets in code points."""
+
+    start: int
+    end: int
+    rule: str
+
+
+def redact_text(text: str, allow: Sequence[str] = ()) -> str:
+    """The text with a placeholder for every secret."""
+    return _replace_findings(text, find_secrets(text, allow))
+
+
+def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
+    """Where the secrets of a text are, in order; none overlap, none holds a line break.
+
+    With the first ones gone, others may come to light: the text is looked through until none do.
+    """
+    found: list[SecretFinding] = []
+    for _ in range(REDACT_ROUNDS):
+        more = find_once(_replace_findings(text, found), allow)
+        if not more:
+            break
+        found = sorted([*found, *_map_to_original(more, found)])
+    return found
+
+
+def _map_to_original(
+    more: list[SecretFinding], found: list[SecretFinding]
+) -> Iterator[SecretFinding]:
+    """Findings in a text that has placeholders already, as offsets in the original."""
+    ends, shifts, grown = [], [0], 0
+    for one in found:
+        grown += len(one.rule) + _count_digits(one.end - one.start) + len("[redacted::]")
+        grown -= one.end - one.start
+        ends.append(one.end + grown)
+        shifts.append(grown)
+    for one in more:
+        shift = shifts[bisect_right(ends, one.start)]
+        yield SecretFinding(one.start - shift, one.end - shift, one.rule)
+
+
+def render_placeholder(rule: str, secret: str) -> str:
+    """What a placeholder says: the rule, and digits that are the same for the same secret."""
+    digest = blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=16, person=b"rekindle")
+    return f"{rule}:{digest.hexdigest()[: _count_digits(len(secret))]}"
+
+
+def _count_digits(size: int) -> int:
+    return 2 if size < REDACT_GUESSABLE_CHARACTERS else 4
+
+
+def _replace_findings(text: str, found: Iterable[SecretFinding]) -> str:
+    pieces = []
+    position = 0
+    for one in found:
+        pieces += [
+            text[position : one.start],
+            f"[redacted:{render_placeholder(one.rule, text[one.start : one.end])}]",
+        ]
+        position = one.end
+    return "".join([*pieces, text[position:]])
+
+
+def find_once(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
+    """What a single look finds; the last one of `find` finds nothing more."""
+    if len(text) < REDACT_SHORTEST:
+        return []
+    spans = _find_in_view(text)
+    if any(mark in text for mark in _COLOURS):
+        spans += _find_without_colours(text)
+    if not spans:
+        return []
+    kept = _subtract_spans(spans, [match.span() for match in _PLACEHOLDER.finditer(text)])
+    whole = _merge_spans(_align_to_escapes(text, span) for span in kept)
+    found = [
+        SecretFinding(start, end, rule)
+        for start, end, rule in _clip_to_json(text, whole)
+        if end > start
+    ]
+    return [one for one in found if not _is_allowed(one, text, allow)]
+
+
+def _find_in_view(text: str) -> list[format_secrets.SecretSpan]:
+    view = _undo_escapes(text)
+    spans = list(_find_spans(view, _lower_in_place(view)))
+    if not spans:
+        return []
+    spans += _join_next_line(view, spans)
+    spans += _join_line_breaks(text, spans)
+    return _extend_to_end(view, spans)
+
+
+def _find_without_colours(text: str) -> list[format_secrets.SecretSpan]:
+    """What is found once the colours are taken out: they may stand within a secret."""
+    starts, taken, squeezed, position, gone = [0], [0], [], 0, 0
+    for match in _COLOUR.finditer(text):
+        squeezed.append(text[position : match.start()])
+        position = match.end()
+        gone += len(match[0])
+        starts.append(position - gone)
+        taken.append(gone)
+    squeezed.append(text[position:])
+
+    def original(at: int) -> int:
+        return at + taken[bisect_right(starts, at) - 1]
+
+    return [
+        (original(start), original(end - 1) + 1, rule)
+        for start, end, rule in _find_in_view("".join(squeezed))
+        if end > start
+    ]
+
+
+def _extend_to_end(
+    view: str, spans: list[format_secrets.SecretSpan]
+) -> list[format_secrets.SecretSpan]:
+    """Long secrets to where they end: a rule looks only so far."""
+    found, first, last = [], 0, 0
+    for start, end, rule in sorted(spans):
+        if end - start < _LONG or rule == "url-password":
+            found.append((start, end, rule))
+            continue
+        if not first <= end <= last:
+            longer = _LONGER.match(view, end)
+            first, last = end, longer.end() if longer else end
+        found.append((start, last, rule))
+    return found
+
+
+def _clip_to_json(
+    text: str, spans: list[format_secrets.SecretSpan]
+) -> list[format_secrets.SecretSpan]:
+    """The spans, of those in JSON what lies in its strings and in whole escapes."""
+    found: list[format_secrets.SecretSpan] = []
+    left = deque(spans)
+    for begin, stop in _find_json_parts(text, spans):
+        while left and left[0][0] < begin:
+            found.append(left.popleft())
+        here = []
+        while left and left[0][0] < stop:
+            here.append(left.popleft())
+        found += _clip_to_strings(text, begin, stop, here)
+    return [*found, *left]
+
+
+def _clip_to_strings(
+    text: str, begin: int, stop: int, spans: list[format_secrets.SecretSpan]
+) -> Iterator[format_secrets.SecretSpan]:
+    strings = [(one.end() - 1, one.start() + 1) for one in _JSON_TEXT.finditer(text, begin, stop)]
+    place, known, escapes = 0, -1, []
+    for start, end, rule in spans:
+        place = bisect_right(strings, (start, stop), lo=max(0, place - 1))
+        while place < len(strings) and strings[place][1] < end:
+            closes, opens = strings[place]
+            if known != place:
+                known = place
+                escapes = [one.span() for one in _JSON_ESCAPE.finditer(text, opens, closes)]
+            yield (
+                _escape_start(escapes, max(start, opens)),
+                _escape_start(escapes, min(end, closes)),
+                rule,
+            )
+            place += 1
+
+
+def _escape_start(escapes: list[tuple[int, int]], at: int) -> int:
+    """A place in a string, or the beginning of the escape that it would split."""
+    place = bisect_right(escapes, (at,)) - 1
+    return escapes[place][0] if place >= 0 and escapes[place][1] > at else at
+
+
+def _find_json_parts(
+    text: str, spans: list[format_secrets.SecretSpan]
+) -> Iterator[tuple[int, int]]:
+    """Where the text is JSON: all of it, or those of its lines that hold a span."""
+    if not spans:
+        return
+    if _is_json(text):
+        yield 0, len(text)
+        return
+    stop = -1
+    for start, _, _ in spans:
+        if start < stop:
+            continue
+        begin = text.rfind("\n", 0, start) + 1
+        stop = text.find("\n", start)
+        stop = len(text) if stop < 0 else stop
+        if _is_json(text[begin:stop]):
+            yield begin, stop
+
+
+def _is_json(text: str) -> bool:
+    text = text.strip()
+    if len(text) < REDACT_SHORTEST or _JSON_ENDS.get(text[0]) != text[-1]:
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _undo_escapes(text: str) -> str:
+    """The text as it reads once its escapes are undone, each character in its place.
+
+    Colours are blanks, and so that nobody reads them, placeholders are none of any secret's signs.
+    """
+    if "[redacted:" in text:
+        text = _PLACEHOLDER.sub(
+            lambda match: value_tests.PLACEHOLDER_CHARACTER * len(match[0]), text
+        )
+    if any(mark in text for mark in _COLOURS):
+        text = _COLOUR.sub(lambda match: " " * len(match[0]), text)
+    if "\\" not in text:
+        return text
+
+    def undone(match: re.Match[str]) -> str:
+        slashes, control, code, sign = match.groups()
+        if control:
+            return "\x01" * len(slashes) + _CONTROL[control]
+        if len(slashes) % 2 == 0:  # the slashes escape each other, and what follows stands alone
+            return match[0]
+        return "\x01" * (len(match[0]) - 1) + (sign or _decode_escape(int(code, 16)))
+
+    return _ESCAPE.sub(undone, text)
+
+
+def _decode_escape(code: int) -> str:
+    return "\x01" if code < ord(" ") and chr(code) not in _CONTROL.values() else chr(code)
+
+
+def _lower_in_place(view: str) -> str:
+    """Small letters, each in its place: one capital alone would become two characters."""
+    return view.replace("\u0130", "I").lower()
+
+
+def _find_spans(view: str, low: str) -> Iterable[format_secrets.SecretSpan]:
+    for run in known_tokens.TOKEN_RUN.finditer(view):
+        start = run.start()
+        for begin, end, rule in known_tokens.find_tokens(run[0]):
+            yield start + begin, start + end, rule
+    yield from format_secrets.find_formatted(view, low, _holds_a_secret)
+    yield from named_secrets.find_named(view, low)
+
+
+def _holds_a_secret(text: str) -> bool:
+    return any(True for _ in _find_spans(text, _lower_in_place(text)))
+
+
+def _join_next_line(
+    view: str, spans: list[format_secrets.SecretSpan]
+) -> list[format_secrets.SecretSpan]:
+    """What a narrow terminal put into the next line of a token."""
+    found = []
+    for start, end, rule in spans:
+        if end - start < 16 or rule in {"private-key", "encoded-secret"}:
+            continue
+        after = _MARGIN.match(view, end)
+        if (
+            after is None
+            or after["then"][:1] in {"=", ":", "("}
+            or not value_tests.is_random(after["v"], 8)
+        ):
+            continue
+        if (
+            "=" in after["v"].rstrip("=")
+            or value_tests.is_uuid(after["v"])
+            or value_tests.is_file(after["v"])
+        ):
+            continue
+        found.append((*after.span("v"), rule))
+    return found
+
+
+def _join_line_breaks(
+    text: str, spans: list[format_secrets.SecretSpan]
+) -> list[format_secrets.SecretSpan]:
+    """The escaped line breaks of a key block that stands in one line of JSON or of a setting."""
+    blocks = sorted(span for span in spans if span[2] == "private-key")
+    return [
+        (before[1], after[0], before[2])
+        for before, after in pairwise(blocks)
+        if after[0] - before[1] < 60 and _IN_ONE_LINE.fullmatch(text, before[1], after[0])
+    ]
+
+
+def _subtract_spans(
+    spans: list[format_secrets.SecretSpan], taken: list[tuple[int, int]]
+) -> list[format_secrets.SecretSpan]:
+    """The parts of the spans that no placeholder covers; both in order of their beginning."""
+    if not taken:
+        return spans
+    kept = []
+    first = 0
+    for begin, end, rule in sorted(spans):
+        start = begin
+        while first < len(taken) and taken[first][1] <= start:
+            first += 1
+        here = first
+        while here < len(taken) and taken[here][0] < end:
+            if taken[here][0] > start:
+                kept.append((start, taken[here][0], rule))
+            start = max(start, taken[here][1])
+            here += 1
+        if start < end:
+            kept.append((start, end, rule))
+    return kept
+
+
+def _align_to_escapes(text: str, span: format_secrets.SecretSpan) -> format_secrets.SecretSpan:
+    """The span without half an escape at either end."""
+    start, end, rule = span
+    if _count_slashes_before(text, start) % 2:
+        start -= 1
+    if _count_slashes_before(text, end) % 2 and end > start:
+        end -= 1
+    return start, end, rule
+
+
+def _count_slashes_before(text: str, at: int) -> int:
+    first = at
+    while first > 0 and text[first - 1] == "\\":
+        first -= 1
+    return at - first
+
+
+def _merge_spans(spans: Iterable[format_secrets.SecretSpan]) -> list[format_secrets.SecretSpan]:
+    """In order and without overlap: what begins first names it, of those the longest."""
+    merged: list[format_secrets.SecretSpan] = []
+    for start, end, rule in sorted(spans, key=lambda one: (one[0], -one[1])):
+        if merged and start < merged[-1][1]:
+            before = merged[-1]
+            merged[-1] = (before[0], max(before[1], end), before[2])
+        else:
+            merged.append((start, end, rule))
+    return merged
+
+
+def _is_allowed(one: SecretFinding, text: str, allow: Sequence[str]) -> bool:
+    if not allow:
+        return False
+    secret = text[one.start : one.end]
+    return any(
+        fnmatchcase(secret, entry) or entry == render_placeholder(one.rule, secret)
+        for entry in allow
+    )

@@ -1,0 +1,499 @@
+"""Secrets that only their name gives away: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`.
+
+A word that means a secret is looked for first; only around one is anything else asked. Then come
+the sign between name and value, in the many ways that files, programs and shells write it, and
+last the value itself: the weaker the word, the more the value has to look drawn by lot.
+"""
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+from string import ascii_letters, digits
+from typing import NamedTuple
+
+from rekindle.policy.redact import (
+    known_tokens,
+    value_tests,
+)
+
+
+class NameStrength(IntEnum):
+    """How much a name says by itself."""
+
+    WEAK = 1
+    MEDIUM = 2
+    STRONG = 3
+
+
+class NamedSecret(NamedTuple):
+    start: int
+    end: int
+    rule: str
+
+
+# What a name that means a secret holds, in small letters. Each is looked for by itself: for a plain
+# word that costs next to nothing, for all of them as one pattern a hundred times as much.
+_WORDS = tuple(
+    re.compile(word)
+    for word in (
+        *"passw passphrase secret securestring credential token key auth bearer cookie".split(),
+        *"session mnemonic webhook kennwort contrase wachtwoord senord парол".split(),
+        *"密码 密碼 密钥 口令 パスワード 비밀번호".split(),
+        *(
+            rf"{word}(?![a-z])"
+            for word in "pass pwd creds cred otp pin dsn pw pat senha mdp passe psk".split()
+        ),
+        *("salt", "seed", "pepper", "sig(?==)", "code(?==)", "signature(?==)"),
+    )
+)
+
+_STRONG = re.compile(
+    r".*(?:passw|passphrase|pwd|secret|credential|kennwort|contrase|wachtwoord|l.senord|парол|密"
+    r"|口令|パス|비밀).*|(?!\w*(?:com|by|sur|tres|over|under)pass)\w*pass|\w*securestring|psk|\w*psk|creds?|senha|mdp|\w*passe|\w*pw|private_?key|masterauth|requirepass|pepper"
+)
+_MEDIUM = re.compile(
+    r".*(?:token|apikey|accesskey|secretkey|privatekey|authkey|masterkey|accountkey).*"
+    r"|auth|authorization|bearer|sig|otp|pat|dsn|webhook|sid|keytab|keystore|privkey"
+)
+_KEY = re.compile(r"\w*keys?")
+_KEY_OF = frozenset(
+    "api access secret private auth master shared account license licence encryption"
+    " encrypt signing sign app application sdk admin service user storage client"
+    " consumer deploy integration server session webhook rest write ingest dev prod"
+    " live account subscription functions function fernet jwt aes hmac rsa wg"
+    " wireguard preshared psk tls ssl cookie security routing root bot global org"
+    " organization project team machine merchant partner management personal".split()
+)
+_TELLS_NOTHING = frozenset(
+    "publishable site continuation sync public pub max min num number count next prev"
+    " page cache sort primary foreign partition type name file filename path dir"
+    " folder url uri endpoint length len size limit expires expiry expiration expire"
+    " ttl age field label hint policy format version prefix suffix index idx pos"
+    " position input output total used usage per budget column bindings press down up"
+    " board frame word words stream fingerprint algorithm alg issuer required enabled"
+    " valid reset error message msg title description help placeholder tokens"
+    " tokenizer list map dict set class regex pattern kind status state mode method"
+    " provider manager handler store storage_class ring etag digest checksum integrity"
+    " idempotency dedup object lookup group row range days hours minutes seconds"
+    " created updated parser response request validator generator view form model"
+    " schema test tests data_id usages exchange agreement curve store pair"
+    " encipherment derivation rotation".split()
+)
+_WEAK = frozenset("cookie session code pin phrase mnemonic seed salt signature".split())
+_ONE_WORD = re.compile(r"(?i)pass[_-]?word|pass[_-]?phrase|secure[_-]?string")
+_SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\uffff]+|[A-Z]|\d+")
+
+_BESIDE = re.compile(
+    r"(?i)\b(?:public|cache|primary|foreign|sort|partition|hash|host|lookup|object|map|dict) \Z"
+)
+_NAME_CHARACTERS = ascii_letters + digits + "_.-"
+_NAME_AFTER = re.compile(r"[\w.\-]{0,60}")
+_Q = r"\x01{0,7}[\"'`]"
+_QUOTE = re.compile(_Q)
+_GAP = r"[ \t]{0,24}"
+_SEPARATORS = (
+    # An equals sign, a colon or an arrow; between name and sign quotes, brackets or a type.
+    (
+        "assigned",
+        re.compile(
+            rf"(?:{_Q})?\*{{0,2}}\]?\)?(?: \([^)\n]{{1,20}}\))?{_GAP}"
+            rf"(?:\?=|\+=|:=|\|\|=|=>|==?|:(?!:)"
+            rf"(?:{_GAP}[A-Za-z\[\]. |&<>?]{{1,30}}=(?!=))?)\*{{0,2}}{_GAP}"
+        ),
+    ),
+    # The word `value`, beside the name or in the line below it.
+    (
+        "valued",
+        re.compile(
+            rf"(?:{_Q})?[,;\x01\s]{{1,40}}(?:[^\n]{{0,60}}?[^\w\n])??(?:{_Q})?[vV]alue"
+            rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
+        ),
+    ),
+    # A block of its own, with a default or a value in it.
+    (
+        "valued",
+        re.compile(
+            rf"(?:{_Q})?[:\s]{{0,4}}{{[^{{}}]{{0,200}}?(?:default|value|content)"
+            rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
+        ),
+    ),
+    # An element of XML, by its own name, by an attribute, or by the element before it.
+    ("element", re.compile(r">(?=[^<\s])")),
+    ("tagged", re.compile(rf"{_Q}?[ \t][^<>\n]{{0,60}}>(?=[^<\s])|{_Q}[^<>\n]{{0,60}}>(?=[^<\s])")),
+    ("tagged", re.compile(r"</\w{1,20}>[\s\x01]{0,40}<\w{1,20}>(?=[^<\s])")),
+    # A cell of a table beside the name.
+    ("celled", re.compile(r"`?\*{0,2}[ \t]{0,24}\|[ \t]{1,24}")),
+    # The next argument of a call, or its only one.
+    ("called", re.compile(rf"(?:{_Q}{_GAP},|\(){_GAP}(?=[brfu]{{0,2}}{_Q})")),
+    # A sentence: the password for staging is …
+    ("prose", re.compile(r"s?[ \t][\w \t'\"/\-]{0,40}?\b(?:is|was|to|=|:)[: \t]{1,3}")),
+    # A space: flags, netrc, `aws configure set`.
+    (
+        "spaced",
+        re.compile(
+            r"(?:[ \t]{1,8}(?:is|was|are|set|to|now|of|as|=>?|->|by|with)(?=[ :]))?:?[ \t]{1,8}"
+        ),
+    ),
+)
+_SCHEME = re.compile(
+    r"(?:bearer|basic|token|digest|apikey|api-key|negotiate|ntlm|key|bot|splunk|genie-?key|sso-key"
+    r"|oauth|session|jwt|dsn|raw|secret|pve[a-z]{2,10}|kgat|ssws|discogs|app_?key)[ =:]{1,3}",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(
+    r"[brfu]{0,2}(?P<q>\x01{0,7}[\"'`])(?P<v>[^\n]{1,4000}?)(?<!\x01)(?P=q)", re.IGNORECASE
+)
+_OPENED = re.compile(r"[brfu]{0,2}\x01{0,7}[\"'`](?P<v>[^\s\x01\"'`]{4,2000})", re.IGNORECASE)
+_CUT_MARK = 40
+_CUT = re.compile(r"(?:\.{3}|…| \[?(?:truncated|snip|cut|…)[^\n]{0,20})\Z")
+_BARE = re.compile(r"(?P<v>[^\s\x01\"'`]{4,2000})")
+_NEXT_FIELD = re.compile(r"[;&](?=[\w .\-]{1,40}=|\s|$)|&amp;|,(?=[\w\"']+[=:])|</|#(?=/)")
+_JOINED = re.compile(
+    r"[ \t]{0,4}[\x01\\]{0,7}[+.]?[ \t\x01\\]{0,8}\n?[^\n\w\"']{0,40}?(?=\x01{0,7}[\"'])"
+)
+_NEAR = 120
+_DRAWN = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
+_MOST_PIECES = 100
+_NOT_WEAK = frozenset({"prose", "element", "tagged", "celled", "called"})
+_SETTER = re.compile(
+    r"(?:^|[\s(;&|#])(?:set(?:[ \t]{1,4}-{1,2}\w{1,12}){0,3}|setenv|setx|setq|defvar|ENV|ARG|define"
+    r"|def|secret set|config set)[ \t]{1,4}[\"':]?\Z"
+)
+_NEEDS = {"element": ">", "tagged": ">", "celled": "|"}
+_SETTER_REACH = 40
+_TAG_REACH = 60
+_ARN_REACH = 120
+_SPACE = re.compile(r"\s")
+# A value that stands in the lines below: a block of YAML, a heredoc, a literal of many lines.
+_BLOCK = re.compile(
+    r"(?:[|>][+-]?\d?[+-]?|<<[-~]?[ \t]?[\"']?(?P<end>\w{2,20})[\"']?"
+    r"|[brfu]{0,2}(?P<q>\"{3}|'{3})\\?)"
+    r"[ \t]{0,8}(?=\x01{0,7}\n)",
+    re.IGNORECASE,
+)
+_BLOCK_LINE = re.compile(
+    r"\n(?P<margin>(?:[ \t]{0,8}\d{1,7}[\t→|:]|(?:\[[^\]\n]{1,40}\] ){1,3})?[+\-> |\t]{0,60}+)"
+    r"(?P<v>[^\s\x01\"'`]*+)(?P<rest>[^\n]{0,200})"
+)
+_BLOCK_LINES = 20
+_TRIPLE = re.compile(r"[brfu]{0,2}(?P<q>\"{3}|'{3})(?P<v>[^\s\"']{4,4000})", re.IGNORECASE)
+_ASIDE = frozenset({"spaced", "element", "prose"})
+_EDGE = ",;)]}>"
+
+
+def find_named(view: str, low: str) -> list[NamedSecret]:
+    """`view` is the text with its escapes undone, `low` the same in small letters."""
+    found: list[NamedSecret] = []
+    done = 0
+    has_arn = "arn:" in view
+    separators = [
+        (form, pattern)
+        for form, pattern in _SEPARATORS
+        if _NEEDS.get(form, "") in view  # most texts hold neither tags nor tables
+    ]
+    for at in sorted({match.start() for word in _WORDS for match in word.finditer(low)}):
+        if at < done:
+            continue
+        start = at - _name_before(view, at)
+        stop = _NAME_AFTER.match(view, at).end()  # type: ignore[union-attr]
+        name = view[start:stop].rstrip(".-")
+        stop = start + len(name)
+        done = max(done, stop)
+        strength = None if has_arn and _is_in_arn(view, start) else rate_name(name)
+        if strength is None or (
+            strength is NameStrength.WEAK and _BESIDE.search(view, max(0, start - 20), start)
+        ):
+            continue
+        here = _find_assigned(view, name, start, stop, strength, separators) or _find_nearby(
+            view, stop
+        )
+        found += here
+        done = max([done, *(one.end for one in here)])
+    return found
+
+
+def _is_in_arn(view: str, start: int) -> bool:
+    """Whether it is a part of the name that a cloud gives a thing."""
+    before = view.rfind("arn:", max(0, start - _ARN_REACH), start)
+    return before >= 0 and not _SPACE.search(view, before, start)
+
+
+def _name_before(view: str, at: int) -> int:
+    """How much of a name stands before a place in it."""
+    before = view[max(0, at - 60) : at]
+    return len(before) - len(before.rstrip(_NAME_CHARACTERS))
+
+
+@lru_cache(maxsize=4096)
+def rate_name(name: str) -> NameStrength | None:
+    """What a name promises; None where it is the name of something else."""
+    words = [word.lower() for word in _SPLIT.findall(_ONE_WORD.sub(_join_name_words, name))]
+    if not words or _is_drawn(name):
+        return None  # what was drawn itself names nothing
+    telling = [
+        _rate_word(word, words[:place], is_capital=name.isupper())
+        for place, word in enumerate(words)
+    ]
+    best = max((one for one in telling if one), default=None)
+    if best is None or not _TELLS_NOTHING.isdisjoint(words):
+        return None
+    if words[-1] in {"id", "ids", "at", "by", "in"}:
+        return None
+    return best
+
+
+def _is_drawn(name: str) -> bool:
+    written = not value_tests.has_digit(name) and not value_tests.is_random_letters(name)
+    return value_tests.is_random(name, 12) and not name.isupper() and not written
+
+
+def _join_name_words(match: re.Match[str]) -> str:
+    """One word is one, whatever its writer thought: passWord, PASS_WORD."""
+    letters = re.sub("[_-]", "", match[0])
+    return letters.upper() if letters.isupper() else letters.capitalize()
+
+
+def _rate_word(word: str, before: list[str], *, is_capital: bool) -> NameStrength | None:
+    if _STRONG.fullmatch(word):
+        return NameStrength.STRONG
+    if _MEDIUM.fullmatch(word):
+        return NameStrength.MEDIUM
+    if _KEY.fullmatch(word):
+        if word != "key":
+            return NameStrength.MEDIUM if word[:-3] in _KEY_OF else None
+        is_told = before and (is_capital or before[-1] in _KEY_OF)
+        return NameStrength.MEDIUM if is_told else NameStrength.WEAK
+    return NameStrength.WEAK if word in _WEAK else None
+
+
+def _find_assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the other
+    view: str,
+    name: str,
+    start: int,
+    stop: int,
+    strength: NameStrength,
+    separators: list[tuple[str, re.Pattern[str]]],
+) -> list[NamedSecret]:
+    """The value that a name is given, in the first way of writing that fits."""
+    is_flag = view[max(0, start - 2) : start] == "--" or view[start : start + 1] == "-"
+    is_query = view[start - 1 : start] in {"?", "&"}
+    for form, pattern in separators:
+        separator = pattern.match(view, stop)
+        if separator is None:
+            continue
+        if strength is NameStrength.WEAK and (form in _NOT_WEAK or "\n" in separator[0]):
+            continue
+        at, promised = _skip_scheme(view, separator.end(), strength)
+        if is_flag and form != "prose":
+            promised = NameStrength.STRONG
+        elif is_query:
+            promised = max(promised, NameStrength.MEDIUM)
+        if form == "assigned" and (block := _BLOCK.match(view, at)):
+            return _find_in_block(view, start, block, _name_rule(name, strength), promised)
+        if form == "tagged" and not _is_in_tag(view, start):
+            continue
+        value = _find_value(view, at, form, is_query=is_query)
+        if value is None:
+            continue
+        begin, end, quoted = value
+        is_env = separator[0] == "=" and name.isupper() and promised is NameStrength.STRONG
+        is_set = form == "spaced" and _is_set(view, start)
+        aside = form in _ASIDE and not is_flag and not is_set
+        near_end = max(begin, end - _CUT_MARK)
+        text = view[begin:near_end] + _CUT.sub("", view[near_end:end])
+        is_phrase = "passphrase" in name.lower() and value_tests.is_phrase(text)
+        if (
+            (is_env and value_tests.is_word(text))
+            or (is_phrase and not aside)
+            or (
+                not _is_harmless(text, form, quoted=quoted)
+                and _is_secret(text, promised, aside=aside, quoted=quoted, form=form)
+            )
+        ):
+            rule = _name_rule(name, strength)
+            return [
+                NamedSecret(begin, end, rule),
+                *(_find_joined(view, end, rule) if quoted else ()),
+            ]
+        if form in {"assigned", "called"}:
+            return []  # it was given something else
+    return []
+
+
+def _is_set(view: str, start: int) -> bool:
+    """Whether a command before the name gives it what follows: `setenv`, `#define`, `ENV`."""
+    return _SETTER.search(view, max(0, start - _SETTER_REACH), start) is not None
+
+
+def _is_in_tag(view: str, start: int) -> bool:
+    before = view[max(0, start - _TAG_REACH) : start]
+    return before.rfind("<") > before.rfind(">") or before.endswith(("<key>", "<name>"))
+
+
+def _find_in_block(
+    view: str, start: int, block: re.Match[str], rule: str, strength: NameStrength
+) -> list[NamedSecret]:
+    """The lines of a value that are one word each and look like what the name promises."""
+    column = start - view.rfind("\n", 0, start) - 1
+    found: list[NamedSecret] = []
+    at = view.find("\n", block.end())
+    for _ in range(_BLOCK_LINES):
+        line = _BLOCK_LINE.match(view, at) if at >= 0 else None
+        if line is None or (block["end"] and line["v"] == block["end"]):
+            break
+        if not (block["end"] or block["q"]) and line["v"] and len(line["margin"]) <= column:
+            break
+        is_last = block["q"] is not None and block["q"] in line["rest"]
+        text = line["v"]
+        alone = not line["rest"].strip(" \t\x01\"',") or is_last
+        if alone and not _is_harmless(text, "assigned", quoted=True):
+            is_long = value_tests.is_random(text, 12) or strength is NameStrength.STRONG
+            if is_long and _is_secret(text, strength, aside=False, quoted=True, form="assigned"):
+                found.append(NamedSecret(*line.span("v"), rule))
+        if is_last:
+            break
+        at = view.find("\n", line.end("v"))
+    return found
+
+
+def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameStrength]:
+    """Behind `Bearer` and its like, where there is one: what follows is at least a token."""
+    quote = _QUOTE.match(view, at)
+    scheme = _SCHEME.match(view, at) or (_SCHEME.match(view, quote.end()) if quote else None)
+    if scheme is None or _BARE.match(view, scheme.end()) is None:
+        return at, strength
+    return scheme.end(), max(strength, NameStrength.MEDIUM)
+
+
+def _find_nearby(view: str, stop: int) -> list[NamedSecret]:
+    """A word that can only be a token, later in a line that speaks of one."""
+    end = view.find("\n", stop, stop + _NEAR)
+    for word in _DRAWN.finditer(view, stop, end if end >= 0 else min(len(view), stop + _NEAR)):
+        text = word[0].rstrip(".:")
+        capitals = sum(map(str.isupper, text))
+        if (
+            value_tests.is_random(text, 20)
+            and capitals >= 3
+            and sum(map(str.islower, text)) >= 3
+            and value_tests.has_digit(text)
+            and not value_tests.is_code(text)
+            and not known_tokens.is_public_id(text)
+        ):
+            return [NamedSecret(word.start(), word.start() + len(text), "token")]
+    return []
+
+
+def _find_value(view: str, at: int, form: str, *, is_query: bool) -> tuple[int, int, bool] | None:
+    triple = _TRIPLE.match(view, at)
+    if triple is not None:
+        return (*triple.span("v"), True)
+    quoted = _QUOTED.match(view, at)
+    if quoted is not None and not _CUT.search(quoted["v"]):
+        return (*quoted.span("v"), True)
+    opened = _OPENED.match(view, at)
+    if opened is not None:
+        return (*opened.span("v"), True)
+    if form == "called":
+        return None
+    bare = _BARE.match(view, at)
+    if bare is None:
+        return None
+    text = bare["v"].partition("&")[0] if is_query else bare["v"]
+    if field := _NEXT_FIELD.search(text):
+        text = text[: field.start()]
+    if form in {"element", "tagged"}:
+        text = text.partition("<")[0]
+    trimmed = text.rstrip(_EDGE)
+    if not any(one in trimmed for one in "([{<"):
+        text = trimmed
+    return (bare.start("v"), bare.start("v") + len(text), False) if text else None
+
+
+def _find_joined(view: str, end: int, rule: str) -> list[NamedSecret]:
+    """The further pieces of a literal that was written in several: "abc" + "def"."""
+    found: list[NamedSecret] = []
+    closing = _QUOTE.match(view, end)
+    while closing is not None and len(found) < _MOST_PIECES:
+        joint = _JOINED.match(view, closing.end())
+        if joint is None or ("+" not in joint[0] and "\n" not in joint[0]):
+            break
+        piece = _QUOTED.match(view, joint.end())
+        if piece is None or not value_tests.is_random(piece["v"], 6) or " " in piece["v"]:
+            break
+        found.append(NamedSecret(*piece.span("v"), rule))
+        closing = _QUOTE.match(view, piece.end("v"))
+    return found
+
+
+def _is_harmless(value: str, form: str, *, quoted: bool) -> bool:
+    """What a secret never is, whatever the name promises."""
+    if value_tests.is_placeholder(value) or value_tests.is_file(value) or value_tests.is_tag(value):
+        return True
+    if " " in value or "\t" in value or "://" in value:
+        return True
+    if quoted:
+        return (
+            form == "called" and value_tests.is_code(value) and not value_tests.is_random(value, 12)
+        )
+    # A number stays: JSON would not be JSON any more.
+    return value_tests.is_number(value) or value_tests.is_expression(value)
+
+
+def _is_secret(  # noqa: PLR0911 - one answer for each kind of name
+    value: str, strength: NameStrength, *, aside: bool, quoted: bool, form: str
+) -> bool:
+    """Whether a value keeps what its name promises; `aside`: it only stands near the name."""
+    drawn = value_tests.is_random(value, 12)
+    if drawn and not quoted and not value_tests.has_digit(value):
+        drawn = (
+            len(value) >= 16 and min(_measure_capitals(value), 1 - _measure_capitals(value)) > 1 / 3
+        )
+    if (
+        strength >= NameStrength.MEDIUM
+        and (not aside or form == "element")
+        and value_tests.is_random_letters(value)
+    ):
+        return True
+    if strength is NameStrength.STRONG:
+        if aside:
+            # An element holds nothing else; beside a word in a sentence code may stand.
+            plain = form == "element" or not value_tests.is_code(value)
+            written = value_tests.has_mixed_characters(value) and plain
+            return len(value) >= 8 and value_tests.has_digit(value) and (written or drawn)
+        if quoted:
+            return drawn or (len(value) >= 4 and value_tests.has_mixed_characters(value))
+        return drawn or (
+            len(value) >= 5
+            and value_tests.has_mixed_characters(value)
+            and not value_tests.is_code(value)
+        )
+    if strength is NameStrength.MEDIUM and not (aside and form != "element"):
+        short = value_tests.is_random(value, 10) and value_tests.has_digit(value)
+        return drawn or value_tests.is_uuid(value) or (short and not value_tests.is_code(value))
+    if value_tests.is_hex(value.rpartition("-")[2]):
+        return False  # a name and a checksum: the key of a cache
+    is_id = (
+        value_tests.is_uuid(value)
+        or value_tests.is_hex(value)
+        or value_tests.is_code(value)
+        or "/" in value
+    )
+    return not is_id and value_tests.is_random(value, 16 if aside else 20) and form != "called"
+
+
+def _measure_capitals(value: str) -> float:
+    return sum(map(str.isupper, value)) / len(value)
+
+
+def _name_rule(name: str, strength: NameStrength) -> str:
+    low = name.lower()
+    for part, rule in (
+        ("pass", "password"),
+        ("pwd", "password"),
+        ("secret", "secret"),
+        ("token", "token"),
+        ("key", "key"),
+    ):
+        if part in low:
+            return rule
+    return "secret" if strength is NameStrength.STRONG else "token"

@@ -1,0 +1,193 @@
+"""What a single value looks like: random, a placeholder, or a word of code.
+
+Names make most secrets secret, so these questions only decide where the name leaves a doubt. Shape
+comes first; how many different characters there are is the tie-breaker.
+"""
+
+import re
+from itertools import pairwise
+
+PLACEHOLDER_CHARACTER = "\x02"
+"""What stands in the place of a placeholder, character by character, while a text is read."""
+
+_PLACEHOLDER = re.compile(
+    r"""(?ix)
+    [^a-z0-9]* (?:
+        \$[A-Za-z_]\w* | \$[{(] .* | %\w+% | %[-\w(){}]* | \{\{ .* | < [^>]* >? | \[ [^\]]* \]?
+      | null | none | nil | undefined | true | false | yes | no | on | off | n/?a | todo | tbd
+      | string | bytes | number | int | integer | float | bool(?:ean)? | object | any | str
+      | required | optional | default | empty | unset | hidden | masked | removed | redacted .*
+      | change[-_ ]?(?:me|it|this) .* | (?:my|your|some|dummy|fake|sample|insert|enter)
+        [-_ ][a-z_\- ]* | x{3,} .* | foo | bar | baz | foobar | abc | abcdef? | test | testing
+      | secret | password | passwd | pass | token | apikey | api[-_]key | key
+    ) [^a-z0-9]*
+    """
+)
+_HOLDS_PLACEHOLDER = re.compile(
+    r"(?i)\$\{|\{\{|x{6}|\*{3}|\.{3}|…|example|placeholder|your|changeme"
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z_$.\-]*[0-9]{0,2}")
+_ENOUGH = 96
+"""How much of a value decides; a longer look would only cost time."""
+_SIGNS = re.compile(r"[^A-Za-z0-9]")
+_TURNS = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
+_VERSION = re.compile(r"v?\d+(?:\.\d+)+[\w.+-]*")
+_FILE = re.compile(
+    r"(?:~|\.{0,2})/[\w.@/~+-]*"
+    r"|[\w./-]+\.(?:py|js|ts|json|ya?ml|toml|md|txt|pem|crt|cer|key|pub|cfg|conf|ini|env|html?|css"
+    r"|go|rs|c|h|java|rb|sh|xml|lock|log|csv|sql|db|po|rst|png|svg|jpe?g|gif|webp|pdf|zip|gz|tar|mp4|woff2?|map|parquet|bin|exe|dll"
+    r"|so|whl|vue|tsx|jsx)"
+)
+_NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[,}\]]*")
+_TAG = re.compile(r"![A-Za-z][\w./:-]*|arn:aws[\w-]*:\S*")
+# The pairs of letters that words are made of, nine in ten of theirs: one, then what may follow.
+_PAIRS = frozenset(
+    row[0] + second
+    for row in (
+        "abcdgiklmnprstuvxy baeilorsu cacehiklmorstu dadefilorstu eabcdefgilmnopqrstvwxy"
+        " faefilortu gaehilnorsu haeiot iabcdefglmnoprstvxz keis ladeilopstuy mabeilmopsu"
+        " nacdefgiklnopstuv oabcdfgiklmnoprstuvw paehiloprstuy qu racdefgiklmnoprstuy"
+        " sacefhiklopstuy tacdefhilmoprstuy uabcefilmnprst vaei waeior xept ypst ze"
+    ).split()
+    for second in row[1:]
+)
+_FEW_PAIRS = 0.65
+"""Letters with fewer pairs of words among them than this were drawn."""
+_SOME_PAIRS = 0.85
+"""The same where their case changes back and forth."""
+_SHORTEST_HEX = 16
+_RANDOM_PIECE = 20
+"""A piece of a path this long is a file's name, if it was not drawn: base64 may begin with /."""
+_PHRASE = re.compile(r"[A-Za-z]{3,12}(?:[-_. ][A-Za-z]{3,12}){3,}[-_.\w]*")
+_LETTERS = re.compile(r"[A-Za-z2-7]+")
+_CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
+
+
+def is_placeholder(value: str) -> bool:
+    """It stands for a secret without being one."""
+    value = value[:_ENOUGH]
+    if (
+        PLACEHOLDER_CHARACTER in value
+        or _PLACEHOLDER.fullmatch(value)
+        or _HOLDS_PLACEHOLDER.search(value)
+    ):
+        return True
+    return len(value) >= 8 and len(set(value.lower())) <= 3
+
+
+def is_uuid(value: str) -> bool:
+    return _UUID.fullmatch(value) is not None
+
+
+def is_word(value: str) -> bool:
+    """A password that somebody made of letters alone."""
+    return value.isalpha() and value.islower() and len(value) >= 8 and not is_placeholder(value)
+
+
+def is_phrase(value: str) -> bool:
+    """Four words or more with a sign between them."""
+    return _PHRASE.fullmatch(value[:_ENOUGH]) is not None and not is_placeholder(value)
+
+
+def has_uuid(value: str) -> bool:
+    return _UUID.search(value) is not None
+
+
+def is_hex(value: str) -> bool:
+    return _HEX.fullmatch(value) is not None
+
+
+def is_number(value: str) -> bool:
+    return _NUMBER.fullmatch(value) is not None
+
+
+def is_file(value: str) -> bool:
+    value = value[:_ENOUGH]
+    if _FILE.fullmatch(value) is None:
+        return False
+    longest = max(value.split("/"), key=len)
+    return not (value[0] == "/" and "." not in value and is_random(longest, _RANDOM_PIECE))
+
+
+def is_code(value: str) -> bool:
+    """A word of a program: an identifier, a call, a version, a file."""
+    value = value[:_ENOUGH]
+    return bool(
+        _IDENTIFIER.fullmatch(value)
+        or _CODE.search(value)
+        or _VERSION.fullmatch(value)
+        or is_file(value)
+    )
+
+
+_EXPRESSION = re.compile(
+    r"[A-Za-z_]\w*(?:\.\w+)*[(\[]|[=!]==|&&|::|\w<\w|^&\w|\|\||\w\.\w+\.\w+[.(;)]"
+)
+
+
+def is_expression(value: str) -> bool:
+    """Code that computes something."""
+    return _EXPRESSION.search(value[:_ENOUGH]) is not None
+
+
+def is_tag(value: str) -> bool:
+    """A tag of YAML, or the name that a cloud gives a thing: neither holds what it names."""
+    return _TAG.fullmatch(value) is not None
+
+
+def is_random_letters(value: str, least: int = 12) -> bool:
+    """Letters that make no word, alone or as base32; or hexadecimal of at least 16 digits."""
+    value = value[:_ENOUGH].rstrip("=")
+    if is_hex(value) and len(value) >= _SHORTEST_HEX:
+        return has_digit(value) and not value.isdigit() and len(set(value)) >= _SHORTEST_HEX // 3
+    if len(value) < least or not _LETTERS.fullmatch(value) or len(set(value)) < least // 2:
+        return False
+    pairs = [a + b for a, b in pairwise(value.lower())]
+    share = sum(pair in _PAIRS for pair in pairs) / len(pairs)
+    return share < (_SOME_PAIRS if _count_case_changes(value) * 3 >= len(value) else _FEW_PAIRS)
+
+
+def has_digit(value: str) -> bool:
+    return any(map(str.isdigit, value))
+
+
+def is_random(value: str, least: int = 16) -> bool:
+    """Drawn, not written: letters and digits, or letters of both cases, without the order of words.
+
+    Written names change between letters and digits rarely, and begin their words with a capital;
+    drawn ones do neither.
+    """
+    body = _SIGNS.sub("", value[:_ENOUGH])
+    size = len(body)
+    if size < least or len(set(body)) < min(9, size // 2):
+        return False
+    turns = len(_TURNS.findall(body))
+    digits = sum(map(str.isdigit, body))
+    if digits == size:
+        return False
+    if is_hex(body):
+        return turns * 8 >= size >= max(least, 20)
+    if turns >= max(3, size // 10):
+        return True
+    uppers = sum(map(str.isupper, body))
+    lowers = size - uppers - digits
+    return min(uppers, lowers) * 4 >= size and _count_case_changes(body) * 4 >= size
+
+
+def _count_case_changes(body: str) -> int:
+    """How often the case changes: about every second letter where it was drawn."""
+    return sum(a.isupper() != b.isupper() for a, b in pairwise(body) if a.isalpha() and b.isalpha())
+
+
+def has_mixed_characters(value: str) -> bool:
+    """At least two kinds of character, so that it is no plain word: what a password looks like."""
+    value = value[:_ENOUGH]
+    kinds = (
+        any(map(str.islower, value))
+        + any(map(str.isupper, value[1:]))
+        + 2 * any(map(str.isdigit, value))
+        + 2 * bool(re.search(r"[^\w.\-/ :,]", value))
+    )
+    return kinds >= 3 or (kinds == 2 and len(value) >= 8 and any(map(str.isdigit, value)))

@@ -1,0 +1,1 @@
+"""Checks of the relay: its kind, size, decisions, and convergence on a topic."""

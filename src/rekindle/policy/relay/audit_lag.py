@@ -1,0 +1,51 @@
+"""The audit trail: which relays of the log it lacks."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rekindle.documents.commits.audit_commit import AuditRevision
+from rekindle.documents.events import (
+    AnyEvent,
+    RelayCommitted,
+    UnknownEvent,
+)
+
+
+class AuditLag(msgspec.Struct, frozen=True):
+    """How a trail stands to the log that it should be of."""
+
+    is_ours: bool
+    """False: its last commit is not in this log; it is the trail of another one."""
+    missing: tuple[RelayCommitted, ...] = ()
+    """Oldest first."""
+
+
+def find_audit_lag(
+    tip: AuditRevision | None, newest_first: Iterable[AnyEvent | UnknownEvent], confirmed: int
+) -> AuditLag:
+    """What the trail lacks, up to the last event that the disk has confirmed.
+
+    The log is read back only as far as the trail's last commit. Behind that line an event of an
+    older generation comes from a host that had lost the agent: it never happened.
+    """
+    since: list[AnyEvent | UnknownEvent] = []
+    is_ours = tip is None
+    for event in newest_first:
+        if tip and isinstance(event, RelayCommitted) and tip.is_of(event) and tip.gen == event.gen:
+            is_ours = True
+            break
+        if tip and event.seq < tip.seq and event.gen >= tip.gen:
+            break
+        since.append(event)
+    if not is_ours:
+        return AuditLag(is_ours=False)
+    missing: list[RelayCommitted] = []
+    gen = tip.gen if tip else 0
+    for event in reversed(since):
+        if event.gen < gen:
+            continue
+        gen = event.gen
+        if isinstance(event, RelayCommitted) and event.seq <= confirmed:
+            missing.append(event)
+    return AuditLag(is_ours=True, missing=tuple(missing))

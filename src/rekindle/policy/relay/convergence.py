@@ -1,0 +1,233 @@
+"""Convergence: a topic is opened with options, settled by one choice, and then worked on.
+
+Counted for each topic, not for each process: `topic` says which cycles belong together, and
+whoever counts them does it from the log.
+
+    cycle on the topic   owed
+    first                brainstorm: ranked options
+    second               decide: one winner and what could go wrong with it, or a no-go
+    later                ship: something that is neither the relay nor a log
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from typing import assert_never
+
+import msgspec
+
+from rekindle.documents import relay as relays
+from rekindle.documents.events import CycleEnded
+from rekindle.documents.relay import (
+    Relay,
+    RelayField,
+)
+from rekindle.formats import outline
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.progress.artefacts import is_artefact
+from rekindle.policy.progress.work_progress import make_artefact_name
+from rekindle.policy.relay import deliberation
+from rekindle.policy.settings.runtime_settings import (
+    CONVERGENCE_OPTIONS,
+    HEADLINE_CHARACTERS,
+)
+
+_BESIDE = re.compile(r"current phase[*_` ]*[:：—–-]\s*(\S.*)$", re.IGNORECASE)
+_TIMES = re.compile(
+    r"(?:(?<![a-z])(?:cycles?|rounds?|days?|weeks?|iterations?|sessions?)(?![a-z])|周期)"
+    r"[\s#]*\d+(?:\s*(?:[-–/]|of)\s*\d+)?|第\s*[\d一二三四五六七八九十]+\s*(?:轮|次|个?周期|天|周|批)"
+    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?|\b\d{1,2}:\d\d\b|\d{4}年\d{1,2}月\d{1,2}日",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(
+    # A number behind the name of a part of the work is that part's name.
+    r"(?<!phase )(?<!step )(?<!stage )(?<!part )(?<!sprint )(?<!milestone )(?<!task )(?<!阶段)"
+    r"(?<![\w.,#-])[~$]?\d[\d,]*(?:\.\d+)?(?:[+%]|/\d+)?(?![\w.])"
+)
+_STATUS = re.compile(
+    r"(?<![a-z])(?:in progress|ongoing|underway|continu(?:ed|ing|es)|started|starting|completed?"
+    r"|done|finished|wip|active|blocked|almost|nearly|now|still|again|new)(?![a-z])"
+    r"|进行中|持续进行|继续|完成|已完成|待启动|已启动|开始",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"\s+[-–—]+\s+|[—–]+|[:：]\s*|\s*[→|]\s*|[.;](?=\s|$)|[。；]")
+_STAGE_WORDS = re.compile(
+    r"(?:brainstorm(?:ing|ed)?|ideation|options?|decid(?:e|ing|ed)|decisions?|choos(?:e|ing)"
+    r"|select(?:ing|ion)|ship(?:ping|ped)?|converg(?:e|ing|ence)|头脑风暴|决策|选择|交付|发布)",
+    re.IGNORECASE,
+)
+_DECORATION = re.compile(r"[^\w\s.,/+&%'#-]|_")
+_EDGES = " .,:;-–—#/&+，。、"
+
+
+class TopicStage(StrEnum):
+    BRAINSTORM = "brainstorm"
+    DECIDE = "decide"
+    SHIP = "ship"
+
+
+class StageResult(msgspec.Struct, frozen=True):
+    """Whether a cycle gave what was owed."""
+
+    ok: bool
+    words: str
+    """What it gave, or what is missing."""
+
+
+def find_topic(relay: Relay) -> str:
+    """What a relay is about, such that counting cycles, dates and ornaments make no other topic.
+
+    The first words of its Current Phase, up to a dash or a colon: what follows tells how far it is.
+    A phase that only names our own stages is named by what follows. Empty where there is none.
+    """
+    places = relay.places(RelayField.CURRENT_PHASE)
+    if not places:
+        return ""
+    beside = _BESIDE.search(relay.outline.sections[places[0]].title)
+    body = [beside[1]] if beside else []
+    content = outline.mark_prose(relay.outline.content(places[0]))
+    body += [
+        line for line, is_prose in content if is_prose and not line.lstrip().startswith("<!--")
+    ]
+    for line in body:
+        if relays.is_placeholder(line):
+            continue
+        parts = [
+            plain for part in _PART.split(_strip_dates(line)) if (plain := _normalize_topic(part))
+        ]
+        about = [part for part in parts if not _STAGE_WORDS.fullmatch(part)]
+        if parts:
+            return to_one_line((about or parts)[0], HEADLINE_CHARACTERS)
+    return ""
+
+
+def choose_stage(cycles_on_topic: int) -> TopicStage:
+    """What is owed by the so-manieth cycle on a topic, counted from 1."""
+    every = list(TopicStage)
+    return every[min(max(cycles_on_topic, 1), len(every)) - 1]
+
+
+def choose_next_stage(ended: Mapping[int, CycleEnded], topic: str) -> TopicStage:
+    """What is owed by the next cycle on a topic, after those that have ended."""
+    return choose_stage(1 + sum(one.topic == topic for one in ended.values()))
+
+
+def render_stage_notice(
+    ended: Mapping[int, CycleEnded], last: CycleEnded | None, relay: Relay | None
+) -> str:
+    """What the next cycle owes its topic, and what the last one has left out."""
+    missed = f"The last cycle {last.owed}.\n" if last and last.owed else ""
+    return missed + describe_stage(choose_next_stage(ended, find_topic(relay) if relay else ""))
+
+
+def describe_stage(stage: TopicStage) -> str:
+    """What the next cycle is told that it owes."""
+    match stage:
+        case TopicStage.BRAINSTORM:
+            return (
+                "This is the first cycle on this topic: open it. Hand on a numbered list of"
+                f" {CONVERGENCE_OPTIONS} or more options, the best first, below a heading `Options`"
+                " in the relay. Nothing has to be chosen yet."
+            )
+        case TopicStage.DECIDE:
+            return (
+                "This is the second cycle on this topic: settle it. Name exactly one option in a"
+                " line `Winner: …`, and say in a line `Pre-mortem: …` what could make it fail. If"
+                " none is worth doing, write `No-go: …` with the reason instead."
+            )
+        case TopicStage.SHIP:
+            return (
+                "This topic has been settled: what counts now is work. Leave at least one changed"
+                " or committed file behind; the relay, notes on progress and logs are none. Do not"
+                " weigh the options again."
+            )
+    assert_never(stage)
+
+
+def check_stage(
+    stage: TopicStage,
+    relay: Relay,
+    files: Sequence[str],
+    before: Relay | None = None,
+    constant: Collection[str] = (),
+) -> StageResult:
+    """Return whether a cycle gave what its stage owes.
+
+    `files` were changed, `constant` are the names of artefacts that every cycle changes. `before`
+    tells what is new in the relay from what is old.
+    """
+    match stage:
+        case TopicStage.BRAINSTORM:
+            return _check_brainstorm(relay, before)
+        case TopicStage.DECIDE:
+            return _check_decision(relay, before)
+        case TopicStage.SHIP:
+            return _check_artefacts(files, constant)
+    assert_never(stage)
+
+
+def _check_brainstorm(relay: Relay, before: Relay | None) -> StageResult:
+    found = deliberation.find_options(relay, before)
+    if len(found) >= CONVERGENCE_OPTIONS:
+        return StageResult(
+            ok=True, words=f"ranks {len(found)} options, first: {_shorten(found[0])}"
+        )
+    if found:
+        return StageResult(ok=False, words=f"names one option only: {_shorten(found[0])}")
+    return StageResult(
+        ok=False, words="ranks no options: there is no numbered list of them in the relay"
+    )
+
+
+def _check_decision(relay: Relay, before: Relay | None) -> StageResult:
+    if deliberation.rejects_topic(relay, before):
+        return StageResult(ok=True, words="says no-go")
+    found = deliberation.find_winners(relay, before)
+    is_doubted = deliberation.names_doubts(relay)
+    if len(found) == 1 and is_doubted:
+        return StageResult(
+            ok=True, words=f"chose {_shorten(found[0])}, and says what could go wrong"
+        )
+    missing = []
+    if not found:
+        missing.append("names no winner")
+    elif len(found) > 1:
+        named = "; ".join(_shorten(one) for one in found[:3])
+        missing.append(f"names {len(found)} winners instead of one ({named})")
+    if not is_doubted:
+        missing.append("has no pre-mortem: nothing about what could go wrong")
+    return StageResult(ok=False, words=", and ".join(missing))
+
+
+def _check_artefacts(files: Sequence[str], constant: Collection[str]) -> StageResult:
+    artefacts = [path for path in files if is_artefact(path)]
+    found = [path for path in artefacts if make_artefact_name(path) not in constant]
+    if found:
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        return StageResult(ok=True, words=f"changed {_shorten(found[0])}{more}")
+    if artefacts:
+        only = _shorten(artefacts[0])
+        return StageResult(
+            ok=False, words=f"changed nothing but what every cycle changes, such as {only}"
+        )
+    if files:
+        only = _shorten(files[0])
+        return StageResult(
+            ok=False, words=f"changed nothing but the relay and logs, such as {only}"
+        )
+    return StageResult(ok=False, words="changed no file at all: it was only talked about")
+
+
+def _strip_dates(line: str) -> str:
+    bare = " ".join(line.split()).lstrip("#>*+-_ \t").replace("*", "").replace("`", "")
+    return _TIMES.sub(" ", bare)
+
+
+def _normalize_topic(part: str) -> str:
+    lower = " ".join(_DECORATION.sub(" ", part).casefold().split())
+    plain = " ".join(_STATUS.sub(" ", _COUNT.sub(" ", lower)).split())
+    return (plain or lower).strip(_EDGES)
+
+
+def _shorten(text: str) -> str:
+    return to_one_line(text, HEADLINE_CHARACTERS)

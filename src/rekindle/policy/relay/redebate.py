@@ -1,0 +1,173 @@
+"""Re-debate: what was decided is put up for choice again.
+
+Few lines do that, and many speak of what was decided: how to go on with it, how far it is. So a
+line counts only if it is new and
+
+- asks to choose, and one of its alternatives is what was decided, or names both what was chosen and
+  what it was chosen against;
+- or says that a decision is to be reconsidered, and names it;
+- or asks for what was decided against, without naming what was chosen;
+- or is one of several ranked options, under the same conditions.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import date
+
+import msgspec
+
+from rekindle.documents.relay import (
+    Relay,
+    RelayField,
+)
+from rekindle.formats import outline
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.relay import deliberation
+from rekindle.policy.settings.runtime_settings import (
+    DECISION_ALTERNATIVE,
+    DECISION_NAMED,
+    HEADLINE_CHARACTERS,
+)
+from rekindle.policy.stall import directive
+from rekindle.policy.text.likeness import find_significant_words
+
+_AGAINST = re.compile(
+    r"\s(?:over|instead of|rather than|not|vs\.?|versus)\s|优于|而非|而不是|代替|取代",
+    re.IGNORECASE,
+)
+_RECONSIDERS = re.compile(
+    r"(?<![a-z])(?:reconsider|revisit|re-?open|re-?think|re-?evaluate|re-?debate|second thoughts"
+    r"|undo|revert|overturn|still (?:the )?right|was (?:it|that) (?:right|wrong|a mistake))"
+    r"|重新(?:考虑|评估|讨论|选择|决定)|推翻|撤销|是否还?(?:应该|要)?(?:继续|坚持)",
+    re.IGNORECASE,
+)
+_TURNS = re.compile(
+    r"(?<![a-z])(?:switch|go|mov|chang|migrat)(?:e|ing)? (?:back )?to"
+    r"|(?:^[-+*\s]*|should we |let'?s )(?:use|try|adopt)(?![a-z])"
+    r"|改用|改回|换成|换回|回到|采用|使用",
+    re.IGNORECASE,
+)
+_BETWEEN = re.compile(r"(?<![a-z])(?:or|vs\.?|versus|instead of|rather than)(?![a-z])|还是|或者")
+_CHOOSES = re.compile(
+    r"(?<![a-z])(?:choose|decide|pick|select|weigh|compare|evaluate)(?![a-z])|选择|决定|比较|评估|权衡",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile(
+    r"→|=>|(?<![a-z])(?:resolved|answered|decided|answer)(?![a-z])|已(?:解决|决定)", re.IGNORECASE
+)
+_VERB = re.compile(
+    r"^(?:we )?(?:use|using|chose|choose|go with|keep)\s+|^(?:选用|采用|使用|选择|决定|用)"
+)
+_ASKING = frozenset(("do", "want", "keep", "shoul", "would", "shall", "use", "have", "still"))
+"""How a question puts up an alternative: no part of it."""
+_FEWEST = 2
+"""A subject of one word is too general to be found by it alone."""
+
+SettledDecision = tuple[str, date | None, str]
+"""A decision's text, its day, and its subject."""
+
+
+class Redebate(msgspec.Struct, frozen=True):
+    decision: str
+    made: date | None
+    line: str
+    """What asks again."""
+    where: str
+
+    @property
+    def words(self) -> str:
+        when = f" on {self.made.isoformat()}" if self.made else ""
+        return (
+            f"{self.where} puts up for choice again: {_shorten(self.line)}. Decided{when}:"
+            f" {_shorten(self.decision)}. It stands unless something new speaks against it; then"
+            " write the new decision down, with what is new."
+        )
+
+
+class _ReopeningLine(msgspec.Struct, frozen=True):
+    text: str
+    where: str
+    alternatives: tuple[str, ...] = ()
+    """What it puts up for choice."""
+
+
+def find_redebates(
+    settled: Iterable[SettledDecision], before: Relay, after: Relay
+) -> tuple[Redebate, ...]:
+    """Each decision that is debated again, once."""
+    known = {line.text for line in _list_lines(before)}
+    lines = [line for line in _list_lines(after) if line.text not in known]
+    return tuple(
+        Redebate(text, made, line.text, line.where)
+        for text, made, subject in settled
+        if (line := next((one for one in lines if _reopens_decision(one, subject)), None))
+    )
+
+
+def _list_lines(relay: Relay) -> Iterator[_ReopeningLine]:
+    """The lines that may reopen something."""
+    for block in outline.split_blocks(relay.content(RelayField.OPEN_QUESTIONS) or ""):
+        line = to_one_line(block)
+        if line and not _ANSWER.search(line):
+            yield _ReopeningLine(
+                line,
+                RelayField.OPEN_QUESTIONS,
+                _find_alternatives(line) if _asks_question(line) else (),
+            )
+    asked = directive.read_directive(relay)
+    for one in asked.open if asked else ():
+        choice = _find_alternatives(one.text) if _CHOOSES.search(one.text) else ()
+        yield _ReopeningLine(one.text, RelayField.NEXT_ACTION, choice)
+    for options in deliberation.find_option_lists(relay):
+        yield _ReopeningLine(" / ".join(options), "A list of options", options)
+
+
+def _asks_question(line: str) -> bool:
+    return "?" in line or "？" in line
+
+
+def _find_alternatives(line: str) -> tuple[str, ...]:
+    parts = _BETWEEN.split(line.casefold())
+    return tuple(parts) if len(parts) > 1 else ()
+
+
+def _reopens_decision(line: _ReopeningLine, subject: str) -> bool:
+    if not set(directive.find_identifiers(subject)) <= set(directive.find_identifiers(line.text)):
+        return False  # it is about another of its kind
+    parts = _AGAINST.split(_VERB.sub("", subject), maxsplit=1)
+    sides = [side for part in parts if (side := find_significant_words(part))]
+    if not sides:
+        return False
+    there = find_significant_words(line.text.casefold())
+    named = [_measure_share(side, there) >= DECISION_NAMED for side in sides]
+    options = [find_significant_words(one.casefold()) - _ASKING for one in line.alternatives]
+    if len(sides) > 1:
+        if options and _are_apart(sides, options):
+            return True
+        is_turn = not named[0] and named[1] and bool(_TURNS.search(line.text))
+        return is_turn or (any(named) and bool(_RECONSIDERS.search(line.text)))
+    if not named[0] or len(sides[0]) < _FEWEST:
+        return False
+    is_option = any(_measure_likeness(sides[0], one) >= DECISION_ALTERNATIVE for one in options)
+    return is_option or bool(_RECONSIDERS.search(line.text))
+
+
+def _are_apart(sides: list[frozenset[str]], options: list[frozenset[str]]) -> bool:
+    """Whether what was chosen and what was not are different options of the same choice."""
+    chosen, other = (
+        {i for i, one in enumerate(options) if _measure_share(side, one) >= DECISION_NAMED}
+        for side in sides[:2]
+    )
+    return bool(chosen and other and chosen != other)
+
+
+def _measure_share(some: frozenset[str], there: frozenset[str]) -> float:
+    return len(some & there) / len(some)
+
+
+def _measure_likeness(some: frozenset[str], others: frozenset[str]) -> float:
+    return 2 * len(some & others) / (len(some) + len(others))
+
+
+def _shorten(text: str) -> str:
+    return to_one_line(text, HEADLINE_CHARACTERS)

@@ -1,0 +1,115 @@
+"""Check: what kind of relay a text is, and what to do about it."""
+
+import re
+from enum import StrEnum
+
+import msgspec
+
+from rekindle.documents import relay as relays
+from rekindle.documents.relay import (
+    Relay,
+    RelayField,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.settings.runtime_settings import HEADLINE_CHARACTERS
+from rekindle.policy.text.token_estimate import estimate_tokens
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
+
+
+class RelayKind(StrEnum):
+    """From harmless to grave."""
+
+    OK = "ok"
+    OVER_CAP = "over-cap"
+    SEVERAL_DIRECTIVES = "several-directives"
+    PLACEHOLDER = "placeholder-directive"
+    BLANK = "blank-directive"
+    NO_DIRECTIVE = "no-directive"
+    EMPTY = "empty"
+
+
+_EMPHASIS = re.compile(r"(\*{1,3})(\S(?:[^*]{0,400}\S)?)\1")
+_FENCE_MARKS = ("```", "~~~")
+
+USABLE_KINDS = frozenset({RelayKind.OK, RelayKind.OVER_CAP, RelayKind.SEVERAL_DIRECTIVES})
+
+
+class RelayFinding(msgspec.Struct, frozen=True):
+    kind: str
+    message: str
+
+
+class RelayReport(msgspec.Struct, frozen=True):
+    kind: RelayKind
+    """The gravest thing to say about it."""
+    usable: bool
+    tokens: int
+    fields: tuple[str, ...]
+    missing: tuple[str, ...]
+    headline: str
+    findings: tuple[RelayFinding, ...]
+
+
+def classify_relay(relay: Relay, cap: int) -> RelayReport:
+    text = relays.render(relay)
+    tokens = estimate_tokens(text)
+    present = tuple(field for field in RelayField if relay.places(field))
+    missing = tuple(field for field in RelayField if field not in present)
+    found = list(_find_problems(relay, text, tokens, cap))
+    if missing and text.strip():
+        found.append(RelayFinding("missing-fields", f"fields not found: {', '.join(missing)}"))
+    kind = next((RelayKind(one.kind) for one in found if one.kind in set(RelayKind)), RelayKind.OK)
+    return RelayReport(
+        kind, kind in USABLE_KINDS, tokens, present, missing, find_headline(relay), tuple(found)
+    )
+
+
+def find_headline(relay: Relay) -> str:
+    """The directive's first line of substance."""
+    for line in (relay.next_action or "").splitlines():
+        bare = _EMPHASIS.sub(r"\2", line.strip()).lstrip("#>*+-_ \t").strip("*_ \t")
+        is_mark = bare.startswith((*_FENCE_MARKS, "<!--")) or relays.match_field(bare) is not None
+        if not is_mark and not relays.is_placeholder(bare):
+            return to_one_line(bare, HEADLINE_CHARACTERS)
+    return ""
+
+
+def _reports_end(relay: Relay) -> bool:
+    # Compiling its patterns takes longer than a command takes to start.
+    from rekindle.policy.relay.claimed_end import reports_all_done  # noqa: PLC0415
+
+    return reports_all_done(relay)
+
+
+def _find_problems(relay: Relay, text: str, tokens: int, cap: int) -> list[RelayFinding]:
+    if not text.strip():
+        return [RelayFinding(RelayKind.EMPTY, "the relay is empty")]
+    found = []
+    directive = relay.content(RelayField.NEXT_ACTION)
+    if directive is None:
+        found.append(
+            RelayFinding(RelayKind.NO_DIRECTIVE, "no `## Next Action`: the next cycle has no task")
+        )
+    elif relay.next_action is not None:
+        pass
+    elif not directive.strip():
+        found.append(RelayFinding(RelayKind.BLANK, "Next Action is blank: say what comes next"))
+    elif relays.is_placeholder(directive) and not _reports_end(relay):
+        words = to_one_line(directive, QUOTED_CHARACTERS)
+        found.append(RelayFinding(RelayKind.PLACEHOLDER, f"Next Action only says {words!r}"))
+    places = relay.places(RelayField.NEXT_ACTION)
+    if len(places) > 1:
+        title = relay.outline.sections[places[0]].title
+        found.append(
+            RelayFinding(
+                RelayKind.SEVERAL_DIRECTIVES,
+                f"{len(places)} Next Action sections: {title!r}, the first, governs",
+            )
+        )
+    if tokens > cap:
+        found.append(
+            RelayFinding(
+                RelayKind.OVER_CAP, f"about {tokens:,} tokens, the cap is {cap:,}: will be trimmed"
+            )
+        )
+    return found

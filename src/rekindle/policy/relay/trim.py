@@ -1,0 +1,393 @@
+"""Trim: bring a relay under its cap without touching what it directs.
+
+What goes, in this order, and only until it fits: done lines; what we did; the oldest
+decisions; the other sections, from the bottom. Inside a Next Action only done lines go. Nothing
+is rewritten: lines are kept or removed whole, and what is removed is handed back to be archived
+first. A relay without a directive is left alone: what we cannot read we must not cut.
+
+Removing a line can change how others are read: half a comment hides the headings after it. So
+what is left is read again, and where it no longer falls into the same sections, whole sections go
+instead of blocks, or nothing does.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+
+import msgspec
+
+from rekindle.documents import relay as relays
+from rekindle.documents.relay import (
+    Relay,
+    RelayField,
+)
+from rekindle.formats import (
+    outline,
+    schema_mark,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.settings.runtime_settings import HEADLINE_CHARACTERS
+from rekindle.policy.text.token_estimate import (
+    estimate_tokens,
+    estimate_unrounded,
+)
+from rekindle.thresholds.texts import RELAY_HEADING_TOKENS
+
+_DONE_ITEM = re.compile(
+    r"\s*(?:[-+*]|\d{1,9}[.)])\s+(?:\[[xX✓✔]\]|[✅☑✔]|~~.*~~[\s.!]*$|\S.*✅\s*$)"
+)
+_NEW_BLOCK = re.compile(r"\s*(?:[-+*]\s|\d{1,9}[.)]\s|[#>|<=]|`{3}|~{3}|-{3}|\*{3}|_{3})")
+_OPEN_BOX = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])\s+\[ \]")
+_DATE = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
+_LAST_TO_GO = (
+    RelayField.METRICS,
+    RelayField.ACTIVE_PROJECTS,
+    RelayField.OPEN_QUESTIONS,
+    RelayField.CURRENT_PHASE,
+)
+
+
+# From one cycle's relay to the next most lines stay the same.
+_weigh = lru_cache(maxsize=65_536)(estimate_unrounded)
+
+
+class RemovedText(msgspec.Struct, frozen=True):
+    heading: str
+    """The title of the section that it stood in."""
+    reason: str
+    text: str
+
+
+class TrimResult(msgspec.Struct, frozen=True):
+    relay: Relay
+    removed: tuple[RemovedText, ...]
+    tokens_before: int
+    tokens: int
+    fits: bool
+
+
+def trim_relay(relay: Relay, cap: int) -> TrimResult:
+    before = estimate_tokens(relays.render(relay))
+    if before <= cap or relay.next_action is None:
+        return TrimResult(relay, (), before, before, before <= cap)
+    for finely in (True, False):
+        page = _RelayPage(relay, finely=finely)
+        for reason, lines in _list_candidates(page):
+            if page.weight <= cap:
+                break
+            page.remove(lines, reason)
+        kept = relays.parse(page.text)
+        if page.keeps_sections(kept):
+            after = estimate_tokens(page.text)
+            done = TrimResult(kept, page.removed, before, after, after <= cap)
+            return done if finely or done.fits or not done.removed else _trim_blocks(done, cap)
+    return TrimResult(relay, (), before, before, fits=False)
+
+
+def _trim_blocks(done: TrimResult, cap: int) -> TrimResult:
+    """Whole sections went, and with them what stood in the way: now blocks may go."""
+    rest = trim_relay(done.relay, cap)
+    return msgspec.structs.replace(
+        rest, removed=done.removed + rest.removed, tokens_before=done.tokens_before
+    )
+
+
+def cut_for_primer(relay: Relay, cap: int, whole: str) -> Relay:
+    """What a primer carries of a relay: all of it, unless it is over its cap even when trimmed.
+
+    Then: the phase in a line and as much of the directive, from its beginning, as fits, with a
+    pointer to the whole: a reader that stops there still knows where to go on.
+    """
+    if estimate_tokens(relays.render(relay)) <= cap:
+        return relay
+    pointer = f"(cut here: read the rest in {whole} before you act)\n"
+    phase = to_one_line(relay.content(RelayField.CURRENT_PHASE) or "", HEADLINE_CHARACTERS)
+    phase = phase.lstrip("#<`~ ")  # a heading or a fence in there must not hide the directive
+    above = relays.render(relays.compose({RelayField.CURRENT_PHASE: phase} if phase else {}))
+    room = cap - estimate_unrounded(pointer) - estimate_unrounded(above) - RELAY_HEADING_TOKENS
+    kept: list[str] = []
+    for line in outline.split_lines(relay.next_action or ""):
+        weight = _weigh(line)
+        if weight > room:
+            # A line that is too long as a whole still begins with what it is about.
+            kept.append(line[: int(len(line) * max(room, 0) / weight)])
+            break
+        room -= weight
+        kept.append(line)
+    # At the first level, so that no heading inside the directive ends it.
+    directive = "".join(kept).rstrip()
+    return relays.parse(f"{above}\n# {RelayField.NEXT_ACTION}\n{directive}\n\n{pointer}")
+
+
+def render_archive(removed: tuple[RemovedText, ...], title: str) -> str:
+    """What was trimmed away, as the archive keeps it: every line, below the heading it had."""
+    parts = [schema_mark.render_mark("trimmed", 1), f"# {title}\n"]
+    heading = None
+    for piece in removed:
+        if piece.heading != heading:
+            heading = piece.heading
+            parts.append(f"\n## {heading or 'Before the first heading'}\n")
+        parts.append(piece.text if piece.text.endswith(("\n", "\r")) else piece.text + "\n")
+    return "".join(parts)
+
+
+def is_done_item(line: str) -> bool:
+    """A list item that is ticked off or struck out."""
+    return bool(_DONE_ITEM.match(line.rstrip("\r\n")))
+
+
+class _PageLine(msgspec.Struct):
+    text: str
+    section: int
+    """The index of its section; -1: before the first heading."""
+    block: int
+    weight: float
+    is_heading: bool = False
+    in_fence: bool = False
+    fixed: bool = False
+    reason: str = ""
+    """Why it was removed; empty: it is kept."""
+
+
+class _RelayPage:
+    """A relay as lines, each with its section and block, that are removed one group at a time.
+
+    `finely`: by paragraphs and list items; else a section's text is one block.
+    """
+
+    def __init__(self, relay: Relay, *, finely: bool) -> None:
+        self.relay = relay
+        self.finely = finely
+        self.sections = relay.outline.sections
+        self.lines: list[_PageLine] = []
+        self.owners = relay.owners
+        self._blocks = 0
+        self._add_lines(relay.outline.head, -1)
+        for index, section in enumerate(self.sections):
+            heading = outline.split_lines(section.heading)
+            if len(heading) > 1:
+                self._tie_gap(index)
+            for text in heading:
+                self.lines.append(_PageLine(text, index, -1, _weigh(text), is_heading=True))
+            self._add_lines(section.body, index)
+        self._fix_front_matter()
+        self.own: dict[int, list[_PageLine]] = {}
+        for line in self.lines:
+            self.own.setdefault(line.section, []).append(line)
+        self.weight = sum(line.weight for line in self.lines)
+
+    @property
+    def text(self) -> str:
+        return "".join(line.text for line in self.lines if not line.reason)
+
+    @property
+    def removed(self) -> tuple[RemovedText, ...]:
+        return tuple(
+            RemovedText(
+                self._make_heading(line.section),
+                line.reason,
+                line.text,
+            )
+            for line in self.lines
+            if line.reason
+        )
+
+    def keeps_sections(self, kept: Relay) -> bool:
+        """Whether what is left falls into the sections that it stood in."""
+        left: list[tuple[str, str]] = [("", self._read_left(-1))]
+        for index, section in enumerate(self.sections):
+            if not self.own[index][0].reason:
+                left.append((section.heading, self._read_left(index)))
+        found = [("", kept.outline.head.strip())]
+        found += [(section.heading, section.body.strip()) for section in kept.outline.sections]
+        return found == left
+
+    def blocks(self, section: int) -> list[list[_PageLine]]:
+        """What still stands of a section's own text, block by block."""
+        found: dict[int, list[_PageLine]] = {}
+        for line in self.own.get(section, ()):
+            if not line.is_heading and not line.reason:
+                found.setdefault(line.block, []).append(line)
+        return list(found.values())
+
+    def owned_by(self, field: RelayField) -> list[int]:
+        return [index for index, owner in enumerate(self.owners) if owner is field]
+
+    def remove(self, lines: list[_PageLine], reason: str) -> None:
+        for line in lines:
+            if not line.fixed and not line.reason:
+                line.reason = reason
+                self.weight -= line.weight
+
+    def _make_heading(self, section: int) -> str:
+        """A section's title, with the field that it stands below: the archive has no levels."""
+        if section < 0:
+            return ""
+        title, owner = self.sections[section].title, self.owners[section]
+        return title if owner is None or relays.match_field(title) else f"{owner}: {title}"
+
+    def _read_left(self, section: int) -> str:
+        own = self.own.get(section, ())
+        return "".join(line.text for line in own if not line.reason and not line.is_heading).strip()
+
+    def _add_lines(self, text: str, section: int) -> None:
+        # The phase is the topic of the whole relay: its first words stay.
+        fixed = section >= 0 and self.owners[section] is RelayField.CURRENT_PHASE
+        for block in outline.split_blocks(text) if self.finely else [text]:
+            for line, is_prose in outline.mark_prose(block):
+                self.lines.append(
+                    _PageLine(
+                        line,
+                        section,
+                        self._blocks,
+                        _weigh(line),
+                        in_fence=not is_prose,
+                        fixed=fixed,
+                    )
+                )
+            self._blocks += 1
+            fixed = fixed and not block.strip()
+
+    def _tie_gap(self, section: int) -> None:
+        """An underlined heading needs the blank line above it: the two stay or go together."""
+        if self.lines and not self.lines[-1].text.strip():
+            gap = self.lines[-1]
+            if gap.section < 0 or self.owners[gap.section] is not RelayField.NEXT_ACTION:
+                gap.section, gap.is_heading = section, True
+
+    def _fix_front_matter(self) -> None:
+        """Front matter and the schema mark are for programs: they stay."""
+        head = [line for line in self.lines if line.section < 0]
+        rule = "---"
+        if head and head[0].text.lstrip("\ufeff").rstrip() == rule:
+            for line in head:
+                line.fixed = True
+                if line is not head[0] and line.text.rstrip() in {rule, "..."}:
+                    break
+        for line in head:
+            if line.text.startswith("<!-- rekindle:"):
+                line.fixed = True
+
+
+def _list_candidates(page: _RelayPage) -> Iterator[tuple[str, list[_PageLine]]]:
+    """Groups of lines in the order in which they may go."""
+    if page.finely:
+        yield from (("done", group) for group in _list_done_items(page))
+    for section in page.owned_by(RelayField.WHAT_WE_DID):
+        yield from (("history", block) for block in page.blocks(section))
+    yield from (("decision", block) for block in _sort_decisions_by_age(page))
+    yield from (("other", block) for block in _list_other_sections(page))
+
+
+def _list_done_items(page: _RelayPage) -> Iterator[list[_PageLine]]:
+    """Done items. A decision with a tick is still a decision: those go by age, later."""
+    lines = page.lines
+    spared = _find_finished_directive(page)
+    for number, line in enumerate(lines):
+        owner = page.owners[line.section] if line.section >= 0 else None
+        if line.is_heading or line.in_fence or owner is RelayField.KEY_DECISIONS:
+            continue
+        if line.section in spared or not is_done_item(line.text):
+            continue
+        below = _list_lines_below(lines, number)
+        if below is None:
+            continue
+        if owner is RelayField.NEXT_ACTION:
+            # Its details would hang under the item above: a done item with open details stays.
+            details = [one for one in below if one.text.strip()]
+            if all(is_done_item(one.text) and not one.in_fence for one in details):
+                yield [line, *details]
+        elif not any(_OPEN_BOX.match(one.text) for one in below):
+            yield [line, *below]
+
+
+def _find_finished_directive(page: _RelayPage) -> range:
+    """The directive's sections where all of it is done: it stays, for a relay must have one."""
+    extent = page.relay.outline.extent(page.relay.places(RelayField.NEXT_ACTION)[0])
+    left = (
+        line.text
+        for section in extent
+        for line in page.own[section]
+        if not line.is_heading and (line.in_fence or not is_done_item(line.text))
+    )
+    return extent if relays.is_placeholder("".join(left)) else range(0)
+
+
+def _list_lines_below(lines: list[_PageLine], number: int) -> list[_PageLine] | None:
+    """The lines that hang under a list item; None where its text goes on at the margin."""
+    indent = _measure_indent(lines[number].text)
+    found: list[_PageLine] = []
+    gap: list[_PageLine] = []
+    for at in range(number + 1, len(lines)):
+        line = lines[at]
+        if line.is_heading:
+            break
+        if not line.text.strip():
+            gap.append(line)
+            continue
+        is_code_of_it = found and found[-1].in_fence and line.in_fence
+        if _measure_indent(line.text) <= indent and not (
+            is_code_of_it and line.block == found[-1].block
+        ):
+            if not gap and not _NEW_BLOCK.match(line.text):
+                return None
+            break
+        found += [*gap, line]
+        gap = []
+    return found
+
+
+def _sort_decisions_by_age(page: _RelayPage) -> list[list[_PageLine]]:
+    """Decisions by date, their own or that of the heading they stand under.
+
+    An undated one is as old as the one above it; ties go in list order.
+    """
+    blocks = []
+    dates = []
+    for section in page.owned_by(RelayField.KEY_DECISIONS):
+        title = page.sections[section].title
+        above = None if relays.match_field(title) else _find_latest_date(title)
+        for block in page.blocks(section):
+            blocks.append(block)
+            dates.append(_find_latest_date("".join(line.text for line in block)) or above)
+    known = [day for day in dates if day]
+    newest_first = len(known) > 1 and known[0] > known[-1]
+    filled: list[date] = []
+    last = known[0] if known else date.min
+    for day in dates:
+        last = day or last
+        filled.append(last)
+    order = sorted(range(len(blocks)), key=lambda i: (filled[i], -i if newest_first else i))
+    return [blocks[i] for i in order]
+
+
+def _find_latest_date(text: str) -> date | None:
+    found = []
+    for day in _DATE.findall(text):
+        try:
+            found.append(date.fromisoformat(day))
+        except ValueError:
+            continue
+    return max(found, default=None)
+
+
+def _list_other_sections(page: _RelayPage) -> Iterator[list[_PageLine]]:
+    """Everything that is no field of the relay, from the bottom; then the lesser fields."""
+    unknown = [index for index, owner in enumerate(page.owners) if owner is None]
+    for section in (*reversed(unknown), -1):
+        yield from reversed(page.blocks(section))
+        if section >= 0 and not _has_kept_below(page, section):
+            yield page.own[section]
+    for field in _LAST_TO_GO:
+        for section in reversed(page.owned_by(field)):
+            yield from reversed(page.blocks(section))
+
+
+def _has_kept_below(page: _RelayPage, section: int) -> bool:
+    below = page.relay.outline.extent(section)[1:]
+    return any(not line.reason for index in below for line in page.own[index])
+
+
+def _measure_indent(text: str) -> int:
+    return len(text) - len(text.lstrip(" \t"))

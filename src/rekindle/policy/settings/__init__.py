@@ -1,0 +1,1 @@
+"""Settings of rekindle.yaml: defaults, schema, explanations, and which need consent."""

@@ -1,0 +1,151 @@
+"""Which settings need the operator's consent, and how two versions of them differ.
+
+An agent can write to `rekindle.yaml`. What it writes there must not decide what the next supervisor
+starts, pays for, or permits. The operator's `run`, `up` and `restart` record these settings outside
+the workspace; a supervisor that finds others, or none, starts nothing.
+
+Every key is controlled unless it is listed in `UNCONTROLLED_KEYS`, so that a new key is safe by
+default.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from rekindle.documents.manifest import MANIFEST_FILE, Manifest
+from rekindle.policy.settings import notify_addresses
+from rekindle.thresholds.texts import (
+    CHANGES_SHOWN,
+    CONSENT_CONTEXT_CHARACTERS,
+    CONSENT_SHOWN_CHARACTERS,
+    CONSENT_VALUE_CHARACTERS,
+)
+
+UNCONTROLLED_KEYS = frozenset({"prompt", "rules", "convergence", "handover"})
+"""Keys of an agent that name its task and its method; they start nothing and permit nothing."""
+_FLEET = "fleet"
+_SHARED = ("personas", "notify", "prices", "runtime", "redact", _FLEET)
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+ControlledSettings = dict[str, Any]
+"""Controlled settings by their place in the manifest, as plain JSON values."""
+
+
+class SettingChange(msgspec.Struct, frozen=True):
+    """One controlled setting that differs from what the operator accepted."""
+
+    key: str
+    before: str
+    """The whole accepted value as one line; empty if there was none."""
+    after: str
+    """The whole present value as one line; empty if it was removed."""
+
+    def render(self) -> str:
+        """Render the change on one line; of long values, the part that differs."""
+        if not self.before:
+            return f"{self.key}: added {_cut_value(self.after)}"
+        if not self.after:
+            return f"{self.key}: {_cut_value(self.before)} → removed"
+        before, after = _select_difference(self.before, self.after)
+        return f"{self.key}: {_cut_value(before)} → {_cut_value(after)}"
+
+
+def select_controlled(
+    manifest: Manifest, agent: str, outside: Mapping[str, str] = _NOTHING
+) -> ControlledSettings:
+    """Return the controlled settings of one agent.
+
+    `outside` holds the keys that lead to a file or a folder outside the project, with the path:
+    these are controlled whatever the key.
+    """
+    entry = msgspec.to_builtins(manifest.agents.get(agent, {}))
+    found = {
+        f"agents.{agent}.{key}": value
+        for key, value in entry.items()
+        if key not in UNCONTROLLED_KEYS
+    }
+    for section in _SHARED:
+        value = msgspec.to_builtins(getattr(manifest, section))
+        if isinstance(value, dict):
+            found |= {f"{section}.{key}": inner for key, inner in value.items()}
+        else:
+            found[section] = value
+    found |= outside
+    return {key: value for key, value in found.items() if value not in (None, {}, [])}
+
+
+def select_fleet(controlled: ControlledSettings) -> ControlledSettings:
+    """Return those of an agent's controlled settings that name the fleet, and are the project's."""
+    return {key: value for key, value in controlled.items() if key.startswith(f"{_FLEET}.")}
+
+
+def drop_fleet_settings(controlled: ControlledSettings) -> ControlledSettings:
+    return {key: value for key, value in controlled.items() if not key.startswith(f"{_FLEET}.")}
+
+
+def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
+    """Return what changed, by key."""
+    return [
+        SettingChange(key, _render_value(key, before.get(key)), _render_value(key, after.get(key)))
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key)
+    ]
+
+
+def render_changes(changes: Sequence[SettingChange], most: int = CHANGES_SHOWN) -> str:
+    """Render changes on one line, at most so many of them."""
+    shown = "; ".join(change.render() for change in changes[:most])
+    return shown + (f"; and {len(changes) - most} more" if len(changes) > most else "")
+
+
+def _render_value(key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if key == "notify":
+        value = [notify_addresses.hide_address_secrets(address) for address in value]
+    text = json.dumps(_drop_nulls(value), ensure_ascii=False)
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
+
+
+def _select_difference(before: str, after: str) -> tuple[str, str]:
+    """Return two values whole if they are short, else the part that differs, in brackets."""
+    if max(len(before), len(after)) <= CONSENT_VALUE_CHARACTERS:
+        return before, after
+    start = _count_same(before, after)
+    same = _count_same(before[start:][::-1], after[start:][::-1])
+    return _mark_part(before, start, same), _mark_part(after, start, same)
+
+
+def _count_same(first: str, second: str) -> int:
+    """Return how many characters two texts begin with in common."""
+    pairs = enumerate(zip(first, second, strict=False))
+    shorter = min(len(first), len(second))
+    return next((place for place, (one, other) in pairs if one != other), shorter)
+
+
+def _mark_part(value: str, start: int, same: int) -> str:
+    """Render `…context[part]context…`; the last `same` characters do not differ."""
+    end = len(value) - same
+    first, last = max(0, start - CONSENT_CONTEXT_CHARACTERS), end + CONSENT_CONTEXT_CHARACTERS
+    lead = "…" if first else ""
+    tail = "…" if last < len(value) else ""
+    return f"{lead}{value[first:start]}[{value[start:end]}]{value[end:last]}{tail}"
+
+
+def _cut_value(value: str) -> str:
+    """Return a value that can be shown; a longer one names the file that has it."""
+    if len(value) <= CONSENT_SHOWN_CHARACTERS:
+        return value
+    part = value[:CONSENT_VALUE_CHARACTERS]
+    return f"{part}… ({len(value)} characters: read them in {MANIFEST_FILE})"
+
+
+def _drop_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _drop_nulls(inner) for key, inner in value.items() if inner is not None}
+    return value

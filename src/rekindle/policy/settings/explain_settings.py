@@ -1,0 +1,182 @@
+"""Every setting and threshold with its value, unit, origin and meaning."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+
+from rekindle.documents.manifest import (
+    AgentEntry,
+    Manifest,
+    ModelPrice,
+    Persona,
+)
+from rekindle.errors import NotFoundError
+from rekindle.formats import validation
+from rekindle.formats.yaml_lines import (
+    KeyPath,
+    MarkedData,
+)
+from rekindle.policy.settings.runtime_settings import (
+    AgentDefaults,
+    FleetSettings,
+    RuntimeSettings,
+    resolve_settings,
+)
+from rekindle.thresholds import FIXED
+
+NAME = "NAME"
+"""Stands for the name of an agent, a persona or a model in a key."""
+
+
+class SettingExplanation(msgspec.Struct, frozen=True):
+    key: str
+    value: Any
+    default: Any
+    unit: str
+    """What a number counts; empty if the value is not a number."""
+    origin: str
+    """`default`, `fixed`, or the file and line that set it."""
+    meaning: str
+
+
+def explain_settings(
+    manifest: Manifest | None, marked: MarkedData | None
+) -> list[SettingExplanation]:
+    """Return every setting in the order of the reference manifest, then every threshold."""
+    resolved = resolve_settings(marked)
+    explained = _explain_fields(("runtime",), RuntimeSettings(), resolved.runtime, marked)
+    agents: list[str | None] = [*manifest.agents] if manifest else []
+    for name in agents or [None]:
+        explained += _explain_agent(name, manifest, marked)
+    explained += _explain_named("personas", Persona, manifest.personas if manifest else {}, marked)
+    explained += _explain_named("prices", ModelPrice, manifest.prices if manifest else {}, marked)
+    for key, kind in validation.list_fields(Manifest).items():
+        if key in {"notify", "redact"}:
+            explained += _explain_key((key,), kind, getattr(manifest, key, None), marked)
+    explained += _explain_fields(
+        ("fleet",), FleetSettings(), resolved.fleet or FleetSettings(), marked
+    )
+    return explained + [
+        SettingExplanation(key, default, default, unit, "fixed", meaning)
+        for key, (default, unit, meaning) in sorted(FIXED.items())  # not in the order of imports
+    ]
+
+
+def explain_setting(
+    key: str, manifest: Manifest | None, marked: MarkedData | None
+) -> list[SettingExplanation]:
+    """Return the settings that a key names; the last part of a key is enough."""
+    every = explain_settings(manifest, marked)
+    named = [one for one in every if one.key == key or one.key.endswith(f".{key}")]
+    named = named or [one for one in every if f".{key}." in f".{one.key}"]
+    if not named:
+        tails = {one.key.rsplit(".", 1)[-1] for one in every} | {one.key for one in every}
+        like = get_close_matches(key, tails, n=1)
+        raise NotFoundError(
+            f"no setting named {key!r}",
+            hint=f"did you mean `{like[0]}`?" if like else "`rekindle config explain` lists all",
+        )
+    return named
+
+
+def _explain_agent(
+    name: str | None, manifest: Manifest | None, marked: MarkedData | None
+) -> list[SettingExplanation]:
+    defaults = AgentDefaults()
+    entry = manifest.agents[name] if manifest and name is not None else None
+    own = {
+        key: value
+        for key in msgspec.structs.asdict(defaults)
+        if entry is not None and (value := getattr(entry, key)) is not None
+    }
+    path = ("agents", name or NAME)
+    known = _explain_fields(path, defaults, msgspec.structs.replace(defaults, **own), marked)
+    by_key = {one.key: [one] for one in known}
+    explained: list[SettingExplanation] = []
+    for key, kind in validation.list_fields(AgentEntry).items():
+        here = (*path, key)
+        value = getattr(entry, key, None)
+        explained += by_key.get(validation.join_path(here)) or _explain_key(
+            here, kind, value, marked
+        )
+    return explained
+
+
+def _explain_named(
+    section: str,
+    kind: type[msgspec.Struct],
+    entries: Mapping[str, msgspec.Struct],
+    marked: MarkedData | None,
+) -> list[SettingExplanation]:
+    """Explain the keys of every entry of a section; if there is none, of an entry called NAME."""
+    explained: list[SettingExplanation] = []
+    for name in entries or [NAME]:
+        for key, annotation in validation.list_fields(kind).items():
+            value = getattr(entries.get(name), key, None)
+            explained += _explain_key((section, name, key), annotation, value, marked)
+    return explained
+
+
+def _explain_key(
+    path: KeyPath, annotation: Any, value: Any, marked: MarkedData | None
+) -> list[SettingExplanation]:
+    """Explain a key without a default, and every key below it."""
+    explained = []
+    if meta := find_meta(annotation):
+        explained.append(_explain(path, meta, value, None, marked))
+    if struct := validation.find_struct(annotation):
+        for key, kind in validation.list_fields(struct).items():
+            explained += _explain_key((*path, key), kind, getattr(value, key, None), marked)
+    return explained
+
+
+def find_meta(annotation: Any) -> msgspec.Meta | None:
+    """Return the description of a key, through unions; None: it has none."""
+    inner = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return next((one for one in inner if isinstance(one, msgspec.Meta)), None)
+    if get_origin(annotation) in {Union, UnionType}:
+        return next(filter(None, map(find_meta, inner)), None)
+    return None
+
+
+def _explain_fields(
+    path: KeyPath, default: Any, value: Any, marked: MarkedData | None
+) -> list[SettingExplanation]:
+    explained: list[SettingExplanation] = []
+    for name, annotation in validation.list_fields(type(default)).items():
+        here = (*path, name)
+        if isinstance(getattr(default, name), msgspec.Struct):
+            explained += _explain_fields(here, getattr(default, name), getattr(value, name), marked)
+            continue
+        if not (meta := find_meta(annotation)):
+            raise TypeError(f"`{validation.join_path(here)}` has no `_doc` in runtime_settings")
+        explained.append(_explain(here, meta, getattr(value, name), getattr(default, name), marked))
+    return explained
+
+
+def _explain(
+    path: KeyPath, meta: msgspec.Meta, value: Any, default: Any, marked: MarkedData | None
+) -> SettingExplanation:
+    line = marked.lines.get(path) if marked else None
+    return SettingExplanation(
+        validation.join_path(path),
+        value,
+        default,
+        (meta.extra_json_schema or {}).get("x-unit", ""),
+        f"{marked.file}:{line}" if marked and line else "default",
+        meta.description or "",
+    )
+
+
+def require_meanings(path: KeyPath, defaults: msgspec.Struct) -> None:
+    """Raise TypeError, with the key, if one of these settings has no `_doc`."""
+    _explain_fields(path, defaults, defaults, None)
+
+
+require_meanings(("runtime",), RuntimeSettings())
+require_meanings(("fleet",), FleetSettings())
+require_meanings(("agents", NAME), AgentDefaults())

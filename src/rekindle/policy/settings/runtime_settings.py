@@ -1,0 +1,302 @@
+"""Every setting of rekindle.yaml, declared once with its default, bounds, unit and meaning.
+
+A setting is a field of a struct below, under the key of the same path. A threshold that the
+manifest cannot set is a constant in `rekindle.thresholds`; this module exports all of them too.
+The reference page, `rekindle config explain` and `rekindle config schema` are derived from these.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from rekindle.documents.manifest import AgentEntry
+from rekindle.formats import validation
+from rekindle.formats.validation import Duration
+from rekindle.formats.validation import describe_key as _doc
+from rekindle.formats.yaml_lines import MarkedData
+from rekindle.thresholds import screens
+from rekindle.thresholds.comparison import *  # noqa: F403 - every name there is a threshold
+from rekindle.thresholds.fleet_limits import *  # noqa: F403
+from rekindle.thresholds.screens import *  # noqa: F403
+from rekindle.thresholds.storage import *  # noqa: F403
+from rekindle.thresholds.supervision import *  # noqa: F403
+from rekindle.thresholds.supervision import (
+    LIMIT_PROBE_SECONDS,
+    MAX_LIMIT_PROBE_SECONDS,
+    PROBED_CRASHES,
+)
+from rekindle.thresholds.texts import *  # noqa: F403
+
+SECONDS_AN_HOUR = 3600.0
+PROBE_INTERVAL = f"{LIMIT_PROBE_SECONDS / 60:g} to {MAX_LIMIT_PROBE_SECONDS / 60:g} minutes"
+"""Time between two probes, as shown to a user."""
+
+
+class RelaySettings(msgspec.Struct, frozen=True):
+    token_threshold_percent: Annotated[
+        int, _doc("Fill of the context window at which a handoff starts.", "percent", ge=1, le=100)
+    ] = 80
+    strategy: Annotated[
+        Literal["summarize_to_checkpoint"], _doc("How a handoff carries the work over.")
+    ] = "summarize_to_checkpoint"
+    max_relay_tokens: Annotated[
+        int, _doc("Size above which the relay is trimmed: every start reads it.", "tokens", ge=200)
+    ] = 2_000
+    summarizer: Annotated[
+        Literal["headless", "mechanical"],
+        _doc("headless: a CLI writes the summary, without tools; mechanical: no model is used."),
+    ] = "headless"
+    summarizer_max_input_tokens: Annotated[
+        int,
+        _doc("Largest input of a summarizer; above it a handoff stops.", "tokens", ge=1_000),
+    ] = 150_000
+    summarizer_max_usd: Annotated[
+        float,
+        _doc("Cost cap of one summarizer call, if its CLI supports a cap.", "dollars", gt=0),
+    ] = 2.0
+
+
+class RestartSettings(msgspec.Struct, frozen=True):
+    max_crashes: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        _doc(
+            f"Crashes within `window` that end in safe mode; empty: after {PROBED_CRASHES} launches"
+            f" in a row that fail at once, one is tried every {PROBE_INTERVAL} instead.",
+            "count",
+        ),
+    ] = None
+    window: Annotated[Duration, _doc("Time over which crashes are counted.")] = Duration(900)
+    cooldown: Annotated[Duration, _doc("First pause after a crash; it doubles.")] = Duration(10)
+    max_cooldown: Annotated[Duration, _doc("Longest pause after a crash.")] = Duration(300)
+    healthy_after: Annotated[
+        Duration, _doc("Time without a crash after which count and pause start again.")
+    ] = Duration(600)
+    fresh_when_cheaper: Annotated[
+        bool,
+        _doc(
+            "Start a fresh session if the CLI reports that its cache has expired and resuming would"
+            " cost more than a fresh session with its primer."
+        ),
+    ] = False
+
+
+class WatchSettings(msgspec.Struct, frozen=True):
+    every: Annotated[Duration, _doc("Interval at which the watchdog looks; bounds: 1s and 5m.")] = (
+        Duration(15)
+    )
+    silence: Annotated[
+        Duration, _doc("Time without hook, stream or transcript activity that is a hang.")
+    ] = Duration(600)
+    tool_timeout: Annotated[
+        Duration, _doc("Time after which a tool call is stopped; none: only reported.")
+    ] = Duration("inf")
+    idle_call: Annotated[
+        Duration,
+        _doc("Idle time of its processes after which a tool call is a hang too; none: never."),
+    ] = Duration(3600)
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two looks: `every`, bounded because an agent can write the setting."""
+        return min(max(self.every, screens.WATCH_LEAST_SECONDS), screens.WATCH_MOST_SECONDS)
+
+
+class LimitSettings(msgspec.Struct, frozen=True):
+    wait: Annotated[bool, _doc("Wait until a usage limit ends; false: stop.")] = True
+
+
+class StallSettings(msgspec.Struct, frozen=True):
+    identical: Annotated[
+        bool, _doc("true: an identical Next Action is a stall, whatever else the cycle did.")
+    ] = False
+    tell: Annotated[
+        bool, _doc("Tell the next cycle, once, that two in a row asked for the same.")
+    ] = True
+    pause: Annotated[bool, _doc("Pause a loop that makes no step, or that waits for a person.")] = (
+        True
+    )
+
+
+class QuestionSettings(msgspec.Struct, frozen=True):
+    deadline: Annotated[
+        Duration,
+        _doc("Time to answer a question, after which its default applies; none: no deadline."),
+    ] = Duration(604_800)
+
+
+class ProgressSettings(msgspec.Struct, frozen=True):
+    """Bounds on work that leads nowhere; `rekindle run --budget none` lifts those that pause."""
+
+    paced_after: Annotated[
+        int,
+        _doc(
+            f"Launches in a row without progress before each further one waits {PROBE_INTERVAL}.",
+            "count",
+            ge=1,
+            le=45,
+        ),
+    ] = 10
+    max_launches: Annotated[
+        int,
+        _doc("Launches in a row without progress after which a run pauses.", "count", ge=1, le=45),
+    ] = 40
+    max_hours: Annotated[
+        float, _doc("Work without progress after which a run pauses.", "hours", gt=0)
+    ] = 12.0
+    max_usd: Annotated[
+        float,
+        _doc(
+            "Spending without progress after which a run pauses, if the CLI shows that the account"
+            " is billed per token.",
+            "dollars",
+            gt=0,
+        ),
+    ] = 20.0
+
+
+class LoopSettings(msgspec.Struct, frozen=True):
+    stale_after_days: Annotated[
+        int, _doc("Age at which an open loop is marked stale.", "days", ge=1)
+    ] = 14
+    keep_resolved_days: Annotated[
+        int, _doc("Time a resolved loop stays in state.json; the log keeps it.", "days", ge=1)
+    ] = 7
+
+
+class BriefSettings(msgspec.Struct, frozen=True):
+    at: Annotated[
+        str,
+        _doc(
+            "Time of day of the brief; never: only when you ask for it.",
+            pattern=r"^(([01]\d|2[0-3]):[0-5]\d|never)$",
+        ),
+    ] = "06:00"
+    zone: Annotated[str, _doc("Time zone of `at`; empty: the time zone of the machine.")] = ""
+    on_session_end: Annotated[bool, _doc("Write a brief after every session too.")] = False
+    max_tokens: Annotated[int, _doc("Longest brief.", "tokens", ge=100)] = 600
+    max_usd: Annotated[
+        float,
+        _doc(
+            "Cost cap of a whole brief, if its CLI reports cost; the oldest turns are not read.",
+            "dollars",
+            gt=0,
+        ),
+    ] = 5.0
+
+
+class ArchiveSettings(msgspec.Struct, frozen=True):
+    transcripts: Annotated[
+        bool, _doc("Keep transcripts: the CLIs delete theirs after a month.")
+    ] = True
+
+
+class RuntimeSettings(msgspec.Struct, frozen=True):
+    relay: RelaySettings = RelaySettings()
+    restart: RestartSettings = RestartSettings()
+    watch: WatchSettings = WatchSettings()
+    limits: LimitSettings = LimitSettings()
+    stall: StallSettings = StallSettings()
+    questions: QuestionSettings = QuestionSettings()
+    progress: ProgressSettings = ProgressSettings()
+    loops: LoopSettings = LoopSettings()
+    brief: BriefSettings = BriefSettings()
+    archive: ArchiveSettings = ArchiveSettings()
+
+
+class AgentDefaults(msgspec.Struct, frozen=True):
+    """Settings of an agent whose entry in the manifest does not have the key."""
+
+    prompt: Annotated[str, _doc("File with the task of every cycle.")] = "PROMPT.md"
+    dir: Annotated[str, _doc("Working directory, relative to the manifest's folder.")] = "."
+    mode: Annotated[
+        Literal["loop", "stay"],
+        _doc("loop: headless, cycle after cycle; stay: interactive, safe mode after a clean exit."),
+    ] = "loop"
+    persona: Annotated[str, _doc("Name under `personas` that sets up the harness.")] = "default"
+    cycles: Annotated[int, _doc("Cycles per run; 0: no end.", "count", ge=0)] = 10
+    until_claimed: Annotated[
+        bool, _doc("true: `until:` counts only after the agent has reported that it is done.")
+    ] = False
+    convergence: Annotated[
+        bool, _doc("on: require evidence that the agent brainstorms, decides and ships.")
+    ] = False
+    keep: Annotated[
+        list[str],
+        _doc("Patterns of command lines; a background process that matches outlives its session."),
+    ] = []
+    may_control: Annotated[
+        bool,
+        _doc("true: `run`, `stop`, `restart` and the like also work when the agent calls them."),
+    ] = False
+
+
+class TlsSettings(msgspec.Struct, frozen=True):
+    """The files of a TLS connection, from the manifest's folder; "" where one is not named."""
+
+    ca: Annotated[str, _doc("File with the certificate of the authority.")] = ""
+    cert: Annotated[str, _doc("File with the certificate of this host.")] = ""
+    key: Annotated[str, _doc("File with the key of that certificate.")] = ""
+    server_name: Annotated[str, _doc("Name that the engine's certificate has.")] = ""
+
+
+class CodecSettings(msgspec.Struct, frozen=True):
+    """The keys with which documents are encrypted before the engine sees them."""
+
+    keys: Annotated[
+        list[str],
+        _doc("Variables with a key each, as in `[$NEW, $OLD]`: the first encrypts, all decrypt."),
+    ] = []
+    key_files: Annotated[list[str], _doc("The same, as files; use one of the two.")] = []
+    strict: Annotated[
+        bool,
+        _doc("With a key, refuse plain text; false: only while a fleet changes to encryption."),
+    ] = True
+
+
+class FleetSettings(msgspec.Struct, frozen=True):
+    """The engine that keeps the agents, and its address."""
+
+    address: Annotated[str, _doc("Host and port of the engine.")] = "127.0.0.1:7233"
+    namespace: Annotated[str, _doc("Namespace in the engine.", min_length=1)] = "default"
+    pool: Annotated[str, _doc("Name of the hosts that may run these agents.")] = "default"
+    heartbeat_timeout: Annotated[
+        Duration, _doc("Time without a heartbeat after which a host loses its agents.")
+    ] = Duration(75)
+    tls: Annotated[
+        TlsSettings | bool | None,
+        _doc(
+            "true: use the system's roots; or files: `{ca, cert, key, server_name}`; false: plain"
+            " text. Required if the engine is on another host."
+        ),
+    ] = None
+    api_key: Annotated[str, _doc("Variable with the key of the engine, as in `$ENGINE_KEY`.")] = ""
+    codec: CodecSettings = CodecSettings()
+
+
+def find_cycle_limit(agent: AgentEntry) -> int:
+    """Return how many cycles a run of an agent has; 0: no end."""
+    return AgentDefaults().cycles if agent.cycles is None else agent.cycles
+
+
+class Settings(msgspec.Struct, frozen=True):
+    runtime: RuntimeSettings = RuntimeSettings()
+    agent: AgentDefaults = AgentDefaults()
+    fleet: FleetSettings | None = None
+    """None: there is no fleet, and files on this host keep the agents."""
+
+
+def resolve_settings(marked: MarkedData | None) -> Settings:
+    """Return the settings in force: those of the manifest, then the defaults."""
+    if marked is None:
+        return Settings()
+    fleet = validation.validate_data(marked, FleetSettings, ("fleet",))
+    return Settings(
+        runtime=validation.validate_data(marked, RuntimeSettings, ("runtime",)),
+        fleet=fleet if _has_keys(marked, "fleet") else None,
+    )
+
+
+def _has_keys(marked: MarkedData, section: str) -> bool:
+    """A section whose keys were all left empty, or that has none, is as one left out."""
+    found = marked.data.get(section) if isinstance(marked.data, dict) else None
+    return isinstance(found, dict) and any(value is not None for value in found.values())

@@ -1,0 +1,1 @@
+"""Decisions while a project is set up: permissions, environment, folders, `until:`."""

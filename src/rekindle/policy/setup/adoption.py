@@ -1,0 +1,191 @@
+"""What of another loop's documents can be taken over, before anything is written.
+
+A state that cannot be read is refused as a whole: half of the truth is none. A relay without a
+directive, or a brief without its title, is left out and said so, if there is something else.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import brief as briefs
+from rekindle.documents import relay as relays
+from rekindle.documents import state as states
+from rekindle.documents.brief import Brief
+from rekindle.documents.events import LoopResolved
+from rekindle.documents.relay import Relay
+from rekindle.documents.state import OpenLoop, Resolution, State
+from rekindle.errors import CheckFailedError, DocumentError, NewerSchemaError
+from rekindle.formats import json_codec
+from rekindle.formats.identifiers import (
+    derive_id,
+    to_one_line,
+)
+from rekindle.policy.projection.open_loops import LoopMap
+from rekindle.policy.relay.relay_check import classify_relay
+from rekindle.policy.settings.runtime_settings import ADOPT_DEPTH
+from rekindle.thresholds.texts import LOOP_ID_CHARACTERS
+
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ResolvedLine(msgspec.Struct, frozen=True):
+    """A line of a resolution log."""
+
+    id: str
+    reason: str
+    when: datetime | None
+
+
+class AdoptionPlan(msgspec.Struct, frozen=True):
+    relay: Relay | None = None
+    brief: Brief | None = None
+    state: State | None = None
+    closings: tuple[ResolvedLine, ...] = ()
+    left: tuple[str, ...] = ()
+    """What cannot be taken over, and why."""
+
+
+def plan_adoption(
+    cap: int,
+    *,
+    relay: bytes | None,
+    brief: bytes | None,
+    state: bytes | None,
+    resolved: bytes | None,
+) -> AdoptionPlan:
+    left: list[str] = []
+    is_alone = brief is None and state is None and resolved is None
+    closings, spoiled = parse_resolved_lines(resolved or b"")
+    if spoiled:
+        left.append(f"{spoiled} of the lines of resolved.jsonl: they cannot be read")
+    return AdoptionPlan(
+        relay=None if relay is None else _read_relay(relay, cap, left, is_alone=is_alone),
+        brief=None if brief is None else _read_brief(brief, left),
+        state=None if state is None else _read_state(state),
+        closings=closings,
+        left=tuple(left),
+    )
+
+
+def select_open_loops(state: State, closings: Mapping[str, ResolvedLine]) -> tuple[OpenLoop, ...]:
+    """What is open: one that was resolved on a later day was only never taken off the list.
+
+    On the same day it may have been opened again: then it stays, for a loop must not be lost.
+    """
+    return tuple(
+        loop
+        for loop in state.open_loops
+        if not (
+            (closing := closings.get(loop.id))
+            and closing.when
+            and loop.added
+            and closing.when.date().isoformat() > loop.added
+        )
+    )
+
+
+def collect_resolutions(
+    state: State, closings: Mapping[str, ResolvedLine], known: LoopMap, now: datetime
+) -> tuple[list[LoopResolved], tuple[Resolution, ...]]:
+    """What was resolved there: events of its own time, and what also changes a loop of ours."""
+    still_open = {loop.id for loop in select_open_loops(state, closings)}
+    found = {
+        item.id: ResolvedLine(item.id, item.reason, states.parse_time(item.resolved_date))
+        for item in state.resolved
+    } | dict(closings)
+    closed = [one for one in found.values() if one.id not in still_open]
+    past = [
+        LoopResolved(ts=_clamp_time(one.when, now), id=one.id, reason=one.reason)
+        for one in closed
+        if one.id not in known
+    ]
+    ours = tuple(
+        Resolution(one.id, one.reason, "")
+        for one in closed
+        if one.id in known and known[one.id].is_open
+    )
+    return past, ours
+
+
+def _clamp_time(when: datetime | None, now: datetime) -> datetime:
+    return when if when and _EARLIEST <= when <= now else now
+
+
+def _read_relay(data: bytes, cap: int, left: list[str], *, is_alone: bool) -> Relay | None:
+    parsed = relays.parse(data.removeprefix(b"\xef\xbb\xbf"))
+    found = classify_relay(parsed, cap)
+    if found.usable:
+        return parsed
+    if is_alone:
+        raise CheckFailedError(
+            f"this relay cannot be used: {found.findings[0].message}",
+            hint="give it a `## Next Action` with one directive, then adopt it again",
+        )
+    left.append(f"the relay: {found.findings[0].message}")
+    return None
+
+
+def _read_state(data: bytes) -> State:
+    try:
+        raw = json_codec.decode_object(data, "state.json", schema=states.SCHEMA)
+        if _measure_depth(raw) > ADOPT_DEPTH:
+            raise DocumentError("state.json", "is nested too deeply")  # noqa: TRY301 - one hint for all
+        return states.parse(data)
+    except NewerSchemaError:
+        raise
+    except DocumentError as error:
+        error.hint = "fix it, or adopt the relay alone by its own path"
+        raise
+
+
+def _measure_depth(value: Any) -> int:
+    """How deeply a value is nested, up to where it is too deep for anybody."""
+    level, depth = [value], 0
+    while level and depth <= ADOPT_DEPTH:
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [deeper for one in inner for deeper in one if isinstance(deeper, dict | list)]
+        depth += 1
+    return depth
+
+
+def _read_brief(data: bytes, left: list[str]) -> Brief | None:
+    try:
+        return briefs.parse(data)
+    except NewerSchemaError:
+        raise
+    except DocumentError as error:
+        left.append(f"the brief: {error.reason}")
+        return None
+
+
+def parse_resolved_lines(data: bytes) -> tuple[tuple[ResolvedLine, ...], int]:
+    """The last word on each loop, and how many lines say nothing."""
+    found: dict[str, ResolvedLine] = {}
+    spoiled = 0
+    for line in filter(bytes.strip, data.splitlines()):
+        try:
+            row = json_codec.decode_foreign(line, "resolved.jsonl")
+        except DocumentError:
+            row = None
+        closing = _parse_resolved_line(row)
+        if closing is None:
+            spoiled += 1
+        else:
+            found[closing.id] = closing
+    return tuple(found.values()), spoiled
+
+
+def _parse_resolved_line(row: object) -> ResolvedLine | None:
+    if not isinstance(row, dict):
+        return None
+    identity, reason = (
+        value if isinstance(value := row.get(key), str) else "" for key in ("id", "reason")
+    )
+    if not identity and not reason:
+        return None
+    when = states.parse_time(row.get("ts")) or states.parse_time(row.get("resolved_date"))
+    line = to_one_line(reason or "resolved")
+    return ResolvedLine(to_one_line(identity, LOOP_ID_CHARACTERS) or derive_id(line), line, when)

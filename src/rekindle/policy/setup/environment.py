@@ -1,0 +1,75 @@
+"""Which of our environment variables an agent gets.
+
+Ours may hold anything: other programs' keys, and the marks of a session that we were started from.
+What a project needs beyond these stands in the manifest, under `env:`.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+_NAMES = frozenset(
+    """
+    PATH HOME USER LOGNAME SHELL LANG LANGUAGE TERM COLORTERM TZ TMPDIR EDITOR
+    SSH_AUTH_SOCK DISPLAY WAYLAND_DISPLAY VIRTUAL_ENV CONDA_PREFIX JAVA_HOME GOPATH CARGO_HOME
+    RUSTUP_HOME NVM_DIR NVM_BIN PYENV_ROOT HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY
+    http_proxy https_proxy no_proxy all_proxy SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE
+    NODE_EXTRA_CA_CERTS CI
+    """.split()  # noqa: SIM905 - forty lines of one word each would say no more
+)
+_PREFIXES = ("LC_", "XDG_")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE|PROXY", re.IGNORECASE)
+"""Names of what is not written down; proxies often have a password in their address."""
+_CREDENTIAL = re.compile(
+    r"(^|_)(API_?KEY|(ACCESS|SECRET)_KEY|KEY|TOKEN|SECRET|PASS(WORD|WD|PHRASE)?|PAT|PGPASS\w*"
+    r"|AUTH|CREDENTIALS?|COOKIE|DSN)($|_)",
+    re.IGNORECASE,
+)
+_URL_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@]+@")
+_OF_THE_SHELL = frozenset(
+    ("PWD", "OLDPWD", "SHLVL", "_", "HOSTNAME", "PS1", "MAIL", "LS_COLORS", "LINES", "COLUMNS")
+)
+
+
+def select_variables(
+    ours: Mapping[str, str], prefixes: Iterable[str], never: Iterable[str]
+) -> dict[str, str]:
+    """The variables to pass on; `prefixes` and `never` are the harness's own."""
+    begins = (*_PREFIXES, *prefixes)
+    unwanted = frozenset(never)
+    return {
+        name: value
+        for name, value in ours.items()
+        if name not in unwanted and (name in _NAMES or name.startswith(begins))
+    }
+
+
+def drop_secret_variables(found: Mapping[str, str]) -> dict[str, str]:
+    """What of it may be kept in a file; an agent's socket of keys is no secret by itself."""
+    return {
+        name: value
+        for name, value in found.items()
+        if name == "SSH_AUTH_SOCK" or not _SECRET.search(name)
+    }
+
+
+def list_withheld(ours: Mapping[str, str], passed: Collection[str]) -> dict[str, str]:
+    """Return the variables that an agent does not get, without the shell's and our own."""
+    own = ("REKINDLE_", *_PREFIXES)
+    kept = _NAMES | _OF_THE_SHELL
+    return {
+        name: value
+        for name, value in ours.items()
+        if name not in passed and name not in kept and not name.startswith(own)
+    }
+
+
+def select_missed(withheld: Mapping[str, str], mentioned: Collection[str]) -> list[str]:
+    """Return the withheld variables that an agent may need: the project's first, then keys."""
+    return sorted(
+        (
+            name
+            for name, value in withheld.items()
+            if name in mentioned or _CREDENTIAL.search(name) or _URL_PASSWORD.search(value)
+        ),
+        key=lambda name: (name not in mentioned, name),
+    )

@@ -1,0 +1,160 @@
+"""What an agent may do: the three levels that `init` offers, and how a refused call is permitted.
+
+The tools have the names of Claude Code. The other harnesses translate them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from rekindle.documents.manifest import Permissions, Persona
+
+PermissionLevel = Literal["read", "edit", "run"]
+_READ = ("Read", "Grep", "Glob")
+_EDIT = (*_READ, "Edit", "Write")
+_RUN = (*_EDIT, "Bash")
+_OWN_NAMES = {
+    "write_file": "Write",
+    "replace": "Edit",
+    "run_shell_command": "Bash",
+    "read_file": "Read",
+    "glob": "Glob",
+    "grep_search": "Grep",
+}
+"""Gemini CLI's names of the tools that a level has."""
+
+
+_ALREADY_PERMITTED = {
+    "codex": "the persona permits the tools, and Codex's sandbox refused the call: it writes the"
+    " agent's folder only; keep the work there, or add a folder to `writable_roots` of"
+    " `[sandbox_workspace_write]` in Codex's config.toml"
+}
+_ALREADY_PERMITTED_BY_PERSONA = (
+    "the persona permits the tools, and the CLI refused the call: check its own settings"
+)
+"""What helps against a refused call if the persona has its tool already."""
+
+
+class LevelRow(msgspec.Struct, frozen=True):
+    """One level of permissions."""
+
+    words: str
+    tools: tuple[str, ...]
+
+
+PERMISSION_LEVELS: dict[PermissionLevel, LevelRow] = {
+    "read": LevelRow("read only", _READ),
+    "edit": LevelRow("edit this folder", _EDIT),
+    "run": LevelRow("edit and run commands", _RUN),
+}
+DEFAULT_LEVEL: PermissionLevel = "run"
+
+
+def make_permissions(level: PermissionLevel, harness: str) -> Permissions | None:
+    """Return the permissions of a level; None: the harness has no tools that are known here."""
+    if harness not in {"claude-code", "codex", "gemini"}:
+        return None
+    if harness == "codex":
+        # Codex reads by its shell. Its sandbox decides what the shell may write.
+        return Permissions(deny=["Edit", "Write"]) if level == "read" else _allow(_RUN)
+    return _allow(PERMISSION_LEVELS[level].tools)
+
+
+def make_persona_name(level: PermissionLevel, harness: str) -> str:
+    """Return the name of the persona that `init` writes for a level."""
+    if harness == "codex":
+        return "codex-read" if level == "read" else "codex-run"
+    return {"read": "read-only", "edit": "edit", "run": "edit-and-run"}[level]
+
+
+def explain_level(level: PermissionLevel, harness: str) -> str:
+    """Return what a level means for a harness, in a line."""
+    if harness == "codex" and level != "read":
+        return "edit and run commands, in Codex's sandbox: it writes this folder only"
+    return PERMISSION_LEVELS[level].words
+
+
+def explain_rest(level: PermissionLevel, harness: str) -> str:
+    """Return what happens to the tools that a level does not name, in a sentence."""
+    if harness == "codex" and level == "read":
+        return "Codex still runs its shell, in a sandbox that writes nothing."
+    return "Every other tool is refused."
+
+
+def _allow(tools: Iterable[str]) -> Permissions:
+    return Permissions(allowed_tools=list(tools))
+
+
+def may_write(persona: Persona) -> bool:
+    """Return whether a persona permits anything that changes files."""
+    permissions = persona.permissions
+    return permissions is not None and permissions.allowed_tools is not None and persona.writes
+
+
+def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]:
+    """Return in words that a headless agent may not write, and whether it may do nothing at all.
+
+    Empty: it may write, or the harness has no tools that are known here.
+    """
+    if make_permissions(DEFAULT_LEVEL, harness) is None or may_write(persona):
+        return "", False
+    permissions = persona.permissions or Permissions()
+    if permissions.allowed_tools is not None or not persona.writes:
+        return f"persona {name} permits only reading", False
+    words = f"no persona permits it anything: {harness} without a terminal refuses to write and run"
+    return words, True
+
+
+def permit_tools(persona: Persona, calls: Iterable[str], harness: str) -> list[str]:
+    """Return the `allowed_tools` that also permit these tools.
+
+    Without a list of its own the persona gets the smallest level that has them: a list permits
+    nothing else, and an agent that may write but not read achieves nothing.
+    """
+    wanted = [_OWN_NAMES.get(tool, tool) for tool in calls]
+    allowed = persona.permissions.allowed_tools if persona.permissions else None
+    if allowed is None:
+        rows = [make_permissions(level, harness) for level in PERMISSION_LEVELS]
+        lists = [one.allowed_tools for one in rows if one and one.allowed_tools]
+        fits = [one for one in lists if set(wanted) & set(_RUN) <= set(one)]
+        allowed = fits[0] if fits else list(_RUN)
+    return list(dict.fromkeys([*allowed, *wanted]))
+
+
+def explain_permit(name: str, persona: Persona, calls: Sequence[str], harness: str) -> str:
+    """Return what permits refused calls: a setting, or what helps if the persona has the tools."""
+    tools = permit_tools(persona, calls, harness)
+    permissions = persona.permissions or Permissions()
+    if tools == permissions.allowed_tools:
+        return _ALREADY_PERMITTED.get(harness, _ALREADY_PERMITTED_BY_PERSONA)
+    # A persona that denies its file tools makes the whole sandbox of Codex read-only.
+    is_read_only = harness == "codex" and bool(permissions.deny)
+    without = ", without `deny:`" if is_read_only else ""
+    return f"set in rekindle.yaml: {render_permission_setting(name, tools)}{without}"
+
+
+def render_permission_setting(name: str, tools: Iterable[str]) -> str:
+    """Return the setting of rekindle.yaml that gives a persona these tools, on one line."""
+    return f"personas: {{{name}: {{permissions: {{allowed_tools: {render_tools(tools)}}}}}}}"
+
+
+def render_tools(rules: Iterable[str]) -> str:
+    """Return rules as a YAML list."""
+    return f"[{', '.join(map(_quote, rules))}]"
+
+
+def _quote(rule: str) -> str:
+    return rule if rule.isidentifier() else msgspec.json.encode(rule).decode()
+
+
+def find_rule(tool: str, arguments: Mapping[str, Any], allowed: Sequence[str]) -> str:
+    """Return the rule of `allowed_tools` that permits a refused call.
+
+    If the persona has the tool already, the CLI refused the call's path: a file tool is held to the
+    agent's folder, unless a rule names a path.
+    """
+    path = arguments.get("file_path")
+    if tool in allowed and isinstance(path, str) and path.startswith("/"):
+        return f"{tool}(/{path})"
+    return tool

@@ -1,0 +1,127 @@
+r"""The words by which a directive is judged, in English and Chinese.
+
+They are few and general: words for waiting, for endless work, and for done work. `directive` and
+`relay_comparison` decide where they have to appear to count. Latin words are delimited by letters,
+because `\b` in regular expressions sees no boundary between them and Chinese.
+"""
+
+import re
+from functools import lru_cache
+
+_PERSON = (
+    r"(?:humans?|founder|boss|owner|operator|maintainers?|customers?|clients?|stakeholders?|admin"
+    r"|someone)"
+)
+_PERSON_ZH = r"(?:人类|人工|用户|老板|创始人|主人|客户|负责人|管理员|领导|boss)"
+_DEED = (
+    r"(?:must|has to|needs? to|action|execution|approval|decision|direction|sign-?off"
+    r"|work|input|is required)"
+)
+_USERS_DEED = r"user\ (?:action|input|decision|approval)"
+_WAITS = re.compile(
+    rf"""
+    (?<![a-z]) (?:
+        wait(?:s|ing)? \ (?:for|on|until|to\ be|mode|period) | ^wait(?:ing)?
+      | await(?:s|ing)? (?=\ [a-z])(?!\ in\b)
+      | on\ hold | hold(?:ing)? \ until | stand(?:ing)? [ -]?by
+      | ^blocked | blocked \ (?:on|by|until) | ask \ the \ user | unanswered | withheld
+      | pending \ (?:\w+\ )? (?:approval|review|decision|reply|response)
+      | {_PERSON} [^.;,]{{0,24}} (?<![a-z]) {_DEED} | {_PERSON} (?:\ tasks?)? \s? [:：]
+      | {_PERSON}-(?:led|only|gated)
+      | (?:the\ )? user \ (?:must \ (?!be\ able)|needs?\ to|has\ to) | {_USERS_DEED}
+      | (?:requires?|needs?|needed\ from|asks?|from) \ (?:an?\ |the\ )? (?:{_PERSON}|{_USERS_DEED})
+      | manual (?:ly)? [^.;,]{{0,30}} required | requires? \ manual
+    ) (?![a-z])
+    | 等待 | 等候 | 受阻 | 被阻塞 | 待(?:定|决策|确认|回复|批准|审批|审核)
+    | (?:需要?|由|请|等) [^，。；]{{0,6}} (?:{_PERSON_ZH}|手动)
+    | {_PERSON_ZH} \s? [^，。；]{{0,8}} (?:手动|操作|决策|决定|回复|指示|确认)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_SECOND = re.compile(
+    r"(?:(?<![a-z])(?:or|then)|\+) (?:else )?(?:keep |continue )?a?wait.*"
+    r"|while (?:we )?a?wait[^,:]{0,60}"
+    r"|(?:或者?|然后|\+)\s*(?:继续)?等待?.*|等待[^，。：]{0,20}期间",
+    re.IGNORECASE,
+)
+"""A wait that is not the first request, or during which something else is done."""
+_GOES_ON = re.compile(
+    r"""
+    ^ (?:(?:option|priority|step|phase) \s* \w* \W+)?
+      (?:continu(?:e|ing)|keep|carry\ on|go\ on|further|more|another|iterat(?:e|ing)
+       |pick \ (?:another|the\ next|a\ new)) (?![a-z])
+    | (?<![a-z]) (?:keep\ [a-z]+ing|(?:add|build|create|write|find)(?:ing)? \ more) (?![a-z])
+    | 继续 | 持续 | 更多 | 不断 | 进一步
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_ENDLESS = re.compile(
+    r"(?<![a-z])(?:improvements?|optimi[sz]ations?|polish(?:ing)?)(?![a-z])|优化|改进|完善|迭代",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(
+    r"(?<![a-z])(?:status|state|background|context|summary|metrics)(?![a-z])|状态|背景|现状",
+    re.IGNORECASE,
+)
+_UNATTENDED = re.compile(
+    r"(?<![a-z])(?:autonomous(?:ly)?|unattended)(?![a-z])|自主|自动执行|可推进", re.IGNORECASE
+)
+_DONE = re.compile(
+    r"(?<![a-z])(?:done|completed?|shipped|finished|closed|succeeded|merged|released|deployed"
+    r"|what (?:changed|happened))(?![a-z])|完成|已发布|已上线|已合并",
+    re.IGNORECASE,
+)
+_NOT_DONE = re.compile(
+    r"(?<![a-z])(?:not|after|when|once|until|remaining|to be|if|next|in progress)(?![a-z])"
+    r"|未|待|后|剩余|继续|下一步|持续|进行中|开发中",
+    re.IGNORECASE,
+)
+_TICK = re.compile(r"[✅☑✔]|\[[xX✓✔]\]|~~[^~]+~~")
+_SENTENCE = re.compile(r"[.!?;](?=\s)|[。！？；]")
+_CLAUSE = re.compile(r"[.,;](?=\s)|[，。；]")
+
+# Most lines stay the same from one relay to the next.
+_cached = lru_cache(maxsize=16_384)
+
+
+@_cached
+def is_wait(text: str) -> bool:
+    """Return whether this waits for a person or an event.
+
+    Only the first sentence counts, and only its first request.
+    """
+    return bool(_WAITS.search(_SECOND.sub("", _SENTENCE.split(text, maxsplit=1)[0])))
+
+
+def asks_for_more(text: str) -> bool:
+    """Return whether this asks for more of the same, without an end."""
+    return bool(_GOES_ON.search(text))
+
+
+def is_endless(heading: str) -> bool:
+    """Return whether everything below this heading is more of the same."""
+    return asks_for_more(heading) or bool(_ENDLESS.search(heading))
+
+
+def is_status_label(label: str) -> bool:
+    """Return whether the lines below this label describe the state instead of requests."""
+    return bool(_ASIDE.search(label))
+
+
+def is_unattended(label: str) -> bool:
+    """Return whether the lines below this label are for the agent alone."""
+    return bool(_UNATTENDED.search(label))
+
+
+def is_ticked(text: str) -> bool:
+    return bool(_TICK.search(text))
+
+
+@_cached
+def says_done(text: str) -> bool:
+    """Return whether this reports something as done, instead of the work after it."""
+    return is_ticked(text) or bool(_DONE.search(text) and not _NOT_DONE.search(text))
+
+
+def split_clauses(text: str) -> list[str]:
+    return _CLAUSE.split(text)

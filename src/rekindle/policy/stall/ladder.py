@@ -1,0 +1,241 @@
+"""Decide between two cycles whether the run continues, is warned of a stall, or is paused.
+
+A cycle whose relay reports that the work is done ends the run, unless `until:` fails or the review
+does not agree. Then the next cycle is told what failed, and it is never told that it stalls.
+
+Each cycle without progress climbs one rung of the ladder; one with progress goes back to the
+ground.
+
+| rung | consequence |
+|---|---|
+| 1 | it is recorded |
+| 2 | the next cycle is told once: STALL DETECTED, the repeated directive, earlier attempts |
+| 3 | the run is paused, and a person is notified |
+
+An identical directive without a sign of work starts on the second rung. A wait without any other
+work is paused at once, because only a person can end it. All of this counts from the last restart
+or answer of a person.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.documents.events import CycleEnded
+from rekindle.policy.exits.refused_end import (
+    NOT_STARTED,
+    explain_refusal,
+)
+from rekindle.policy.exits.restart import (
+    EnterSafeMode,
+    StopRun,
+)
+from rekindle.policy.settings.runtime_settings import (
+    CYCLES_KEPT,
+    SHORT_CYCLE_SECONDS,
+    StallSettings,
+)
+from rekindle.policy.stall.verdict import (
+    STUCK_KINDS,
+    StallKind,
+)
+
+NOTICE_RUNG = 2
+PAUSE_RUNG = 3
+OFF_SWITCH = "`runtime: stall: {key}: false` switches this off"
+_SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
+_IF_DONE = "If the work is done, write only DONE as the Next Action."
+_FEW, _SOME = 5, 3
+
+
+class CycleBeginning(msgspec.Struct, frozen=True, order=True):
+    """How the last cycle began."""
+
+    seq: int = 0
+    cycle: int = 0
+    at: float = 0.0
+    """Unix time."""
+    relay: str = ""
+    head: str = ""
+
+
+class LastReview(msgspec.Struct, frozen=True, order=True):
+    """The last review of a reported end."""
+
+    seq: int = 0
+    cycle: int = 0
+    verdict: str = ""
+    words: str = ""
+
+
+class LastAnswer(msgspec.Struct, frozen=True, order=True):
+    """The last answer of a person."""
+
+    seq: int = 0
+    text: str = ""
+    asked: str = ""
+
+
+class StartNextCycle(msgspec.Struct, frozen=True):
+    """Start another cycle."""
+
+
+def read_cycle_beginning(event: events.CycleStarted) -> CycleBeginning:
+    return CycleBeginning(event.seq, event.cycle, event.ts.timestamp(), event.relay, event.head)
+
+
+def record_review(event: events.ReviewMade) -> LastReview:
+    return LastReview(event.seq, event.cycle, event.verdict, event.words)
+
+
+def remember_cycle_end(known: dict[int, CycleEnded], event: CycleEnded) -> None:
+    """Store the end of a cycle; if it is reported twice, the first counts."""
+    before = known.get(event.cycle)
+    if before is None or event.seq < before.seq:
+        known[event.cycle] = event
+    while len(known) > CYCLES_KEPT:
+        del known[min(known)]
+
+
+def decide_after_cycle(
+    known: Mapping[int, CycleEnded],
+    last: CycleEnded,
+    *,
+    since: int,
+    done: int,
+    cap: int,
+    settings: StallSettings,
+) -> StartNextCycle | EnterSafeMode | StopRun:
+    """Return the consequence of a cycle: another one, a pause, or the end of the run.
+
+    `done` of the run's `cap` cycles are over; 0 means no cap. If the agent reports that its work is
+    done and there is an `until:` command, only that command decides.
+    """
+    end = _end(last)
+    if end is not None:
+        return end
+    is_last = bool(cap) and done >= cap
+    pause = _decide_pause(known, last, since) if settings.pause else None
+    if pause is not None and is_last:
+        # There is no next cycle to wait for in safe mode, but the reason is reported.
+        return StopRun(pause.why, pause.words)
+    if pause is not None:
+        return pause
+    some = f"{done} cycle{'' if done == 1 else 's'}"
+    checked = "`until:` does not pass" if last.until else "the agent reported no end of its work"
+    if last.review == "failed" or NOT_STARTED in explain_refusal(last):
+        checked = explain_refusal(last)
+    return StopRun("cycles", f"{some}, and {checked}") if is_last else StartNextCycle()
+
+
+def _end(last: CycleEnded) -> StopRun | None:
+    """Return the end of the run if `until:` or the agent reports it and no review objects."""
+    is_reported = last.until == "passed" or (last.claimed and not last.until)
+    if not is_reported or last.review == "failed":
+        return None
+    if last.review == "unavailable":
+        return StopRun("claimed", f"the review could not be made: {last.review_words}")
+    if last.until == "passed":
+        agrees = ", and the review agrees" if last.review else ""
+        return StopRun("done", f"the command of `until:` passes{agrees}")
+    return StopRun("done", "the review agrees") if last.review else StopRun("claimed")
+
+
+def _decide_pause(
+    known: Mapping[int, CycleEnded], last: CycleEnded, since: int
+) -> EnterSafeMode | None:
+    off = OFF_SWITCH.format(key="pause")
+    is_paused = find_rung([*_select_cycles_since(known, since), last]) >= PAUSE_RUNG
+    # Another agent's work in the same folder counts as evidence too, but does not end the wait.
+    if last.verdict == StallKind.WAITING and (is_paused or not last.evidence):
+        return EnterSafeMode("waiting", f"it waits for a person: {last.about or last.words}; {off}")
+    if is_paused and last.claimed:
+        check = explain_refusal(last) or "`until:` fails"
+        return EnterSafeMode("disputed", f"it reports that it is done, and {check}; {off}")
+    if is_paused:
+        reason = last.owed or last.words
+        about = "" if last.about in reason else last.about
+        why = "; ".join(filter(None, (about, reason, off)))
+        return EnterSafeMode("stalled", f"cycle after cycle without progress: {why}")
+    return None
+
+
+def is_cycle_stuck(ended: CycleEnded) -> bool:
+    """Return whether a cycle made no progress.
+
+    This is decided by its relay, or because it only talked although work was owed. A cycle that
+    reports an end while `until:` fails made progress only if there is visible work.
+    """
+    if ended.claimed:
+        return not ended.evidence
+    talks = bool(ended.owed) and not ended.evidence
+    return ended.verdict in {*STUCK_KINDS, StallKind.UNUSABLE} or talks
+
+
+def find_rung(cycles: Sequence[CycleEnded]) -> int:
+    """Return the rung of the ladder that the last of these cycles reached."""
+    rung = 0
+    for cycle in cycles:
+        if not is_cycle_stuck(cycle):
+            rung = 0
+        elif cycle.is_equal and not cycle.evidence and not cycle.claimed:
+            rung = max(rung + 1, NOTICE_RUNG)
+        else:
+            rung += 1
+    return rung
+
+
+def render_stall_notice(
+    known: Mapping[int, CycleEnded], since: int, settings: StallSettings
+) -> str:
+    """Return the stall notice for the next cycle; empty if there is none."""
+    cycles = _select_cycles_since(known, since)
+    if not settings.tell or not cycles or find_rung(cycles) != NOTICE_RUNG:
+        return ""
+    last = cycles[-1]
+    if last.verdict == StallKind.PROGRESS or last.claimed:
+        return ""  # other notices cover its topic and `until:`
+    parts = [_SIGNAL, f"Repeated: {last.about}" if last.about else "", f"Why: {last.words}"]
+    parts.append(_IF_DONE)
+    parts.append(OFF_SWITCH.format(key="tell"))
+    return "\n".join(part for part in parts if part)
+
+
+def render_until_failure(known: Mapping[int, CycleEnded]) -> str:
+    """Return the notice of a failed `until:` command for the next cycle, or ""."""
+    last = known[max(known)] if known else None
+    if last is None or last.until != "failed" or not last.until_words:
+        return ""
+    claim = "You reported that the work is done. " if last.claimed else ""
+    return f"{claim}The work is done when the command of `until:` passes.\n{last.until_words}"
+
+
+def render_failed_review(known: Mapping[int, CycleEnded]) -> str:
+    """Return the notice of a failed review for the next cycle, or ""."""
+    last = known[max(known)] if known else None
+    if last is None or last.review != "failed":
+        return ""
+    claim = "You reported that the work is done." if last.claimed else "`until:` passes."
+    return f"{claim} A review does not agree. What it misses:\n{last.review_words}"
+
+
+def render_failed_cycles(known: Mapping[int, CycleEnded]) -> str:
+    """Return a list of the last stuck cycles' work; empty if the last made progress."""
+    stuck: list[CycleEnded] = []
+    for number in sorted(known, reverse=True):
+        if not is_cycle_stuck(known[number]):
+            break
+        stuck.insert(0, known[number])
+    lines = [f"- cycle {cycle.cycle}: {cycle.did}" for cycle in stuck[-_FEW:] if cycle.did]
+    return "\n".join(["Tried, and it led nowhere:", *lines]) if lines else ""
+
+
+def _select_cycles_since(known: Mapping[int, CycleEnded], since: int) -> list[CycleEnded]:
+    return [known[number] for number in sorted(known) if known[number].seq > since]
+
+
+def are_cycles_hurried(known: Mapping[int, CycleEnded]) -> bool:
+    """Return whether the last cycles were so short that handing over was most of their work."""
+    last = [known[number].seconds for number in sorted(known)[-_SOME:]]
+    return len(last) == _SOME and sum(last) / _SOME < SHORT_CYCLE_SECONDS

@@ -1,0 +1,286 @@
+"""Compare two consecutive relays: did the loop make progress between them?
+
+The requests in the texts decide; the work outside them, as counted by
+`policy.progress.work_progress`, is the second signal. The first rule that holds:
+
+1. one of them has no directive: progress if there was work, else unusable;
+2. the current one waits for a person or an event, and nothing else moved: waiting;
+3. an open item is done or gone, or something else is named first: progress;
+4. both ask for endless work in similar words, and there was no work: treadmill;
+5. they ask for different things: progress;
+6. they ask for the same: progress if there was work, else stalled.
+
+Work shows that an unchanged directive is a long task, or a stale one. It does not end a wait: the
+person must be notified, even if other work was done meanwhile.
+"""
+
+from itertools import islice
+
+import msgspec
+
+from rekindle.documents import relay as relays
+from rekindle.documents.relay import Relay
+from rekindle.errors import DocumentError
+from rekindle.formats import outline
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.settings import runtime_settings
+from rekindle.policy.stall import (
+    directive,
+    directive_words,
+)
+from rekindle.policy.stall.directive import (
+    Directive,
+    DirectiveLine,
+)
+from rekindle.policy.stall.verdict import (
+    StallKind,
+    StallVerdict,
+)
+from rekindle.policy.text.likeness import (
+    find_swapped_word,
+    measure_likeness,
+)
+
+
+class StallThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """The similarities from which two texts count as the same; see the settings."""
+
+    same_line: float = runtime_settings.STALL_SAME_LINE
+    same_head: float = runtime_settings.STALL_SAME_HEAD
+    same_lead: float = runtime_settings.STALL_SAME_LEAD
+    same_wait: float = runtime_settings.STALL_SAME_WAIT
+    treadmill_head: float = runtime_settings.STALL_TREADMILL_HEAD
+    treadmill_lead: float = runtime_settings.STALL_TREADMILL_LEAD
+
+
+class RelayReading(msgspec.Struct, frozen=True):
+    """A relay, parsed once for both pairs that it belongs to."""
+
+    relay: Relay | None
+    ask: Directive | None
+    problem: str = ""
+    """Why there is nothing to compare."""
+
+
+DEFAULT_THRESHOLDS = StallThresholds()
+
+
+def compare_relays(
+    before: Relay | str,
+    after: Relay | str,
+    work: str = "",
+    thresholds: StallThresholds = DEFAULT_THRESHOLDS,
+) -> StallVerdict:
+    """Return the verdict on the step between two consecutive relays.
+
+    `work` describes the progress outside the relays; empty if there was none.
+    """
+    return judge_readings(read_relay(before), read_relay(after), work, thresholds)
+
+
+def read_relay(relay: Relay | str) -> RelayReading:
+    try:
+        parsed = relays.parse(relay) if isinstance(relay, str) else relay
+    except DocumentError as error:
+        return RelayReading(None, None, error.reason)
+    parsed_directive = directive.read_directive(parsed)
+    return RelayReading(parsed, parsed_directive, "" if parsed_directive else "has no directive")
+
+
+def judge_readings(
+    before: RelayReading,
+    after: RelayReading,
+    work: str = "",
+    thresholds: StallThresholds = DEFAULT_THRESHOLDS,
+) -> StallVerdict:
+    """Compare like `compare_relays`, for relays that are already parsed."""
+    problems = [
+        f"the {which} relay {reading.problem}"
+        for which, reading in (("previous", before), ("current", after))
+        if reading.problem
+    ]
+    if problems or before.ask is None or after.ask is None:
+        kind = StallKind.PROGRESS if work else StallKind.UNUSABLE
+        return StallVerdict(
+            kind, (*problems, f"but there is work: {work}") if work else tuple(problems)
+        )
+    pair = _Pair(before, before.ask, after, after.ask, work=work, limits=thresholds)
+    return pair.verdict()
+
+
+class _Pair:
+    """Two directives, their similarity, and the verdict on them."""
+
+    def __init__(
+        self,
+        before: RelayReading,
+        was: Directive,
+        after: RelayReading,
+        now: Directive,
+        *,
+        work: str,
+        limits: StallThresholds,
+    ) -> None:
+        self.before, self.after = before, after
+        self.was, self.now, self.work, self.limits = was, now, work, limits
+        self.about = _shorten(now.head.text)
+        self.head = measure_likeness(was.head.plain, now.head.plain)
+        self.lead = _measure_carried_share(was.open, now.open)
+        self.gone = _select_unmatched(was.open, now.open, limits.same_line)
+        self.new = _select_unmatched(now.open, was.open, limits.same_line)
+        texts = [[line.plain for line in directive_read.open] for directive_read in (was, now)]
+        self.is_equal = texts[0] == texts[1] and was.names == now.names
+
+    def verdict(self) -> StallVerdict:
+        about = self.about
+        if waited := self._find_wait():
+            about, kind, reason = waited, StallKind.WAITING, f"waits: {waited}"
+        elif step := self._find_step():
+            kind, reason = StallKind.PROGRESS, step
+        elif self._is_more_of_the_same():
+            kind, reason = self._judge_with_work(StallKind.TREADMILL, "asks for more of the same")
+        elif not self._is_same():
+            kind, reason = StallKind.PROGRESS, f"asks for something else: {self.about}"
+        elif reported := self._find_reported_task():
+            kind, reason = StallKind.PROGRESS, f"asks for the same, but reports: {reported}"
+        else:
+            how = "word for word" if self.is_equal else f"{self.lead:.0%} alike"
+            kind, reason = self._judge_with_work(StallKind.STALLED, f"asks for the same, {how}")
+        return StallVerdict(kind, (reason,), about, self.is_equal)
+
+    def _find_wait(self) -> str:
+        """Return the wait if it is the first request; empty if there is none."""
+        if directive_words.is_wait(self.now.head.text):
+            was_waiting = directive_words.is_wait(self.was.head.text)
+            return "" if was_waiting and self._has_moved_beside_wait() else self.about
+        # Below a title it counts only if it was there before, because the title may be new work.
+        for line in () if self.now.goes_on else self.now.open[1:2]:
+            if directive_words.is_wait(line.text) and any(
+                directive_words.is_wait(old.text)
+                and measure_likeness(line.plain, old.plain) >= self.limits.same_wait
+                for old in self.was.open
+            ):
+                return _shorten(line.text)
+        return ""
+
+    def _has_moved_beside_wait(self) -> bool:
+        """Return whether an item is done, the awaited task is new, or the agent's own part is."""
+        is_new_task = not self.was.tasks.issuperset(directive.find_tasks(self.now.head.text))
+        return is_new_task or self._find_ticked() is not None or self._find_own_part() is not None
+
+    def _find_own_part(self) -> DirectiveLine | None:
+        """Return the first new request for the agent alone, if it had such a part before."""
+        if not self.was.unattended:
+            return None
+        return next((line for line in self.new if line in self.now.unattended), None)
+
+    def _find_step(self) -> str:
+        """Return the step that was taken although the rest is similar; empty if there was none."""
+        if done := self._find_ticked():
+            return f"done: {_shorten(done.text)}"
+        if own := self._find_own_part():
+            return f"asks the agent itself for something else: {_shorten(own.text)}"
+        if names := self._find_other_names():
+            return f"names another task: {', '.join(dict.fromkeys(names[:3]))}"
+        word = find_swapped_word(self.was.head.plain, self.now.head.plain)
+        if word and not (self.was.goes_on and self.now.goes_on):
+            return f"asks the same of something else: {word}"
+        gone = [line for line in self.gone if not directive_words.is_wait(line.text)]
+        if gone and not self.new and len(self.now.open) < len(self.was.open):
+            return f"no longer asked for: {_shorten(gone[0].text)}"
+        return ""
+
+    def _find_ticked(self) -> DirectiveLine | None:
+        """Return an item that was open before and is done now, or None."""
+        for done in _select_unequal(self.now.done, self.was.done):
+            if any(
+                measure_likeness(done.plain, line.plain) >= self.limits.same_line
+                for line in self.gone
+            ):
+                return done
+        return None
+
+    def _find_other_names(self) -> list[str]:
+        """Return the tasks that are named first now and were not before."""
+        was, now = self.was.names, self.now.names
+        if not was and self.was.goes_on and self.now.goes_on:
+            return []  # the endless work has only been given a name
+        new = [name for name in now if name not in was]
+        return new or (now[:1] if was[:1] != now[:1] and was and now else [])
+
+    def _is_more_of_the_same(self) -> bool:
+        if self.was.is_open_ended and self.now.is_open_ended:
+            return True
+        return (
+            self.was.goes_on
+            and self.now.goes_on
+            and self.head >= self.limits.treadmill_head
+            and self.lead >= self.limits.treadmill_lead
+        )
+
+    def _is_same(self) -> bool:
+        return self.head >= self.limits.same_head and self.lead >= self.limits.same_lead
+
+    def _judge_with_work(self, kind: StallKind, words: str) -> tuple[StallKind, str]:
+        """Return the verdict on an unchanged directive, and its reason."""
+        if self.work:
+            return StallKind.PROGRESS, f"{words}, but there is work: {self.work}"
+        return kind, f"{words}: {self.about}"
+
+    def _find_reported_task(self) -> str:
+        """Return a task that the relay newly reports as done although the directive is the same."""
+        if not self.is_equal:
+            return ""
+        done_before = {name for name, _ in _find_done_tasks(self.before)}
+        done = (line for name, line in _find_done_tasks(self.after) if name not in done_before)
+        return _shorten(next(done, "").lstrip("#>*- "))
+
+
+def _measure_carried_share(was: tuple[DirectiveLine, ...], now: tuple[DirectiveLine, ...]) -> float:
+    """Return the share of the first requests that were there before, in any order."""
+    previous = {line.plain for line in was}
+    lead = now[: runtime_settings.STALL_LEAD_LINES]
+    return sum(
+        1.0
+        if line.plain in previous
+        else max(measure_likeness(line.plain, old.plain) for old in was)
+        for line in lead
+    ) / len(lead)
+
+
+def _select_unmatched(
+    lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...], same: float
+) -> list[DirectiveLine]:
+    """Return the lines without a counterpart among the others, even a reworded one."""
+    left = _select_unequal(others, lines)
+    return [
+        line
+        for line in _select_unequal(lines, others)
+        if not any(measure_likeness(line.plain, other.plain) >= same for other in left)
+    ]
+
+
+def _select_unequal(
+    lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...]
+) -> list[DirectiveLine]:
+    """Return the first lines without an equal among the others; limited, as pairs are compared."""
+    plain_others = {line.plain for line in others}
+    unlike = (line for line in lines if line.plain not in plain_others)
+    return list(islice(unlike, runtime_settings.STALL_MOST_LINES))
+
+
+def _find_done_tasks(reading: RelayReading) -> list[tuple[str, str]]:
+    """Return the tasks that any section of a relay reports as done, each with its line."""
+    text = relays.render(reading.relay) if reading.relay else ""
+    return [
+        (name, line)
+        for line in outline.split_lines(text)
+        if directive_words.says_done(line)
+        for clause in directive_words.split_clauses(line)
+        if directive_words.says_done(clause)
+        for name in directive.find_tasks(clause)
+    ]
+
+
+def _shorten(text: str) -> str:
+    return to_one_line(text, runtime_settings.HEADLINE_CHARACTERS)

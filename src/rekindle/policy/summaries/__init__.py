@@ -1,0 +1,1 @@
+"""What a summarizer is asked, and where each line of its answer comes from."""

@@ -1,0 +1,282 @@
+"""What the lines of a summarizer's answer may be: an instruction, a claim, or a quotation.
+
+Each line is attributed to the least trusted source that it stems from. A line that copies what was
+read is a quotation. So is a paraphrase of what a tool, a file or the CLI said, if it is in a
+section that tells the next session what to do; `provenance` finds it by its stems and names. An
+order in a file that was read stays a thing that a file said.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from rekindle.documents.brief import BriefLabel
+from rekindle.documents.checkpoint import CheckpointSection
+from rekindle.documents.relay import RelayField
+from rekindle.documents.summaries import summary as summaries
+from rekindle.documents.summaries.summary import (
+    Summary,
+    SummaryItem,
+)
+from rekindle.documents.transcripts.turns import (
+    Turn,
+    render_heading,
+)
+from rekindle.policy.settings.runtime_settings import (
+    QUOTED_REQUEST_CHARACTERS,
+    QUOTED_WORDS,
+)
+from rekindle.policy.summaries.provenance import ProvenanceIndex
+from rekindle.policy.summaries.summary_request import SummaryRequest
+
+CLAIM_SECTIONS = frozenset(
+    {
+        *(CheckpointSection.COMPLETED_WORK, CheckpointSection.CURRENT_STATE),
+        *(RelayField.CURRENT_PHASE, RelayField.WHAT_WE_DID, RelayField.METRICS),
+        *(BriefLabel.CHANGED, BriefLabel.RISK, BriefLabel.NUMBERS),
+    }
+)
+"""Sections that say what is; the others say what to do, or what was decided."""
+DIRECTIVE_SECTIONS = frozenset(
+    {CheckpointSection.RESUME_INSTRUCTIONS, RelayField.NEXT_ACTION, BriefLabel.NEXT}
+)
+"""Sections that a session begins with: they must not consist of quotations of tools alone."""
+DEFAULT_INSTRUCTION = "Continue with the task."
+
+
+def attribute_lines(summary: Summary, request: SummaryRequest) -> Summary:
+    """Return the summary with each line as it may be shown in its section."""
+    heard = SourceTexts(request.turns, request.carried)
+    sections = {
+        name: heard.items(items) if name in CLAIM_SECTIONS else heard.instructions(items, name)
+        for name, items in summary.sections.items()
+    }
+    return msgspec.structs.replace(summary, sections=sections)
+
+
+class SourceTexts:
+    """What was read for a summary, with who said it."""
+
+    def __init__(self, turns: Iterable[Turn], carried: Sequence[str] = ()) -> None:
+        self._turns = tuple(turns)
+        self._sources = [
+            (whose, _normalize_words(text)) for whose, text in _list_sources(self._turns, carried)
+        ]
+        self._carried = {_normalize_words(each): each for each in carried}
+        self._trace = ProvenanceIndex(
+            _list_own_texts(self._turns, carried), _list_data_texts(self._turns, carried)
+        )
+        self._known: dict[str, str] = {}
+        """Sections may say the same."""
+
+    def items(self, items: Iterable[SummaryItem]) -> tuple[SummaryItem, ...]:
+        """Return claims as they may be shown."""
+        return tuple(_replace_text(one, self.claim(one.text, one.turns)) for one in items)
+
+    def instructions(self, items: Iterable[SummaryItem], section: str) -> tuple[SummaryItem, ...]:
+        """Return what a section asks for: what stems from a tool or a file is a quotation.
+
+        If a session begins with the section, it asks for something that a person or the agent
+        said: if no item does, the last request of the person is quoted first.
+        """
+        told = tuple(_replace_text(one, self.instruction(one.text, one.turns)) for one in items)
+        if (
+            section not in DIRECTIVE_SECTIONS
+            or not told
+            or not all(is_data_quotation(one.text) for one in told)
+        ):
+            return told
+        return (SummaryItem(self.last_request() or DEFAULT_INSTRUCTION), *told)
+
+    def instruction(self, text: str, turns: Sequence[int]) -> str:
+        """Return a line that asks for something, or the quotation that it is instead."""
+        shown = self.shown(text)
+        if self._is_source_known(text, shown):
+            return shown
+        whose = self.find_data_source(text, turns)
+        return summaries.make_quotation(whose, text) if whose else shown
+
+    def claim(self, text: str, turns: Sequence[int]) -> str:
+        """Return a line that says what is: if most of it is a tool's, it is a quotation."""
+        shown = self.shown(text)
+        if self._is_source_known(text, shown):
+            return shown
+        if shown != summaries.make_line(text):
+            # A quotation of the person or the agent, in part: no part of it may be a tool's.
+            return self.instruction(text, turns)
+        passage = self._trace.told(text, turns)
+        return summaries.make_quotation(passage.label, text) if passage else shown
+
+    def _is_source_known(self, text: str, shown: str) -> bool:
+        """Whether copied words tell the source: those of the person or the agent may be a part."""
+        whose = summaries.find_quoted_source(shown) if shown != summaries.make_line(text) else ""
+        is_whole = whose.startswith(f"{_PERSON},")
+        return is_whole or is_data_quotation(shown) or _normalize_words(text) in self._carried
+
+    def find_data_source(self, text: str, turns: Sequence[int], also: str = "") -> str:
+        """Return the source of a paraphrase that asks for nothing; empty if it may ask.
+
+        The citation decides first: a line that cites what a tool gave must be borne out by the
+        words of the person or the agent. A citation may be false, so whatever it cites, a line
+        must not stem from data. `also` is text that counts as words of the person or the agent.
+        """
+        cited = [turn for turn in self._turns if turn.number in turns]
+        source = min(map(_find_least_trusted, cited), key=_TRUSTED.index, default="")
+        needs_support = source in _NOT_THEIRS or not source
+        passage = self._trace.foreign(text, turns, also=also, needs_support=needs_support)
+        if passage is None:
+            return ""
+        if passage.whose:
+            return passage.label
+        where = next(
+            (f"turn {turn.number}" for turn in cited if _find_least_trusted(turn) == source),
+            "before",
+        )
+        return f"{source if source in _NOT_THEIRS else _SUMMARIZER}, {where}"
+
+    def last_request(self) -> str:
+        """Return the quotation of what the person asked for last, or an empty text."""
+        asked = (turn for turn in reversed(self._turns) if turn.who == "person" and turn.text)
+        turn = next((turn for turn in asked if not turn.thread), None)
+        if turn is None:
+            return ""
+        whose = f"{_PERSON}, turn {turn.number}"
+        return summaries.make_quotation(whose, turn.text, QUOTED_REQUEST_CHARACTERS)
+
+    def shown(self, text: str) -> str:
+        """A line as it may be shown: a quotation, where it repeats what was read."""
+        if text not in self._known:
+            self._known[text] = _attribute_line(text, self._sources, self._carried)
+        return self._known[text]
+
+    def repeats_data(self, text: str) -> bool:
+        """Whether it repeats what neither the person nor the agent themselves have said."""
+        words = _normalize_words(text).split()
+        row = " ".join(words) if len(words) <= QUOTED_WORDS else ""
+        for whose, said in self._sources:
+            if whose.partition(",")[0] not in _NOT_THEIRS:
+                return False
+            if f" {row} " in said if row else _repeats_source(words, said):
+                return True
+        return False
+
+
+def _replace_text(item: SummaryItem, text: str) -> SummaryItem:
+    return SummaryItem(text, item.turns if text == summaries.make_line(item.text) else ())
+
+
+def is_data_quotation(text: str) -> bool:
+    """Whether a text is a quotation of a source that cannot ask for anything."""
+    return summaries.find_quoted_source(text).startswith((*_NOT_THEIRS, _SUMMARIZER))
+
+
+_PERSON = "the person"
+_TRUSTED = ("a tool", "the CLI", "a sub-agent", "the agent", "the notes", _PERSON)
+"""Who may have said something, those to be trusted least first."""
+_NOT_THEIRS = frozenset(_TRUSTED[:3])
+_SUMMARIZER = "the summarizer"
+"""The source of a line that no cited turn bears out."""
+
+
+def _list_sources(turns: Iterable[Turn], carried: Sequence[str]) -> list[tuple[str, str]]:
+    """Everything that was read, with who said it; those to be trusted least come first."""
+    found = [said for turn in turns for said in _list_turn_texts(turn)]
+    found += [("the notes", "before", each) for each in carried]
+    found.sort(key=lambda said: _TRUSTED.index(said[0]))
+    return [(f"{whose}, {where}", text) for whose, where, text in found]
+
+
+def _list_turn_texts(turn: Turn) -> Iterator[tuple[str, str, str]]:
+    where = f"turn {turn.number}"
+    whose = {"person": _PERSON, "agent": "the agent", "cli": "the CLI"}[turn.who]
+    yield "a sub-agent" if turn.thread else whose, where, turn.text
+    # The head of every turn has words of the CLI's file, also of a person's turn.
+    yield "the CLI", where, render_heading(turn)
+    for call in turn.calls:
+        yield "the agent", where, f"{call.tool} {call.about} {call.result}"
+        yield "a tool", where, call.shown
+
+
+def _find_least_trusted(turn: Turn) -> str:
+    """Return the least trusted source of a turn."""
+    if any(call.shown for call in turn.calls):
+        return "a tool"
+    if turn.thread or turn.who == "cli":
+        return "a sub-agent" if turn.thread else "the CLI"
+    return _PERSON if turn.who == "person" else "the agent"
+
+
+def _list_own_texts(
+    turns: Iterable[Turn], carried: Sequence[str]
+) -> Iterator[tuple[str, int, str]]:
+    """Yield the texts of the person, the agent and the notes, with their turns."""
+    for turn in turns:
+        if turn.who != "cli" and not turn.thread:
+            yield _PERSON if turn.who == "person" else "the agent", turn.number, turn.text
+            for call in turn.calls:
+                yield "the agent", turn.number, call.about
+    for note in carried:
+        if not is_data_quotation(note):
+            yield "the notes", 0, summaries.strip_quotation(note)
+
+
+def _list_data_texts(
+    turns: Iterable[Turn], carried: Sequence[str]
+) -> Iterator[tuple[str, int, str]]:
+    """Yield the texts that ask for nothing, whatever they say, with their turns."""
+    for note in carried:
+        if is_data_quotation(note):
+            whose = summaries.find_quoted_source(note).partition(",")[0]
+            yield whose, 0, summaries.strip_quotation(note)
+    for turn in turns:
+        if turn.thread or turn.who == "cli":
+            yield "a sub-agent" if turn.thread else "the CLI", turn.number, turn.text
+        yield "the CLI", turn.number, turn.model
+        for call in turn.calls:
+            yield "a tool", turn.number, call.shown
+            yield "a tool", turn.number, call.tool
+
+
+def _attribute_line(
+    text: str, sources: Iterable[tuple[str, str]], carried: Mapping[str, str]
+) -> str:
+    plain = _normalize_words(text)
+    if plain in carried:
+        return summaries.make_line(carried[plain])  # with its quotation marks, where it has some
+    words = plain.split()
+    for whose, said in sources:
+        if not _repeats_source(words, said):
+            continue
+        # Only what a person said from end to end is a word of theirs.
+        in_part = f"{_PERSON}{'' if plain in said else ' in part'}"
+        return summaries.make_quotation(whose.replace(_PERSON, in_part, 1), text)
+    return summaries.make_line(text)
+
+
+def _repeats_source(words: list[str], said: str) -> bool:
+    """Whether so many words in a row, or half of them where they are fewer, stand in both."""
+    return any(run in said for run in _list_word_runs(" ".join(words)))
+
+
+@lru_cache(maxsize=256)  # a line is held against every source
+def _list_word_runs(plain: str) -> tuple[str, ...]:
+    words = plain.split()
+    least = min(QUOTED_WORDS, max(2, (len(words) + 1) // 2), len(words))
+    runs = (" ".join(words[at : at + least]) for at in range(len(words) - least + 1))
+    # The first and the last of them may be cut through, unless next to nothing would be left.
+    return tuple(run if len(run) >= _TELLING else f" {run} " for run in runs if run)
+
+
+_TELLING = 12
+_WORD = re.compile(r"[^\W_]+")
+_IDEOGRAPH = re.compile(r"([\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
+
+
+def _normalize_words(text: str) -> str:
+    """Words without their form; of a script that does not part them, the characters."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    words = _WORD.findall(_IDEOGRAPH.sub(r" \1 ", folded))
+    return f" {' '.join(words)} "

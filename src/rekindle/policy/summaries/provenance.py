@@ -1,0 +1,206 @@
+"""Where the words of a text come from, however it rewords its source.
+
+A paraphrase keeps few words in a row, but it keeps names and most of the rare words. So a text is
+compared with its possible sources by stems, in any order: with the sentences of the person, the
+agent and the notes, and with windows of a few lines of what tools and the CLI gave.
+"""
+
+import re
+import sys
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
+
+import msgspec
+
+from rekindle.formats.identifiers import strip_invisible
+from rekindle.policy.settings.runtime_settings import (
+    STALL_STEM_CHARACTERS,
+    TRACE_HEARSAY,
+    TRACE_STEMS,
+    TRACE_SUPPORT,
+    TRACE_WINDOW_WORDS,
+)
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+_WORD = re.compile(r"[^\W_]+")
+_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_ENDING = re.compile(r"(?<=[a-z]{3})(?:ings?|ed|es|s)\Z")
+_NAME = re.compile(r"[\w./\\:@~+=#-]*\w")
+_IS_NAME = re.compile(r"[^\W\d_]\d|\d[^\W\d_]|\w[_/\\@]+\w|\w\.\w|\w:\w")
+"""A digit beside a letter, or a joint inside a word."""
+_SHORT_PIECE = 3
+_COMMON = re.compile(
+    "a|about|above|after|again|against|all|also|although|always|am|an|and|another|any|are"
+    "|as|at|be|because|been|before|being|below|between|both|but|by|came|can|cannot|come"
+    "|could|did|do|does|doing|done|down|during|each|either|else|ever|every|few|for|from"
+    "|further|get|gets|give|go|goes|going|got|had|has|have|having|he|her|here|hers|him|his"
+    "|how|i|if|in|indeed|instead|into|is|it|its|itself|just|later|least|less|let|like|ll"
+    "|made|make|makes|many|may|maybe|me|might|more|most|much|must|my|need|needs|neither"
+    "|never|next|no|nor|not|now|of|off|on|once|one|only|onto|or|other|others|our|out|over"
+    "|own|per|perhaps|please|quite|rather|re|really|s|same|second|shall|she|should|simply"
+    "|since|so|some|soon|still|such|t|than|that|the|their|them|then|there|these|they|this"
+    "|those|though|through|thus|to|too|towards|two|under|until|up|upon|us|use|used|uses"
+    "|using|ve|very|want|wants|was|way|we|well|were|what|when|where|whether|which|while|who"
+    "|whose|why|will|with|within|without|would|yes|yet|you|your|yours"
+)
+"""English words that any text may have."""
+
+
+class SourcePassage(msgspec.Struct, frozen=True):
+    """A sentence, or a window of a few lines, with its author and its turn."""
+
+    whose: str
+    turn: int
+    stems: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        return f"{self.whose}, turn {self.turn}" if self.turn else f"{self.whose}, before"
+
+
+@lru_cache(maxsize=16_384)
+def find_stems(text: str) -> frozenset[str]:
+    """Return what a text is about: the stems of its words, without the most common ones."""
+    folded = _fold_case(text)
+    found = {_stem_word(word) for word in _WORD.findall(_IDEOGRAPHS.sub(" ", folded))}
+    pairs = (run[at : at + 2] for run in _IDEOGRAPHS.findall(folded) for at in range(len(run)))
+    return frozenset(found - {""}).union(pairs)
+
+
+def _fold_case(text: str) -> str:
+    return unicodedata.normalize("NFKC", strip_invisible(text)).casefold()
+
+
+def _stem_word(word: str) -> str:
+    if _COMMON.fullmatch(word):
+        return ""
+    return word if word.isdigit() else _ENDING.sub("", word)[:STALL_STEM_CHARACTERS]
+
+
+def find_names(text: str) -> frozenset[frozenset[str]]:
+    """Return the names in a text, such as files, hosts and identifiers, each as its stems."""
+    plain = unicodedata.normalize("NFKC", strip_invisible(text))
+    found = (find_stems(name) for name in _NAME.findall(plain) if _IS_NAME.search(name))
+    telling = (
+        frozenset(stem for stem in name if len(stem) > _SHORT_PIECE or not stem.isalpha())
+        for name in found
+    )
+    return frozenset(name for name in telling if name)
+
+
+class ProvenanceIndex:
+    """The passages of a transcript: those that may ask for something, and those that are data."""
+
+    def __init__(
+        self, own: Iterable[tuple[str, int, str]], data: Iterable[tuple[str, int, str]]
+    ) -> None:
+        """Each text comes with its author and its turn; the turn of a note from before is 0."""
+        self._data = [
+            SourcePassage(whose, turn, window)
+            for whose, turn, text in data
+            for window in _list_windows(text)
+        ]
+        self._places: dict[str, list[int]] = defaultdict(list)
+        for place, passage in enumerate(self._data):
+            for stem in passage.stems:
+                self._places[stem].append(place)
+        sentences = (
+            SourcePassage(whose, turn, find_stems(sentence))
+            for whose, turn, text in own
+            for sentence in _SENTENCE.split(text)
+        )
+        self._own = [one for one in sentences if one.stems and not self._repeats_data(one)]
+        self._names = frozenset().union(*(one.stems for one in self._own))
+
+    def _repeats_data(self, sentence: SourcePassage) -> bool:
+        """Whether a sentence of the agent repeats, in whatever words, what it was given."""
+        if sentence.whose != "the agent":
+            return False
+        # What was read later cannot be what it repeats.
+        _, shared = self._nearest(sentence.stems, until=sentence.turn)
+        return len(shared) >= _count_stems_needed(sentence.stems)
+
+    def foreign(
+        self, text: str, turns: Collection[int], *, also: str = "", needs_support: bool = True
+    ) -> "SourcePassage | None":
+        """Return the data that a text stems from, or None if the text may ask for something.
+
+        It may if the person, the agent or the notes have all its names, if no window of the data
+        explains what they have not said, and if enough of it is in their words; without
+        `needs_support` also if it shares nothing with the data. `also` is text that counts as
+        their words. A passage without an author means that the text stems neither from them nor
+        from data that is known.
+        """
+        wanted = find_stems(text)
+        own = self._collect_own_stems(wanted, turns) | find_stems(also)
+        known = self._names | own
+        unknown = frozenset().union(*(name for name in find_names(text) if not name <= known))
+        nearest, shared = self._nearest(wanted - own)
+        share = TRACE_SUPPORT * len(wanted)
+        is_explained = len(shared) >= TRACE_STEMS or (len(shared) > 1 and len(shared) >= share)
+        is_borne_out = len(wanted & own) >= max(min(2, len(wanted)), share)
+        is_trusted = is_borne_out or not (needs_support or shared)
+        if not unknown and not is_explained and is_trusted:
+            return None
+        return nearest if shared else SourcePassage("", 0, frozenset())
+
+    def told(self, text: str, turns: Collection[int]) -> SourcePassage | None:
+        """Return the data that most of a text stems from, if there is such data."""
+        wanted = find_stems(text)
+        nearest, shared = self._nearest(wanted - self._collect_own_stems(wanted, turns))
+        return nearest if len(shared) >= _count_stems_needed(wanted) else None
+
+    def _collect_own_stems(self, wanted: frozenset[str], turns: Collection[int]) -> frozenset[str]:
+        """Return the stems of the sentences that bear out a text.
+
+        Those of the cited turns count, and others if enough of them is in the text: citations are
+        often off by one.
+        """
+        found: set[str] = set()
+        for one in self._own:
+            shared = wanted & one.stems
+            is_near = len(shared) > 1 and len(shared) >= TRACE_SUPPORT * len(one.stems)
+            if one.turn in turns or is_near:
+                found |= shared
+        return frozenset(found)
+
+    def _nearest(
+        self, wanted: frozenset[str], until: int = sys.maxsize
+    ) -> tuple[SourcePassage, frozenset[str]]:
+        """Return the window up to a turn that shares most stems with these, and the shared ones."""
+        places = Counter(
+            place
+            for stem in wanted
+            for place in self._places.get(stem, ())
+            if self._data[place].turn <= until
+        )
+        if not places:
+            return SourcePassage("", 0, frozenset()), frozenset()
+        # Of several, the first one: the text was read there before it was repeated.
+        most = max(places.values())
+        nearest = self._data[min(place for place, number in places.items() if number == most)]
+        return nearest, nearest.stems & wanted
+
+
+def _count_stems_needed(wanted: frozenset[str]) -> float:
+    """Return how many stems a window must share with a text to be its source."""
+    return max(TRACE_STEMS, TRACE_HEARSAY * min(len(wanted), TRACE_WINDOW_WORDS // 2))
+
+
+def _list_windows(text: str) -> Iterator[frozenset[str]]:
+    """Yield the stems of overlapping windows of a text.
+
+    There is one from each line on: it takes the next line too, and more of them if they are short.
+    A line that is longer than a window has several.
+    """
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    for place, line in enumerate(lines):
+        for at in range(0, max(1, len(line) - TRACE_WINDOW_WORDS // 2), TRACE_WINDOW_WORDS // 2):
+            words = line[at : at + TRACE_WINDOW_WORDS]
+            for number, following in enumerate(lines[place + 1 : place + TRACE_WINDOW_WORDS]):
+                if number and len(words) >= TRACE_WINDOW_WORDS // 2:
+                    break
+                words += following[: TRACE_WINDOW_WORDS - len(words)]
+            yield find_stems(" ".join(words))

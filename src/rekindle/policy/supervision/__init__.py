@@ -1,0 +1,1 @@
+"""Decide the next move of a run: launch, wait, pause or stop."""

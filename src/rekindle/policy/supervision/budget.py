@@ -1,0 +1,124 @@
+"""Check the spending of a run against its budget: money, tokens and hours.
+
+The spending survives every supervisor and every restart. Money is the amount that the CLI reports,
+or else computed from its tokens by `prices:` or a list price. Tokens are all input and output of
+every turn, cached or not.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents.manifest import (
+    Budget,
+    ModelPrice,
+)
+from rekindle.policy.settings.runtime_settings import (
+    GUESSED_USD_READ,
+    GUESSED_USD_WRITTEN,
+    SECONDS_AN_HOUR,
+    SPENDING_SHARE,
+)
+from rekindle.policy.supervision.list_prices import find_price
+
+_MILLION = 1_000_000
+
+
+class RunSpending(msgspec.Struct, frozen=True):
+    """Spending of a run so far."""
+
+    seq: int = 0
+    """Log position of the event that reported it."""
+    usd: float = 0.0
+    tokens: int = 0
+    unpriced: int = 0
+    """Launches of unknown cost, because they were killed before their CLI reported it."""
+    is_reported: bool = False
+    """Whether the CLI reported the last amount; otherwise it was computed from tokens."""
+
+
+class ReachedCap(msgspec.Struct, frozen=True):
+    """A cap that a run has reached."""
+
+    unit: str
+    """`usd`, `tokens` or `hours`."""
+    cap: float
+    spent: float
+    words: str
+
+
+def find_reached_cap(
+    spent: RunSpending, cap: Budget | None, *, began: datetime | None, now: datetime
+) -> ReachedCap | None:
+    """Return the reached cap, or None."""
+    if cap is None:
+        return None
+    if cap.usd is not None and spent.usd >= cap.usd:
+        words = f"its budget of ${cap.usd:g} is spent (${spent.usd:.2f})"
+        return ReachedCap("usd", cap.usd, spent.usd, words)
+    if cap.tokens is not None and spent.tokens >= cap.tokens:
+        words = f"its budget of {cap.tokens:,} tokens is spent ({spent.tokens:,})"
+        return ReachedCap("tokens", cap.tokens, spent.tokens, words)
+    hours = (now - began).total_seconds() / SECONDS_AN_HOUR if began else 0.0
+    if cap.hours is not None and hours >= cap.hours:
+        return ReachedCap("hours", cap.hours, hours, f"its {cap.hours:g} hours are over")
+    return None
+
+
+def describe_reached_cap(
+    spent: RunSpending, cap: Budget | None, *, began: datetime | None, now: datetime
+) -> str:
+    """Return a description of the reached cap; empty if there is none."""
+    reached = find_reached_cap(spent, cap, began=began, now=now)
+    return reached.words if reached else ""
+
+
+def raise_caps(cap: Budget | None, raised: Mapping[str, float]) -> Budget | None:
+    """Return the budget with the caps that the operator raised for this run."""
+    if cap is None or not raised:
+        return cap
+    caps = {unit: amount for unit, amount in raised.items() if getattr(cap, unit, None)}
+    return msgspec.structs.replace(
+        cap,
+        **{
+            unit: max(getattr(cap, unit), int(amount) if unit == "tokens" else amount)
+            for unit, amount in caps.items()
+        },
+    )
+
+
+def describe_budget(cap: Budget) -> str:
+    """Return a description of the caps for the operator; empty if there are none."""
+    caps = [
+        f"${cap.usd:g}" if cap.usd is not None else "",
+        f"{cap.tokens:,} tokens" if cap.tokens is not None else "",
+        f"{cap.hours:g} hours" if cap.hours is not None else "",
+    ]
+    limits = " or ".join(filter(None, caps))
+    return f"ends after {limits}" if limits else ""
+
+
+def is_worth_recording(before: RunSpending, now: RunSpending, cap: Budget | None) -> bool:
+    """Return whether spending grew enough for a log entry; a turn is reported in many parts."""
+    money = (before.usd, now.usd, cap.usd if cap else None)
+    tokens = (before.tokens, now.tokens, cap.tokens if cap else None)
+    return any(
+        old != new and abs(new - old) >= SPENDING_SHARE * (most or new)
+        for old, new, most in (money, tokens)
+    )
+
+
+def guess_cost(*, read: int, written: int) -> float:
+    """Return the estimated cost of a turn without a known price."""
+    return (read * GUESSED_USD_READ + written * GUESSED_USD_WRITTEN) / _MILLION
+
+
+def compute_cost(
+    prices: Mapping[str, ModelPrice], model: str, *, read: int, written: int
+) -> float | None:
+    """Return the cost of a turn. Cached tokens count as input, so it is never too low."""
+    price = find_price(prices, model)
+    if price is None:
+        return None
+    return (read * price.input + written * price.output) / _MILLION

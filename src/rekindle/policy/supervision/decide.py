@@ -1,0 +1,79 @@
+"""Decide the next move of an agent from its projection, on a laptop and in a fleet alike."""
+
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents.manifest import Budget
+from rekindle.policy.progress import idle
+from rekindle.policy.projection import sessions
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import RuntimeSettings
+from rekindle.policy.supervision import run_moves
+
+
+class AgentLimits(msgspec.Struct, frozen=True):
+    """The limits that apply to an agent."""
+
+    runtime: RuntimeSettings = RuntimeSettings()
+    budget: Budget | None = None
+    threshold: int | None = None
+    """Percentage of the window at which a fresh session takes over; None for never."""
+    stays: bool = False
+    """Whether a person works with the agent in its terminal."""
+    checkpoints: bool = True
+    """Whether a checkpoint is written at a handoff."""
+
+
+def decide_move(
+    known: Projection,
+    limits: AgentLimits,
+    now: datetime,
+    *,
+    paces_handoffs: bool = True,
+    resumes_count: bool = False,
+) -> run_moves.Move:
+    """Return the next move. For `resumes_count`, see `restart.decide_restart`."""
+    return run_moves.decide_next_move(
+        known.run,
+        select_open_launches(known),
+        now=now,
+        runtime=limits.runtime,
+        cap=limits.budget,
+        stays=limits.stays,
+        threshold=limits.threshold,
+        checkpoint=_find_checkpoint(known) if limits.checkpoints else sessions.NOT_IN_LOG,
+        fruitless=measure_idle_work(known),
+        paces_handoffs=paces_handoffs,
+        resumes_count=resumes_count,
+    )
+
+
+def has_failed_resume(known: Projection) -> bool:
+    """Return whether a session could not be resumed in the current cycle."""
+    return any(
+        launch.resumes and launch.exit == "resume-failed" for launch in select_open_launches(known)
+    )
+
+
+def measure_idle_work(known: Projection) -> idle.IdleWork:
+    """Return the work since the last progress, or since the operator's last command."""
+    run = known.run
+    return idle.sum_idle_launches(
+        known.attempts.values(),
+        known.ended,
+        began=run.began,
+        heeded=run.heeded,
+        stopped=run.stopped,
+    )
+
+
+def select_open_launches(known: Projection) -> list[sessions.LaunchRecord]:
+    """Return the launches of the current cycle."""
+    return list(sessions.select_cycle_launches(known.attempts, known.current_cycle).values())
+
+
+def _find_checkpoint(known: Projection) -> int:
+    """Return the log position of the last checkpoint that any session may use, or 0."""
+    checkpoint = known.documents.get("checkpoint")
+    return checkpoint.seq if checkpoint and not checkpoint.session else 0

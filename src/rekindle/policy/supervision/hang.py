@@ -1,0 +1,104 @@
+"""Decide whether a silent process hangs or is busy with a long task.
+
+Silence alone would end a two-hour test run, and a living process may be stuck. So the supervisor
+looks at hooks, stream and transcript, and at the processor time and the data of the whole process
+tree. The mere existence of a process is not a sign of life: a shell that waits for a stuck program
+has a child as well. `HANG_TABLE` is the table, and its first matching row decides. The
+documentation is generated from it.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from rekindle.policy.settings.runtime_settings import (
+    FINISHED_SECONDS,
+    WatchSettings,
+)
+
+HangAction = Literal["fine", "say", "end", "reap"]
+ACTION_MEANINGS: dict[HangAction, str] = {
+    "fine": "it continues",
+    "say": "it continues, and you are told, once",
+    "end": "it is ended, you are told, and it counts as a `hang`",
+    "reap": "it is ended, and counts as `clean`",
+}
+
+
+class ProcessSigns(msgspec.Struct, frozen=True, kw_only=True):
+    """Observations of a running process; input to the table."""
+
+    silent: float
+    """Seconds since the last sign of life: output, a hook's report, or a longer transcript."""
+    idle: float = 0.0
+    """Seconds since the last sign of life or the last activity of its processes."""
+    finished: bool = False
+    """Whether it has printed its final result."""
+    stopped: bool = False
+    """Whether it is suspended (SIGSTOP)."""
+    calling: float | None = None
+    """Age of the oldest tool call that has not returned; None if there is none."""
+    children: int = 0
+    """Number of running processes that it started, idle or not."""
+    children_work: bool = False
+    """Whether one of them uses the processor, or reads or writes."""
+    works: bool = False
+    """Whether its own process uses the processor, or reads or writes."""
+    reports: bool = True
+    """Whether it reports its tool calls. If not, only its own activity shows that it is not stuck.
+    """
+
+
+class HangRow(msgspec.Struct, frozen=True):
+    answer: HangAction
+    words: str
+    fits: Callable[[ProcessSigns, WatchSettings], bool]
+
+
+def is_working(signs: ProcessSigns) -> bool:
+    """Return whether a process of the tree works while the agent is silent.
+
+    A CLI that reports its tool calls but is busy without one is stuck in a loop.
+    """
+    return signs.children_work or (signs.works and not signs.reports)
+
+
+HANG_TABLE: tuple[HangRow, ...] = (
+    HangRow(
+        "reap",
+        "it has printed its final result, and did not exit",
+        lambda signs, _: signs.finished and not signs.children and signs.silent >= FINISHED_SECONDS,
+    ),
+    HangRow(
+        "end",
+        "a tool call took longer than `tool_timeout`",
+        lambda signs, watch: (signs.calling or 0.0) >= watch.tool_timeout and not signs.stopped,
+    ),
+    HangRow("fine", "it shows signs of life", lambda signs, watch: signs.silent < watch.silence),
+    HangRow(
+        "say",
+        "its process was suspended: `kill -CONT` continues it",
+        lambda signs, _: signs.stopped,
+    ),
+    HangRow(
+        "say",
+        "a tool call has not returned for long",
+        lambda signs, watch: signs.calling is not None and signs.idle < watch.idle_call,
+    ),
+    HangRow(
+        "say",
+        "it is silent, while one of its processes works",
+        lambda signs, _: is_working(signs),
+    ),
+    HangRow("end", "it hung: no sign of life, and none of its processes works", lambda *_: True),
+)
+
+
+def is_excused(signs: ProcessSigns) -> bool:
+    """Return whether the silence has a reason. When the reason ends, silence counts from zero."""
+    return signs.stopped or signs.calling is not None or is_working(signs)
+
+
+def judge_silence(signs: ProcessSigns, watch: WatchSettings) -> HangRow:
+    return next(row for row in HANG_TABLE if row.fits(signs, watch))

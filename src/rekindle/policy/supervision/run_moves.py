@@ -1,0 +1,357 @@
+"""Decide the moves of a run, which lasts from the operator's command to the end of the work.
+
+The state of a run is folded from the log. A new supervisor therefore has everything that its killed
+predecessor had: the pending wait, the spending, and whether it was in safe mode.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.documents.manifest import Budget
+from rekindle.policy.exits import (
+    exit_table,
+    restart,
+    session_choice,
+)
+from rekindle.policy.exits.restart import (
+    EnterSafeMode,
+    StopRun,
+    WaitUntil,
+)
+from rekindle.policy.exits.session_choice import (
+    ResumeSession,
+    StartFresh,
+)
+from rekindle.policy.handoff import window_rule
+from rekindle.policy.progress import idle
+from rekindle.policy.progress.idle import IdleWork
+from rekindle.policy.projection import open_loops
+from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.settings.runtime_settings import RuntimeSettings
+from rekindle.policy.supervision import budget
+from rekindle.policy.supervision.budget import RunSpending
+
+SETTINGS_REASON: Final = "settings"
+"""Reason of the safe mode after settings changed without the operator's command."""
+TAMPERED_REASON: Final = "tampered"
+"""Reason of the safe mode after another program than Rekindle changed the log."""
+
+
+class OperatorCommand(msgspec.Struct, frozen=True, order=True):
+    """The operator's last command."""
+
+    ts: datetime
+    desired: str
+
+
+class LogPosition(msgspec.Struct, frozen=True, order=True):
+    """The last event of its kind, by position in the log."""
+
+    seq: int = 0
+    why: str = ""
+    words: str = ""
+
+
+class PendingWait(msgspec.Struct, frozen=True):
+    seq: int
+    why: str
+    until: datetime
+
+
+class CycleLimit(msgspec.Struct, frozen=True, order=True):
+    """The number of cycles that the operator set, and its log position."""
+
+    seq: int = 0
+    cycles: int | None = None
+
+
+class ProgressBounds(msgspec.Struct, frozen=True, order=True):
+    """Whether the operator lifted the bounds on work without progress, and the log position."""
+
+    seq: int = 0
+    lifted: bool = False
+
+
+class RefusedCallCount(msgspec.Struct, frozen=True, order=True):
+    """The number of refused tool calls in the run, and its log position."""
+
+    seq: int = 0
+    count: int = 0
+
+
+class RaisedCap(msgspec.Struct, frozen=True, order=True):
+    """A cap that the operator set for this run, and its log position."""
+
+    unit: str
+    seq: int
+    amount: float
+
+
+class RunState(msgspec.Struct, frozen=True):
+    said: OperatorCommand | None = None
+    began: int = 0
+    """Log position of the start of the run."""
+    began_at: datetime | None = None
+    restarted: int = 0
+    wanted: int = 0
+    """Log position of the operator's last command to run."""
+    stopped: int = 0
+    """Log position of the operator's last stop; pauses ignore earlier launches."""
+    ended: LogPosition = LogPosition()
+    safe: LogPosition = LogPosition()
+    waiting: PendingWait | None = None
+    spent: RunSpending = RunSpending()
+    first: int = 0
+    """The last cycle before the run."""
+    heeded: int = 0
+    """Log position of a person's last restart or answer, from which the stall ladder counts."""
+    cycles: CycleLimit = CycleLimit()
+    bounds: ProgressBounds = ProgressBounds()
+    raised: tuple[RaisedCap, ...] = ()
+    """The caps that the operator set last, one per unit."""
+    refused: RefusedCallCount = RefusedCallCount()
+
+    @property
+    def desired(self) -> str:
+        """`running`, `stopped`, or empty without any command of the operator."""
+        return self.said.desired if self.said else ""
+
+    @property
+    def since(self) -> int:
+        """Log position before which events no longer affect the run."""
+        overruled = self.ended.seq if self.wanted > self.ended.seq else 0
+        return max(self.began, self.restarted, overruled)
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended.seq > self.since
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether it is in safe mode: alive, running nothing, waiting for a person."""
+        # A later `run` or `up` accepts the settings; if they still differ, it enters safe mode
+        # again.
+        is_accepted = self.safe.why == SETTINGS_REASON and self.wanted > self.safe.seq
+        return self.safe.seq > max(self.since, self.ended.seq) and not is_accepted
+
+    def waits(self, tried: int) -> PendingWait | None:
+        """Return the pending wait after the last launch, whose log position is `tried`."""
+        wait = self.waiting
+        return wait if wait is not None and wait.seq > max(self.since, tried) else None
+
+    def run_spending(self) -> RunSpending:
+        return self.spent if self.spent.seq > self.began else RunSpending()
+
+    def refused_call_count(self) -> int:
+        """Return how many tool calls of this run were refused."""
+        return self.refused.count if self.refused.seq > self.began else 0
+
+    def raised_caps(self) -> dict[str, float]:
+        """Return the caps that the operator raised for this run, by unit."""
+        return {cap.unit: cap.amount for cap in self.raised if cap.seq > self.began}
+
+
+def is_done(run: RunState) -> bool:
+    """Return whether the run is over because its work is done."""
+    return run.is_over and exit_table.find_outcome(run.ended.why).state == "done"
+
+
+class CloseCycle(msgspec.Struct, frozen=True):
+    """Close the cycle; `stall.ladder` decides the consequence."""
+
+
+class HandOff(msgspec.Struct, frozen=True):
+    """Write a checkpoint, from which a fresh session continues."""
+
+
+LaunchMove = StartFresh | ResumeSession
+Move = LaunchMove | WaitUntil | EnterSafeMode | StopRun | CloseCycle | HandOff
+
+
+def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
+    run: RunState,
+    tried: Sequence[LaunchRecord],
+    *,
+    now: datetime,
+    runtime: RuntimeSettings,
+    cap: Budget | None = None,
+    stays: bool = False,
+    threshold: int | None = None,
+    checkpoint: int = 0,
+    fruitless: IdleWork = IdleWork(),  # noqa: B008 - frozen
+    paces_handoffs: bool = True,
+    resumes_count: bool = False,
+) -> Move:
+    """Return the next move, from the operator's command, safe mode, results, budget and exits.
+
+    `checkpoint` is the log position of the last committed checkpoint, `threshold` the percentage of
+    the window for a handoff, and `fruitless` the work since the last progress. With
+    `paces_handoffs`, a launch after a handoff waits like any other if there was no progress. For
+    `resumes_count`, see `restart.decide_restart`.
+    """
+    if run.desired == "stopped":
+        return StopRun("stopped", "as the operator said")
+    if run.is_safe:
+        return EnterSafeMode(exit_table.parse_reason(run.safe.why), run.safe.words)
+    if tried and tried[-1].exit == "clean" and not stays:
+        # Regardless of its time and of the remaining budget: the cycle only has to be closed.
+        return CloseCycle()
+    cap = budget.raise_caps(cap, run.raised_caps())
+    if words := budget.describe_reached_cap(run.run_spending(), cap, began=run.began_at, now=now):
+        return StopRun("budget", words)
+    recent = [launch for launch in tried if launch.seq > run.since]
+    verdict = restart.decide_restart(
+        recent,
+        now=now,
+        runtime=runtime,
+        stays=stays,
+        stopped=run.stopped,
+        resumes_count=resumes_count,
+    )
+    if isinstance(verdict, EnterSafeMode | StopRun):
+        return verdict
+    if not run.bounds.lifted and (pause := idle.decide_pause(fruitless, runtime.progress)):
+        return pause
+    last = tried[-1] if tried else None
+    is_due = (
+        last is not None and exit_table.needs_checkpoint(last.exit) and checkpoint < last.ended_seq
+    )
+    paced = idle.decide_pace(fruitless, runtime.progress, now)
+    if last is not None and last.exit == restart.HANDOFF_EXIT and (is_due or not paces_handoffs):
+        paced = None  # write the checkpoint without a wait
+    if wait := _find_latest_wait(verdict, paced):
+        return wait
+    if is_due:
+        return (
+            window_rule.decide_halt(recent, threshold, stays=stays) if recent else None
+        ) or HandOff()
+    return session_choice.choose_session(tried)
+
+
+def _find_latest_wait(*waits: WaitUntil | None) -> WaitUntil | None:
+    return max((wait for wait in waits if wait), key=lambda wait: wait.until, default=None)
+
+
+def is_new_run(run: RunState, tried: Iterable[LaunchRecord]) -> bool:
+    """Return whether the wanted run is a new one and not a continuation.
+
+    Restarting a finished run starts a new one, unless that run was continued after its end.
+    """
+    was_continued = any(run.ended.seq < launch.seq < run.restarted for launch in tried)
+    restarted = run.restarted > run.ended.seq and not was_continued
+    is_ended = run.ended.seq > run.began
+    return run.began == 0 or (
+        is_ended
+        and (exit_table.EXIT_TABLE[exit_table.parse_reason(run.ended.why)].between or restarted)
+    )
+
+
+def make_desired_event(
+    run: RunState,
+    desired: Literal["running", "stopped"],
+    now: datetime,
+    cycles: int | None = None,
+    *,
+    unbounded: bool | None = None,
+) -> events.DesiredSet:
+    """Return the operator's command, stamped after every earlier one despite clock changes."""
+    before = [run.said.ts] if run.said else []
+    ts = open_loops.stamp_after(now, *before)
+    return events.DesiredSet(ts=ts, desired=desired, cycles=cycles, unbounded=unbounded)
+
+
+def apply_desired(run: RunState, event: events.DesiredSet) -> RunState:
+    command = OperatorCommand(event.ts, event.desired)
+    wanted, stopped = run.wanted, run.stopped
+    if event.desired == "running":
+        wanted = max(wanted, event.seq)
+    else:
+        stopped = max(stopped, event.seq)
+    cap = run.cycles
+    if event.cycles is not None and event.seq >= cap.seq:
+        cap = CycleLimit(event.seq, event.cycles)
+    bounds = run.bounds
+    if event.unbounded is not None:
+        bounds = max(bounds, ProgressBounds(event.seq, event.unbounded))
+    return msgspec.structs.replace(
+        run,
+        said=max(run.said or command, command),
+        wanted=wanted,
+        stopped=stopped,
+        cycles=cap,
+        bounds=bounds,
+    )
+
+
+def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
+    """Return the run with the effect of a valid answer."""
+    change = msgspec.structs.replace
+    if event.effect == "note":
+        return run
+    if event.effect == "finish":
+        by = f" by {event.by}" if event.by else ""
+        despite = "" if event.choice == "done" else ", although `until:` fails, or its review"
+        end = LogPosition(event.seq, "claimed", f"accepted{by}{despite}")
+        return change(run, ended=max(run.ended, end))
+    is_stop = event.effect == "stop"
+    command = OperatorCommand(event.ts, "stopped" if is_stop else "running")
+    run = change(run, said=max(run.said or command, command))
+    if is_stop:
+        return change(run, stopped=max(run.stopped, event.seq))
+    run = change(run, wanted=max(run.wanted, event.seq))
+    if event.effect == "restart":
+        seq = event.seq
+        run = change(run, restarted=max(run.restarted, seq), heeded=max(run.heeded, seq))
+    caps = [RaisedCap(unit, event.seq, amount) for unit, amount in event.budget.items()]
+    last = {cap.unit: cap for cap in sorted({*run.raised, *caps})}
+    return change(run, raised=tuple(last.values()))
+
+
+def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR0911 - one for each kind
+    """Return the run with one more event, by log position, so that arrival order never decides."""
+    change = msgspec.structs.replace
+    match event:
+        case events.RunStarted() if event.seq > run.began:
+            return change(run, began=event.seq, began_at=event.ts, first=event.cycle)
+        case events.RestartRequested(once=False) | events.PersonAnswered():
+            heeded = max(run.heeded, event.seq)
+            return change(run, restarted=max(run.restarted, event.seq), heeded=heeded)
+        case events.RestartRequested():
+            return change(run, restarted=max(run.restarted, event.seq))
+        case events.RunEnded():
+            return change(
+                run, ended=max(run.ended, LogPosition(event.seq, event.outcome, event.words))
+            )
+        case events.SafeModeEntered():
+            return change(run, safe=max(run.safe, LogPosition(event.seq, event.why, event.words)))
+        case events.CallRefused():
+            return change(run, refused=max(run.refused, RefusedCallCount(event.seq, event.of_run)))
+        case events.WaitStarted() if run.waiting is None or event.seq > run.waiting.seq:
+            return change(run, waiting=PendingWait(event.seq, event.why, event.until))
+        case events.SpendRecorded() if event.seq > run.spent.seq:
+            return change(
+                run, spent=RunSpending(event.seq, event.usd, event.tokens, event.unpriced)
+            )
+        case events.SummaryMade(run_usd=float(usd), run_tokens=int(tokens)) if (
+            event.seq > run.spent.seq
+        ):
+            whole = RunSpending(event.seq, usd, tokens, event.unpriced, is_reported=bool(event.usd))
+            return change(run, spent=whole)
+        case events.ReviewMade() if event.seq > run.spent.seq:
+            spent = RunSpending(event.seq, event.run_usd, event.run_tokens, event.unpriced)
+            return change(run, spent=spent)
+        case events.LaunchEnded() if event.seq > run.spent.seq:
+            whole = RunSpending(
+                event.seq,
+                event.run_usd,
+                event.run_tokens,
+                event.unpriced,
+                is_reported=event.usd is not None,
+            )
+            return change(run, spent=whole)
+        case _:
+            return run

@@ -1,0 +1,117 @@
+"""Decide whether the watchdog starts an agent's supervisor, by the specification's table.
+
+The watchdog restarts only supervisors, and only supervisors restart agents. `WATCH_TABLE` is the
+table, and its first matching row decides. The page in the documentation is generated from it.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from rekindle.policy.exits.backoff import compute_backoff
+from rekindle.policy.settings.runtime_settings import RestartSettings
+
+
+class StartAttempt(msgspec.Struct, frozen=True):
+    """A supervisor that the watchdog started and that has not written to the log yet."""
+
+    seq: int
+    """Sequence number of the log at the start; any activity of a supervisor increases it."""
+    at: datetime
+    times: int = 1
+    """Number of attempts in a row."""
+    told: bool = False
+    """Whether a person was notified."""
+
+
+class WatchFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of an agent as visible from outside."""
+
+    supervised: bool
+    """Whether a supervisor holds its lock. Names and ids of processes prove nothing."""
+    desired: str = ""
+    """The operator's last command; empty if there is none."""
+    is_over: bool = False
+    """Whether its run is over: the work is done, or the budget is spent."""
+    marker: str | None = None
+    """Content of `.clean-exit`; None if it does not exist."""
+    said: int = 0
+    """Log position of the operator's last command to run."""
+    is_tampered: bool = False
+    """Whether its log is not the one that Rekindle wrote on this host."""
+    may_miss_stop: bool = False
+    """Whether lost events of the log may include a stop."""
+    stays: bool = False
+    """Whether it needs a person's terminal and has no tmux window."""
+    rests: float = 0.0
+    """Seconds until the next attempt, after starts that failed."""
+
+
+class WatchRow(msgspec.Struct, frozen=True, kw_only=True):
+    starts: bool
+    words: str
+    fits: Callable[[WatchFacts], bool]
+
+
+def _has_valid_marker(facts: WatchFacts) -> bool:
+    """Return whether `.clean-exit` exists and no later command of the operator voids it."""
+    if facts.marker is None:
+        return False
+    seq = facts.marker.split(maxsplit=1)[:1]
+    # A file made by a person has no number.
+    return not seq or not seq[0].isdecimal() or int(seq[0]) >= facts.said
+
+
+WATCH_TABLE: tuple[WatchRow, ...] = (
+    WatchRow(starts=False, words="running", fits=lambda facts: facts.supervised),
+    WatchRow(
+        starts=False,
+        words="stopped, as the operator said",
+        fits=lambda facts: facts.desired == "stopped",
+    ),
+    WatchRow(
+        starts=False,
+        words="its log is not the one that Rekindle wrote here: see `rekindle doctor`, then"
+        " `rekindle run` or `restart`",
+        fits=lambda facts: facts.is_tampered,
+    ),
+    WatchRow(
+        starts=False,
+        words="the operator has not started it",
+        fits=lambda facts: not facts.desired,
+    ),
+    WatchRow(
+        starts=False,
+        words="events of its log are lost, and a stop may be among them: see `rekindle doctor`,"
+        " then `rekindle run`, `up` or `restart`",
+        fits=lambda facts: facts.may_miss_stop,
+    ),
+    WatchRow(starts=False, words="its run is over", fits=lambda facts: facts.is_over),
+    WatchRow(starts=False, words="ended as intended", fits=_has_valid_marker),
+    WatchRow(
+        starts=False,
+        words="it needs a terminal: `rekindle run` there, or `rekindle up --tmux`",
+        fits=lambda facts: facts.stays,
+    ),
+    WatchRow(
+        starts=False,
+        words="its supervisor was started, and has not come up",
+        fits=lambda facts: facts.rests > 0,
+    ),
+    WatchRow(starts=True, words="its supervisor is gone", fits=lambda _: True),
+)
+
+
+def compute_rest(tried: StartAttempt | None, now: datetime, limits: RestartSettings) -> float:
+    """Return the seconds until the next attempt, with the doubling pauses of a crashing agent."""
+    if tried is None:
+        return 0.0
+    since = (now - tried.at).total_seconds()
+    if since < 0:
+        return 0.0  # the clock was set back
+    return max(0.0, compute_backoff(limits, tried.times - 1) - since)
+
+
+def decide_start(facts: WatchFacts) -> WatchRow:
+    return next(row for row in WATCH_TABLE if row.fits(facts))

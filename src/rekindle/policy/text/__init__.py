@@ -1,0 +1,1 @@
+"""Measures of texts: similarity and token counts."""

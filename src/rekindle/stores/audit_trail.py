@@ -1,0 +1,242 @@
+"""The audit trail: a second copy of every committed relay, as commits on a separate git branch.
+
+The branch `rekindle/<agent>/relay` shares no history with the user's branches, holds only
+`consensus.md`, and never loses a commit. The log remains the source of truth: the trail is written
+after the commit point and outside the agent's lock, may lag, and never makes a command fail.
+Missing commits are rebuilt from the log, and the same relay always produces the same commit, so a
+crash at any point neither loses nor duplicates one.
+
+One branch belongs to one log. Any other content under its name is left untouched.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rekindle.documents.commits import audit_commit
+from rekindle.documents.events import RelayCommitted
+from rekindle.errors import AuditError, RekindleError
+from rekindle.formats import json_codec
+from rekindle.policy.relay import audit_lag
+from rekindle.policy.relay.audit_lag import AuditLag
+from rekindle.policy.settings.runtime_settings import (
+    AUDIT_BATCH,
+    AUDIT_CALL_SECONDS,
+    AUDIT_REST_SECONDS,
+    AUDIT_TRIES,
+    LOCK_WAIT_SECONDS,
+)
+from rekindle.stores.files.folder_check import FolderProblem
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.stores.log import event_log
+from rekindle.system.files import durable_files
+
+if TYPE_CHECKING:
+    from rekindle.system.git.repository import (
+        BranchTip,
+        Repository,
+    )
+
+RELAY_FILE = "consensus.md"
+_KINDS = (b'"relay.committed"', b'"owner.changed"')
+"""Kinds of events that determine the content of the trail; the second raises the generation."""
+
+
+def make_branch_name(agent: str) -> str:
+    return f"rekindle/{agent}/relay"
+
+
+class AuditObstacle(msgspec.Struct, frozen=True):
+    """An obstacle that was already reported to the user."""
+
+    cause: str
+    ts: datetime
+
+
+class AuditTrail:
+    """The audit trails of a project's agents, in the git repository that contains the project."""
+
+    def __init__(
+        self,
+        project: Path,
+        *,
+        clock: Callable[[], datetime],
+        say: Callable[[AuditError], None],
+    ) -> None:
+        self._project = project
+        self._clock = clock
+        self._say = say
+
+    def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> int:
+        """Add missing relays to the trail and return how many remain for the next call.
+
+        Never raises, and reports each obstacle only once.
+        """
+        obstacle = _read_obstacle(folder)
+        if obstacle and obstacle.cause == "slow" and not is_asked_for:
+            rests_until = obstacle.ts + timedelta(seconds=AUDIT_REST_SECONDS)
+            if obstacle.ts <= self._clock() < rests_until:
+                return 0
+        try:
+            # Commands of one agent take turns; the second finds its relay already committed.
+            with durable_files.hold_lock(folder.audit_lock, LOCK_WAIT_SECONDS) as lock:
+                if lock is None:
+                    return 0
+                left = self._catch_up(folder, confirmed)
+        except (RekindleError, OSError) as error:
+            self._note_obstacle(folder, obstacle, _to_audit_error(error))
+            return 0
+        if obstacle:
+            with suppress(RekindleError):
+                durable_files.remove_file(folder.audit)
+        return left
+
+    def inspect(self, folder: AgentFolder, confirmed: int) -> list[FolderProblem]:
+        """Report, as notes, whether the trail lags and any obstacle to writing it."""
+        try:
+            _, lag = self._find_standing(self._repository(), folder, confirmed)
+        except (RekindleError, OSError) as error:
+            obstacle = _to_audit_error(error)
+            return [FolderProblem(str(obstacle), obstacle.hint, is_note=True)]
+        if not lag.missing:
+            return []
+        return [
+            FolderProblem(
+                f"relays that are not in the git audit trail yet: {len(lag.missing)}",
+                "rekindle doctor --fix",
+                is_note=True,
+            )
+        ]
+
+    def commits(self, folder: AgentFolder) -> dict[tuple[int, str], str]:
+        """Return the commit of each relay in the trail, by the event's number and hash."""
+        repository = self._repository()
+        ref = f"refs/heads/{make_branch_name(folder.name)}"
+        if repository.tip(ref) is None:
+            return {}
+        by_event = {}
+        for commit in repository.history(ref):
+            recorded = audit_commit.parse(commit.message)
+            if recorded:
+                by_event[recorded.seq, recorded.sha256] = commit.oid
+        return by_event
+
+    def read(self, oid: str) -> bytes:
+        """Return a relay as stored in the trail."""
+        return self._repository().read(oid, RELAY_FILE)
+
+    def _repository(self) -> "Repository":
+        # Loaded here: only a command that commits a relay or reads the trail should pay for git.
+        from rekindle.system.git.repository import Repository  # noqa: PLC0415
+
+        return Repository(self._project, timeout=AUDIT_CALL_SECONDS)
+
+    def _catch_up(self, folder: AgentFolder, confirmed: int) -> int:
+        repository = self._repository()
+        for _ in range(AUDIT_TRIES):
+            tip, lag = self._find_standing(repository, folder, confirmed)
+            batch = list(islice(_read_missing(folder, lag.missing), AUDIT_BATCH))
+            if not batch:
+                return 0
+            newest = old = tip.oid if tip else ""
+            pack = repository.new_pack(like=old)
+            for event, data in batch:
+                tree = pack.tree({RELAY_FILE: pack.blob(data)})
+                parents = [newest] if newest else []
+                message = audit_commit.render(event)
+                newest = pack.commit(tree, parents, message, int(event.ts.timestamp()))
+            ref = f"refs/heads/{make_branch_name(folder.name)}"
+            repository.add(pack, ref)
+            # A process that does not use our lock may have moved the branch meanwhile. Then this
+            # changes nothing, and the next round starts from the new tip.
+            if repository.move(ref, newest, old):
+                last, _ = batch[-1]
+                return sum(event.seq > last.seq for event in lag.missing)
+        raise AuditError(
+            "moved",
+            f"another process keeps moving the branch {make_branch_name(folder.name)}",
+            hint="when it has stopped: rekindle doctor --fix",
+        )
+
+    def _find_standing(
+        self, repository: "Repository", folder: AgentFolder, confirmed: int
+    ) -> "tuple[BranchTip | None, AuditLag]":
+        """Return the branch's tip and the relays it lacks.
+
+        Raises:
+            AuditError: The branch must not be changed.
+        """
+        name = make_branch_name(folder.name)
+        ref = f"refs/heads/{name}"
+        tip = repository.tip(ref)
+        rename_command = f"git branch -m {name} {name.replace('/', '-')}-old"
+        if tip and tip.symref:
+            raise AuditError(
+                "foreign",
+                f"the branch {name} is another name for {tip.symref}",
+                hint=f"git symbolic-ref --delete {ref}",
+            )
+        if tip.checked_out if tip else repository.is_checked_out(ref):
+            # If the branch moved while checked out, every file there would look changed.
+            raise AuditError(
+                "checked-out",
+                f"the branch {name} is checked out",
+                hint="switch that work tree to another branch",
+            )
+        last = audit_commit.parse(tip.message) if tip else None
+        if tip and last is None:
+            raise AuditError(
+                "foreign",
+                f"the branch {name} has commits that are not Rekindle's",
+                hint=rename_command,
+            )
+        lag = audit_lag.find_audit_lag(
+            last, (entry.event for entry in event_log.read_backwards(folder.log, _KINDS)), confirmed
+        )
+        if not lag.is_ours:
+            raise AuditError(
+                "foreign", f"the branch {name} is the trail of another log", hint=rename_command
+            )
+        return tip, lag
+
+    def _note_obstacle(
+        self, folder: AgentFolder, noted: AuditObstacle | None, error: AuditError
+    ) -> None:
+        if noted is None or noted.cause != error.cause:
+            self._say(error)
+        elif error.cause != "slow":
+            return
+        with suppress(RekindleError):
+            notice = AuditObstacle(error.cause, self._clock())
+            durable_files.replace_file(folder.audit, json_codec.encode(notice, folder.audit.name))
+
+
+def _read_missing(
+    folder: AgentFolder, missing: Iterable[RelayCommitted]
+) -> Iterator[tuple[RelayCommitted, bytes]]:
+    """Yield the relays with their bytes; skip one whose archived copy is lost or changed."""
+    for event in missing:
+        data = durable_files.read_bytes(folder.path / event.path)
+        if data is not None and json_codec.hash_bytes(data) == event.sha256:
+            yield event, data
+
+
+def _read_obstacle(folder: AgentFolder) -> AuditObstacle | None:
+    try:
+        return msgspec.json.decode(
+            durable_files.read_bytes(folder.audit) or b"", type=AuditObstacle
+        )
+    except (RekindleError, msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+def _to_audit_error(error: RekindleError | OSError) -> AuditError:
+    if isinstance(error, AuditError):
+        return error
+    hint = error.hint if isinstance(error, RekindleError) else ""
+    return AuditError("refused", str(error), hint=hint or "rekindle doctor")

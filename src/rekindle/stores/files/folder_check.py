@@ -1,0 +1,314 @@
+"""Inspection of an agent's folder: its problems, each with the command that fixes it.
+
+The inspection only reads. `rekindle doctor --fix`, like every other command that writes, fixes
+everything that a writer can fix automatically.
+"""
+
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shlex import quote
+
+import msgspec
+
+from rekindle.documents import state
+from rekindle.documents.events import UnknownEvent
+from rekindle.errors import (
+    DocumentError,
+    ForgedCommandError,
+    NewerSchemaError,
+    RekindleError,
+    TamperedLogError,
+    translate_os_errors,
+)
+from rekindle.formats import json_codec
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.projection.fold import (
+    CommittedDocument,
+    LostEvents,
+)
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.stores.files import ownership
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.stores.log import (
+    event_log,
+    view,
+)
+from rekindle.stores.log.inbox import (
+    HookParsers,
+    InboxRecord,
+)
+from rekindle.stores.log.seal import ChainPosition
+from rekindle.stores.log.view import AgentView
+from rekindle.system.files import durable_files
+
+_FIX = "rekindle doctor --fix"
+
+
+class FolderProblem(msgspec.Struct, frozen=True):
+    what: str
+    mend: str
+    is_note: bool = False
+    """Worth reporting, although nothing is broken."""
+
+
+def inspect_folder(
+    folder: AgentFolder, host: str, harnesses: HookParsers, redaction: Redaction
+) -> list[FolderProblem]:
+    if not folder.exists():
+        return [FolderProblem("nothing kept yet", "it begins with the first command", is_note=True)]
+    # Checked first: most of these problems prevent the other checks from reading anything.
+    if misplaced := list(_check_places(folder)):
+        return misplaced
+    try:
+        return _find_problems(folder, host, harnesses, redaction)
+    except RekindleError as error:
+        return [FolderProblem(str(error), error.hint or _FIX)]
+
+
+def _find_problems(
+    folder: AgentFolder, host: str, harnesses: HookParsers, redaction: Redaction
+) -> list[FolderProblem]:
+    seen = view.read_view(folder, harnesses, redaction)
+    return [
+        *_check_owner(folder, host),
+        *_check_modes(folder),
+        *_check_log(folder, seen, harnesses),
+        *_check_documents(folder, seen),
+        *_check_state(folder),
+        *_check_leftovers(folder),
+    ]
+
+
+def _check_places(folder: AgentFolder) -> Iterator[FolderProblem]:
+    """Report paths of the wrong kind, such as a link or FIFO in place of a file."""
+    for expected, paths in (
+        ("folder", (*folder.folders, folder.resolutions)),
+        ("file", folder.files),
+    ):
+        for path in paths:
+            kind = durable_files.name_kind(path)
+            if kind not in {"", expected}:
+                away = quote(f"{path}.away")
+                yield FolderProblem(
+                    f"{path}: is a {kind}, not a {expected}",
+                    f"move it away: mv {quote(str(path))} {away}",
+                )
+
+
+def _check_owner(folder: AgentFolder, host: str) -> Iterator[FolderProblem]:
+    try:
+        owner = ownership.read_owner(folder)
+    except DocumentError as error:
+        yield FolderProblem(str(error), error.hint)
+        return
+    if owner and owner.host.startswith(ownership.FLEET_PREFIX):
+        foreign = ownership.make_foreign_error(folder.name, owner.host)
+        yield FolderProblem(str(foreign), foreign.hint, is_note=True)
+    elif owner and owner.host != host:
+        yield FolderProblem(
+            f"belongs to host {owner.host}, this is {host}",
+            "if that host no longer works on it: rekindle doctor --fix --take-over",
+        )
+
+
+def _check_modes(folder: AgentFolder) -> Iterator[FolderProblem]:
+    documents = [folder.document(name) for name in ("relay", "checkpoint", "brief")]
+    for path in (*folder.folders, folder.log, folder.state, *documents):
+        if not durable_files.path_exists(path):
+            continue
+        with translate_os_errors(path):
+            mode = stat.S_IMODE(path.lstat().st_mode)
+        if mode & 0o077:
+            wanted = "700" if path in folder.folders else "600"
+            yield FolderProblem(
+                f"other users can read {path}", f"chmod {wanted} {quote(str(path))}"
+            )
+
+
+def _check_log(
+    folder: AgentFolder, seen: AgentView, harnesses: HookParsers
+) -> Iterator[FolderProblem]:
+    if seen.is_tampered:
+        error = TamperedLogError(folder.name, seen.condition)
+        yield FolderProblem(error.reason, error.hint)
+        return
+    try:
+        view.require_whole_log(folder, seen.committed.seq)
+    except DocumentError as error:
+        yield FolderProblem(str(error), error.hint)
+    bad: list[event_log.BadLine] = []
+    losses: list[LostEvents] = []
+    position = ChainPosition()
+    # From offset 0: a snapshot hides damage before its own offset.
+    for batch in event_log.read_batches(folder.log, chain=""):
+        bad += batch.bad
+        losses += batch.losses
+        position = ChainPosition(batch.end, batch.chain)
+    if folder.private and position.end == seen.end and position.chain != seen.chain:
+        yield FolderProblem(
+            "ops.jsonl was changed before its last snapshot; what counts is not affected",
+            "restore it from a backup, or leave it",
+        )
+    if skipped := [line for line in bad if not line.is_damaged]:
+        first = skipped[0]
+        yield FolderProblem(
+            f"lines of ops.jsonl that do not count: {len(skipped)}, the first at byte"
+            f" {first.offset}: {first.reason}",
+            "they were never acknowledged, and are skipped; nothing to do",
+            is_note=True,
+        )
+    yield from _check_losses(folder, seen, [line for line in bad if line.is_damaged], losses)
+    forged = sum(_is_forged(record, harnesses) for record in seen.pending)
+    if forged:
+        yield FolderProblem(
+            f"commands in the workspace's inbox that only the operator can give: {forged}; they"
+            " do not count",
+            "look at what the agent did: it, or a program it started, wrote them",
+        )
+    if any(_is_newer(record, harnesses) for record in seen.pending):
+        yield FolderProblem(
+            "the inbox holds a record of a newer Rekindle", "pip install --upgrade rekindle-agents"
+        )
+    elif seen.pending:
+        yield FolderProblem(
+            f"records of the inbox that are not folded yet: {len(seen.pending)}", _FIX
+        )
+
+
+def _check_losses(
+    folder: AgentFolder,
+    seen: AgentView,
+    damaged: Sequence[event_log.BadLine],
+    losses: Sequence[LostEvents],
+) -> Iterator[FolderProblem]:
+    """Report damaged lines and gaps in the event numbers of the log."""
+    numbers = ", ".join(
+        f"{loss.after + 1}"
+        if loss.before == loss.after + 2
+        else f"{loss.after + 1} to {loss.before - 1}"
+        for loss in losses
+        if loss.before
+    )
+    if damaged:
+        first = damaged[0]
+        yield FolderProblem(
+            f"damaged lines of ops.jsonl: {len(damaged)}, the first at byte {first.offset}:"
+            f" {first.reason}",
+            _explain_loss(folder, seen),
+            is_note=not seen.committed.may_miss_stop,
+        )
+    if numbers:
+        yield FolderProblem(
+            f"ops.jsonl has lost events: {to_one_line(numbers)}",
+            _explain_loss(folder, seen),
+            is_note=not seen.committed.may_miss_stop,
+        )
+
+
+def _explain_loss(folder: AgentFolder, seen: AgentView) -> str:
+    if not seen.committed.may_miss_stop:
+        return "these events are lost, unless a backup of ops.jsonl has them"
+    return (
+        "restore ops.jsonl from a backup. A stop may be lost: watch and daemon do not start the"
+        f" agent until you say `rekindle run {folder.name}` or `rekindle stop {folder.name}`"
+    )
+
+
+def _is_newer(record: InboxRecord, harnesses: HookParsers) -> bool:
+    """Return whether a record of the operator needs a newer Rekindle."""
+    if not record.is_from_operator:
+        return False  # from the workspace: the next fold sets it aside
+    try:
+        return isinstance(record.event(harnesses), UnknownEvent)
+    except NewerSchemaError:
+        return True
+    except DocumentError:
+        return False
+
+
+def _is_forged(record: InboxRecord, harnesses: HookParsers) -> bool:
+    try:
+        record.event(harnesses)
+    except ForgedCommandError:
+        return True
+    except DocumentError:
+        return False
+    return False
+
+
+def _check_documents(folder: AgentFolder, seen: AgentView) -> Iterator[FolderProblem]:
+    for name in ("relay", "checkpoint", "brief"):
+        last_commit = seen.committed.documents.get(name)
+        condition = compare_document(folder, name, last_commit)
+        if condition == "edited":
+            yield FolderProblem(
+                f"{folder.document(name)} was edited; it will be taken over", _FIX, is_note=True
+            )
+        elif condition in {"missing", "behind"}:
+            yield FolderProblem(f"{folder.document(name)} is {condition}", _FIX)
+        if last_commit and not _archive_holds(folder, last_commit):
+            yield FolderProblem(
+                f"the archive's copy of the {name} is missing or changed: {last_commit.path}",
+                f"restore it from a backup, or set the {name} again",
+            )
+
+
+def compare_document(folder: AgentFolder, name: str, standing: CommittedDocument | None) -> str:
+    """Compare a document with its last commit: none, clean, behind, missing or edited."""
+    data = durable_files.read_bytes(folder.document(name))
+    if data is None:
+        return "missing" if standing else "none"
+    if standing is None:
+        return "edited"
+    digest = json_codec.hash_bytes(data)
+    if digest == standing.sha256:  # first: a relay that is set twice equals its own predecessor
+        return "clean"
+    return "behind" if digest == standing.previous else "edited"
+
+
+def is_state_edited(data: bytes) -> bool:
+    """Return whether state.json was edited since Rekindle wrote it."""
+    try:
+        return not state.is_unedited(data)
+    except DocumentError:
+        return True
+
+
+def _archive_holds(folder: AgentFolder, standing: CommittedDocument) -> bool:
+    data = durable_files.read_bytes(folder.path / standing.path)
+    return data is not None and json_codec.hash_bytes(data) == standing.sha256
+
+
+def _check_state(folder: AgentFolder) -> Iterator[FolderProblem]:
+    data = durable_files.read_bytes(folder.state)
+    if data is None:
+        yield FolderProblem("state.json is missing", _FIX)
+        return
+    try:
+        if not state.is_unedited(data):
+            state.parse(data)
+            yield FolderProblem(
+                "state.json was edited; what was added will be taken over", _FIX, is_note=True
+            )
+    except RekindleError as error:
+        yield FolderProblem(str(error), error.hint or _FIX)
+
+
+def _check_leftovers(folder: AgentFolder) -> Iterator[FolderProblem]:
+    for parent in (folder.path, folder.memories):
+        with translate_os_errors(parent):
+            paths = sorted(parent.iterdir())
+        for path in paths:
+            if path.name.endswith(".rejected"):
+                yield FolderProblem(
+                    f"an edit could not be used and was set aside: {path}",
+                    f"take from it what you need, then: rm {quote(str(path))}",
+                    is_note=True,
+                )
+            elif _is_temporary(path):
+                yield FolderProblem(f"a killed writer left {path.name}", _FIX)
+
+
+def _is_temporary(path: Path) -> bool:
+    return path.name.startswith(durable_files.TEMPORARY_PREFIX)

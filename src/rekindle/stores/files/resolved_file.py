@@ -1,0 +1,142 @@
+"""resolved.jsonl: every resolution, one per line, for tools that do not read the log.
+
+The file is derived from the log. Each line carries its event's number, so that after a crash a
+writer can tell which events are in it. Writing a brief rotates the file: it is renamed after the
+last event that it covers. Lines from other tools have no number; they are reported at that point.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from rekindle.documents import events
+from rekindle.documents.events import AnyEvent
+from rekindle.documents.state import Resolution
+from rekindle.errors import (
+    DocumentError,
+    translate_os_errors,
+)
+from rekindle.formats import json_codec
+from rekindle.policy.setup.adoption import (
+    ResolvedLine,
+    parse_resolved_lines,
+)
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.system.files import durable_files
+
+SCHEMA = 1
+_PUT_AWAY = re.compile(r"(\d{8,18})(?:-(\d{1,9}))?\.jsonl\Z")
+
+
+def append_resolutions(folder: AgentFolder, resolving: list[AnyEvent], newest: int) -> None:
+    """Append the resolutions of these events, except those already in the file."""
+    if not resolving:
+        return
+    in_file = _find_last_seq(durable_files.read_bytes(folder.resolved) or b"", newest)
+    done = max(in_file, *(number for number, _ in _list_rotated(folder) if number <= newest), 0)
+    lines = [
+        json_codec.encode(
+            {
+                "id": item.id,
+                "reason": item.reason,
+                "ts": event.ts,
+                "domain": folder.name,
+                "v": SCHEMA,
+                "seq": event.seq,
+            },
+            folder.resolved.name,
+        )
+        for event in resolving
+        if event.seq > done
+        for item in _list_resolved(event)
+    ]
+    if lines:
+        durable_files.append_durably(folder.resolved, b"\n".join(lines) + b"\n")
+
+
+def rotate_resolved(folder: AgentFolder, seq: int) -> None:
+    """Rename the file after the last event that it covers; leave an empty one in place."""
+    if not durable_files.read_bytes(folder.resolved, 1):
+        return
+    durable_files.refuse_link(folder.resolutions)
+    durable_files.make_folder(folder.resolutions)
+    # If a brief was written but its event was not, a file with this number exists already.
+    part = sum(number == seq for number, _ in _list_rotated(folder)) + 1
+    to = _rotated_path(folder, seq, part)
+    durable_files.rename_durably(folder.resolved, to)
+
+
+def read_foreign_lines(folder: AgentFolder, since: int) -> tuple[list[ResolvedLine], bool]:
+    """Return resolutions that other tools wrote into files rotated since an event.
+
+    The last file before that event is read again, because a tool that had it open may have written
+    to it since. The second result is whether any file after the event has such lines.
+    """
+    files = _list_rotated(folder)
+    reread = _read_rotated(folder, [file for file in files if file[0] <= since][-1:])
+    new = _read_rotated(folder, [file for file in files if file[0] > since])
+    return [*reread, *new], bool(new)
+
+
+def _read_rotated(folder: AgentFolder, files: Iterable[tuple[int, int]]) -> list[ResolvedLine]:
+    foreign: list[ResolvedLine] = []
+    for number, part in files:
+        path = _rotated_path(folder, number, part)
+        lines = [
+            line
+            for line in (durable_files.read_bytes(path) or b"").splitlines()
+            if not _is_own_line(line, number)
+        ]
+        resolved, _ = parse_resolved_lines(b"\n".join(lines))
+        foreign += [
+            ResolvedLine(
+                resolution.id,
+                resolution.reason,
+                resolution.when or durable_files.read_modified_time(path),
+            )
+            for resolution in resolved
+        ]
+    return foreign
+
+
+def _rotated_path(folder: AgentFolder, number: int, part: int) -> Path:
+    return folder.resolutions / f"{number:08d}{f'-{part}' if part > 1 else ''}.jsonl"
+
+
+def _list_rotated(folder: AgentFolder) -> list[tuple[int, int]]:
+    """Return the event number and part of each rotated file, in ascending order."""
+    with translate_os_errors(folder.resolutions):
+        try:
+            names = [entry.name for entry in os.scandir(folder.resolutions)]
+        except FileNotFoundError:
+            return []
+    matched = filter(None, map(_PUT_AWAY.match, names))
+    return sorted((int(groups[1]), int(groups[2] or 1)) for groups in matched)
+
+
+def _is_own_line(line: bytes, newest: int) -> bool:
+    try:
+        seq = json_codec.decode_object(line, "resolved.jsonl", schema=SCHEMA).get("seq")
+    except DocumentError:
+        return False
+    return isinstance(seq, int) and 0 < seq <= newest
+
+
+def _list_resolved(event: AnyEvent) -> tuple[Resolution, ...]:
+    if isinstance(event, events.LoopResolved):
+        return (Resolution(event.id, event.reason, ""),)
+    return event.resolved if isinstance(event, events.StateAdopted) else ()
+
+
+def _find_last_seq(data: bytes, newest: int) -> int:
+    """Return the highest valid event number in the file, ignoring lines from other tools."""
+    highest = 0
+    for line in data.splitlines():
+        try:
+            seq = json_codec.decode_object(line, "resolved.jsonl", schema=SCHEMA).get("seq")
+        except DocumentError:
+            continue
+        if isinstance(seq, int) and seq <= newest:
+            highest = max(highest, seq)
+    return highest

@@ -1,0 +1,222 @@
+"""The locks of an agent's supervisor: one in the agent's folder, one outside the project.
+
+The lock in the folder (`run/supervisor`) vanishes with the folder: `git clean -fdx` removes it
+under a running supervisor, and the next supervisor would find it free. The outer lock is a file in
+the user's folder, named after the device and inode of the project's folder, so that a wiped,
+renamed or linked project still maps to the same lock. Its name includes the host, because hosts
+that share a home directory assign device and inode numbers independently.
+
+    locks/HOST-DEVICE-INODE-AGENT      two slots of 256 bytes: the process that holds the lock, and
+                                       an operator's stop that could not be written anywhere else
+
+The slots have a fixed size and are written in place: this needs no new block, so it works on a full
+disk.
+"""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.documents.events import DesiredSet
+from rekindle.errors import FolderLostError, RekindleError, UnsafePathError
+from rekindle.formats.identifiers import require_agent_name
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.stores.log import event_log
+from rekindle.system import host
+from rekindle.system.files import (
+    durable_files,
+    user_folder,
+)
+from rekindle.system.processes import stop_signals
+
+_LOCKS = "locks"
+_SLOT_BYTES = 256
+_HOLDER, _STOP = 0, _SLOT_BYTES
+
+
+class OuterLock(msgspec.Struct, frozen=True):
+    """The lock of one agent's supervisor outside the project's folder."""
+
+    path: Path
+
+    @contextmanager
+    def hold(self, wait: float) -> Iterator[durable_files.FileLock | None]:
+        """Hold the lock and record the holder in it; yield None if it is not free in time."""
+        from rekindle.system.processes import launch_processes  # noqa: PLC0415 - most commands never hold it
+
+        user_folder.make_user_folder(_LOCKS)
+        with durable_files.hold_lock(self.path, wait) as lock:
+            if lock is not None:
+                self._reserve_space()
+                lock.write(_HOLDER, _pad_slot(launch_processes.identify_self().encode()))
+            yield lock
+
+    def is_held(self) -> bool:
+        return durable_files.is_locked(self.path)
+
+    def signal_holder(self) -> bool:
+        """Send the lock's holder the stop signal; return False if it cannot be identified."""
+        is_sent = self._signal_process(stop_signals.STOP_SIGNAL)
+        self.resume_holder()
+        return is_sent
+
+    def resume_holder(self) -> bool:
+        """Continue the lock's holder: a suspended process does not read commands."""
+        return self._signal_process(signal.SIGCONT)
+
+    def kill_holder(self) -> bool:
+        """Kill the lock's holder; return False if it cannot be identified."""
+        return self._signal_process(signal.SIGKILL)
+
+    def _signal_process(self, number: signal.Signals) -> bool:
+        from rekindle.system.processes import lock_holder  # noqa: PLC0415 - only `stop` and `down` need it
+
+        if not self.is_held():
+            return False
+        process = self._read_slot(_HOLDER).decode("ascii", "replace")
+        return lock_holder.signal_holder(process, self.path, number)
+
+    def note_stop(self, command: DesiredSet) -> None:
+        """Store the operator's stop here durably; readers apply it on top of the log."""
+        user_folder.make_user_folder(_LOCKS)
+        self._reserve_space()
+        durable_files.write_at(self.path, _STOP, _pad_slot(events.render(command)))
+
+    def read_noted_stop(self) -> DesiredSet | None:
+        """Return the operator's stop that is stored here, or None."""
+        try:
+            line = self._read_slot(_STOP)
+            event = events.parse(line) if line else None
+        except RekindleError:
+            return None
+        return event if isinstance(event, DesiredSet) and event.desired == "stopped" else None
+
+    def stamp(self) -> object:
+        """Return a value that changes with every write to a slot."""
+        return durable_files.make_file_stamp(self.path)
+
+    def _reserve_space(self) -> None:
+        """Reserve the disk space of both slots in advance."""
+        if len(durable_files.read_bytes(self.path) or b"") < 2 * _SLOT_BYTES:
+            durable_files.write_at(self.path, 0, _pad_slot(b"") * 2)
+
+    def _read_slot(self, start: int) -> bytes:
+        return (durable_files.read_bytes(self.path) or b"")[start : start + _SLOT_BYTES].strip()
+
+
+def _pad_slot(content: bytes) -> bytes:
+    return content.ljust(_SLOT_BYTES - 1)[: _SLOT_BYTES - 1] + b"\n"
+
+
+def find_outer_lock(project: Path, agent: str) -> OuterLock | None:
+    """Return the outer lock of an agent; None if the project's folder does not exist."""
+    try:
+        return OuterLock(_find_locks() / f"{_make_prefix(project)}{require_agent_name(agent)}")
+    except OSError:
+        return None
+
+
+def _make_prefix(project: Path) -> str:
+    """Return the common prefix of all lock names of a project."""
+    status = project.stat()
+    return f"{_hash_host()}-{status.st_dev:x}-{status.st_ino:x}-"
+
+
+@cache
+def _hash_host() -> str:
+    return host.identify_host()
+
+
+@cache
+def _find_locks() -> Path:
+    # Cached: a user lookup may read a file or use the network, and every read needs the path.
+    return user_folder.find_user_folder() / _LOCKS
+
+
+def list_held_locks(project: Path) -> dict[str, OuterLock]:
+    """Return the outer locks of a project that supervisors hold now, by agent."""
+    try:
+        prefix = _make_prefix(project)
+        paths = list(_find_locks().iterdir())
+    except OSError:
+        return {}
+    locks = {
+        path.name.removeprefix(prefix): OuterLock(path)
+        for path in paths
+        if path.name.startswith(prefix)
+    }
+    return {agent: lock for agent, lock in locks.items() if lock.is_held()}
+
+
+def find_lock_files(project: Path, recorded: tuple[int, int] | None) -> list[Path]:
+    """Return the free outer locks of a project, even of a removed one.
+
+    `recorded` is the device and inode that the project had. Inodes are reused: a lock that is held
+    now belongs to another project.
+    """
+    prefixes = {f"{_hash_host()}-{recorded[0]:x}-{recorded[1]:x}-"} if recorded else set()
+    with suppress(OSError):
+        prefixes.add(_make_prefix(project))
+    try:
+        paths = sorted(_find_locks().iterdir())
+    except OSError:
+        return []
+    matching = [path for path in paths if path.name.startswith(tuple(prefixes))]
+    return [path for path in matching if not OuterLock(path).is_held()]
+
+
+class SupervisorLocks:
+    """The locks and the log file that a supervisor holds until it exits."""
+
+    def __init__(
+        self, folder: AgentFolder, inner: durable_files.FileLock, outer: durable_files.FileLock
+    ) -> None:
+        self._folder, self._inner, self._outer = folder, inner, outer
+        self._log: durable_files.PinnedFile | None = None
+        self._end = 0
+        self._anchor = ""
+
+    def remember_log(self, end: int) -> None:
+        """Remember the log's file, and that it has content up to `end`."""
+        if self._log is None and durable_files.path_exists(self._folder.log):
+            # Held open: the inode number of a removed file can be reused by the next one.
+            self._log = durable_files.PinnedFile(self._folder.log)
+        self._end, self._anchor = end, event_log.compute_anchor(self._folder.log, end)
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+
+    def check(self) -> None:
+        """Check that the locks and log on disk are the ones that this supervisor started with.
+
+        Raises:
+            FolderLostError: They are not; if the agent continued, a second one could run beside it.
+        """
+        if not self._inner.is_still_at_path():
+            raise self._make_lost_error("its lock run/supervisor was removed or replaced")
+        if not self._outer.is_still_at_path():
+            raise self._make_lost_error(f"its lock {self._outer.path} was removed or replaced")
+        try:
+            self._folder.verify()
+        except UnsafePathError as error:
+            raise self._make_lost_error(str(error)) from error
+        if self._log is None:
+            return
+        if not self._log.is_still_at_path():
+            raise self._make_lost_error("its log ops.jsonl was removed or replaced")
+        if (
+            self._log.size() < self._end
+            or event_log.compute_anchor(self._folder.log, self._end) != self._anchor
+        ):
+            raise self._make_lost_error(
+                "its log ops.jsonl is not the one it was: an older copy took its place"
+            )
+
+    def _make_lost_error(self, reason: str) -> FolderLostError:
+        return FolderLostError(self._folder.name, str(self._folder.path), reason)

@@ -1,0 +1,250 @@
+"""Transcripts in normalized form, stored beyond the CLI's own deletion of them.
+
+Each transcript is a file of compressed lines, one per turn, and a small JSON note beside it that
+records how far the source was read and how many bytes of the file are valid. New turns are appended
+after the valid bytes, then the note is replaced: a kill in between adds nothing. If the source is a
+different file than before, a new part begins; a damaged part is never appended to.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from rekindle.documents.transcripts.turns import (
+    TranscriptCursor,
+    Turn,
+)
+from rekindle.errors import (
+    BusyError,
+    StoreError,
+    UsageError,
+    translate_os_errors,
+)
+from rekindle.formats.identifiers import STABLE_ID
+from rekindle.policy.settings.runtime_settings import LOCK_WAIT_SECONDS
+from rekindle.system.files import durable_files
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
+
+_GZIP = 31
+"""zlib's window-size code for a gzip file."""
+_PIECE_BYTES = 256 * 1024
+_UNPACKED_BYTES = 1024 * 1024
+"""Bytes unpacked at once: compressed data can expand a thousandfold."""
+_LINES, _NOTE = ".jsonl.gz", ".json"
+_NAME = re.compile(r"([^~+]+)(?:~([^~+]+))?(?:\+([1-9][0-9]{0,5}))?\Z")
+"""Names of sessions and sub-agents never contain ~ or +."""
+_HINT = "move it away: it is not needed for anything else, and readable turns are archived again"
+
+
+class ArchivedTranscript(msgspec.Struct, frozen=True, kw_only=True):
+    """The note of an archived transcript: how much of it is stored."""
+
+    v: int = 1
+    session: str
+    thread: str = ""
+    """The sub-agent that wrote it; empty for the session itself."""
+    part: int = 0
+    """Position among its successive source files."""
+    harness: str = ""
+    """Empty if unknown, because the note was lost."""
+    source: str = ""
+    stamp: str = ""
+    """Stamp of the source when it was last read to its end."""
+    began: str = ""
+    """Time of the first recorded turn."""
+    seen: int = 0
+    """Bytes of the source read so far."""
+    mark: str = ""
+    """Fingerprint of the source bytes before that offset."""
+    cursor: TranscriptCursor = TranscriptCursor()
+    size: int = 0
+    """Valid bytes of the archive."""
+    rest: tuple[Turn, ...] = ()
+    """Turns that may still grow, as of the last read."""
+
+    @property
+    def name(self) -> str:
+        thread = f"~{self.thread}" if self.thread else ""
+        part = f"+{self.part}" if self.part else ""
+        return f"{self.session}{thread}{part}"
+
+
+class TranscriptArchive:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextmanager
+    def adding(self, agent: str) -> Iterator[None]:
+        """Hold the lock for appending to the archive."""
+        with durable_files.hold_lock(self._folder / ".lock", LOCK_WAIT_SECONDS) as lock:
+            if lock is None:
+                raise BusyError(agent, LOCK_WAIT_SECONDS)
+            yield
+
+    def all(self) -> list[ArchivedTranscript]:
+        """Return all transcripts, in the order in which they began."""
+        notes = (self._read_part(*name) for name in self._list_written())
+        transcripts = [transcript for transcript in notes if transcript is not None]
+        return sorted(
+            transcripts,
+            key=lambda transcript: (
+                transcript.began,
+                transcript.session,
+                transcript.thread,
+                transcript.part,
+            ),
+        )
+
+    def written_since(self, then: float) -> list[ArchivedTranscript]:
+        """Return sessions' own transcripts written since a time, the most recently written last."""
+        order = sorted((at, name) for name, at in self._list_written().items() if at >= then)
+        notes = (self._read_part(*name) for _, name in order if not name[1])
+        return [note for note in notes if note is not None]
+
+    def older_than(self, then: float) -> int:
+        """Return the number of sessions whose transcript was not written since a time."""
+        return sum(at < then and not name[1] for name, at in self._list_written().items())
+
+    def _list_written(self) -> dict[tuple[str, str, int], float]:
+        """Return the session, thread and part of every transcript, with its last write time."""
+        written: dict[tuple[str, str, int], float] = {}
+        for ending in (_LINES, _NOTE):
+            for path in self._folder.glob(f"*{ending}"):
+                matched = _NAME.match(path.name.removesuffix(ending))
+                # A killed writer may leave a temporary file behind.
+                if not matched or not all(map(STABLE_ID.match, filter(None, matched.groups()[:2]))):
+                    continue
+                name = (matched[1], matched[2] or "", int(matched[3] or 0))
+                with suppress(FileNotFoundError):
+                    written[name] = max(written.get(name, 0.0), path.stat().st_mtime)
+        return written
+
+    def find(self, session: str, thread: str = "") -> ArchivedTranscript | None:
+        """Return the last part of a transcript, or None."""
+        known_parts = self.parts(session, thread)
+        return known_parts[-1] if known_parts else None
+
+    def parts(self, session: str, thread: str = "") -> list[ArchivedTranscript]:
+        """Return all parts of a transcript, in the order of their sources."""
+        notes: list[ArchivedTranscript] = []
+        while (note := self._read_part(session, thread, len(notes))) is not None:
+            notes.append(note)
+        return notes
+
+    def add(
+        self,
+        transcript: ArchivedTranscript,
+        turns: Iterable[Turn],
+        then: Callable[[ArchivedTranscript], ArchivedTranscript],
+    ) -> ArchivedTranscript:
+        """Append turns; `then` completes the note after the last of them."""
+        if not durable_files.path_exists(self._make_path(transcript, _NOTE)):
+            self.note(transcript)  # turns without a note are treated as turns whose note was lost
+        size = durable_files.write_from(
+            self._make_path(transcript, _LINES), transcript.size, _compress_turns(turns)
+        )
+        transcript = then(msgspec.structs.replace(transcript, size=size))
+        self.note(transcript)
+        return transcript
+
+    def note(self, transcript: ArchivedTranscript, *, is_durable: bool = True) -> None:
+        """Replace the note; a note that a host crash destroyed is rebuilt from the turns."""
+        data = msgspec.json.encode(transcript)
+        durable_files.replace_file(self._make_path(transcript, _NOTE), data, is_durable=is_durable)
+
+    def is_whole(self, transcript: ArchivedTranscript) -> bool:
+        """Return whether the file has at least all valid bytes."""
+        if not transcript.size:
+            return True
+        path = self._make_path(transcript, _LINES)
+        with translate_os_errors(path):
+            return durable_files.path_exists(path) and path.stat().st_size >= transcript.size
+
+    def turns(self, transcript: ArchivedTranscript, start: int = 0) -> Iterator[Turn]:
+        """Yield the turns, or those after an offset at which the transcript once ended.
+
+        Raises:
+            StoreError: The file is damaged; the turns before the damage were yielded.
+        """
+        path = self._make_path(transcript, _LINES)
+        decode = msgspec.json.Decoder(Turn).decode
+        try:
+            for line, _ in (
+                _read_lines(path, transcript.size, start) if transcript.size > start else ()
+            ):
+                yield decode(line)
+        except (zlib.error, msgspec.MsgspecError, EOFError) as error:
+            raise StoreError(str(path), f"is damaged ({error})", hint=_HINT) from error
+        yield from transcript.rest
+
+    def _read_part(self, session: str, thread: str, part: int) -> ArchivedTranscript | None:
+        named = ArchivedTranscript(session=session, thread=thread, part=part)
+        data = durable_files.read_bytes(self._make_path(named, _NOTE))
+        with suppress(msgspec.MsgspecError):
+            if data:
+                return msgspec.json.decode(data, type=ArchivedTranscript)
+        return self._rebuild_record(named)
+
+    def _rebuild_record(self, named: ArchivedTranscript) -> ArchivedTranscript | None:
+        """Rebuild a lost note from the transcript's turns."""
+        path = self._make_path(named, _LINES)
+        if not durable_files.path_exists(path):
+            return None
+        began, size, last = "", 0, 0
+        decode = msgspec.json.Decoder(Turn).decode
+        with suppress(zlib.error, msgspec.MsgspecError, EOFError):
+            for line, end in _read_lines(path, path.stat().st_size):
+                turn = decode(line)
+                began, size, last = began or turn.at, end, turn.number
+        return msgspec.structs.replace(
+            named, began=began, size=size, cursor=TranscriptCursor(number=last + 1)
+        )
+
+    def _make_path(self, transcript: ArchivedTranscript, ending: str) -> Path:
+        for name in (transcript.session, transcript.thread):
+            if name and not STABLE_ID.match(name):
+                raise UsageError(f"{name[:QUOTED_CHARACTERS]!r} cannot be a session's name")
+        return self._folder / f"{transcript.name}{ending}"
+
+
+def _compress_turns(turns: Iterable[Turn]) -> Iterator[bytes]:
+    packer = zlib.compressobj(wbits=_GZIP)
+    empty = True
+    for turn in turns:
+        empty = False
+        if piece := packer.compress(msgspec.json.encode(turn) + b"\n"):
+            yield piece
+    if not empty:
+        yield packer.flush()
+
+
+def _read_lines(path: Path, size: int, start: int = 0) -> Iterator[tuple[bytes, int]]:
+    """Yield the lines of the gzip members in the first `size` bytes, each with its member's offset.
+
+    `start` is the offset of a member.
+
+    Raises:
+        EOFError: The file is shorter.
+    """
+    with translate_os_errors(path), path.open("rb") as file:
+        file.seek(start)
+        rest, packed, unpacker, left = b"", b"", zlib.decompressobj(_GZIP), size - start
+        member = start
+        while packed or left:
+            if not packed:
+                packed = file.read(min(left, _PIECE_BYTES))
+                if not packed:
+                    raise EOFError("it is shorter than what was kept")
+                left -= len(packed)
+            *lines, rest = (rest + unpacker.decompress(packed, _UNPACKED_BYTES)).split(b"\n")
+            packed = unpacker.unconsumed_tail or unpacker.unused_data
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(_GZIP)
+                member = size - left - len(packed)
+            yield from ((line, member) for line in lines)
+        if rest:
+            raise EOFError("its last line is cut")

@@ -1,0 +1,307 @@
+"""The layout of an agent's folder."""
+
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from rekindle.errors import translate_os_errors
+from rekindle.formats.identifiers import (
+    AGENT_NAME,
+    require_agent_name,
+)
+from rekindle.stores.folders.brake_files import BrakeFiles
+from rekindle.stores.folders.private_files import (
+    PrivateAgent,
+    PrivateProject,
+)
+from rekindle.system.files import (
+    durable_files,
+    safe_folders,
+)
+
+REKINDLE_FOLDER = safe_folders.REKINDLE_FOLDER_NAME
+_README = """\
+Rekindle stores its agents' state here. Your agents' work is elsewhere; this is what lets
+them continue after a crash.
+
+agents/NAME/memories/consensus.md   the relay: what the next cycle does. You may edit it.
+agents/NAME/progress.md             what its cycles did, newest first. For you; it is regenerated.
+agents/NAME/state.json              open loops, resolved ones, numbers. You may add to it.
+agents/NAME/ops.jsonl               the log, from which all else is derived. Do not edit it.
+agents/NAME/memories/archive/       every past relay, and the text trimmed from them.
+agents/NAME/transcripts/            the transcripts of its sessions, without secrets.
+agents/NAME/run/                    this host's locks and inbox. Leave it alone.
+drafts/NAME/relay.md                the next relay, while an agent writes it.
+
+Look at it with `rekindle status`, `rekindle events`, `rekindle relay show`.
+`rekindle doctor` reports any problems with it.
+"""
+
+
+class AgentFolder(msgspec.Struct, frozen=True):
+    path: Path
+    private: PrivateAgent | None = None
+    """The agent's files outside the workspace; None for a replica, whose register stores them."""
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def state(self) -> Path:
+        return self.path / "state.json"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "ops.jsonl"
+
+    @property
+    def resolved(self) -> Path:
+        return self.path / "resolved.jsonl"
+
+    @property
+    def snapshot(self) -> Path:
+        # Stored outside the workspace: a forged snapshot could claim events that never happened.
+        return (self.private.path if self.private else self.path) / "snapshot.json"
+
+    @property
+    def owner(self) -> Path:
+        return self.path / "owner.json"
+
+    @property
+    def memories(self) -> Path:
+        return self.path / "memories"
+
+    @property
+    def archive(self) -> Path:
+        return self.memories / "archive"
+
+    @property
+    def resolutions(self) -> Path:
+        """Rotated copies of resolved.jsonl, each named after the last event that it covers."""
+        return self.memories / "resolved"
+
+    @property
+    def briefing(self) -> Path:
+        """Lock held while a brief is written."""
+        return self.run / "briefing"
+
+    @property
+    def brief_tried(self) -> Path:
+        """Count of attempts at a brief that has not succeeded yet."""
+        return self.run / "brief-tried.json"
+
+    @property
+    def transcripts(self) -> Path:
+        """Redacted, compressed transcripts of each session, in Rekindle's own format."""
+        return self.path / "transcripts"
+
+    @property
+    def run(self) -> Path:
+        return self.path / "run"
+
+    @property
+    def lock(self) -> Path:
+        return self.run / "lock"
+
+    @property
+    def supervisor(self) -> Path:
+        """Lock held while a supervisor is alive; hook.py checks it under this name."""
+        return self.run / "supervisor"
+
+    @property
+    def draft(self) -> Path:
+        """The file in which an agent writes the relay for the next cycle.
+
+        It has a separate folder outside `agents`, so that a CLI can be configured to refuse every
+        other write below `.rekindle`.
+        """
+        return self.path.parents[1] / "drafts" / self.name / "relay.md"
+
+    @property
+    def progress(self) -> Path:
+        """Report of the completed cycles, for people."""
+        return self.path / "progress.md"
+
+    @property
+    def clean_exit(self) -> Path:
+        """Marker that prevents restarts of the agent; an operator's command overrides it."""
+        return self.run / ".clean-exit"
+
+    @property
+    def fresh(self) -> Path:
+        """Marker that requests one fresh session."""
+        return self.run / ".fresh"
+
+    @property
+    def output(self) -> Path:
+        """Output of a supervisor that runs in the background."""
+        return self.run / "output.log"
+
+    def stamp(self) -> tuple[object, ...]:
+        """Return a value that changes with every write to the log or to an inbox."""
+        outside = (self.private.inbox, self.private.seal) if self.private else ()
+        own = (durable_files.make_file_stamp(path) for path in (self.log, self.owner, *outside[1:]))
+        inboxes = (self.inbox, *outside[:1])
+        waiting = (
+            durable_files.make_file_stamp(path)
+            for inbox in inboxes
+            for path in (inbox, *sorted(inbox.glob("*")))
+        )
+        return (*own, *waiting)
+
+    def archive_draft(self) -> None:
+        """Rename anything at the draft's path, even a folder, to make room for a new draft."""
+        if durable_files.path_exists(self.draft):
+            durable_files.rename_durably(
+                self.draft, self.draft.with_name(f"{self.draft.name}.{secrets.token_hex(4)}")
+            )
+
+    def read_clean_exit(self) -> str | None:
+        data = durable_files.read_bytes(self.clean_exit)
+        return data.decode("utf-8", "replace") if data is not None else None
+
+    @property
+    def started(self) -> Path:
+        """Record of the supervisor that the watchdog started, until the start shows a result."""
+        return self.run / "started.json"
+
+    def read_start_record(self) -> bytes | None:
+        return durable_files.read_bytes(self.started)
+
+    def write_start_record(self, said: bytes) -> None:
+        self.make()  # the run folder may have vanished with the supervisor
+        durable_files.replace_file(self.started, said)
+
+    def remove_start_record(self) -> None:
+        durable_files.remove_file(self.started)
+
+    def weigh(self, launch: str) -> Path:
+        """Marker that makes a resumed session wait until the supervisor allows it to continue."""
+        return self.run / f"weigh-{launch}"
+
+    def brakes(self, scratch: str) -> BrakeFiles:
+        """Return the files that stop a launch; `scratch` is the launch's own folder."""
+        return BrakeFiles(Path(scratch) if scratch else self.run)
+
+    def remove(self, marker: Path) -> None:
+        """Remove a marker if it exists."""
+        durable_files.remove_file(marker)
+
+    def request_fresh_session(self) -> None:
+        durable_files.replace_file(self.fresh, b"")
+
+    def write_clean_exit(self, seq: int, outcome: str) -> None:
+        """Record a clean exit and its position in the log; a later command overrides it."""
+        durable_files.replace_file(self.clean_exit, f"{seq} {outcome}\n".encode())
+
+    @property
+    def inbox(self) -> Path:
+        return self.run / "inbox"
+
+    @property
+    def rejected_records(self) -> Path:
+        """Records of kinds unknown to this version of Rekindle, one per line."""
+        return self.run / "inbox.rejected"
+
+    @property
+    def audit(self) -> Path:
+        """The last obstacle to the git audit trail, if there is one."""
+        return self.run / "audit.json"
+
+    @property
+    def audit_lock(self) -> Path:
+        return self.run / "audit.lock"
+
+    def document(self, name: str) -> Path:
+        """Return the path at which readers find a committed document."""
+        return {
+            "relay": self.memories / "consensus.md",
+            "checkpoint": self.path / "checkpoint.md",
+            "brief": self.path / "brief.md",
+        }[name]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The plain files that commands may read or lock."""
+        state_files = (
+            self.log,
+            self.state,
+            self.resolved,
+            self.snapshot,
+            self.owner,
+            self.progress,
+        )
+        documents = tuple(self.document(name) for name in ("relay", "checkpoint", "brief"))
+        locks = (self.lock, self.supervisor, self.briefing, self.audit_lock)
+        markers = (self.clean_exit, self.fresh, self.started, self.brief_tried, self.audit)
+        return (*state_files, *documents, *locks, *markers, self.output)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        own = (self.path, self.memories, self.archive, self.transcripts, self.run, self.inbox)
+        return (*own, self.draft.parents[1], self.draft.parent)
+
+    def exists(self) -> bool:
+        return durable_files.path_exists(self.path)
+
+    def make(self) -> None:
+        """Create missing folders: `run` belongs to this host and may be absent."""
+        self.verify()
+        for folder in self.folders:
+            durable_files.make_folder(folder)
+
+    def confirm(self) -> None:
+        """Sync the names of all folders to disk; a creator that was killed may not have done so."""
+        for folder in (self.path.parents[1], self.path.parent, *self.folders):
+            durable_files.sync_folder(folder.parent)
+
+    def verify(self) -> None:
+        """Refuse symbolic links in place of Rekindle's folders, from .rekindle down."""
+        for folder in (self.path.parents[1], self.path.parent, *self.folders):
+            durable_files.refuse_link(folder)
+
+
+class RekindleFolder(msgspec.Struct, frozen=True):
+    """The .rekindle folder of a project."""
+
+    project: Path
+    private: PrivateProject | None = None
+    """The project's private files, outside its folder."""
+
+    @property
+    def path(self) -> Path:
+        return self.project / REKINDLE_FOLDER
+
+    @property
+    def agents(self) -> Path:
+        return self.path / "agents"
+
+    @property
+    def agent_dirs(self) -> Path:
+        """File that maps work folders to agents, one per line, for hooks."""
+        return self.path / "dirs"
+
+    @property
+    def summarizer(self) -> Path:
+        """Instructions for the summarizer, used if its persona does not name a file."""
+        return self.path / "personas" / "summarizer.md"
+
+    def names(self) -> list[str]:
+        """Return the names of agents that have a folder, even if not in the manifest."""
+        with translate_os_errors(self.agents):
+            paths = sorted(self.agents.iterdir()) if self.agents.is_dir() else []
+        return [path.name for path in paths if AGENT_NAME.match(path.name)]
+
+    def agent(self, name: str) -> AgentFolder:
+        private = self.private.agent(name) if self.private else None
+        return AgentFolder(self.agents / require_agent_name(name), private)
+
+    def make(self) -> None:
+        for folder in (self.path, self.agents):
+            durable_files.refuse_link(folder)
+            durable_files.make_folder(folder)
+        for name, text in (("README", _README), (".gitignore", "*\n")):
+            if not durable_files.path_exists(self.path / name):
+                durable_files.replace_file(self.path / name, text.encode())

@@ -1,0 +1,117 @@
+"""Documents of another loop: a consensus.md, a memories folder, or a Phoenix folder.
+
+They are read and never written. Their author may be careless or hostile: links, pipes, oversized
+files and binary data are refused by name.
+"""
+
+import stat
+from pathlib import Path
+
+import msgspec
+
+from rekindle.errors import (
+    DocumentError,
+    NotFoundError,
+    UnsafePathError,
+    translate_os_errors,
+)
+from rekindle.formats import json_codec
+from rekindle.policy.settings.runtime_settings import ADOPT_BYTES
+from rekindle.system.files import durable_files
+
+RELAY, BRIEF, STATE, RESOLVED = "consensus.md", "brief.md", "state.json", "resolved.jsonl"
+_RELAYS = (f"memories/{RELAY}", RELAY)
+_NOT_TAKEN = {
+    "ops.jsonl": "a log of another form",
+    "checkpoint.md": "only this agent's own sessions hand one over",
+    "memories/prev_consensus.md": "an older relay",
+    "prev_consensus.md": "an older relay",
+    "memories/archive": "an archive of another form",
+    "archive": "an archive of another form",
+}
+_COPY = "copy the plain file to a separate folder, and adopt that"
+
+
+class FoundDocuments(msgspec.Struct, frozen=True):
+    path: Path
+    parts: dict[str, bytes]
+    """Contents of RELAY, BRIEF, STATE and RESOLVED, for those that exist."""
+    left: tuple[str, ...] = ()
+    """Files that are not adopted, each with the reason."""
+
+    @property
+    def sha256(self) -> str:
+        """A hash of all contents, which changes when any of them does."""
+        hashes = [
+            f"{name} {json_codec.hash_bytes(self.parts[name])}" for name in sorted(self.parts)
+        ]
+        return json_codec.hash_bytes("\n".join(hashes).encode())
+
+
+def read_found(path: Path) -> FoundDocuments:
+    """Read a path named by a person: a file is a relay; a folder is searched by file name."""
+    with translate_os_errors(path):
+        try:
+            mode = path.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError) as missing:
+            raise NotFoundError(
+                f"there is no {path}", hint="name a consensus.md, or the folder that it is in"
+            ) from missing
+    return (
+        _read_folder(path)
+        if stat.S_ISDIR(mode)
+        else FoundDocuments(path, {RELAY: _require_bytes(path)})
+    )
+
+
+def _read_folder(path: Path) -> FoundDocuments:
+    for folder in (path / "memories", path / "memories/archive"):
+        if durable_files.path_exists(folder):
+            durable_files.refuse_link(folder)
+    parts: dict[str, bytes] = {}
+    left_out = []
+    for name in _RELAYS:
+        data = _read_bytes(path / name)
+        if data is not None and RELAY in parts:
+            left_out.append(f"{name}: there is another one in memories")
+        elif data is not None:
+            parts[RELAY] = data
+    others = {name: _read_bytes(path / name) for name in (BRIEF, STATE, RESOLVED)}
+    parts |= {name: data for name, data in others.items() if data is not None}
+    if not parts:
+        raise NotFoundError(
+            f"{path} has nothing to take over",
+            hint=f"looked for {', '.join((*_RELAYS, STATE, BRIEF, RESOLVED))}",
+        )
+    left_out += [
+        f"{name}: {why}"
+        for name, why in _NOT_TAKEN.items()
+        if durable_files.path_exists(path / name)
+    ]
+    return FoundDocuments(path, parts, tuple(left_out))
+
+
+def _require_bytes(path: Path) -> bytes:
+    data = _read_bytes(path)
+    if data is None:
+        raise NotFoundError(f"there is no {path}", hint="it was there a moment ago: look again")
+    return data
+
+
+def _read_bytes(path: Path) -> bytes | None:
+    try:
+        data = durable_files.read_bytes(path, ADOPT_BYTES + 1)
+    except UnsafePathError as unsafe:
+        unsafe.hint = _COPY
+        raise
+    if data is None:
+        return None
+    if len(data) > ADOPT_BYTES:
+        raise DocumentError(
+            str(path),
+            f"is larger than {ADOPT_BYTES:,} bytes",
+            hint="reduce it to the parts that still matter",
+        )
+    if b"\0" in data:
+        raise DocumentError(str(path), "is not text", hint="name a markdown file, or its folder")
+    return data

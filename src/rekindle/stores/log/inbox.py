@@ -1,0 +1,304 @@
+"""The inbox: records from hooks and commands, appended by many processes, folded by one.
+
+A record is one line, `1 event {...}`. It is written with a single write that starts with a newline,
+so that a torn record spoils only itself and never the next one.
+
+There are two inboxes: one in the workspace, which counts as written by the agent, and the
+operator's, in the user's folder. The operator's commands count only from the second. The hooks'
+spool holds records of every project; only hooks' reports about their sessions count there.
+
+Segment names are never reused. A process appends under a shared lock and, once it has the lock,
+checks that the segment still exists; the fold removes a segment only under the exclusive lock. So
+no record can end up in a removed file.
+"""
+
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from rekindle import hook
+from rekindle.documents import events
+from rekindle.documents.events import (
+    AnyEvent,
+    Event,
+    LoopAdded,
+    LoopResolved,
+    SessionStarted,
+    UnknownEvent,
+)
+from rekindle.documents.hooks import hook_record
+from rekindle.documents.hooks.hook_record import HookRecord
+from rekindle.errors import (
+    DocumentError,
+    ForgedCommandError,
+    StoreError,
+    translate_os_errors,
+)
+from rekindle.formats import json_codec
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.system.files import durable_files
+from rekindle.thresholds.texts import LOOP_ID_CHARACTERS
+
+_VERSION = 1
+_EVENT = b"event "
+_HOOK = b"hook "
+_PREFIX = b"%d %s" % (_VERSION, _EVENT)
+_SUFFIX = ".seg"
+
+
+HookParsers = Mapping[str, Callable[[HookRecord], AnyEvent | None]]
+"""The parser of each harness's hook records."""
+
+
+class InboxRecord(msgspec.Struct, frozen=True):
+    """A complete line of a segment, and its end offset."""
+
+    segment: str
+    end: int
+    line: bytes
+    is_from_operator: bool = False
+    """Whether the record comes from the operator's inbox."""
+    is_spooled: bool = False
+    """Whether the record comes from the hooks' spool."""
+
+    @property
+    def at(self) -> str:
+        return f"{self.segment}:{self.end}"
+
+    def event(
+        self, harnesses: HookParsers, redaction: Redaction | None = None
+    ) -> AnyEvent | UnknownEvent | None:
+        """Return the record's redacted event; None if a hook's report is not relevant."""
+        event = self._event(harnesses)
+        if event is None or isinstance(event, UnknownEvent):
+            return event
+        if isinstance(event, events.OPERATOR_COMMANDS) and not self.is_from_operator:
+            raise ForgedCommandError(event.kind)
+        if self.is_spooled and not isinstance(event, events.HOOK_REPORTS):
+            raise DocumentError("hooks' spool", f"has a hook's record of {event.kind}")
+        return (redaction or Redaction()).event(event)
+
+    def _event(self, harnesses: HookParsers) -> AnyEvent | UnknownEvent | None:
+        version, _, rest = self.line.partition(b" ")
+        if self.is_spooled and (version, rest[: len(_HOOK)]) != (b"%d" % _VERSION, _HOOK):
+            # Checked first: a record of a later schema would make the writer wait for a newer
+            # Rekindle.
+            raise DocumentError("hooks' spool", "has a record that is not a hook's")
+        if version.isdigit() and rest.startswith((_EVENT, _HOOK)):
+            json_codec.refuse_newer_schema(int(version), "inbox record", _VERSION)
+            if rest.startswith(_EVENT):
+                event = _make_harmless(events.parse_untrusted(rest[len(_EVENT) :]))
+                return event if self.is_from_operator else _drop_transcript(event)
+            line = hook_record.parse(rest[len(_HOOK) :])
+            if line.harness not in harnesses:
+                raise DocumentError("hook record", f"is of an unknown harness ({line.harness})")
+            return harnesses[line.harness](line)
+        raise DocumentError("inbox record", "is torn, or of a kind that is not known")
+
+
+class InboxSegment(msgspec.Struct, frozen=True):
+    path: Path
+    is_from_operator: bool = False
+    is_spooled: bool = False
+
+    @property
+    def name(self) -> str:
+        """The segment's name in the log; the prefix cannot be forged in the workspace."""
+        return f"operator/{self.path.name}" if self.is_from_operator else self.path.name
+
+
+def append_records(folder: Path, records: Sequence[Event], *, durable: bool) -> None:
+    """Append records in one write; with `durable`, return only after syncing them to disk."""
+    data = b"".join(b"\n" + _PREFIX + events.render(record) + b"\n" for record in records)
+    fd = _open_newest(folder)
+    try:
+        with translate_os_errors(folder):
+            written = os.write(fd, data)
+        if written != len(data):
+            raise StoreError(
+                str(folder), "only a part was written", hint="free some space, then repeat"
+            )
+        if durable:
+            durable_files.sync_descriptor(fd, folder)
+            # The process that created the segment may not have made its name durable.
+            durable_files.sync_folder(folder)
+    finally:
+        durable_files.close_descriptor(fd)
+
+
+def list_segments(folder: Path, prefix: str = "") -> list[InboxSegment]:
+    """Return the segments, oldest first; their names start with their creation time."""
+    with translate_os_errors(folder):
+        try:
+            names = [entry.name for entry in os.scandir(folder)]
+        except FileNotFoundError:
+            return []
+    segment_names = sorted(
+        name for name in names if name.startswith(prefix) and name.endswith(_SUFFIX)
+    )
+    return [InboxSegment(folder / name) for name in segment_names]
+
+
+def list_agent_segments(folder: AgentFolder) -> list[InboxSegment]:
+    """Return every segment of an agent: the operator's, the workspace's, and the hooks' spool."""
+    return (
+        list_operator_segments(folder)
+        + list_segments(folder.inbox)
+        + list_spooled_segments(folder.path)
+    )
+
+
+def list_operator_segments(folder: AgentFolder) -> list[InboxSegment]:
+    """Return the segments of the operator's inbox."""
+    if folder.private is None:
+        return []
+    try:
+        segments = list_segments(folder.private.inbox)
+    except StoreError as error:
+        if error.errno not in durable_files.REFUSED_ERRNOS:
+            raise
+        return []  # a sandbox hides the user's folder from this process
+    return [InboxSegment(segment.path, is_from_operator=True) for segment in segments]
+
+
+def list_spooled_segments(agent: Path) -> list[InboxSegment]:
+    """Return the segments that hooks wrote elsewhere while the inbox was not writable."""
+    prefix = hook.spool_prefix(str(agent))
+    spools = [spool for spool in hook.spool_folders() if hook.is_ours_alone(spool)]
+    segments = [segment for spool in spools for segment in list_segments(Path(spool), prefix)]
+    return [InboxSegment(segment.path, is_spooled=True) for segment in segments]
+
+
+def read_records(segment: InboxSegment, start: int = 0) -> Iterator[InboxRecord]:
+    """Yield the complete lines from `start` on. A tail without a newline may still be growing."""
+    data = _read_from(segment, start)
+    position = 0
+    while (newline := data.find(b"\n", position)) >= 0:
+        line = data[position:newline]
+        position = newline + 1
+        if line.strip():
+            yield _make_record(segment, start + position, line)
+
+
+def measure_segment(segment: InboxSegment, *, gone: int) -> int:
+    """Return the length of a segment, or `gone` if it no longer exists."""
+    with translate_os_errors(segment.path):
+        try:
+            return segment.path.lstat().st_size
+        except FileNotFoundError:
+            return gone
+
+
+def sync_segment(segment: InboxSegment) -> None:
+    """Sync records that heartbeats appended without waiting for the disk.
+
+    Without this, a power loss could keep the log's cursor but not the segment's bytes, and the next
+    record at those offsets would be taken as already folded.
+    """
+    with translate_os_errors(segment.path):
+        fd = durable_files.open_plain(segment.path, os.O_RDONLY)
+        try:
+            durable_files.sync_descriptor(fd, segment.path)
+        finally:
+            os.close(fd)
+
+
+def retire_segment(segment: InboxSegment, folded: int) -> InboxRecord | None:
+    """Remove a segment that is folded up to `folded`, unless it has grown meanwhile.
+
+    Returns a torn tail to be given up, if there is one: under the exclusive lock, no process is
+    still writing it.
+    """
+    with translate_os_errors(segment.path):
+        try:
+            fd = durable_files.open_plain(segment.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            try:
+                # Without waiting: a process suspended in mid-append must not block the fold.
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+            rest = os.pread(fd, os.fstat(fd).st_size, folded)
+            complete, _, tail = rest.rpartition(b"\n")
+            if complete.strip():
+                return None
+            if tail.strip():
+                return _make_record(segment, folded + len(rest), tail)
+            durable_files.remove_file(segment.path)
+        finally:
+            os.close(fd)
+    return None
+
+
+def _make_record(segment: InboxSegment, end: int, line: bytes) -> InboxRecord:
+    return InboxRecord(segment.name, end, line, segment.is_from_operator, segment.is_spooled)
+
+
+def _make_harmless(event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
+    """Reduce displayed text to one line without escapes: records are not trusted."""
+    if isinstance(event, LoopAdded):
+        return msgspec.structs.replace(
+            event, id=to_one_line(event.id, LOOP_ID_CHARACTERS), text=to_one_line(event.text)
+        )
+    if isinstance(event, LoopResolved):
+        return msgspec.structs.replace(
+            event, id=to_one_line(event.id, LOOP_ID_CHARACTERS), reason=to_one_line(event.reason)
+        )
+    return event
+
+
+def _drop_transcript(event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
+    """Clear the transcript: only hooks may name one, and their harness checks its path."""
+    if isinstance(event, SessionStarted):
+        return msgspec.structs.replace(event, transcript="")
+    return event
+
+
+def _read_from(segment: InboxSegment, start: int) -> bytes:
+    with translate_os_errors(segment.path):
+        try:
+            fd = durable_files.open_plain(segment.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return b""
+        try:
+            return os.pread(fd, max(0, os.fstat(fd).st_size - start), start)
+        finally:
+            os.close(fd)
+
+
+def _open_newest(folder: Path) -> int:
+    """Return a descriptor, under a shared lock, of a segment that will still be folded."""
+    while True:
+        segments = list_segments(folder)
+        if segments:
+            path, flags = segments[-1].path, os.O_WRONLY | os.O_APPEND
+        else:
+            # Two processes may both find none and create one each: every segment is folded.
+            name = f"{time.time_ns():020d}-{secrets.token_hex(4)}{_SUFFIX}"
+            path, flags = folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+        with translate_os_errors(path):
+            try:
+                fd = durable_files.open_plain(path, flags)
+            except (FileNotFoundError, FileExistsError):
+                if not folder.is_dir():
+                    raise
+                continue
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH)
+                if os.fstat(fd).st_nlink > 0:
+                    return fd
+            except BaseException:
+                os.close(fd)
+                raise
+        with suppress(OSError):  # the segment was retired between open and lock: try the next
+            os.close(fd)

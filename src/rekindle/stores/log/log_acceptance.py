@@ -1,0 +1,200 @@
+"""Acceptance: the operator accepts a log that does not match its seal.
+
+The agent can write to its log and to every other file of its workspace, and can make them agree.
+Only the user's folder shows which lines Rekindle wrote: it has the seal's records and the snapshot.
+Lines that they confirm stay; all others are set aside. If they confirm none, as in a project from
+another host, the lines stay, except those that decide for the operator.
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.errors import DocumentError, NewerSchemaError
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.supervision.budget import RunSpending
+from rekindle.stores.folders import spending_file
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.stores.log import (
+    event_log,
+    question_numbers,
+    seal,
+    snapshot,
+)
+from rekindle.stores.log.seal import (
+    ChainPosition,
+    Seal,
+)
+from rekindle.stores.log.snapshot import LogSnapshot
+from rekindle.stores.log.view import (
+    AgentView,
+    read_state_seq,
+)
+from rekindle.system.files import durable_files
+
+_DECISIONS = (
+    *events.OPERATOR_COMMANDS,
+    events.QuestionAsked,  # its default becomes the answer at the deadline
+    events.AgentReceived,  # includes all of these
+    events.UnknownEvent,  # may be one of these in a later version
+)
+_OPERATORS = "operator/"
+"""Prefix of the operator's segment names: a forged position could hide a real command."""
+
+
+def accept_log(folder: AgentFolder, seen: AgentView, now: datetime) -> str:
+    """Seal the log without lines that must not count; return the file they were moved to.
+
+    The name is relative to the agent's folder; it is the log's own name if no line was moved. The
+    workspace's other files have no influence. The caller holds the agent's lock.
+    """
+    if folder.private is None:
+        return ""
+    last_snapshot = snapshot.load_any_snapshot(folder)
+    confirmed = _find_confirmed(folder, seen, last_snapshot)
+    question_numbers.keep_accepted(folder, last_snapshot.projection)
+    if seen.condition == "missing":
+        aside = ""
+    elif confirmed.end or last_snapshot.offset:
+        aside = _cut_off(folder, confirmed)
+        if last_snapshot.offset > confirmed.end:
+            _continue_from_snapshot(folder, last_snapshot, now)
+    else:
+        aside = _set_decisions_aside(folder)
+    seal_log(folder)
+    # The snapshot is of the previous log. Until this point, a second attempt would need it.
+    durable_files.remove_file(folder.snapshot)
+    return aside or folder.log.name
+
+
+def read_known_spending(folder: AgentFolder) -> RunSpending:
+    """Return the run's spending according to the user's folder."""
+    return (
+        spending_file.load_spending(folder)
+        or snapshot.load_any_snapshot(folder).projection.run.run_spending()
+    )
+
+
+def find_lost_spending(
+    recorded: RunSpending, accepted: Projection, now: datetime
+) -> events.SpendRecorded | None:
+    """Return the event that restores spending missing from an accepted log, or None."""
+    spent = accepted.run.run_spending()
+    if recorded.usd <= spent.usd and recorded.tokens <= spent.tokens:
+        return None
+    return events.SpendRecorded(
+        ts=now,
+        launch="",
+        usd=max(recorded.usd, spent.usd),
+        tokens=max(recorded.tokens, spent.tokens),
+        unpriced=max(recorded.unpriced, spent.unpriced),
+    )
+
+
+def _find_confirmed(
+    folder: AgentFolder, seen: AgentView, last_snapshot: LogSnapshot
+) -> ChainPosition:
+    """Return the last position of the log that the user's folder confirms; 0 if there is none."""
+    private = folder.private
+    if private is None:
+        return ChainPosition()
+    confirmed = {
+        ChainPosition(last_snapshot.offset, last_snapshot.chain),
+        *seal.read_positions(private.seal),
+    }
+    if seen.condition == "appended":
+        # The project may have been moved, used there, and moved back: its seal there counts too.
+        elsewhere = private.path.parents[2].glob(f"*/agents/{folder.name}/seal")
+        confirmed.update(position for path in elsewhere for position in seal.read_positions(path))
+    return max(
+        (position for position in event_log.list_positions(folder.log) if position in confirmed),
+        key=lambda position: position.end,
+        default=ChainPosition(),
+    )
+
+
+def _cut_off(folder: AgentFolder, confirmed: ChainPosition) -> str:
+    """Move everything after a position to a file; return its name, or "" if nothing moved."""
+    if event_log.measure_log(folder.log) == confirmed.end:
+        return ""
+    aside = _find_free_name(folder, folder.log.name)
+    durable_files.write_from(
+        folder.path / aside, 0, event_log.read_pieces(folder.log, confirmed.end)
+    )
+    durable_files.truncate_file(folder.log, confirmed.end)
+    last = next(event_log.read_backwards(folder.log), None)
+    if read_state_seq(folder) > (last.event.seq if last else 0):
+        # It was made from lines that no longer count. The writer makes a new one.
+        durable_files.rename_durably(
+            folder.state, folder.path / _find_free_name(folder, folder.state.name)
+        )
+    return aside
+
+
+def _continue_from_snapshot(folder: AgentFolder, last_snapshot: LogSnapshot, now: datetime) -> None:
+    """Continue the log from the snapshot, which has more events than the remaining lines."""
+    plain = msgspec.to_builtins(last_snapshot.projection, str_keys=True)
+    seq, gen = last_snapshot.projection.seq, last_snapshot.projection.gen
+    received = events.AgentReceived(ts=now, seq=seq, gen=gen, known=plain)
+    event_log.append_lines(folder.log, [events.render(received)])
+
+
+def _set_decisions_aside(folder: AgentFolder) -> str:
+    """Move the decisions to a file, and return its name; empty if there are none.
+
+    Each is replaced by a line without effect, so that event numbers stay continuous.
+    """
+    decisions = [line for _, line in event_log.read_lines(folder.log, 0) if _render_rejection(line)]
+    if not decisions:
+        return ""
+    aside = _find_free_name(folder, folder.log.name)
+    durable_files.write_from(folder.path / aside, 0, decisions)
+    cleaned = (
+        folder.path / f"{durable_files.TEMPORARY_PREFIX}{os.urandom(8).hex()}-{folder.log.name}"
+    )
+    durable_files.write_from(cleaned, 0, _drop_decisions(folder))
+    durable_files.rename_durably(cleaned, folder.log)
+    return aside
+
+
+def _drop_decisions(folder: AgentFolder) -> Iterator[bytes]:
+    for _, line in event_log.read_lines(folder.log, 0):
+        yield _render_rejection(line) or line
+
+
+def _render_rejection(line: bytes) -> bytes:
+    """Return the replacement of a line that must not count; empty if the line may stay."""
+    try:
+        event = events.parse(line)
+    except NewerSchemaError:
+        raise
+    except DocumentError:
+        return b""  # an unreadable line has no effect anyway
+    if not isinstance(event, _DECISIONS) and not event.at.startswith(_OPERATORS):
+        return b""
+    reason = f"{event.kind}: this line of the log was not sealed"
+    instead = events.InboxRejected(
+        ts=event.ts, seq=event.seq, gen=event.gen, bytes=len(line), reason=reason
+    )
+    return events.render(instead) + b"\n"
+
+
+def seal_log(folder: AgentFolder) -> None:
+    """Seal the complete lines of the log as they are now."""
+    if folder.private is None:
+        return
+    last = event_log.find_end(folder.log)
+    if event_log.measure_log(folder.log) > last.end:
+        durable_files.truncate_file(folder.log, last.end)
+    seal.write_seal(folder.private.seal, Seal(last))
+
+
+def _find_free_name(folder: AgentFolder, of: str) -> str:
+    number, name = 1, f"{of}.rejected"
+    while durable_files.path_exists(folder.path / name):
+        number += 1
+        name = f"{of}.{number}.rejected"
+    return name

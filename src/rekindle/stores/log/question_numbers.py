@@ -1,0 +1,42 @@
+"""The number of an agent's last question, stored outside the workspace.
+
+The log has it as well, but an agent can rewrite its log, and the operator may accept the rest. If a
+number were used again, the command in an old notification would answer another question.
+"""
+
+import re
+
+from rekindle.policy.projection.fold import Projection
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.stores.log import event_log
+from rekindle.system.files import durable_files
+
+_DIGITS = 6
+"""Digits of a number read from unconfirmed lines: a forged one must not make ids long."""
+
+
+def load(folder: AgentFolder) -> int:
+    """Return the number of the last question according to the user's folder; 0 if there is none."""
+    data = durable_files.read_bytes(folder.private.last_question) if folder.private else None
+    return int(data) if data and data.strip().isdigit() else 0
+
+
+def keep(folder: AgentFolder, number: int) -> None:
+    """Record durably that a number is used."""
+    if folder.private is not None and number > load(folder):
+        durable_files.replace_file(folder.private.last_question, b"%d\n" % number)
+
+
+def keep_accepted(folder: AgentFolder, projection: Projection) -> None:
+    """Record the numbers of a log about to be accepted, perhaps without its questions.
+
+    The log's own lines count only if the user's folder has no record, as in a project from another
+    host.
+    """
+    numbers = [question.number for question in projection.questions.values()]
+    if not load(folder):
+        pattern = rb'"question":\s*"%s-([0-9]{1,%d})"' % (re.escape(folder.name.encode()), _DIGITS)
+        ids = re.compile(pattern)
+        for _, line in event_log.read_lines(folder.log, 0):
+            numbers += [int(digits) for digits in ids.findall(line)]
+    keep(folder, max(numbers, default=0))

@@ -1,0 +1,170 @@
+"""The seal: the log's length and hash, stored outside the workspace.
+
+An agent can write to everything in its workspace, including the log. The hash is a chain over the
+log's lines, so that a reader can continue from any known position. Before an append, the writer
+durably records the log's current end and the end it will have; after it, that the append is done. A
+kill or power loss in between leaves the log at one of the two, or with a partial append, which does
+not count and which the next writer cuts off. Any other log was changed by something other than
+Rekindle's writer: lines that the seal does not cover do not count, and the agent is in safe mode
+until the operator accepts the log.
+
+    1 END CHAIN [END CHAIN] CHECK       one record; the last complete one counts
+"""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from rekindle.errors import (
+    OwnershipError,
+    StoreError,
+    translate_os_errors,
+)
+from rekindle.policy.settings.runtime_settings import SEAL_COMPACT_BYTES
+from rekindle.system.files import durable_files
+
+_VERSION = "1"
+_TAIL_BYTES = 4096
+_CHECK_LENGTH = 8
+
+LogCondition = Literal["new", "sealed", "unsealed", "appended", "rewritten", "missing"]
+TAMPERED_CONDITIONS: frozenset[LogCondition] = frozenset(
+    {"unsealed", "appended", "rewritten", "missing"}
+)
+"""Conditions of a log that is not the one Rekindle wrote on this host."""
+
+
+class ChainPosition(msgspec.Struct, frozen=True):
+    """The end of a line in the log, with the chain of hashes up to it."""
+
+    end: int = 0
+    chain: str = ""
+
+
+class Seal(msgspec.Struct, frozen=True):
+    base: ChainPosition
+    """The log's current end."""
+    then: ChainPosition | None = None
+    """The log's end once the pending append is done."""
+
+    @property
+    def places(self) -> tuple[ChainPosition, ...]:
+        """The positions at which an honest log may end, the later one first."""
+        return (self.then, self.base) if self.then else (self.base,)
+
+
+def extend_chain(chain: str, lines: Iterable[bytes]) -> str:
+    """Return the chain after more lines, each with its newline."""
+    for line in lines:
+        chain = sha256(chain.encode() + line).hexdigest()
+    return chain
+
+
+def read_seal(path: Path) -> Seal | None:
+    """Return the last complete record, or None."""
+    with translate_os_errors(path):
+        try:
+            fd = durable_files.open_plain(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            size = os.fstat(fd).st_size
+            start = max(0, size - _TAIL_BYTES)
+            seal = _find_last(os.pread(fd, size - start, start))
+            # A power loss may leave more garbage than that after the last record.
+            return seal or (_find_last(os.pread(fd, size, 0)) if start else None)
+        finally:
+            os.close(fd)
+
+
+def read_positions(path: Path) -> set[ChainPosition]:
+    """Return every position in the records still in the file."""
+    lines = (durable_files.read_bytes(path) or b"").split(b"\n")
+    return {position for line in lines if (seal := _parse_seal(line)) for position in seal.places}
+
+
+def promise_append(path: Path, base: ChainPosition, then: ChainPosition) -> None:
+    """Record durably that the log is about to grow from one position to another."""
+    before = read_seal(path)
+    if base not in (before.places if before else (ChainPosition(),)):
+        raise OwnershipError(
+            "another process wrote to the log at the same time",
+            hint="leave the run folder alone while something works on the agent",
+        )
+    write_seal(path, Seal(base, then))
+
+
+def write_seal(path: Path, seal: Seal) -> None:
+    """Record a seal durably; replace the file once it has grown too large."""
+    with translate_os_errors(path):
+        is_full = path.lstat().st_size > SEAL_COMPACT_BYTES
+    if is_full:
+        durable_files.replace_file(path, _render_seal(seal))
+        return
+    is_first = read_seal(path) is None
+    _append_seal(path, seal, durable=True)
+    if is_first:
+        durable_files.sync_folder(path.parent)
+
+
+def confirm_append(path: Path, place: ChainPosition) -> None:
+    """Record that the append is done, unless another host has taken the agent over meanwhile.
+
+    Not durable, and errors are ignored: without this record, the two positions of the promise still
+    cover the log.
+    """
+    with suppress(StoreError):
+        promised = read_seal(path)
+        if promised is not None and promised.then == place:
+            _append_seal(path, Seal(place), durable=False)
+
+
+def _append_seal(path: Path, seal: Seal, *, durable: bool) -> None:
+    with translate_os_errors(path):
+        fd = durable_files.open_plain(path, os.O_WRONLY | os.O_APPEND)
+        try:
+            data = _render_seal(seal)
+            if os.write(fd, data) != len(data):
+                raise StoreError(
+                    str(path), "only a part was written", hint="free some space, then repeat"
+                )
+            if durable:
+                durable_files.sync_descriptor(fd, path)
+        finally:
+            durable_files.close_descriptor(fd)
+
+
+def _render_seal(seal: Seal) -> bytes:
+    positions = (seal.base, seal.then) if seal.then else (seal.base,)
+    words = " ".join(
+        [_VERSION, *(f"{position.end} {position.chain or '-'}" for position in positions)]
+    )
+    # The leading newline keeps a torn record before it from spoiling this one.
+    return f"\n{words} {_compute_check(words)}\n".encode()
+
+
+def _find_last(data: bytes) -> Seal | None:
+    complete = data.rpartition(b"\n")[0]
+    for line in reversed(complete.split(b"\n")):
+        if (seal := _parse_seal(line)) is not None:
+            return seal
+    return None
+
+
+def _parse_seal(line: bytes) -> Seal | None:
+    words, _, check = line.decode("ascii", "replace").rpartition(" ")
+    version, *fields = words.split(" ")
+    if version != _VERSION or check != _compute_check(words) or len(fields) not in {2, 4}:
+        return None
+    pairs = zip(fields[::2], fields[1::2], strict=True)
+    base, *then = [ChainPosition(int(end), "" if chain == "-" else chain) for end, chain in pairs]
+    return Seal(base, then[0] if then else None)
+
+
+def _compute_check(words: str) -> str:
+    return sha256(words.encode()).hexdigest()[:_CHECK_LENGTH]

@@ -1,0 +1,327 @@
+"""The view: an agent's state for readers, without a lock and without waiting.
+
+The inbox is read before the log. A record folded in between is then seen twice, which changes
+nothing; in the other order it could be missed.
+"""
+
+from contextlib import suppress
+
+import msgspec
+
+from rekindle.documents import state
+from rekindle.documents.events import (
+    AnyEvent,
+    DesiredSet,
+    RelayProposed,
+    UnknownEvent,
+)
+from rekindle.errors import DocumentError, LogMissingError, TamperedLogError
+from rekindle.policy.projection import open_loops
+from rekindle.policy.projection.fold import (
+    Projection,
+    fold_events,
+)
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.supervision.run_moves import (
+    TAMPERED_REASON,
+    LogPosition,
+)
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.stores.log import (
+    event_log,
+    inbox,
+    seal,
+    snapshot,
+)
+from rekindle.stores.log.event_log import BadLine
+from rekindle.stores.log.inbox import (
+    HookParsers,
+    InboxRecord,
+    InboxSegment,
+)
+from rekindle.stores.log.seal import Seal
+from rekindle.stores.log.snapshot import LogSnapshot
+from rekindle.system.files import durable_files
+from rekindle.thresholds.storage import BATCH_EVENTS
+
+
+class AgentView(msgspec.Struct, frozen=True):
+    projection: Projection
+    """Projection of the log and the pending inbox records."""
+    committed: Projection
+    """Projection of the log alone."""
+    pending: tuple[InboxRecord, ...]
+    """Records that are acknowledged but not folded yet."""
+    proposed: RelayProposed | None
+    """A relay in the inbox that is not committed yet."""
+    start: Projection
+    """The last snapshot, or a later projection: only the end of a long log is held in memory."""
+    tail: tuple[AnyEvent | UnknownEvent, ...]
+    """The events after `start`."""
+    bad: tuple[BadLine, ...]
+    """Lines since the last snapshot that do not count."""
+    unreadable: int
+    """Number of unreadable inbox records."""
+    end: int
+    """Offset after the last complete line of the log."""
+    snapshot_end: int
+    """Bytes of the log that the snapshot covers."""
+    gen: int = 0
+    """Generation of the last line that counts."""
+    anchor: str = ""
+    """Fingerprint of the log just before its end."""
+    stamp: tuple[int, ...] | None = None
+    """Stamp of the snapshot's file when it was read."""
+    resolving: tuple[AnyEvent, ...] = ()
+    """Events between the snapshot and `start` that resolve loops."""
+    chain: str = ""
+    """The seal's chain of hashes up to `end`."""
+    condition: seal.LogCondition = "sealed"
+    """Result of comparing the log with its seal."""
+    has_leftover: bool = False
+    """Whether an interrupted append left bytes after `end`; the next writer cuts them off."""
+    stamps: tuple[object, ...] = ()
+    """Stamps of log and seal: a tampered log is not read again until they change."""
+
+    @property
+    def is_tampered(self) -> bool:
+        """Whether the log is not the one that Rekindle wrote on this host."""
+        return self.condition in seal.TAMPERED_CONDITIONS
+
+
+def read_view(
+    folder: AgentFolder,
+    harnesses: HookParsers,
+    redaction: Redaction,
+    before: AgentView | None = None,
+    noted: DesiredSet | None = None,
+) -> AgentView:
+    """Return the agent's current view; with `before`, an earlier view, read only new lines.
+
+    `noted` is a stop that is stored outside the folder and may not be in the log.
+    """
+    folder.verify()
+    waiting = [
+        (segment, list(inbox.read_records(segment)))
+        for segment in inbox.list_agent_segments(folder)
+    ]
+    stamp = durable_files.make_file_stamp(folder.snapshot)
+    if before is None or before.stamp != stamp or not _has_only_grown(before, folder):
+        before = _start_from(snapshot.load_snapshot(folder))
+    stamps = (
+        (
+            durable_files.make_file_stamp(folder.log),
+            durable_files.make_file_stamp(folder.private.seal),
+        )
+        if folder.private
+        else ()
+    )
+    if before.is_tampered and before.stamps == stamps:
+        view = before
+    else:
+        view = _read_sealed(folder, before)
+    committed = view.committed
+    pending: list[InboxRecord] = []
+    for segment, records in waiting:
+        done = find_folded_end(segment, committed)
+        pending += [record for record in records if record.end > done]
+    pending_events: list[AnyEvent | UnknownEvent] = [noted] if noted else []
+    unreadable = 0
+    for record in pending:
+        try:
+            event = record.event(harnesses, redaction)
+        except DocumentError:
+            unreadable += 1
+        else:
+            pending_events += [event] if event is not None else []
+    proposed = [event for event in pending_events if isinstance(event, RelayProposed)]
+    projection = fold_events(committed, pending_events)
+    if view.is_tampered:
+        projection = _show_safe_mode(projection, view.condition)
+    return msgspec.structs.replace(
+        view,
+        projection=projection,
+        pending=tuple(pending),
+        proposed=proposed[-1] if proposed else None,
+        unreadable=unreadable,
+        anchor=event_log.compute_anchor(folder.log, view.end),
+        stamp=stamp,
+        stamps=stamps,
+    )
+
+
+def _read_sealed(folder: AgentFolder, before: AgentView) -> AgentView:
+    """Read the log as far as its seal covers it, and compare the two."""
+    if folder.private is None:
+        return _read_log(before, folder)
+    while True:
+        sealed = seal.read_seal(folder.private.seal)
+        view = _compare_to_seal(folder, before, sealed) if sealed else _read_unsealed(folder)
+        # A writer may have appended during the read: then the newer seal decides.
+        if view.condition == "sealed" or seal.read_seal(folder.private.seal) == sealed:
+            return view
+
+
+def _read_unsealed(folder: AgentFolder) -> AgentView:
+    view = _read_log(_make_empty(folder), folder)
+    return _set_condition(view, "unsealed" if view.end else "new")
+
+
+def _compare_to_seal(folder: AgentFolder, before: AgentView, sealed: Seal) -> AgentView:
+    # From offset 0 if needed: the operator may have accepted another log since `before`.
+    for start in (before, _make_empty(folder)):
+        for position in sealed.places:
+            view = _read_log(start, folder, position.end)
+            if (view.end, view.chain) == (position.end, position.chain):
+                size = event_log.measure_log(folder.log)
+                is_longer = size > sealed.places[0].end and not _is_fenced(folder, view, size)
+                condition: seal.LogCondition = "appended" if is_longer else "sealed"
+                return _set_condition(view, condition, has_leftover=size > position.end)
+    return _set_condition(before, "rewritten" if event_log.measure_log(folder.log) else "missing")
+
+
+def _is_fenced(folder: AgentFolder, view: AgentView, size: int) -> bool:
+    """Return whether all lines after `view` were written by a host that had lost the agent.
+
+    Such lines never count; the next writer cuts them off.
+    """
+    if view.gen <= 1:
+        return False  # no other host ever had the agent
+    end = view.end
+    for batch in event_log.read_batches(folder.log, view.end, view.gen, view.committed.seq):
+        if batch.events or any(line.is_damaged for line in batch.bad):
+            return False
+        end = batch.end
+    return end == size
+
+
+def _set_condition(
+    view: AgentView, condition: seal.LogCondition, *, has_leftover: bool = False
+) -> AgentView:
+    return msgspec.structs.replace(view, condition=condition, has_leftover=has_leftover)
+
+
+def _make_empty(folder: AgentFolder) -> AgentView:
+    return _start_from(snapshot.make_empty_snapshot(folder))
+
+
+def _show_safe_mode(projection: Projection, condition: seal.LogCondition) -> Projection:
+    """Show an agent whose log does not match its seal in safe mode, whatever the log contains."""
+    safe = LogPosition(
+        projection.seq + 1, TAMPERED_REASON, TamperedLogError(projection.agent, condition).reason
+    )
+    run = msgspec.structs.replace(projection.run, safe=safe)
+    return msgspec.structs.replace(projection, run=run)
+
+
+def _read_log(before: AgentView, folder: AgentFolder, until: int | None = None) -> AgentView:
+    """Extend `before` with the log's new lines, at most up to `until`.
+
+    The last two batches stay in memory, because an edit of state.json is compared with the
+    projection at which the file was made. Older events are folded and dropped: a log without a
+    snapshot may be larger than the memory.
+    """
+    start, committed, end, gen = before.start, before.committed, before.end, before.gen
+    chain = before.chain if folder.private else None
+    resolving, bad = list(before.resolving), list(before.bad)
+    older: list[AnyEvent | UnknownEvent] = []
+    newer, newer_start = list(before.tail), start
+    for batch in event_log.read_batches(folder.log, end, gen, committed.seq, chain, until):
+        if len(newer) >= BATCH_EVENTS:
+            resolving += open_loops.select_resolving_events(older)
+            committed = snapshot.compact_projection(folder, committed)
+            start, older = newer_start, newer
+            newer_start, newer = committed, []
+        committed = fold_events(committed, batch.events)
+        if batch.losses:
+            committed = msgspec.structs.replace(committed, loss=batch.losses[-1])
+        newer += batch.events
+        bad += batch.bad
+        end, gen, chain = batch.end, batch.gen, batch.chain
+    if end == 0:
+        _require_no_trace(folder)
+    return msgspec.structs.replace(
+        before,
+        committed=committed,
+        start=start,
+        tail=(*older, *newer),
+        resolving=tuple(resolving),
+        bad=tuple(bad),
+        end=end,
+        gen=gen,
+        chain=chain or "",
+    )
+
+
+def _require_no_trace(folder: AgentFolder) -> None:
+    """Refuse a log that is missing or empty if other files show that there was one."""
+    data, seq = durable_files.read_bytes(folder.state), 0
+    with suppress(DocumentError):
+        seq = state.parse(data).seq if data is not None and state.is_unedited(data) else 0
+    if seq:
+        raise LogMissingError(str(folder.path), f"state.json was made at event {seq}")
+    if folder.private is None and durable_files.path_exists(folder.snapshot):
+        raise LogMissingError(str(folder.path), "there is a snapshot of it")
+    if next(durable_files.list_entries(folder.archive), None) is not None:
+        raise LogMissingError(str(folder.path), "the archive holds documents that it committed")
+
+
+def _has_only_grown(before: AgentView, folder: AgentFolder) -> bool:
+    """Return whether the log has only grown since `before`.
+
+    Otherwise another log replaced it: from a backup, or received from elsewhere.
+    """
+    return before.anchor == event_log.compute_anchor(folder.log, before.end)
+
+
+def _start_from(start: LogSnapshot) -> AgentView:
+    """Return the snapshot's view, before the rest of the log is read."""
+    return AgentView(
+        projection=start.projection,
+        committed=start.projection,
+        pending=(),
+        proposed=None,
+        start=start.projection,
+        tail=(),
+        bad=(),
+        unreadable=0,
+        end=start.offset,
+        snapshot_end=start.offset,
+        gen=start.projection.gen,
+        chain=start.chain,
+    )
+
+
+def find_folded_end(segment: InboxSegment, committed: Projection) -> int:
+    """Return the offset up to which a segment is folded into the log.
+
+    A segment shorter than its cursor was restored from a copy or a broken disk: its content is new,
+    and counts from offset 0.
+    """
+    cursor = committed.cursors.get(segment.name, 0)
+    return cursor if cursor <= inbox.measure_segment(segment, gone=cursor) else 0
+
+
+def read_state_seq(folder: AgentFolder) -> int:
+    """Return the event number at which state.json was made; 0 if it is missing or edited."""
+    data = durable_files.read_bytes(folder.state)
+    try:
+        return state.parse(data).seq if data is not None and state.is_unedited(data) else 0
+    except DocumentError:
+        return 0  # an edit, which recovery handles
+
+
+def require_whole_log(folder: AgentFolder, seq: int) -> None:
+    """Refuse a log that ends before the event at which state.json was made.
+
+    A sealed log is confirmed by its seal instead: state.json, which an agent can write, does not
+    count.
+    """
+    state_seq = read_state_seq(folder) if folder.private is None else 0
+    if state_seq > seq:
+        raise DocumentError(
+            "ops.jsonl",
+            f"ends at event {seq}, but state.json was made at event {state_seq}",
+            hint="restore ops.jsonl from a backup; to continue without lost events, move state.json"
+            f" and snapshot.json out of {folder.path}",
+        )

@@ -1,0 +1,98 @@
+"""Relays from a foreign history: a JSONL of revisions, or a file in a git repository.
+
+They are read in order, oldest first. Nothing is written, and no setup is needed.
+"""
+
+import lzma
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from shlex import quote
+
+import msgspec
+
+from rekindle.errors import (
+    AuditError,
+    DocumentError,
+    NotFoundError,
+    StoreError,
+    translate_os_errors,
+)
+from rekindle.formats import json_codec
+from rekindle.policy.settings.runtime_settings import REPLAY_CALL_SECONDS
+
+_XZ = b"\xfd7zXZ\0"
+_FORMAT = "one JSON object a line, with the relay in `text`; it may be compressed with xz"
+
+
+class PastRelay(msgspec.Struct, frozen=True):
+    text: str
+    when: str = ""
+    """Time as recorded in the source; empty if it has none."""
+
+
+def read_history(source: str) -> list[PastRelay]:
+    """Return the revisions in the source that a person named: a file, or REPO:PATH."""
+    path = Path(source)
+    with translate_os_errors(source):
+        is_file = path.is_file()
+    if is_file:
+        return list(_read_jsonl(path))
+    for position, character in enumerate(source):
+        folder = Path(source[:position])
+        if character == ":" and position and folder.is_dir():
+            return _read_versions(folder, source[position + 1 :])
+    raise NotFoundError(
+        f"{source!r} is neither a file nor a folder with a path in it",
+        hint="name a JSONL of revisions, or REPO:PATH, such as `.:memories/consensus.md`",
+    )
+
+
+def _read_jsonl(path: Path) -> Iterator[PastRelay]:
+    with translate_os_errors(path), path.open("rb") as file:
+        is_compressed = file.read(len(_XZ)) == _XZ
+    try:
+        with (
+            translate_os_errors(path),
+            lzma.open(path) if is_compressed else path.open("rb") as lines,
+        ):
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _parse_revision(line, f"{path}:{number}")
+    except (lzma.LZMAError, EOFError) as error:
+        raise DocumentError(str(path), f"is broken ({error})", hint=_FORMAT) from error
+
+
+def _parse_revision(line: bytes, place: str) -> PastRelay:
+    try:
+        row = json_codec.decode_foreign(line.removeprefix(b"\xef\xbb\xbf"), place)
+    except DocumentError as error:
+        raise DocumentError(place, error.reason, hint=_FORMAT) from error
+    if not isinstance(row, dict) or not isinstance(row.get("text"), str):
+        raise DocumentError(place, "is not a revision", hint=_FORMAT)
+    when = row.get("ts")
+    return PastRelay(row["text"], when if isinstance(when, str) else "")
+
+
+def _read_versions(folder: Path, path: str) -> list[PastRelay]:
+    from rekindle.system.git.repository import Repository  # noqa: PLC0415 - a JSONL needs no git
+
+    if not path or "\n" in path:
+        raise NotFoundError(f"no file is named {path!r}", hint="name a file of the repository")
+    try:
+        repository = Repository(folder, timeout=REPLAY_CALL_SECONDS, may_be_bare=True)
+        revisions = repository.versions(path)
+    except AuditError as error:
+        raise StoreError(str(folder), error.reason, hint=error.hint) from error
+    if not revisions:
+        raise NotFoundError(
+            f"no commit of {folder} has a file {path!r}",
+            hint=f"git -C {quote(str(folder))} log --first-parent --stat",
+        )
+    return [
+        PastRelay(
+            revision.data.decode("utf-8", "replace"),
+            datetime.fromtimestamp(revision.seconds, UTC).isoformat(),
+        )
+        for revision in revisions
+    ]

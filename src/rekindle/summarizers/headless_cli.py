@@ -1,0 +1,144 @@
+"""A summary by a model: a CLI is asked once, without tools, hooks or a session that is kept."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from rekindle.documents.launches.cli_output import (
+    FinalReport,
+    UsageReport,
+)
+from rekindle.documents.launches.one_shot import (
+    OneShotAnswer,
+    OneShotQuestion,
+)
+from rekindle.documents.manifest import Persona
+from rekindle.documents.summaries import summary
+from rekindle.errors import (
+    RekindleError,
+    StoppedError,
+    SummaryError,
+    translate_os_errors,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.settings.runtime_settings import SUMMARY_SECONDS
+from rekindle.policy.summaries.summary_request import SummaryRequest
+from rekindle.ports import (
+    Harness,
+    Processes,
+    ProcessHandle,
+)
+from rekindle.system.files import durable_files
+from rekindle.system.processes import program_search
+from rekindle.thresholds.supervision import TICK_SECONDS
+from rekindle.thresholds.texts import REASON_CHARACTERS, SUMMARY_OUTPUT_BYTES
+
+
+class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is asked, and by whom."""
+
+    harness: Harness
+    processes: Processes
+    scratch: Path
+    """A folder for those of the questions, each of which begins empty.
+
+    A CLI may take the files of the one that it is started in for orders.
+    """
+    environment: Mapping[str, str]
+    program: tuple[str, ...] = ()
+    persona: Persona = Persona()
+    words: str = ""
+    """The text of the persona's system prompt; ours follows it."""
+    usd: float | None = None
+    """What an answer may cost."""
+    seconds: float = SUMMARY_SECONDS
+    elapsed: Callable[[], float] = time.monotonic
+    stops: Callable[[], bool] = bool
+    """Whether somebody wants us to stop: no answer is waited for then."""
+
+    def ask(self, request: SummaryRequest) -> OneShotAnswer:
+        """The answer to a request.
+
+        Raises:
+            SummaryError: There is none: it could not be started, failed, or took too long. It says
+                what that has cost, as far as the program has told.
+            StoppedError: We are to stop, and have not waited for it.
+        """
+        left = None if self.usd is None else self.usd - request.spent
+        if left is not None and left <= 0:
+            raise SummaryError("what a summary may cost is spent")
+        with (
+            translate_os_errors(self.scratch),
+            TemporaryDirectory(dir=self.scratch, prefix="q-", ignore_cleanup_errors=True) as folder,
+        ):
+            return self._run_question(request, Path(folder), left)
+
+    def _run_question(
+        self, request: SummaryRequest, folder: Path, left: float | None
+    ) -> OneShotAnswer:
+        question = OneShotQuestion(
+            program=self.program,
+            scratch=str(folder),
+            persona=self.persona,
+            instructions=f"{self.words.strip()}\n\n{request.instructions}".lstrip(),
+            schema=request.schema or summary.make_schema(request.kind),
+            usd_left=left,
+        )
+        try:
+            command = self.harness.ask(question)
+            for name, text in command.files.items():
+                durable_files.replace_file(folder / name, text.encode())
+            child = self.processes.start(
+                command.argv if self.program else program_search.resolve_command(command.argv),
+                prompt=request.prompt,
+                environment={**self.environment, **command.environment},
+                folder=str(folder),
+            )
+        except RekindleError as error:
+            raise SummaryError(str(error), hint=error.hint or self.harness.INSTALL) from error
+        lines: list[bytes] = []
+        fault = self._read_output(child, lines)
+        found = None if fault else self.harness.answer(lines)
+        if found is None:
+            told = to_one_line(child.errors, REASON_CHARACTERS) or f"it ended with {child.code}"
+            usd, tokens = self._read_cost(lines)
+            words = f"{self.harness.NAME} {fault or f'gave no answer: {told}'}"
+            raise SummaryError(words, usd=usd, tokens=tokens)
+        return found
+
+    def _read_output(self, child: ProcessHandle, lines: list[bytes]) -> str:
+        """Read all that it prints; it is ended, with all that it started, when it takes too long.
+
+        Returns what is wrong with it, if anything is.
+
+        Raises:
+            StoppedError: We are to stop.
+        """
+        began, size = self.elapsed(), 0
+        with closing(child.follow(TICK_SECONDS)) as output:
+            for line in output:
+                if line is not None:
+                    lines.append(line)
+                    size += len(line)
+                if self.stops():
+                    raise StoppedError
+                if self.elapsed() - began > self.seconds:
+                    return f"took longer than {self.seconds:g} s"
+                if size > SUMMARY_OUTPUT_BYTES:
+                    return "printed without end"
+        return ""
+
+    def _read_cost(self, lines: list[bytes]) -> tuple[float, int]:
+        """What an answer that is none has cost, as far as its program has told."""
+        used: dict[str, int] = {}
+        for number, line in enumerate(lines):
+            for seen in self.harness.read_stream(line):
+                if isinstance(seen, FinalReport):
+                    return seen.usd or 0.0, seen.tokens or sum(used.values())
+                if isinstance(seen, UsageReport):
+                    used[seen.turn or str(number)] = seen.usage.tokens + seen.usage.written
+        return 0.0, sum(used.values())

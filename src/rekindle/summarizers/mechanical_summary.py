@@ -1,0 +1,181 @@
+"""A summary without a model: what was committed, called and said, and what was left over.
+
+It understands nothing, and therefore invents nothing: what somebody said is quoted.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from rekindle.documents.brief import BriefLabel
+from rekindle.documents.checkpoint import CheckpointSection
+from rekindle.documents.relay import RelayField
+from rekindle.documents.summaries.summary import (
+    Summary,
+    SummaryItem,
+    SummaryKind,
+    make_line,
+    make_quotation,
+    render_code,
+)
+from rekindle.documents.transcripts.turns import (
+    ToolCall,
+    Turn,
+)
+from rekindle.thresholds.texts import MECHANICAL_FEW, MECHANICAL_ITEMS, MECHANICAL_QUOTED_CHARACTERS
+
+
+class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a session without reading it: from the log, from git, from before."""
+
+    commits: tuple[str, ...] = ()
+    """What the commits since its beginning say, newest first."""
+    changed: tuple[str, ...] = ()
+    """The files that were changed."""
+    carried: tuple[str, ...] = ()
+    """What was left over before it."""
+    loops: tuple[str, ...] = ()
+    """The open loops."""
+    phase: str = ""
+    decisions: tuple[str, ...] = ()
+    next_action: str = ""
+
+
+class TurnDigest:
+    """What is remembered of turns, of which there may be any number."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.asked: Turn | None = None
+        self.said: deque[Turn] = deque(maxlen=2)
+        self.failed: deque[tuple[int, ToolCall]] = deque(maxlen=MECHANICAL_FEW)
+        self.unknown: deque[tuple[int, ToolCall]] = deque(maxlen=MECHANICAL_ITEMS)
+        self._requests = self._calls = self._failures = self._written = 0
+
+    def of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
+        """The turns of the main thread, each of them remembered as it passes."""
+        for turn in turns:
+            if not turn.thread:
+                self._add(turn)
+                yield turn
+
+    def _add(self, turn: Turn) -> None:
+        self.turns += 1
+        self._written += turn.written
+        if turn.who == "person":
+            self._requests += 1
+            self.asked = turn if turn.text else self.asked
+        elif turn.who == "agent" and turn.text:
+            self.said.append(turn)
+        for call in turn.calls:
+            self._calls += 1
+            if call.result == "failed":
+                self._failures += 1
+                self.failed.append((turn.number, call))
+            elif call.result != "ok":
+                self.unknown.append((turn.number, call))
+
+    def numbers(self) -> Iterator[SummaryItem]:
+        """Yield how much there was of it, if the harness reports calls or tokens."""
+        parts = [_render_count(self._requests, "request")]
+        if self._calls:
+            parts.append(f"{_render_count(self._calls, 'tool call')}, {self._failures} failed")
+        if self._written:
+            parts.append(f"{_render_count(self._written, 'token')} written")
+        if parts[1:]:
+            yield SummaryItem(", ".join(parts))
+
+    def output(self) -> Iterator[SummaryItem]:
+        """Yield the last words of an agent of which no tool calls are known."""
+        if not self._calls:
+            for turn in self.said:
+                yield _quote_turn("the agent", turn)
+
+    def state(self) -> Iterator[SummaryItem]:
+        for turn in self.said:
+            yield _quote_turn("the agent", turn)
+        for number, call in self.failed:
+            yield SummaryItem(
+                make_quotation("failed", f"{call.tool} {call.about}", MECHANICAL_QUOTED_CHARACTERS),
+                (number,),
+            )
+        for number, call in self.unknown:
+            words = f"{call.tool} {call.about}"
+            yield SummaryItem(
+                make_quotation("how it ended is not known", words, MECHANICAL_QUOTED_CHARACTERS),
+                (number,),
+            )
+        if self.turns and not self.said and not self._calls:
+            yield SummaryItem("nothing was said or done")
+
+    def left(self, known: KnownWork) -> Iterator[SummaryItem]:
+        if self.asked is not None:
+            yield _quote_turn("the person", self.asked)
+        for each in (*known.carried[:MECHANICAL_ITEMS], *known.loops[:MECHANICAL_ITEMS]):
+            yield SummaryItem(make_line(each))
+
+
+def summarize_mechanically(kind: SummaryKind, turns: Iterable[Turn], known: KnownWork) -> Summary:
+    gist = TurnDigest()
+    deque(gist.of(turns), maxlen=0)
+    return summarize_digest(kind, gist, known)
+
+
+def summarize_digest(kind: SummaryKind, gist: TurnDigest, known: KnownWork) -> Summary:
+    done, state = tuple(_list_done(gist, known)), tuple(gist.state())
+    left = tuple(gist.left(known))
+    said = known.next_action or (left[0].text if left else "Look at what is there, and go on.")
+    next_action = (SummaryItem(make_line(said)),)
+    decided = tuple(SummaryItem(make_line(each)) for each in known.decisions)
+    sections: Mapping[str, tuple[SummaryItem, ...]]
+    if kind == "checkpoint":
+        sections = {
+            CheckpointSection.COMPLETED_WORK: done,
+            CheckpointSection.CURRENT_STATE: state,
+            CheckpointSection.REMAINING_WORK: left or next_action,
+            CheckpointSection.RESUME_INSTRUCTIONS: (
+                SummaryItem("Look at what is there first: this was put together without a model."),
+                *next_action,
+            ),
+        }
+    elif kind == "relay":
+        sections = {
+            RelayField.CURRENT_PHASE: (SummaryItem(make_line(known.phase or "not known")),),
+            RelayField.WHAT_WE_DID: (*done, *state),
+            RelayField.KEY_DECISIONS: decided or (SummaryItem("none that is known of"),),
+            RelayField.NEXT_ACTION: next_action,
+            RelayField.METRICS: tuple(gist.numbers()),
+        }
+    else:
+        sections = {
+            BriefLabel.CHANGED: (*done, *gist.output()),
+            BriefLabel.OPEN_LOOPS: tuple(SummaryItem(make_line(loop)) for loop in known.loops),
+            BriefLabel.NEXT: next_action,
+            BriefLabel.NUMBERS: tuple(gist.numbers()),
+        }
+    return Summary(kind, {str(name): items for name, items in sections.items()})
+
+
+def _list_done(gist: TurnDigest, known: KnownWork) -> Iterator[SummaryItem]:
+    for subject in known.commits[:MECHANICAL_ITEMS]:
+        yield SummaryItem(make_quotation("committed", subject, MECHANICAL_QUOTED_CHARACTERS))
+    if known.changed:
+        more = len(known.changed) - MECHANICAL_FEW
+        rest = f", and {more} more" if more > 0 else ""
+        yield SummaryItem(
+            f"changed {', '.join(map(render_code, known.changed[:MECHANICAL_FEW]))}{rest}"
+        )
+    if not known.commits and not known.changed:
+        yield SummaryItem("git knows of no change")
+    yield from gist.numbers()
+
+
+def _quote_turn(whose: str, turn: Turn) -> SummaryItem:
+    return SummaryItem(
+        make_quotation(f"{whose}, turn {turn.number}", turn.text, MECHANICAL_QUOTED_CHARACTERS)
+    )
+
+
+def _render_count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""Files: durable writes, locks, and folders opened without following links."""

@@ -1,0 +1,44 @@
+"""Compiled Python programs, which start without reading their source."""
+
+import importlib.util
+import marshal
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from rekindle.errors import translate_os_errors
+
+_FLAGS = (1).to_bytes(4, "little")
+"""The flags of an unchecked-hash pyc: it records its source's hash and never reads the source."""
+
+
+def compile_program(source: Path) -> bytes:
+    """Return the source compiled for this Python; the same source always gives the same bytes."""
+    with translate_os_errors(source):
+        text = source.read_bytes()
+    code = compile(text, source.name, "exec", dont_inherit=True, optimize=0)
+    # marshal encodes an object differently if nothing else refers to it. Referring to all of them
+    # makes the bytes independent of this process's imports.
+    referred = list(_list_objects(code))
+    body = marshal.dumps(code)
+    del referred
+    return importlib.util.MAGIC_NUMBER + _FLAGS + importlib.util.source_hash(text) + body
+
+
+def is_compiled_from(program: bytes, source: Path) -> bool:
+    """Return whether a program's header shows that it was compiled from this source."""
+    with translate_os_errors(source):
+        wanted = importlib.util.source_hash(source.read_bytes())
+    return program[4:16] == _FLAGS + wanted
+
+
+def _list_objects(value: object) -> list[Any]:
+    """Return a value and everything that its code refers to."""
+    parts: tuple[object, ...] = ()
+    if isinstance(value, CodeType):
+        parts = (value.co_consts, value.co_names, value.co_varnames, value.co_freevars)
+        parts += (value.co_cellvars, value.co_filename, value.co_name, value.co_qualname)
+        parts += (value.co_linetable, value.co_exceptiontable)
+    elif isinstance(value, tuple | frozenset):
+        parts = tuple(value)
+    return [value, *(inner for part in parts for inner in _list_objects(part))]

@@ -1,0 +1,524 @@
+"""Durable files. The only module that uses fsync, flock and rename.
+
+A failed fsync is never retried on the same descriptor: the kernel may have dropped the dirty pages,
+and a second fsync would report success for lost bytes.
+
+Nothing below `.rekindle` is reached through a link, even if an agent replaces folders meanwhile
+(`safe_folders`).
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from rekindle.errors import (
+    NotDurableError,
+    OversizedError,
+    UnsafePathError,
+    translate_os_errors,
+)
+from rekindle.policy.settings.runtime_settings import FILE_BYTES
+from rekindle.system.files import safe_folders
+from rekindle.thresholds.storage import LOCK_POLL_SECONDS
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+TEMPORARY_PREFIX = ".tmp-"
+TORN_MARK = b" torn\n"
+"""The end of a line that its writer never acknowledged."""
+REFUSED_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+"""Errors for a process that may not write or read there, such as one in a sandbox."""
+_APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_AT_FDCWD = -100
+_STATX_BTIME = 0x800
+_STATX_BTIME_AT = 80
+_STATX_BYTES = 256
+"""From Linux's struct statx; Python's stat has no birth time there."""
+_KINDS = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "folder",
+    stat.S_IFLNK: "link",
+    stat.S_IFIFO: "FIFO",
+    stat.S_IFSOCK: "socket",
+}
+
+
+def replace_file(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int = FILE_MODE,
+    root: Path | None = None,
+    is_durable: bool = True,
+) -> None:
+    """Write `data` to `path` so that a reader or a crash sees either the old content or the new.
+
+    With `root`, a folder above `path`, links below it are refused. Without `is_durable`, a host
+    crash may leave neither.
+    """
+    # A unique name, so that two writers never share a temporary file.
+    temp = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with translate_os_errors(path), safe_folders.open_parent(path, root) as folder:
+        fd = os.open(temp, flags, FILE_MODE, dir_fd=folder)
+        try:
+            try:
+                if mode != FILE_MODE:
+                    os.fchmod(fd, mode)
+                _write_all(fd, data)
+                if is_durable:
+                    _sync(fd, path)
+            finally:
+                os.close(fd)
+            os.replace(temp, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temp, dir_fd=folder)
+            raise
+        if is_durable:
+            _sync(folder, path.parent)
+
+
+def append_durably(path: Path, data: bytes) -> int:
+    """Append durably and return the start offset; on failure the file is unchanged.
+
+    For a file of lines with one writer. If the last line is torn, by a power loss or a full disk,
+    it is marked, so that it never passes for a complete line, and the new data starts on the next
+    one.
+    """
+    with translate_os_errors(path), safe_folders.open_parent(path) as folder:
+        is_new = not _is_in(folder, path.name)
+        fd = os.open(path.name, _APPENDING, FILE_MODE, dir_fd=folder)
+        try:
+            size = os.fstat(fd).st_size
+            torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+            try:
+                _write_all(fd, TORN_MARK + data if torn else data)
+                _sync(fd, path)
+            except BaseException:
+                # Readers must not see unacknowledged data, and a later append must write these
+                # pages again, because a failed fsync may have marked them clean.
+                with suppress(OSError):
+                    os.ftruncate(fd, size)
+                raise
+        finally:
+            os.close(fd)
+        if is_new:
+            _sync(folder, path.parent)
+    return size + (len(TORN_MARK) if torn else 0)
+
+
+def truncate_file(path: Path, end: int) -> None:
+    """Cut off everything after `end`, durably."""
+    with translate_os_errors(path):
+        fd = open_plain(path, os.O_WRONLY)
+        try:
+            os.ftruncate(fd, end)
+            _sync(fd, path)
+        finally:
+            os.close(fd)
+
+
+def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
+    """Write pieces durably after the first `start` bytes of a file, and return the end offset.
+
+    Earlier bytes after `start` are dropped: they are of a killed writer, and were never
+    acknowledged.
+    """
+    with translate_os_errors(path):
+        is_new = not path_exists(path)
+        fd = open_plain(path, os.O_WRONLY | os.O_CREAT)
+        try:
+            os.ftruncate(fd, start)
+            os.lseek(fd, start, os.SEEK_SET)
+            for piece in pieces:
+                _write_all(fd, piece)
+            _sync(fd, path)
+            end = os.lseek(fd, 0, os.SEEK_CUR)
+        finally:
+            os.close(fd)
+    if is_new:
+        sync_folder(path.parent)
+    return end
+
+
+def write_at(path: Path, start: int, data: bytes) -> None:
+    """Overwrite bytes of a file in place, durably; this needs no new block on a full disk."""
+    with translate_os_errors(path):
+        is_new = not path_exists(path)
+        fd = open_plain(path, os.O_WRONLY | os.O_CREAT)
+        try:
+            _write_all_at(fd, start, data)
+            _sync(fd, path)
+        finally:
+            os.close(fd)
+    if is_new:
+        sync_folder(path.parent)
+
+
+def read_bytes(path: Path, most: int = -1) -> bytes | None:
+    """Return the file's bytes, or the first `most`; None if it does not exist.
+
+    Links, pipes and oversized files are refused.
+    """
+    with translate_os_errors(path):
+        try:
+            fd = open_plain(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(fd, "rb") as file:
+            return file.read(most) if most >= 0 else _read_up_to(file, path, FILE_BYTES)
+
+
+def read_user_file(path: Path, most: int) -> bytes:
+    """Return the bytes of a file that the user names: a regular file, with links followed.
+
+    Raises:
+        UnsafePathError: It is a FIFO, device, socket or folder, which could block or never end.
+        OversizedError: It is larger than `most`.
+    """
+    with translate_os_errors(path):
+        # The opened file is checked again: another object may have replaced it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _make_not_regular_error(path)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _make_not_regular_error(path)
+            return _read_up_to(file, path, most)
+
+
+def _make_not_regular_error(path: Path) -> UnsafePathError:
+    return UnsafePathError(
+        str(path), "is not a regular file", hint="put a regular file there, or a link to one"
+    )
+
+
+def _read_up_to(file: BinaryIO, path: Path, most: int) -> bytes:
+    if os.fstat(file.fileno()).st_size > most:
+        raise OversizedError(str(path), most)
+    data = file.read(most + 1)  # it may have grown since
+    if len(data) > most:
+        raise OversizedError(str(path), most)
+    return data
+
+
+def read_last_bytes(path: Path, most: int) -> bytes | None:
+    """Return the last bytes of a plain file; None if it does not exist."""
+    with translate_os_errors(path):
+        try:
+            fd = open_plain(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            return os.pread(fd, most, max(0, os.fstat(fd).st_size - most))
+        finally:
+            os.close(fd)
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """Open a plain file without following links; the caller closes the descriptor."""
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with safe_folders.open_parent(path) as folder:
+        fd = os.open(path.name, flags, FILE_MODE, dir_fd=folder)
+    try:
+        _refuse_unless_plain(fd, path)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def close_descriptor(fd: int) -> None:
+    """Close a descriptor and ignore errors: data that fsync confirmed stays confirmed."""
+    with suppress(OSError):
+        os.close(fd)
+
+
+def path_exists(path: Path) -> bool:
+    """Return whether anything is at the path; a disk error is raised rather than taken as no."""
+    with translate_os_errors(path):
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+    return True
+
+
+def list_entries(folder: Path) -> Iterator[str]:
+    """Yield the names in a folder; none if it does not exist."""
+    with translate_os_errors(folder):
+        try:
+            fd = safe_folders.open_folder(folder)
+        except FileNotFoundError:
+            return
+        try:
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    yield entry.name
+        finally:
+            os.close(fd)
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder that only its owner can enter, durably."""
+    with translate_os_errors(path), safe_folders.open_parent(path) as folder:
+        try:
+            os.mkdir(path.name, FOLDER_MODE, dir_fd=folder)
+        except FileExistsError:
+            refuse_link(path)
+            return
+        _sync(folder, path.parent)
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse a symbolic link in place of one of Rekindle's folders: it could point anywhere."""
+    with translate_os_errors(path):
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            return
+    if not stat.S_ISDIR(mode):
+        raise UnsafePathError(
+            str(path), "is not a folder", hint="remove it, or move what it points to here"
+        )
+
+
+def make_private(path: Path) -> None:
+    """Make a file accessible only to its owner again, in case an editor changed its mode."""
+    with translate_os_errors(path):
+        fd = open_plain(path, os.O_RDONLY)
+        try:
+            if stat.S_IMODE(os.fstat(fd).st_mode) != FILE_MODE:
+                os.fchmod(fd, FILE_MODE)
+        finally:
+            os.close(fd)
+
+
+def make_file_stamp(path: Path) -> tuple[int, ...] | None:
+    """Return a value that changes with every write or replacement; None if the file is missing."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def read_birth_time(path: Path) -> int:
+    """Return the creation time of a file or folder in nanoseconds; 0 if it is not available."""
+    with translate_os_errors(path):
+        birthtime: float | None = getattr(path.stat(), "st_birthtime", None)
+    if birthtime is not None:  # not on Linux
+        return int(birthtime * 10**9)
+    import ctypes  # noqa: PLC0415 - few commands need it
+
+    statx = getattr(ctypes.CDLL(None), "statx", None)
+    data = ctypes.create_string_buffer(_STATX_BYTES)
+    if statx is None or statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, data) != 0:
+        return 0
+    if not int.from_bytes(data.raw[:4], sys.byteorder) & _STATX_BTIME:
+        return 0
+    seconds, nanoseconds = struct.unpack_from("=qI", data.raw, _STATX_BTIME_AT)
+    return int(seconds) * 10**9 + int(nanoseconds)
+
+
+def read_modified_time(path: Path) -> datetime:
+    """Return when a file was last written."""
+    with translate_os_errors(path):
+        return datetime.fromtimestamp(path.lstat().st_mtime, UTC)
+
+
+def rename_durably(path: Path, to: Path) -> None:
+    with (
+        translate_os_errors(path),
+        safe_folders.open_parent(path) as source,
+        safe_folders.open_parent(to) as target,
+    ):
+        os.replace(path.name, to.name, src_dir_fd=source, dst_dir_fd=target)
+        if to.parent != path.parent:
+            _sync(target, to.parent)
+        _sync(source, path.parent)
+
+
+def remove_file(path: Path, *, root: Path | None = None) -> None:
+    """Remove a file or a link, if it exists; with `root`, links below it are refused."""
+    with (
+        translate_os_errors(path),
+        suppress(FileNotFoundError),
+        safe_folders.open_parent(path, root) as folder,
+    ):
+        os.unlink(path.name, dir_fd=folder)
+
+
+def sync_folder(path: Path) -> None:
+    with translate_os_errors(path):
+        fd = safe_folders.open_folder(path)
+        try:
+            _sync(fd, path)
+        finally:
+            os.close(fd)
+
+
+def sync_descriptor(fd: int, path: Path) -> None:
+    with translate_os_errors(path):
+        _sync(fd, path)
+
+
+def sweep_temporary(folder: Path, of: str = "") -> None:
+    """Remove temporary files of killed writers; only for the holder of the folder's lock.
+
+    With `of`, remove only those meant for that file; used in folders that are not Rekindle's.
+    """
+    for name in list(list_entries(folder)):
+        if name.startswith(TEMPORARY_PREFIX) and name.endswith(of):
+            remove_file(folder / name)
+
+
+class PinnedFile:
+    """A file held open, so that another file cannot be mistaken for it."""
+
+    def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
+        self.path = path
+        with translate_os_errors(path):
+            self._fd = open_plain(path, flags)
+
+    def is_still_at_path(self) -> bool:
+        """Return whether the file is still the one at its path; it may have been removed."""
+        with translate_os_errors(self.path):
+            try:
+                current = self.path.lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            held = os.fstat(self._fd)
+        return (current.st_dev, current.st_ino) == (held.st_dev, held.st_ino)
+
+    def size(self) -> int:
+        with translate_os_errors(self.path):
+            return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        close_descriptor(self._fd)
+
+
+class FileLock(PinnedFile):
+    """The exclusive lock of a file, held while this object is open."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, os.O_RDWR | os.O_CREAT)
+
+    def acquire(self, wait: float) -> bool:
+        deadline = time.monotonic() + wait
+        while True:
+            with translate_os_errors(self.path):
+                try:
+                    fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() >= deadline:
+                        return False
+                else:
+                    return True
+            time.sleep(LOCK_POLL_SECONDS)
+
+    def write(self, start: int, data: bytes) -> None:
+        """Overwrite bytes of the locked file in place, durably."""
+        with translate_os_errors(self.path):
+            _write_all_at(self._fd, start, data)
+            _sync(self._fd, self.path)
+
+
+@contextmanager
+def hold_lock(path: Path, wait: float) -> Iterator[FileLock | None]:
+    """Hold the exclusive lock of `path`; yield None if it is not free in time.
+
+    The kernel releases it when the process exits for any reason: there are no stale locks.
+    """
+    while True:
+        lock = FileLock(path)
+        try:
+            if not lock.acquire(wait):
+                yield None
+                return
+            if lock.is_still_at_path():
+                yield lock
+                return
+        finally:
+            lock.close()
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the exclusive lock of `path`; the check creates no file."""
+    with translate_os_errors(path):
+        try:
+            fd = open_plain(path, os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError, safe_folders.LinkedFolderError):
+            return False  # a file behind a link is not Rekindle's
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+    return False
+
+
+def name_kind(path: Path) -> str:
+    """Return the kind of entry at a path: `file`, `folder`, `link`...; empty if there is none."""
+    with translate_os_errors(path):
+        try:
+            mode = path.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            return ""  # a folder above it is a link to itself
+    return _KINDS.get(stat.S_IFMT(mode), "device")
+
+
+def _is_in(folder: int, name: str) -> bool:
+    try:
+        os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _write_all_at(fd: int, start: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(fd, rest, start)
+        start, rest = start + written, rest[written:]
+
+
+def _sync(fd: int, path: Path) -> None:
+    try:
+        if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone leaves the data in the drive's cache
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        else:
+            os.fsync(fd)
+    except OSError as error:
+        raise NotDurableError(
+            str(path),
+            f"the disk did not confirm the write ({error.strerror})",
+            errno=error.errno,
+            hint="check the disk before you continue (dmesg, smartctl)",
+        ) from error
+
+
+def _refuse_unless_plain(fd: int, path: Path) -> None:
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        raise UnsafePathError(str(path), "is not a plain file", hint="remove it")

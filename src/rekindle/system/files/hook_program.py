@@ -1,0 +1,92 @@
+"""The hook program: in the user's folder, one file for each version of its content.
+
+A CLI starts the program outside its sandbox, so it must not be in a workspace, where an agent could
+replace it. It is not started from the installed package either, which a tool cache may remove. The
+name contains a hash of the content: an upgrade adds a file, and running sessions keep using theirs.
+"""
+
+import functools
+import hashlib
+import re
+from pathlib import Path
+
+from rekindle import hook
+from rekindle.errors import HookProgramError, StoreError
+from rekindle.system.files import (
+    bytecode,
+    durable_files,
+    user_folder,
+)
+
+_FOLDER = "programs"
+_HASH_LENGTH = 32
+_NAME = re.compile(rf"hook-([0-9a-f]{{{_HASH_LENGTH}}})\.pyc")
+_SOURCE = Path(hook.__file__)
+
+
+@functools.cache
+def compile_hook() -> bytes:
+    """Return the program of this version for this Python.
+
+    Cached: a supervisor that runs for weeks uses the same bytes for all its launches.
+    """
+    return bytecode.compile_program(_SOURCE)
+
+
+def find_hook_path() -> Path:
+    return user_folder.find_user_folder() / _FOLDER / f"hook-{_hash_program(compile_hook())}.pyc"
+
+
+def provide_program() -> bool:
+    """Write the program if it is missing or differs, and verify it; return whether it was written.
+
+    Raises:
+        HookProgramError: It could not be written.
+    """
+    program = find_hook_path()
+    if _read_program(program) == compile_hook():
+        return False
+    try:
+        user_folder.make_user_folder(_FOLDER)
+        durable_files.replace_file(program, compile_hook())
+    except StoreError as error:
+        raise HookProgramError(str(program), error.reason, hint=error.hint) from error
+    if _read_program(program) != compile_hook():
+        raise HookProgramError(
+            str(program), "does not have the content that was just written", hint="check its disk"
+        )
+    return True
+
+
+def find_problem(program: Path, *, this_python: bool) -> str:
+    """Return the problem with an installed program; empty if there is none.
+
+    `this_python` means that the hook runs on the interpreter that runs this code. The output of
+    another interpreter is unknown without starting it, and the settings of a cloned project must
+    not decide which programs are started. In that case the name's hash must match the content, and
+    the header the source.
+    """
+    if program.parent != find_hook_path().parent:
+        return "is not in your Rekindle folder: an agent could change it there"
+    try:
+        data = durable_files.read_bytes(program)
+    except StoreError as error:
+        return error.reason
+    name = _NAME.fullmatch(program.name)
+    if data is None:
+        return "is missing"
+    if name is None or name[1] != _hash_program(data):
+        return "was changed"
+    wanted = data == compile_hook() if this_python else bytecode.is_compiled_from(data, _SOURCE)
+    return "" if wanted else "is of another version of Rekindle or Python"
+
+
+def _read_program(program: Path) -> bytes | None:
+    try:
+        return durable_files.read_bytes(program)
+    except StoreError:
+        return None  # a link in its place is replaced
+
+
+def _hash_program(program: bytes) -> str:
+    return hashlib.sha256(program).hexdigest()[:_HASH_LENGTH]

@@ -1,0 +1,74 @@
+"""Open folders below `.rekindle` without following links.
+
+An agent can write in its workspace, so it can replace one of Rekindle's folders with a symbolic
+link at any moment, even between a check and the write that relies on it. Here each name is opened
+relative to the folder above it, and the kernel refuses links. Files then created, renamed or
+removed by `dir_fd` stay in the folder that was opened.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+REKINDLE_FOLDER_NAME = ".rekindle"
+"""The folder of a project in which Rekindle stores its agents' state."""
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class LinkedFolderError(OSError):
+    """A folder below `.rekindle` is a link."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+def open_folder(path: Path, root: Path | None = None) -> int:
+    """Open a folder; the caller closes the descriptor.
+
+    Links are followed only above the last `.rekindle` of the path: a project may be reached through
+    one. With `root`, a folder above `path`, they are followed only down to that folder.
+
+    Raises:
+        LinkedFolderError: A name from `.rekindle` on, or below `root`, is a link.
+        OSError: The folder cannot be opened.
+    """
+    above, names = _split_path(f"{path}/")
+    if root is not None:
+        above, names = str(root), list(path.relative_to(root).parts)
+    fd = os.open(above, _FLAGS)
+    for name in names:
+        try:
+            inner = os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=fd)
+        except OSError as error:
+            # Linux returns ENOTDIR for a link too; for readers, any other object means "missing".
+            is_refused = error.errno in {errno.ENOTDIR, errno.ELOOP}
+            if is_refused and stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode):
+                raise LinkedFolderError(path) from None
+            raise
+        finally:
+            os.close(fd)
+        fd = inner
+    return fd
+
+
+@contextmanager
+def open_parent(path: Path, root: Path | None = None) -> Iterator[int]:
+    """Hold a descriptor of the folder that contains `path`."""
+    fd = open_folder(path.parent, root)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _split_path(path: str) -> tuple[str, list[str]]:
+    """Return the part that may have links, and the names that may not; `path` ends with "/"."""
+    at = path.rfind(f"/{REKINDLE_FOLDER_NAME}/")
+    if at >= 0:
+        return path[:at] or "/", path[at + 1 : -1].split("/")
+    if path.startswith(f"{REKINDLE_FOLDER_NAME}/"):
+        return ".", path[:-1].split("/")
+    return path, []

@@ -1,0 +1,1 @@
+"""Git: plumbing commands, snapshots of a work tree, and remote repositories."""

@@ -1,0 +1,184 @@
+"""Run git on a repository with a configuration of Rekindle's own.
+
+An agent can write its repository's configuration, and git runs the programs that it names: filters,
+fsmonitor, textconv, hooks, signing, pagers. So git is not given that configuration at all. It reads
+one in the user's own folder (GIT_COMMON_DIR), which has links to the repository's refs, and the
+settings in `KEPT_SETTINGS` alone. Git can read nothing else at any moment, so there is no race.
+
+The repository is the one with the nearest `.git`: a folder that only looks like a bare repository
+is not taken for one, and `core.worktree` does not count.
+"""
+
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from rekindle.formats.json_codec import hash_bytes
+from rekindle.system.files import user_folder
+from rekindle.system.git.git_process import render_settings
+
+KEPT_SETTINGS = frozenset(
+    # How files are compared, and which are ignored. None of them names a program.
+    {
+        *("core.filemode", "core.symlinks", "core.ignorecase", "core.precomposeunicode"),
+        *("core.autocrlf", "core.eol", "core.checkstat", "core.trustctime", "core.longpaths"),
+        *("core.protecthfs", "core.protectntfs", "core.sharedrepository"),
+        *("core.sparsecheckout", "core.sparsecheckoutcone", "index.sparse"),
+        *("core.excludesfile", "core.attributesfile"),
+    }
+)
+DISCOVERY_SETTINGS = {"safe.bareRepository": "explicit"}
+_NO_USER_CONFIGURATION = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+}
+_SHARED_FILES = ("HEAD", "refs", "packed-refs", "reftable", "shallow", "worktrees")
+_FORMATS = {"extensions.objectformat": {"sha256"}, "extensions.refstorage": {"reftable"}}
+
+
+class RepositoryPlace(msgspec.Struct, frozen=True):
+    """The folders of a repository, and those of its settings that count."""
+
+    top: Path
+    """The work tree; the repository itself if it is bare."""
+    git_folder: Path
+    common_folder: Path
+    object_format: str
+    config: str
+    """The whole configuration file that git reads."""
+    settings: dict[str, str]
+    worktree: str
+    """The setting `core.worktree`, which a submodule has; empty if there is none."""
+
+    def make_environment(self) -> dict[str, str]:
+        """Return the variables that have git use this repository, and Rekindle's configuration."""
+        is_bare = self.top == self.git_folder
+        return {
+            **_NO_USER_CONFIGURATION,
+            **render_settings(self.settings),
+            **({} if is_bare else {"GIT_WORK_TREE": str(self.top)}),
+            "GIT_DIR": str(self.git_folder),
+            "GIT_COMMON_DIR": str(_make_common_folder(self)),
+            "GIT_OBJECT_DIRECTORY": str(self.common_folder / "objects"),
+        }
+
+    def find_link(self, ref: str) -> Path | None:
+        """Return what would lead a write of objects or of `ref` to another place, if anything."""
+        if not self._is_own_git_folder():
+            return self.top / ".git"
+        if self.common_folder not in {self.git_folder, self.git_folder.parent.parent}:
+            return self.git_folder / "commondir"
+        objects = self.common_folder / "objects"
+        above_ref = [self.common_folder / above for above in Path(ref).parents]
+        for folder in (objects, *reversed(above_ref[:-1])):
+            if folder.is_symlink():
+                return folder
+        with os.scandir(objects) as entries:
+            return next((Path(entry.path) for entry in entries if entry.is_symlink()), None)
+
+    def _is_own_git_folder(self) -> bool:
+        """Return whether `.git` is the repository, or one that names this work tree in return."""
+        named = self.top / ".git"
+        if named.is_symlink():
+            return False
+        if self.top in self.git_folder.parents:
+            return True
+        try:
+            back = (self.git_folder / "gitdir").read_bytes()[: os.pathconf("/", "PC_PATH_MAX")]
+        except OSError:
+            back = b""
+        if back and (self.git_folder / os.fsdecode(back).rstrip("\n")).resolve() == named:
+            return True
+        return bool(self.worktree) and (self.git_folder / self.worktree).resolve() == self.top
+
+
+def find_top(folder: Path) -> Path | None:
+    """Return the nearest folder with a `.git`, from this one upwards, if there is one.
+
+    An empty folder of that name does not count: sandboxes leave one behind.
+    """
+    real = folder.resolve()
+    return next((place for place in (real, *real.parents) if _has_repository(place)), None)
+
+
+def find_place(top: Path, call: Callable[[Sequence[str]], bytes]) -> RepositoryPlace:
+    """Return the repository at exactly this folder; `call` runs git in it and raises errors.
+
+    Neither of the commands reads a file of the work tree or starts a program.
+    """
+    asked = ("rev-parse", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
+    lines = os.fsdecode(call(asked)).split("\n")
+    if len(lines) < len(asked):
+        raise OSError(errno.EBADMSG, "git does not name the folders of a repository", str(top))
+    object_format, git_folder, common = lines[:3]
+    settings = _parse_settings(call(("config", "--null", "--list")))
+    git_place = Path(git_folder)
+    formats = {
+        name: settings[name] for name, known in _FORMATS.items() if settings.get(name) in known
+    }
+    is_bare = git_place == top.resolve()
+    return RepositoryPlace(
+        top=top.resolve(),
+        git_folder=git_place,
+        common_folder=(top / common).resolve(),
+        object_format=object_format,
+        config=_render_config(formats, is_bare=is_bare),
+        settings={name: value for name, value in settings.items() if name in KEPT_SETTINGS},
+        worktree=settings.get("core.worktree", ""),
+    )
+
+
+def _parse_settings(listed: bytes) -> dict[str, str]:
+    """Return each setting's last value; one without a value is true."""
+    settings = {}
+    for entry in os.fsdecode(listed).split("\0")[:-1]:
+        name, has_value, value = entry.partition("\n")
+        settings[name] = value if has_value else "true"
+    return settings
+
+
+def _render_config(formats: dict[str, str], *, is_bare: bool) -> str:
+    lines = [
+        "[core]",
+        f"repositoryformatversion = {1 if formats else 0}",
+        f"bare = {str(is_bare).lower()}",
+        *(["[extensions]"] if formats else []),
+        *(f"{name.partition('.')[2]} = {value}" for name, value in formats.items()),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _make_common_folder(place: RepositoryPlace) -> Path:
+    """Return the folder with Rekindle's configuration; its name stands for its content."""
+    name = hash_bytes(os.fsencode(f"{place.common_folder}\0{place.config}"))
+    above = user_folder.make_user_folder("repositories")
+    folder = above / name
+    if folder.exists():
+        return folder
+    with tempfile.TemporaryDirectory(dir=above) as temporary:
+        made = Path(temporary, name)
+        (made / "info").mkdir(parents=True)
+        for file in (*_SHARED_FILES, "info/exclude"):  # not info/attributes
+            (made / file).symlink_to(place.common_folder / file)
+        (made / "config").write_text(place.config)
+        try:
+            made.rename(folder)
+        except OSError:
+            if not folder.exists():  # another process was not faster
+                raise
+    return folder
+
+
+def _has_repository(folder: Path) -> bool:
+    """Return whether `.git` is a file or a repository; a folder that cannot be read has none."""
+    named = folder / ".git"
+    try:
+        return not stat.S_ISDIR(named.stat().st_mode) or bool((named / "HEAD").lstat())
+    except OSError:
+        return False

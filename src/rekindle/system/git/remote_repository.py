@@ -1,0 +1,217 @@
+"""The git remote that stores workspaces: cloned, fetched from, and pushed to with a lease.
+
+These calls may use the network as the user has configured it: ssh, its agent, credential helpers.
+They run in a separate, empty repository that only borrows the objects, so that an agent's changes
+to its repository's configuration cannot start a program or redirect a push. No hook runs, there are
+no prompts, and messages never contain the login part of a URL.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from rekindle.documents.commits.work_commit import strip_login
+from rekindle.errors import (
+    WorkspaceError,
+    translate_os_errors,
+)
+from rekindle.policy.settings.runtime_settings import WORKSPACE_TRANSFER_SECONDS
+from rekindle.system.files import (
+    durable_files,
+    user_folder,
+)
+from rekindle.system.git import git_process
+from rekindle.system.git.git_process import GitResult
+from rekindle.system.git.tree_snapshot import (
+    WorkingCopy,
+    start_git,
+)
+
+_NETWORK = (
+    # The user's own access to their remote, without anything that prompts on a screen.
+    *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"),
+    *("GIT_ASKPASS", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "DBUS_SESSION_BUS_ADDRESS"),
+    *("USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
+    *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+    *("no_proxy", "NO_PROXY"),
+)
+_USERS_OWN = ("core.sshCommand", "core.askPass", "credential.helper")
+_SETTINGS = {
+    "push.followTags": "false",
+    "push.gpgSign": "false",
+    "push.recurseSubmodules": "no",
+    "fetch.recurseSubmodules": "no",
+    "fetch.writeCommitGraph": "false",
+    "core.fsync": "objects,reference",  # fetched objects arrive as a pack
+}
+_NOT_OF_AGENTS = "^refs/heads/rekindle/*"
+"""The branches of hundreds of agents are not useful here. `clone` alone would ignore this setting.
+"""
+_ALL_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
+
+
+class RemoteState(msgspec.Struct, frozen=True):
+    """The state that a remote reports."""
+
+    branch: str
+    """Its default branch; empty if it does not report one."""
+    head: str
+    """The commit of the default branch; empty if nothing was ever pushed."""
+    work: str
+    """The commit of the work branch; empty if there is none."""
+
+
+class RemoteRepository:
+    def __init__(self, url: str, ref: str) -> None:
+        self._url = url
+        self._ref = ref
+
+    def look(self) -> RemoteState:
+        at, to = self._list_refs("--symref", "HEAD", self._ref)
+        branch = to.get("HEAD", "").removeprefix("refs/heads/")
+        return RemoteState(branch, at.get("HEAD", ""), at.get(self._ref, ""))
+
+    def look_up_default(self) -> RemoteState:
+        """Return the remote's state with its default branch resolved, for a first start from it."""
+        seen = self.look()
+        if seen.head:
+            return seen
+        # HEAD may name a branch that was never pushed, as in a new bare repository.
+        every, _ = self._list_refs("--heads")
+        others = [ref for ref in every if not ref.startswith("refs/heads/rekindle/")]
+        if len(others) > 1:
+            raise WorkspaceError(
+                "headless",
+                f"{strip_login(self._url)} has branches, and none of them is its default",
+                hint="set its default branch; in the remote: git symbolic-ref HEAD refs/heads/main",
+            )
+        for ref in others:
+            return RemoteState(ref.removeprefix("refs/heads/"), every[ref], seen.work)
+        return seen
+
+    def clone(self, folder: Path) -> None:
+        """Create a folder's repository atomically; the work tree is not touched."""
+        half_made = folder.with_name(f".{folder.name}.arriving")
+        with translate_os_errors(folder):
+            # Under a name that does not look like a workspace: after a kill, it is started over.
+            if half_made.exists():
+                shutil.rmtree(half_made)
+            if (folder / ".git").exists():
+                return
+            folder.mkdir(parents=True, exist_ok=True)
+            options = ("--quiet", "--no-checkout", "--origin", "origin", "--template=")
+            few = ("--single-branch", "--config", f"remote.origin.fetch={_NOT_OF_AGENTS}")
+            command = ("clone", *options, *few, "--", self._url, str(half_made))
+            self._call_git(command, folder=folder.parent)
+            all_else = ("config", "--add", "remote.origin.fetch", _ALL_BRANCHES)
+            self._call_git(all_else, folder=half_made)
+            self._call_git(("fetch", "--quiet", "origin"), folder=half_made)
+            durable_files.rename_durably(half_made / ".git", folder / ".git")
+            durable_files.sync_folder(folder)
+            half_made.rmdir()
+
+    def fetch(self, copy: WorkingCopy, *what: str) -> None:
+        """Fetch the objects of some refs or commits; no ref is changed."""
+        wanted = [f"+{ref}:refs/fetched/{number}" for number, ref in enumerate(what)]
+        quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+        with self._borrow_objects(copy) as place:
+            # So that git fetches only objects that are missing here.
+            (place / "packed-refs").write_bytes(copy.refs())
+            self._call_git(("fetch", *quiet, "--", self._url, *wanted), folder=place, borrowed=copy)
+
+    def push(self, copy: WorkingCopy, commit: str, expected: str) -> bool:
+        """Move the work branch if it is still at `expected`; if that is empty, create it."""
+        lease = f"--force-with-lease={self._ref}:{expected}"
+        command = ("push", "--quiet", "--porcelain", "--no-verify", lease, "--", self._url)
+        with self._borrow_objects(copy) as place:
+            ended = self._start_git(
+                (*command, f"{commit}:{self._ref}"), folder=place, borrowed=copy
+            )
+        if ended.code == 0:
+            return True
+        if not any(line.startswith(b"!\t") for line in ended.out.splitlines()):
+            raise self._make_refusal("push", ended)
+        # The reason and wording of a refusal vary, so check the remote's current state instead.
+        current = self.look().work
+        if current not in {commit, expected}:
+            return False
+        if current == expected:
+            raise self._make_refusal("push", ended)
+        return True
+
+    def _list_refs(self, option: str, *names: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the commits of refs, and the targets of symbolic ones."""
+        command = ("ls-remote", option, "--", self._url, *names)
+        with _make_empty_folder() as place:
+            output = self._call_git(command, folder=place).out.decode(errors="replace")
+        at, to = {}, {}
+        for line in output.splitlines():
+            value, _, ref = line.partition("\t")
+            if value.startswith("ref: "):
+                to[ref] = value.removeprefix("ref: ")
+            else:
+                at[ref] = value
+        return at, to
+
+    @contextmanager
+    def _borrow_objects(self, copy: WorkingCopy) -> Iterator[Path]:
+        """Create a repository with another one's objects and only the user's configuration."""
+        with _make_empty_folder() as place:
+            (place / "refs").mkdir()
+            (place / "objects").mkdir()
+            (place / "HEAD").write_text("ref: refs/heads/none\n")
+            if copy.object_format != "sha1":
+                (place / "config").write_text(
+                    "[core]\n\trepositoryformatversion = 1\n\tbare = true\n"
+                    f"[extensions]\n\tobjectformat = {copy.object_format}\n"
+                )
+            if copy.shallow.exists():
+                shutil.copyfile(copy.shallow, place / "shallow")
+            yield place
+
+    def _call_git(
+        self, arguments: Sequence[str], *, folder: Path, borrowed: WorkingCopy | None = None
+    ) -> GitResult:
+        ended = self._start_git(arguments, folder=folder, borrowed=borrowed)
+        if ended.code:
+            raise self._make_refusal(arguments[0], ended)
+        return ended
+
+    def _start_git(
+        self, arguments: Sequence[str], *, folder: Path, borrowed: WorkingCopy | None = None
+    ) -> GitResult:
+        settings = git_process.SAFE_SETTINGS | _SETTINGS
+        own = git_process.OWN_ENVIRONMENT | {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
+        if borrowed is not None:
+            own |= {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": str(borrowed.objects)}
+        return start_git(
+            arguments,
+            folder=folder,
+            environment=git_process.inherit_variables((*git_process.ENVIRONMENT, *_NETWORK))
+            | own
+            | {"GIT_CEILING_DIRECTORIES": str(folder.parent)},
+            settings={key: value for key, value in settings.items() if key not in _USERS_OWN},
+            timeout=WORKSPACE_TRANSFER_SECONDS,
+        )
+
+    def _make_refusal(self, command: str, ended: GitResult) -> WorkspaceError:
+        url = strip_login(self._url)
+        stated = strip_login(ended.reason.replace(self._url, url))
+        return WorkspaceError(
+            "remote", f"git {command}: {stated}", hint=f"try it on this host: git ls-remote {url}"
+        )
+
+
+@contextmanager
+def _make_empty_folder() -> Iterator[Path]:
+    """Create a folder for one git call, outside /tmp, where a sandboxed agent may write.
+
+    Git would run programs named in a configuration there.
+    """
+    above = user_folder.make_user_folder("git")
+    with translate_os_errors(above), tempfile.TemporaryDirectory(dir=above) as made:
+        yield Path(made)

@@ -1,0 +1,345 @@
+"""A git repository, through plumbing commands: reads, and updates of one ref.
+
+The calls for the audit trail read refs, unpack objects and move one ref. Only `versions` reads
+HEAD; only `look` runs commands that read the index and the work tree, and these write nothing.
+Git's configuration can make it run programs, so every call gets an allow-listed environment
+(`git_process`) and a configuration of Rekindle's own (`own_configuration`).
+"""
+
+import hashlib
+import os
+import posixpath
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from rekindle.errors import AuditError, RekindleError
+from rekindle.system.git import git_process, own_configuration
+from rekindle.system.git.own_configuration import RepositoryPlace
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
+
+_UPGRADE = "pip install --upgrade rekindle-agents"
+_KINDS = {"commit": 1, "tree": 2, "blob": 3}
+_IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
+_LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")
+_REFUSALS = (
+    # Git's message, our word for it, our message (empty: git's own), and the hint.
+    ("not a git repository", "outside", "", "to have one: git init"),
+    (
+        "dubious ownership",
+        "unsafe",
+        "git refuses a repository that belongs to another user",
+        "git status shows how to allow it",
+    ),
+    ("bad revision 'HEAD'", "unborn", "there is no commit yet", "git log"),
+    ("is outside repository", "elsewhere", "", "name the file relative to the repository"),
+)
+_TIP = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)%00%(contents)"
+_READ_SETTINGS = {"remote", "config"}
+"""Commands that read the repository's own settings, and start nothing."""
+
+
+class BranchTip(msgspec.Struct, frozen=True):
+    """The tip of a branch."""
+
+    oid: str
+    message: str
+    symref: str
+    """The branch for which it is only another name."""
+    checked_out: str
+    """The work tree that has it checked out."""
+
+
+class GitCommit(msgspec.Struct, frozen=True):
+    oid: str
+    message: str
+
+
+class FileVersion(msgspec.Struct, frozen=True):
+    """A file's content in a commit."""
+
+    seconds: int
+    """Time of the commit."""
+    data: bytes
+
+
+class Repository:
+    """The repository that contains a folder."""
+
+    def __init__(self, folder: Path, *, timeout: float, may_be_bare: bool = False) -> None:
+        self._folder = folder
+        self._timeout = timeout
+        self._place: RepositoryPlace | None = None
+        is_bare = may_be_bare and all((folder / name).exists() for name in ("HEAD", "objects"))
+        top = folder if is_bare else own_configuration.find_top(folder)
+        if top is None:
+            raise AuditError(
+                "outside",
+                f"{folder} is not in a git repository",
+                hint="to have one: git init",
+            )
+        self._top = top
+        self._discovery = {} if is_bare else own_configuration.DISCOVERY_SETTINGS
+        program = git_process.find_git()
+        if program is None:
+            raise AuditError(
+                "absent", "git is not installed", hint="install git; all else works without it"
+            )
+        self._program = program
+
+    def tip(self, ref: str) -> BranchTip | None:
+        fields = self._run_git("for-each-ref", f"--format={_TIP}%00", ref).split("\0")
+        for position in range(0, len(fields) - 5, 5):
+            name, oid, symref, checked_out, message = fields[position : position + 5]
+            if name.strip() == ref:
+                return BranchTip(oid, message, symref, checked_out)
+        return None
+
+    def is_checked_out(self, ref: str) -> bool:
+        """Return whether a work tree is on this branch, even if it has no commit yet."""
+        return f"branch {ref}" in self._run_git("worktree", "list", "--porcelain").splitlines()
+
+    def history(self, ref: str) -> list[GitCommit]:
+        """Return the commits of a branch, newest first."""
+        raw = self._run_git("rev-list", "--first-parent", "--header", ref, "--")
+        commits = []
+        for entry in raw.split("\0"):
+            head, _, body = entry.partition("\n\n")
+            # The message is indented, as in `git log`.
+            message = "\n".join(line.removeprefix("    ") for line in body.split("\n"))
+            if head:
+                commits.append(GitCommit(head.split("\n", 1)[0], message))
+        return commits
+
+    def read(self, oid: str, path: str) -> bytes:
+        """Return a file of a commit as stored, without filters or textconv."""
+        return self._call(("cat-file", "blob", f"{oid}:{path}"))
+
+    def versions(self, path: str) -> list[FileVersion]:
+        """Return each version of a file, along first parents, oldest first.
+
+        The path is relative to this folder, and taken literally. Commits that removed the file are
+        left out.
+        """
+        prefix = os.fsdecode(self._call(("rev-parse", "--show-prefix")).removesuffix(b"\n"))
+        full_path = posixpath.normpath(prefix + path)
+        listed = self._call(
+            ("rev-list", "--first-parent", "--reverse", "--timestamp", "HEAD", "--", path),
+            more={"GIT_LITERAL_PATHSPECS": "1"},
+        )
+        commits = [line.split() for line in listed.decode().splitlines()]
+        requests = "".join(f"{oid}:{full_path}\n" for _, oid in commits)
+        blobs = _parse_blobs(self._call(("cat-file", "--batch"), stdin=os.fsencode(requests)))
+        return [
+            FileVersion(int(seconds), data)
+            for (seconds, _), data in zip(commits, blobs, strict=True)
+            if data is not None
+        ]
+
+    def new_pack(self, like: str = "") -> "GitPack":
+        """Return an empty pack in the repository's object format; `like` is one of its ids."""
+        if like:
+            return GitPack("sha256" if len(like) == hashlib.sha256().digest_size * 2 else "sha1")
+        object_format = self._run_git("rev-parse", "--show-object-format").strip()
+        if object_format not in {"sha1", "sha256"}:
+            raise AuditError(
+                "newer",
+                f"object ids of the kind {object_format[:QUOTED_CHARACTERS]!r} are not known here",
+                hint=_UPGRADE,
+            )
+        return GitPack(object_format)
+
+    def add(self, pack: "GitPack", ref: str) -> None:
+        """Write the objects of a pack for a ref; those that are there already stay as they are."""
+        self._refuse_link(ref)
+        self._call(("unpack-objects", "-q"), stdin=pack.data())
+
+    def move(self, ref: str, new: str, old: str) -> bool:
+        """Point a ref elsewhere if it still stands at `old`; an empty `old`: if it is not there."""
+        self._refuse_link(ref)
+        try:
+            self._call(("update-ref", "--no-deref", ref, new, old))
+        except AuditError:
+            current = self.tip(ref)
+            if (current.oid if current else "") != old:
+                return False
+            raise
+        return True
+
+    def look(self, *arguments: str) -> str:
+        """Return what a command says that reads the work tree, or the repository's settings."""
+        own = arguments[0] in _READ_SETTINGS
+        said = self._call_in_repository(arguments) if own else self._call(arguments)
+        return said.decode(errors="surrogateescape")
+
+    def _refuse_link(self, ref: str) -> None:
+        """Raise AuditError if a write would leave the repository by a link that an agent made."""
+        try:
+            link = self._find_place().find_link(ref)
+        except OSError as error:
+            raise AuditError("broken", str(error), hint="git fsck") from error
+        if link is not None:
+            raise AuditError(
+                "linked",
+                f"{link} leads to another place, and Rekindle writes nothing there",
+                hint=f"if you made it: git -C {self._top} config core.worktree {self._top}"
+                if link.name == ".git" and link.is_file()
+                else "put a folder in its place",
+            )
+
+    def _run_git(self, *arguments: str) -> str:
+        return self._call(arguments).decode(errors="replace")
+
+    def _find_place(self) -> RepositoryPlace:
+        if self._place is None:
+            self._place = own_configuration.find_place(self._top, self._call_in_repository)
+        return self._place
+
+    def _call(
+        self,
+        arguments: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        more: Mapping[str, str] | None = None,
+    ) -> bytes:
+        try:
+            own = self._find_place().make_environment()
+            return self._start_git(arguments, self._folder, {**own, **(more or {})}, stdin=stdin)
+        except AuditError:
+            self._place = None  # the repository may be another one by now
+            raise
+        except (RekindleError, OSError) as error:
+            raise AuditError("broken", str(error), hint="rekindle doctor") from error
+
+    def _call_in_repository(self, arguments: Sequence[str]) -> bytes:
+        """Run a command that reads settings alone, with the repository's own configuration."""
+        # A broken repository here must not lead to another one above it.
+        above = {"GIT_CEILING_DIRECTORIES": str(self._top.parent)}
+        return self._start_git(arguments, self._top, above, settings=self._discovery)
+
+    def _start_git(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        more: Mapping[str, str],
+        *,
+        settings: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+    ) -> bytes:
+        try:
+            ended = git_process.run_git(
+                self._program,
+                arguments,
+                folder=folder,
+                environment=git_process.inherit_variables(git_process.ENVIRONMENT)
+                | git_process.OWN_ENVIRONMENT
+                | dict(more),
+                settings=git_process.SAFE_SETTINGS | dict(settings or {}),
+                timeout=self._timeout,
+                stdin=stdin,
+            )
+        except TimeoutError as late:
+            raise AuditError(
+                "slow",
+                str(late),
+                hint="it is tried again later, or now with: rekindle doctor --fix",
+            ) from late
+        except OSError as error:
+            raise AuditError(
+                "broken", f"git could not be started: {error.strerror}", hint="git --version"
+            ) from error
+        if ended.code:
+            raise _make_refusal(arguments[0], ended.complaint)
+        return ended.out
+
+
+class GitPack:
+    """A pack of objects for one call of unpack-objects, instead of one git call for each."""
+
+    def __init__(self, object_format: str) -> None:
+        self._hash = object_format
+        self._objects: list[bytes] = []
+
+    def blob(self, data: bytes) -> str:
+        return self._add_object("blob", data)
+
+    def tree(self, files: Mapping[str, str]) -> str:
+        """Add a flat tree of plain files: name → blob."""
+        return self._add_object(
+            "tree",
+            b"".join(
+                b"100644 %s\0%s" % (name.encode(), bytes.fromhex(blob))
+                for name, blob in sorted(files.items())
+            ),
+        )
+
+    def commit(self, tree: str, parents: Iterable[str], message: str, seconds: int) -> str:
+        who = f"Rekindle <rekindle@localhost> {max(seconds, 0)} +0000"
+        lines = [
+            f"tree {tree}",
+            *(f"parent {parent}" for parent in parents),
+            f"author {who}",
+            f"committer {who}",
+            "",
+            message,
+        ]
+        return self._add_object("commit", "\n".join(lines).encode())
+
+    def data(self) -> bytes:
+        pack = b"PACK" + struct.pack(">II", 2, len(self._objects)) + b"".join(self._objects)
+        return pack + self._digest(pack)
+
+    def _add_object(self, kind: str, data: bytes) -> str:
+        # Size encoding: four bits beside the kind, then seven per byte, lowest first.
+        size, byte = len(data) >> 4, _KINDS[kind] << 4 | len(data) & 0x0F
+        head = bytearray()
+        while size:
+            head.append(byte | 0x80)
+            size, byte = size >> 7, size & 0x7F
+        head.append(byte)
+        self._objects.append(bytes(head) + zlib.compress(data))
+        return self._digest(b"%s %d\0%s" % (kind.encode(), len(data), data)).hex()
+
+    def _digest(self, data: bytes) -> bytes:
+        return hashlib.new(self._hash, data, usedforsecurity=False).digest()
+
+
+def _parse_blobs(batch: bytes) -> list[bytes | None]:
+    """Parse the output of `cat-file --batch`, in order; None for a missing object or a non-file."""
+    blobs: list[bytes | None] = []
+    position = 0
+    while position < len(batch):
+        end = batch.index(b"\n", position)
+        words = batch[position:end].split(b" ")
+        position = end + 1
+        if words[-1] in {b"missing", b"submodule"}:
+            blobs.append(None)
+            continue
+        size = int(words[-1])
+        blobs.append(batch[position : position + size] if words[-2] == b"blob" else None)
+        position += size + 1
+    return blobs
+
+
+def _make_refusal(command: str, complaint: str) -> AuditError:
+    """Return git's message as an error, with a command that fixes it if there is one."""
+    stated = git_process.find_reason(complaint)
+    if match := _IN_THE_WAY.search(complaint):
+        branch = match[1]
+        return AuditError(
+            "in-the-way",
+            f"the branch {branch} is in the way",
+            hint=f"git branch -m {branch} {branch.replace('/', '-')}-old",
+        )
+    if match := _LOCKED.search(complaint):
+        return AuditError(
+            "locked", f"git {command}: {stated}", hint=f"if no git is running: rm '{match[1]}'"
+        )
+    for phrase, cause, reason, hint in _REFUSALS:
+        if phrase in complaint:
+            return AuditError(cause, reason or stated, hint=hint)
+    return AuditError("refused", f"git {command}: {stated}", hint="git status; git fsck")

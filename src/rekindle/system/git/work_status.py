@@ -1,0 +1,124 @@
+"""The work done in a folder, according to git. Read-only; no configured program is run."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rekindle.errors import AuditError
+from rekindle.formats.identifiers import to_one_line
+from rekindle.formats.json_codec import hash_bytes
+from rekindle.policy.settings.runtime_settings import WORKTREE_CALL_SECONDS
+from rekindle.system.git.repository import Repository
+from rekindle.thresholds.storage import WORKTREE_NAMES
+from rekindle.thresholds.texts import PATH_CHARACTERS, SUBJECT_CHARACTERS
+
+_OURS = ":(exclude,top).rekindle"
+_STATUS = (
+    *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"),
+    *("--ignore-submodules=all", "--", _OURS, "."),
+)
+
+
+class GitStatus:
+    """Read access to a folder's git status; empty results if git is absent or too slow."""
+
+    def __init__(self, folder: str) -> None:
+        self._repository: Repository | None = None
+        with suppress(AuditError):
+            self._repository = Repository(Path(folder), timeout=WORKTREE_CALL_SECONDS)
+
+    def head(self) -> str:
+        """Return the commit at HEAD; empty if there is none yet."""
+        return self._read_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").strip()
+
+    def commit(self, named: str) -> str:
+        """Return the commit that a person named; empty if there is none."""
+        wanted = ("--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}")
+        return self._read_git("rev-parse", *wanted).strip()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the folder is in a git repository."""
+        return self._repository is not None
+
+    def root(self) -> str:
+        """Return the folder that all names are relative to; empty if unknown."""
+        return self._read_git("rev-parse", "--show-toplevel").rstrip("\n")
+
+    def fingerprint(self) -> str:
+        """Return a hash that changes with everything visible to git; empty if unknown."""
+        if self._repository is None:
+            return ""
+        try:
+            root = Path(self._repository.look("rev-parse", "--show-toplevel").rstrip("\n"))
+            status = self._repository.look(*_STATUS)
+        except AuditError:
+            return ""
+        names = [entry[3:] for entry in status.split("\0") if entry][:WORKTREE_NAMES]
+        parts = [self.head(), status, *(_make_stamp(root / name) for name in names)]
+        return hash_bytes("\0".join(parts).encode("utf-8", "surrogateescape"))
+
+    def changed(self) -> tuple[str, ...]:
+        """Return the files that differ from the last commit, including untracked ones."""
+        status = self._read_git(*_STATUS)
+        return _list_files(entry[3:] for entry in status.split("\0"))
+
+    def committed(self, since: str) -> tuple[str, ...]:
+        """Return the files changed by the commits after `since`; by all commits if it is empty."""
+        if not since and not self.head():
+            return ()
+        wanted = f"{since}..HEAD" if since else "HEAD"
+        output = self._read_git(
+            *("log", "--format=", "--name-only", "-z", "--no-renames", "--no-show-signature"),
+            *("--end-of-options", wanted, "--", _OURS, "."),
+        )
+        return _list_files(output.split("\0"))
+
+    def after(self, then: datetime) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the subjects of commits after a time, newest first, and the files they changed."""
+        if not self.head():
+            return (), ()
+        when = f"--since={then.astimezone(UTC).isoformat()}"
+        plain = ("-z", "-n", str(WORKTREE_NAMES), "--no-show-signature", when)
+        log = self._read_git("log", "--format=%s", *plain, "HEAD", "--", _OURS, ".")
+        names = ("--format=", "--name-only", "--no-renames")
+        changed = self._read_git("log", *names, *plain, "HEAD", "--", _OURS, ".")
+        subjects = tuple(
+            to_one_line(subject, SUBJECT_CHARACTERS) for subject in log.split("\0") if subject
+        )
+        return subjects, _list_files(changed.split("\0"))
+
+    def commits(self, since: str) -> tuple[str, ...]:
+        """Return the subjects of the commits after one that changed this folder, newest first."""
+        if not since:
+            return ()
+        output = self._read_git(
+            *("log", "--format=%s", "-z", "-n", str(WORKTREE_NAMES), "--no-show-signature"),
+            *("--end-of-options", f"{since}..HEAD", "--", _OURS, "."),
+        )
+        return tuple(
+            to_one_line(subject, SUBJECT_CHARACTERS) for subject in output.split("\0") if subject
+        )
+
+    def _read_git(self, *arguments: str) -> str:
+        if self._repository is None:
+            return ""
+        try:
+            return self._repository.look(*arguments)
+        except AuditError:
+            return ""
+
+
+def _make_stamp(file: Path) -> str:
+    try:
+        status = file.lstat()
+    except OSError:
+        return "gone"
+    return f"{status.st_size} {status.st_mtime_ns}"
+
+
+def _list_files(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names in order, each once and on one line."""
+    unique = dict.fromkeys(to_one_line(name.strip("\n"), PATH_CHARACTERS) for name in names)
+    return tuple(name for name in unique if name)[:WORKTREE_NAMES]

@@ -1,0 +1,161 @@
+"""Notifications to a person, through apprise, which is an optional dependency.
+
+Apprise runs in a separate process. A thread could not be killed when a server does not answer, and
+the supervisor must have no threads when it starts an agent. The addresses contain secrets: they are
+passed through a pipe, never on a command line, and reports refer to an address only by its position
+and kind.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+
+from rekindle.errors import NotifyError, NotifyVariableError
+from rekindle.policy.exits.exit_table import Severity
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings import notify_addresses
+from rekindle.policy.settings.runtime_settings import NOTIFY_SECONDS
+from rekindle.thresholds.supervision import NOTIFY_KILLED_SECONDS
+
+INSTALL_HINT = "pip install 'rekindle-agents[notify]'"
+_ANSWER = re.compile(rb"^(\d+) (\w+)$", re.MULTILINE)
+_SCHEME = re.compile(r"([a-z][a-z0-9]{1,15})://")
+
+
+class Notifier:
+    """The addresses under `notify:`, in apprise's format."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        redaction: Redaction | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """Create a notifier; variables in addresses are looked up in `environ` on each send."""
+        self._urls = tuple(urls)
+        self._redaction = redaction or Redaction()
+        self._environ = environ
+
+    def check(self) -> None:
+        """Raise the error that would keep every notification from being sent; send nothing."""
+        if not self._urls:
+            return
+        if find_spec("apprise") is None:
+            raise NotifyError("`notify:` needs the package apprise", hint=INSTALL_HINT)
+        resolved = [notify_addresses.resolve_address(url, self._environ) for url in self._urls]
+        for number, answer in self._ask_process({"urls": resolved}).items():
+            if answer == "unknown":
+                raise NotifyError(
+                    f"{self._name_address(number)} is not an address that apprise can use",
+                    hint=f"correct it (`apprise --details` lists all), or {INSTALL_HINT} --upgrade",
+                )
+
+    def send(self, title: str, body: str, severity: Severity = "warning") -> list[str]:
+        """Notify every address and return the failures as text, without raising or long waits."""
+        if not self._urls:
+            return []
+        try:
+            if find_spec("apprise") is None:
+                return [f"no notification was sent: apprise is missing ({INSTALL_HINT})"]
+            resolved, missing = self._resolve_addresses()
+            message = {"title": self._clean_text(title), "body": self._clean_text(body)}
+            answers = self._ask_process({"urls": resolved, "severity": severity, **message})
+        except Exception as error:  # noqa: BLE001 - a notification must not stop the run
+            return [f"no notification was sent: {type(error).__name__}"]
+        answers |= {number: f"${name} is not set" for number, name in missing.items()}
+        return [
+            f"{self._name_address(number)} was not told: {answers.get(number, 'it took too long')}"
+            for number in range(len(self._urls))
+            if answers.get(number) != "sent"
+        ]
+
+    def _resolve_addresses(self) -> tuple[list[str], dict[int, str]]:
+        """Return the addresses, empty if a variable is missing, and the missing variables."""
+        resolved, missing = [], {}
+        for number, url in enumerate(self._urls):
+            try:
+                resolved.append(notify_addresses.resolve_address(url, self._environ))
+            except NotifyVariableError as error:
+                resolved.append("")
+                missing[number] = error.variable
+        return resolved, missing
+
+    def _clean_text(self, text: str) -> str:
+        """Redact the text, and replace characters that no service could encode."""
+        return self._redaction.text(text).encode("utf-8", "replace").decode()
+
+    def _name_address(self, number: int) -> str:
+        """Name an address by its position and kind: the rest of it may be a secret."""
+        kind = _SCHEME.match(self._urls[number])
+        return f"address {number + 1} of `notify:`" + (f" ({kind[1]})" if kind else "")
+
+    def _ask_process(self, message: object) -> dict[int, str]:
+        """Return the process's answer for each address that it had time for."""
+        # The answers go to a file: a child of the process could hold a pipe open.
+        with tempfile.TemporaryFile() as answers:
+            process = subprocess.Popen(  # noqa: S603 - fixed arguments
+                [sys.executable, "-P", "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=answers,
+                stderr=subprocess.DEVNULL,  # apprise may print an address there
+                start_new_session=True,
+            )
+            try:
+                process.communicate(json.dumps(message).encode(), NOTIFY_SECONDS)
+            except subprocess.TimeoutExpired:
+                # Not waited for yet, so the pid cannot have been reused.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(NOTIFY_KILLED_SECONDS)
+            answers.seek(0)
+            return {int(number): word.decode() for number, word in _ANSWER.findall(answers.read())}
+
+
+def main() -> None:
+    """Read the message in the separate process, send it, and print one line per address."""
+    import apprise  # noqa: PLC0415 - an extra, and slow to load
+
+    message = json.load(sys.stdin)
+    targets: list[tuple[int, apprise.Apprise]] = []
+    for number, url in enumerate(message["urls"]):
+        target = apprise.Apprise()
+        if target.add(url):
+            targets.append((number, target))
+        else:
+            _print_answer(number, "unknown")
+    if "body" not in message:
+        return
+
+    def tell(number: int, target: apprise.Apprise) -> None:
+        try:
+            # As text: a service that takes markup would otherwise interpret the agent's text as
+            # such.
+            is_sent = target.notify(
+                title=message["title"],
+                body=message["body"],
+                body_format=apprise.NotifyFormat.TEXT,
+                notify_type=getattr(apprise.NotifyType, message["severity"].upper()),
+            )
+            _print_answer(number, "sent" if is_sent else "failed")
+        except Exception as error:  # noqa: BLE001 - a failing address must not affect the others
+            _print_answer(number, type(error).__name__)
+
+    with ThreadPoolExecutor(max(1, len(targets))) as threads:
+        list(threads.map(lambda each: tell(*each), targets))
+
+
+def _print_answer(number: int, word: str) -> None:
+    os.write(1, f"{number} {word}\n".encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Processes: start, follow, find and end them."""

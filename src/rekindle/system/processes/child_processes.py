@@ -1,0 +1,333 @@
+"""Child processes: each in its own process group, followed until it exits, and ended with us."""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from rekindle import ports
+from rekindle.documents.launches.cli_output import (
+    LAUNCH_VARIABLE,
+    BackgroundProcess,
+    ProcessVitals,
+    SweptProcesses,
+)
+from rekindle.errors import AgentError, ProgramMissingError
+from rekindle.system.processes import (
+    detached_start,
+    launch_processes,
+    process_api,
+    program_search,
+    stop_signals,
+)
+from rekindle.system.processes.process_tree import ProcessIdentity
+from rekindle.thresholds.supervision import (
+    OUTPUT_LINE_BYTES,
+    STDERR_BYTES,
+    UNSEEN_END_SHARE,
+)
+
+_PIPE_BYTES = 1024 * 1024
+"""The most bytes that a pipe can hold."""
+
+
+class Interruption:
+    """A record of requests to stop: Ctrl-C, a closed terminal, or a `kill`."""
+
+    SIGNALS = (*stop_signals.ENDING_SIGNALS, stop_signals.STOP_SIGNAL)
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.by_hand = False
+        """Whether the operator asked: with Ctrl-C at the terminal, or `rekindle stop` by its
+        signal.
+        """
+        self._before: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Self:
+        for number in self.SIGNALS:
+            # Ignored signals stay ignored: `nohup` and a shell's `&` set them on purpose.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._notice)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)  # type: ignore[arg-type]  # as signal() returned it
+
+    def _notice(self, number: int, *_: object) -> None:
+        self.count += 1
+        self.by_hand = self.by_hand or number in {signal.SIGINT, stop_signals.STOP_SIGNAL}
+
+
+class ChildProcess:
+    """A program in its own process group; it ends when this process does."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        prompt: str,
+        environment: Mapping[str, str],
+        folder: str,
+        keep: Sequence[str] = (),
+        adopts: bool = False,
+    ) -> None:
+        """Start it; `keep` lists patterns of processes to spare, with `adopts` we reap orphans."""
+        self._keep, self._adopts = keep, adopts
+        self._errors = bytearray()
+        self._code: int | None = None
+        with tempfile.TemporaryFile() as stdin:
+            # A file, not a pipe: a long prompt must not block on a program that does not read it.
+            stdin.write(prompt.encode("utf-8", "replace"))
+            stdin.seek(0)
+            with explain_start_errors(argv[0], folder), launch_processes.START_LOCK:
+                self._popen = subprocess.Popen(  # noqa: S603 - argv built here, no shell
+                    list(argv),
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=dict(environment),
+                    cwd=folder,
+                    process_group=0,
+                    preexec_fn=process_api.here.end_with_parent(  # noqa: PLW1509 - we have no other threads
+                        environment.get(LAUNCH_VARIABLE, "")
+                    ),
+                )
+                if not adopts:
+                    launch_processes.UNRELATED_CHILDREN.add(self._popen.pid)
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def code(self) -> int:
+        if self._code is None:
+            raise AgentError("the agent still runs")
+        return self._code
+
+    @property
+    def errors(self) -> str:
+        return self._errors.decode("utf-8", "replace")
+
+    def follow(self, every: float) -> Generator[bytes | None, None, None]:
+        """Yield lines as they arrive, and None after each interval without one, until it exits."""
+        out, err = self._popen.stdout, self._popen.stderr
+        if out is None or err is None:
+            raise AgentError("the agent's output is not a pipe")
+        watched = selectors.DefaultSelector()
+        end = process_api.here.end_of(self._popen.pid)
+        lines = _LineBuffer()
+        try:
+            for stream in (out, err):
+                os.set_blocking(stream.fileno(), False)
+                watched.register(stream, selectors.EVENT_READ)
+            if end is not None:
+                watched.register(end, selectors.EVENT_READ)
+            # If the exit cannot be waited for, poll more often.
+            patience = every if end is not None else every * UNSEEN_END_SHARE
+            while not self._has_ended():
+                ready = [key.fileobj for key, _ in watched.select(patience)]
+                yield from self._read_ready(ready, lines, watched)
+                if self._adopts:
+                    launch_processes.reap_adopted(but=self._popen.pid)
+                yield None
+            # Not until the streams end: processes that it left behind may still hold them open.
+            yield from self._read_ready([out, err], lines, watched)
+            if lines.rest:
+                yield lines.rest
+        finally:
+            watched.close()
+            if end is not None:
+                os.close(end)
+            self._reap()
+
+    def _read_ready(
+        self, ready: Sequence[object], lines: "_LineBuffer", watched: selectors.BaseSelector
+    ) -> Iterator[bytes]:
+        """Yield only the lines available now: a process may write into the streams without end."""
+        for stream in (self._popen.stdout, self._popen.stderr):
+            if stream is None or stream not in ready:
+                continue
+            piece = _read_available(stream.fileno())
+            if piece == b"" and stream in watched.get_map():
+                watched.unregister(stream)
+            elif piece and stream is self._popen.stdout:
+                yield from lines.add(piece)
+            elif piece:
+                self._errors += piece
+                del self._errors[:-STDERR_BYTES]
+
+    def _has_ended(self) -> bool:
+        """Return whether it has exited, without reaping it if possible: the pid stays reserved."""
+        if not hasattr(os, "waitid"):  # macOS, before Python 3.13
+            return self._popen.poll() is not None
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._popen.pid, flags) is not None
+
+    def ask_to_end(self) -> None:
+        self._signal_group(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal_group(signal.SIGKILL)
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        """Signal the whole group; its leader is not reaped yet, so its pid cannot be another's."""
+        if self._code is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                launch_processes.signal_group(self._popen.pid, number, self._keep)
+
+    def _reap(self) -> None:
+        if not self._has_ended():
+            self.kill()  # the caller has stopped following
+        else:
+            self._signal_group(signal.SIGKILL)  # the rest of its group
+        self._code = self._popen.wait()
+        launch_processes.UNRELATED_CHILDREN.discard(self._popen.pid)
+        for stream in (self._popen.stdout, self._popen.stderr):
+            if stream is not None:
+                stream.close()
+
+
+class HostProcesses:
+    """The processes of this host that Rekindle started."""
+
+    def __init__(self, *, keep: Sequence[str] = (), adopts: bool = False) -> None:
+        """Create it; `keep` lists patterns of command lines that outlive a launch.
+
+        `adopts` is for a process that runs one agent and nothing else. It becomes the parent of
+        every orphan of the agent (Linux), and ends those with the launch.
+        """
+        self._keep, self._adopts = tuple(keep), adopts
+        self._before: frozenset[ProcessIdentity] | None = None
+
+    def start(
+        self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
+    ) -> ports.ProcessHandle:
+        self._prepare()
+        return ChildProcess(
+            argv,
+            prompt=prompt,
+            environment=environment,
+            folder=folder,
+            keep=self._keep,
+            adopts=self._adopts,
+        )
+
+    def _prepare(self) -> None:
+        """Record the processes already below this one: they are not the agent's."""
+        if self._adopts:
+            process_api.here.adopt_orphans()
+            self._before = launch_processes.list_descendants()
+
+    def start_detached(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
+    ) -> int:
+        with explain_start_errors(argv[0], folder):
+            return detached_start.start_detached_program(
+                argv, environment=environment, folder=folder, output=output
+            )
+
+    def boot(self) -> str:
+        return launch_processes.identify_boot()
+
+    def uptime(self) -> float:
+        return launch_processes.read_uptime()
+
+    def end_launch_processes(
+        self,
+        mark: str,
+        *,
+        boot: str,
+        uptime: float,
+        patience: float,
+        recorded: Sequence[str] = (),
+        program: str = "",
+    ) -> SweptProcesses:
+        of = self._make_launch_processes(mark, uptime, program, recorded)
+        try:
+            return launch_processes.end_launch(of, boot=boot, patience=patience)
+        finally:
+            if self._adopts:
+                launch_processes.reap_adopted()
+
+    def background(
+        self, mark: str, *, boot: str, uptime: float, program: str
+    ) -> tuple[BackgroundProcess, ...]:
+        of = self._make_launch_processes(mark, uptime, program)
+        return launch_processes.list_background(of) if boot == self.boot() else ()
+
+    def _make_launch_processes(
+        self, mark: str, uptime: float, program: str, recorded: Sequence[str] = ()
+    ) -> launch_processes.LaunchProcesses:
+        return launch_processes.LaunchProcesses(
+            mark, uptime, self._before, recorded, self._keep, program
+        )
+
+    def end(self, processes: Collection[str], *, patience: float) -> SweptProcesses:
+        return launch_processes.end_processes(processes, patience=patience)
+
+    def identify(self, pid: int) -> str:
+        return launch_processes.identify(pid) or ""
+
+    def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> ProcessVitals | None:
+        return launch_processes.measure_launch(pid, mark, boot=boot, uptime=uptime)
+
+    def is_alive(self, process: str) -> bool:
+        return launch_processes.is_alive(process)
+
+
+class _LineBuffer:
+    """A buffer that turns pieces of bytes into complete lines."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    @property
+    def rest(self) -> bytes:
+        """The last line, if it has no newline yet."""
+        return bytes(self._rest)
+
+    def add(self, piece: bytes) -> Iterator[bytes]:
+        self._rest += piece
+        if b"\n" in piece:
+            *whole, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
+            yield from whole
+        if len(self._rest) > OUTPUT_LINE_BYTES:
+            self._rest.clear()
+
+
+@contextlib.contextmanager
+def explain_start_errors(program: str, folder: str) -> Iterator[None]:
+    """Turn a failure to start a program into an error with a helpful reason."""
+    try:
+        yield
+    except OSError as error:
+        if not Path(folder).is_dir():
+            raise AgentError(
+                f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
+            ) from error
+        reason = error.strerror or str(error)
+        if interpreter := program_search.find_missing_interpreter(program, folder):
+            reason = f"its interpreter {interpreter} is not installed"
+        raise ProgramMissingError(program, reason) from error
+    except ValueError as error:  # a NUL in an argument or in the environment
+        raise AgentError(
+            f"{program} could not be started: {error}",
+            hint="look at `env:` and `command:` in rekindle.yaml",
+        ) from error
+
+
+def _read_available(fd: int) -> bytes | None:
+    """Return the available bytes; empty at the end of the stream, None if there are none yet."""
+    try:
+        return os.read(fd, _PIPE_BYTES)
+    except BlockingIOError:
+        return None

@@ -1,0 +1,93 @@
+"""Forked children that report line by line, and that their parent can kill at any time.
+
+A child is killed by its pid only while it has not been reaped: until then, no other process can
+have that pid.
+"""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+
+from rekindle.system.processes import stop_signals
+
+LineReporter = Callable[[str], None]
+_ERROR = "!"
+
+
+class ForkedChild:
+    """A child process that performs one task and reports its progress."""
+
+    def __init__(self, work: Callable[[LineReporter], None]) -> None:
+        self._pipe, report = os.pipe()
+        self._heard = b""
+        self._pid = os.fork()
+        if self._pid == 0:
+            _run_child(work, report)
+        os.close(report)
+
+    def hear(self, lines: int, wait: float) -> list[str]:
+        """Return all lines reported, once there are enough of them, or on exit or timeout."""
+        deadline = time.monotonic() + wait
+        while self._heard.count(b"\n") < lines and (rest := deadline - time.monotonic()) > 0:
+            if not select.select([self._pipe], [], [], rest)[0]:
+                break
+            piece = os.read(self._pipe, 65536)
+            if not piece:
+                break
+            self._heard += piece
+        complete = self._heard.decode(errors="replace").split("\n")[:-1]
+        return [line for line in complete if not line.startswith(_ERROR)]
+
+    @property
+    def error(self) -> str:
+        """The error message that stopped it; empty if there is none."""
+        return self._read_stop_cause()[1]
+
+    @property
+    def errno(self) -> int:
+        """The errno of the system error that stopped it, or 0."""
+        return self._read_stop_cause()[0]
+
+    def _read_stop_cause(self) -> tuple[int, str]:
+        lines = self._heard.decode(errors="replace").split("\n")[:-1]
+        cause = next((line[1:] for line in lines if line.startswith(_ERROR)), "0 ")
+        number, _, message = cause.partition(" ")
+        return int(number), message
+
+    def kill(self) -> None:
+        """Kill it, if it has not exited; it reports nothing more."""
+        # A signal between reaping the child and forgetting its pid would make the cleanup kill it
+        # again, and by then the pid may belong to another process.
+        with stop_signals.defer_signals():
+            if self._pid:
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, 0)
+                self._pid = 0
+
+    def is_over(self) -> bool:
+        with stop_signals.defer_signals():
+            if self._pid and os.waitpid(self._pid, os.WNOHANG)[0]:
+                self._pid = 0
+        return not self._pid
+
+    def close(self) -> None:
+        self.kill()
+        os.close(self._pipe)
+
+
+def _run_child(work: Callable[[LineReporter], None], report: int) -> None:
+    """Run the whole child; it never returns into its parent's code."""
+
+    def say(line: str) -> None:
+        os.write(report, f"{line}\n".encode())
+
+    try:
+        stop_signals.reset_signals()
+        work(say)
+    except BaseException as error:  # noqa: BLE001 - the parent reports every error
+        message = " ".join(str(error).split()) or type(error).__name__
+        say(f"{_ERROR}{getattr(error, 'errno', None) or 0} {message}")
+    finally:
+        os._exit(0)

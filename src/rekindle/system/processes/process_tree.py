@@ -1,0 +1,37 @@
+"""The process tree: which processes are below which."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+
+class ProcessRow(NamedTuple):
+    """A row of the kernel's process table."""
+
+    parent: int
+    group: int
+    born: int
+    """Start time in the kernel's unit; together with the pid, it identifies one process for good.
+    """
+
+
+ProcessTable = Mapping[int, ProcessRow]
+ProcessIdentity = tuple[int, int]
+"""Pid and start time of a process."""
+
+
+def find_descendants(
+    roots: Collection[int], table: ProcessTable, but: Collection[ProcessIdentity] = ()
+) -> set[int]:
+    """Return the processes below `roots`, without those in `but` and everything below them."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for pid, row in table.items():
+        if (pid, row.born) not in but:
+            children[row.parent].append(pid)
+    found: set[int] = set()
+    unvisited = list(roots)
+    while unvisited:
+        new = [pid for pid in children[unvisited.pop()] if pid not in found]
+        found.update(new)
+        unvisited.extend(new)
+    return found

@@ -1,0 +1,101 @@
+"""Search for programs that Rekindle starts outside every sandbox: git, a CLI, tmux.
+
+An agent can write in its workspace. Folders in PATH that are relative or inside a workspace are
+therefore not searched: a file named `git` there would run as the user.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rekindle.errors import ProgramMissingError
+
+_SHEBANG = b"#!/usr/bin/env "
+_SHEBANG_BYTES = 128
+_workspaces: set[Path] = set()
+
+
+def exclude_folders(*folders: Path) -> None:
+    """Treat these folders as workspaces from now on."""
+    _workspaces.update(folder.resolve() for folder in folders)
+
+
+def is_in_workspace(path: str | Path) -> bool:
+    """Return whether an agent could change the file at this path."""
+    given = Path(path)
+    real = given.resolve()
+    # Looks up the path's parents, not all workspaces: a worker has thousands, and checks often.
+    above = [given, *given.parents, real, *real.parents]
+    return not given.is_absolute() or not _workspaces.isdisjoint(above)
+
+
+def make_safe_path(path: str | None = None) -> str:
+    """Return a PATH (default: our own) without the folders that an agent could write to."""
+    whole = os.environ.get("PATH", os.defpath) if path is None else path
+    entries = (entry for entry in whole.split(os.pathsep) if entry)
+    return os.pathsep.join(entry for entry in entries if not is_in_workspace(entry))
+
+
+def order_path(path: str, is_last: Callable[[str], bool] = is_in_workspace) -> str:
+    """Return a PATH without relative folders, and with some (default: a workspace's) moved last.
+
+    A CLI starts programs itself, outside its sandbox: git, its interpreter, a shell. These must not
+    be found in the workspace first; programs that only the workspace has are still found.
+    """
+    entries = [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
+    return os.pathsep.join(sorted(entries, key=is_last))
+
+
+def find_executable(name: str, path: str | None = None) -> str | None:
+    """Return the absolute path of a program; None if no folder outside a workspace has it."""
+    from shutil import which  # noqa: PLC0415 - slows every start
+
+    program = which(name, path=make_safe_path(path))
+    return program and str(Path(program).absolute())
+
+
+def resolve_command(argv: Sequence[str], path: str | None = None) -> tuple[str, ...]:
+    """Return a command with its program's absolute path, and that of a script's interpreter.
+
+    A command that names a path, or that is not installed, is returned unchanged: starting it fails
+    with the usual error.
+
+    Raises:
+        ProgramMissingError: Only a workspace has the program.
+    """
+    name, *words = argv
+    if "/" in name:
+        return tuple(argv)
+    program = find_executable(name, path)
+    if program is None:
+        from shutil import which  # noqa: PLC0415 - as above
+
+        if which(name, path=path) is None:
+            return tuple(argv)
+        raise ProgramMissingError(
+            name,
+            "PATH has it only in the workspace, where the agent could replace it",
+            hint=f"install {name} outside the project, or name its path under `command:`",
+        )
+    with open(program, "rb") as file:  # noqa: PTH123 - a binary may be 200 MB
+        first = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
+    wanted = first.removeprefix(_SHEBANG).decode("utf-8", "replace").split()
+    if not first.startswith(_SHEBANG) or len(wanted) != 1:
+        return (program, *words)
+    # `env` would search the whole PATH passed to the program.
+    return (find_executable(wanted[0], path) or wanted[0], program, *words)
+
+
+def find_missing_interpreter(program: str, folder: str) -> str:
+    """Return the interpreter that a script names if it is not installed; else empty.
+
+    The system reports only that "the file" is missing, which here does not mean the script.
+    """
+    try:
+        with open(Path(folder) / program, "rb") as file:  # noqa: PTH123 - as above
+            first = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
+    except OSError:
+        return ""
+    words = first.removeprefix(b"#!").decode("utf-8", "replace").split()
+    is_script = first.startswith(b"#!") and bool(words)
+    return words[0] if is_script and not Path(words[0]).exists() else ""

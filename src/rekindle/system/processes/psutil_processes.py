@@ -1,0 +1,289 @@
+"""Processes through psutil, for systems other than Linux; macOS is the supported one.
+
+Differences from Linux:
+
+- A process cannot be held. Its pid is looked up again right before each signal; see
+  `_send_signal`.
+- The agent is not notified when its supervisor dies. The next launch ends its processes, like
+  everything else with the mark.
+- macOS hides the environment of its own programs (/bin/sh, /bin/sleep). They are not found by their
+  mark, but other programs that they started are.
+- Orphans go to the first process of the system, never to the supervisor. An orphan that has cleared
+  its environment is found only if the supervisor recorded it while its parent was alive.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+from rekindle.documents.launches.cli_output import (
+    LAUNCH_VARIABLE,
+    ProcessVitals,
+)
+from rekindle.system.processes.process_tree import ProcessRow
+from rekindle.thresholds.supervision import (
+    KILLED_SECONDS,
+    PROCESS_LIST_SECONDS,
+    PROCESS_POLL_SECONDS,
+)
+
+
+@cache
+def this_boot() -> str:
+    """Return an identifier of the current boot.
+
+    On macOS each boot has an id. Elsewhere it is the boot time, which moves when the clock is set,
+    so it is read only once in a process.
+    """
+    argv = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
+    boot_id = ""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        boot_id = subprocess.run(  # noqa: S603 - fixed arguments
+            argv, capture_output=True, text=True, check=False, timeout=PROCESS_LIST_SECONDS
+        ).stdout.strip()
+    return boot_id[:8].lower() or f"{int(psutil.boot_time()):08x}"
+
+
+def uptime() -> float:
+    """Return the seconds since boot, including sleep."""
+    # CLOCK_MONOTONIC on macOS; on Linux, used in tests, that would exclude sleep.
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime(clock)
+
+
+def room() -> str:
+    """Return an empty name: there is only one pid namespace."""
+    return ""
+
+
+def born(pid: int) -> int | None:
+    """Return an identifying start time of a process; None if it is gone or a zombie."""
+    process = _find_process(pid)
+    return None if process is None else _read_birth(process)
+
+
+def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
+    """Measure a launch's process and its other processes; None if it is gone."""
+    process = _find_process(pid)
+    if process is None:
+        return None
+    try:
+        with process.oneshot():
+            stopped, cpu = process.status() == psutil.STATUS_STOPPED, process.cpu_times()
+    except psutil.Error:
+        return None
+    tools, seconds, moved = 0, cpu.children_user + cpu.children_system, 0
+    for other in {*_find_bearing(mark, uptime), *_list_descendants(process)} - {process}:
+        with contextlib.suppress(psutil.Error):  # it has just exited
+            seconds += sum(other.cpu_times()[:4])
+            tools += 1
+            moved += _count_moved_bytes(other)
+    return ProcessVitals(
+        stopped=stopped,
+        cpu_seconds=cpu.user + cpu.system,
+        tools=tools,
+        tools_cpu_seconds=seconds,
+        moved_bytes=_count_moved_bytes(process),
+        tools_moved_bytes=moved,
+    )
+
+
+def table() -> dict[int, ProcessRow]:
+    """Return every live process, without zombies."""
+    found: dict[int, ProcessRow] = {}
+    for pid in psutil.pids():
+        if (process := _find_process(pid)) is None or (start := _read_birth(process)) is None:
+            continue
+        with contextlib.suppress(psutil.Error, OSError):
+            found[pid] = ProcessRow(process.ppid(), os.getpgid(pid), start)
+    return found
+
+
+def bears(pid: int, mark: str, uptime: float) -> bool:
+    """Return whether a process of our user has the mark and is not older than the launch."""
+    process = _find_process(pid)
+    return process is not None and _match_mark(process, mark, psutil.boot_time() + uptime - 1)
+
+
+def environment(pid: int) -> dict[str, str]:
+    """Return the environment that a process was started with; empty if it is not readable."""
+    try:
+        return psutil.Process(pid).environ()
+    except (psutil.Error, OSError):
+        return {}
+
+
+def locate(pid: int, path: Path) -> Path:  # noqa: ARG001 - as on Linux
+    """Return a process's path as seen from here; here every process has the same root."""
+    return path
+
+
+def command(pid: int) -> str:
+    """Return the command line of a process; empty if it is gone."""
+    try:
+        return " ".join(psutil.Process(pid).cmdline()).strip()
+    except (psutil.Error, OSError):
+        return ""
+
+
+def has_open(pid: int, path: Path) -> bool:
+    """Return whether a process has a file open."""
+    try:
+        return any(Path(name).samefile(path) for name in open_files(pid))
+    except OSError:
+        return False
+
+
+def open_files(pid: int) -> list[str]:
+    """Return the paths of the files that a process has open; empty if they are not readable."""
+    try:
+        return [file.path for file in psutil.Process(pid).open_files()]
+    except (psutil.Error, OSError):
+        return []
+
+
+def parent(pid: int) -> int:
+    """Return the parent of a process; 0 if none is visible."""
+    try:
+        return psutil.Process(pid).ppid()
+    except psutil.Error:
+        return 0
+
+
+def hold(pid: int, start: int) -> psutil.Process | None:
+    """Return a process with its start time, which each signal checks; None if it is gone."""
+    process = _find_process(pid)
+    if process is None or _read_birth(process) != start:
+        return None
+    try:
+        return process if os.geteuid() in {0, process.uids().effective} else None
+    except psutil.Error:
+        return None
+
+
+def send(pid: int, start: int, number: signal.Signals) -> None:
+    """Send a signal to a process, unless it is gone."""
+    process = hold(pid, start)
+    if process is not None:
+        _send_signal(process, number)
+
+
+def adopt_orphans() -> bool:
+    """Return False: this system gives orphans only to its first process."""
+    return False
+
+
+def end(held: Mapping[int, psutil.Process], patience: float | None) -> None:
+    """Send SIGTERM, then SIGKILL after `patience` (None: at once); return when all are gone."""
+    asking = ((signal.SIGTERM, patience),) if patience is not None else ()
+    remaining = [process for process in held.values() if _is_alive(process)]
+    for number, seconds in (*asking, (signal.SIGKILL, KILLED_SECONDS)):
+        for process in remaining:
+            _send_signal(process, number)
+        deadline = time.monotonic() + seconds
+        # Not psutil's own wait: it would reap a child of ours and take its exit code.
+        while (
+            remaining := [process for process in remaining if _is_alive(process)]
+        ) and time.monotonic() < deadline:
+            time.sleep(PROCESS_POLL_SECONDS)
+
+
+def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> bool:
+    """Signal a process if `is_meant` returns True; see `_send_signal` for the remaining race."""
+    process = _find_process(pid)
+    if process is None or not is_meant():
+        return False
+    _send_signal(process, number)
+    return True
+
+
+def end_of(pid: int) -> int | None:  # noqa: ARG001 - as on Linux
+    """Return None: an exit cannot be waited for along with streams here, and must be polled."""
+    return None
+
+
+def end_with_parent(mark: str = "") -> Callable[[], None] | None:  # noqa: ARG001 - as on Linux
+    """Return None: a child cannot be notified of its parent's death; the next launch cleans up."""
+    return None
+
+
+def _find_bearing(mark: str, uptime: float) -> Iterator[psutil.Process]:
+    """Yield the processes with the mark, except this one."""
+    earliest = psutil.boot_time() + uptime - 1
+    for pid in psutil.pids():
+        if (
+            pid != os.getpid()
+            and (process := _find_process(pid))
+            and _match_mark(process, mark, earliest)
+        ):
+            yield process
+
+
+def _list_descendants(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return [child for child in process.children(recursive=True) if _is_alive(child)]
+    except psutil.Error:
+        return []
+
+
+def _count_moved_bytes(process: psutil.Process) -> int:
+    """Return how many bytes a process has read and written; 0 on macOS, which does not count."""
+    try:
+        counts = process.io_counters()
+    except (AttributeError, psutil.Error):
+        return 0
+    # All bytes read and written; systems other than Linux count only those that reached a disk.
+    read = getattr(counts, "read_chars", counts.read_bytes)
+    return int(read + getattr(counts, "write_chars", counts.write_bytes))
+
+
+def _match_mark(process: psutil.Process, mark: str, earliest: float) -> bool:
+    try:
+        with process.oneshot():
+            return (
+                process.uids().effective == os.geteuid()
+                and process.create_time() >= earliest
+                and process.environ().get(LAUNCH_VARIABLE) == mark
+            )
+    except (psutil.Error, OSError):
+        return False
+
+
+def _read_birth(process: psutil.Process) -> int | None:
+    # Not `create_time`: it shifts when the clock is set, and would suggest another process.
+    _, birth = process._ident  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+    return None if birth is None else round(birth * 1_000_000)
+
+
+def _find_process(pid: int) -> psutil.Process | None:
+    """Return a process with its start time; None if it is gone or a zombie."""
+    try:
+        process = psutil.Process(pid)
+    except (psutil.Error, ValueError, OverflowError):
+        return None
+    return process if _is_alive(process) else None
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """Return whether it exists, is the same process, and is not a zombie."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _send_signal(process: psutil.Process, number: signal.Signals) -> None:
+    """Signal it if it is still the same process; psutil checks its start time first.
+
+    A race remains: between the check and the signal, the process could exit, be reaped, and its pid
+    be reused. Pids are assigned in turn, so a whole round would have to fit in between.
+    """
+    with contextlib.suppress(psutil.Error):
+        process.send_signal(number)

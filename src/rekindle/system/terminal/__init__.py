@@ -1,0 +1,1 @@
+"""Terminals: run a program in one, read its keyboard, open tmux windows."""

@@ -1,0 +1,329 @@
+"""A program on its own terminal, relayed to ours, so that the person at ours uses it directly.
+
+Typed input goes to the program as bytes, including Ctrl-C and Ctrl-Z: its own terminal turns them
+into signals, for the program and not for us.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import select
+import signal
+import subprocess
+import termios
+import time
+import tty
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Self
+
+from rekindle.errors import AgentError, NoTerminalError
+from rekindle.system.processes import (
+    launch_processes,
+    stop_signals,
+)
+from rekindle.system.processes.child_processes import (
+    HostProcesses,
+    explain_start_errors,
+)
+from rekindle.system.terminal import session_leader
+from rekindle.thresholds.supervision import (
+    STDERR_BYTES,
+    TERMINAL_DRAIN_SECONDS,
+)
+
+_PIECE_BYTES = 64 * 1024
+_SIZE_BYTES = 8  # struct winsize: rows, columns, and both in pixels
+_CALM = (
+    b"\x1b[?47l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?25h\x1b[0m"
+)
+"""Resets modes that a killed program left on: the alternate screen, mouse, focus and paste reports,
+a hidden cursor, colours.
+"""
+_DRAWN = re.compile(r"\x1b\[[0-9;]*[A-HJKSTdf]")
+"""Escape sequences that move the cursor or clear a part of the screen."""
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[ -/]*[0-~])")
+
+
+class TerminalChild:
+    """A program in the foreground of its own terminal; it ends when this process does."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        folder: str,
+        keep: Sequence[str] = (),
+        adopts: bool = False,
+    ) -> None:
+        """Start it; `keep` lists patterns of processes to spare, with `adopts` we reap orphans."""
+        self._adopts = adopts
+        self._code: int | None = None
+        self._ours = _open_terminal()
+        self._before = termios.tcgetattr(self._ours)
+        self._its, inside = os.openpty()
+        try:
+            os.set_blocking(self._its, False)
+            termios.tcsetattr(inside, termios.TCSANOW, self._before)
+            self._forward_size()
+            with explain_start_errors(argv[0], folder):
+                self._popen = subprocess.Popen(  # noqa: S603 - argv built here, no shell
+                    list(argv),
+                    stdin=inside,
+                    stdout=inside,
+                    stderr=inside,
+                    env=dict(environment),
+                    cwd=folder,
+                    start_new_session=True,
+                    preexec_fn=session_leader.make_session_leader(keep),  # noqa: PLW1509 - we have no other threads
+                )
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            os.close(inside)
+        self._typed = _ByteCopier(self._ours, self._its)
+        self._shown = _ByteCopier(self._its, self._ours)
+
+    @property
+    def pid(self) -> int:
+        """The pid of the session leader, which stops and exits like the program."""
+        return self._popen.pid
+
+    @property
+    def code(self) -> int:
+        if self._code is None:
+            raise AgentError("the agent still runs")
+        return self._code
+
+    @property
+    def errors(self) -> str:
+        """The text after all screen drawing: why a program cannot start or continue.
+
+        The drawn screen is a conversation, not a report on how the program ended.
+        """
+        tail = _DRAWN.split(self._shown.last.decode("utf-8", "replace"))[-1]
+        return _ESCAPES.sub("", tail).replace("\r", "")
+
+    def follow(self, every: float) -> Generator[None, None, None]:
+        """Yield None repeatedly until it exits; meanwhile the program has our terminal."""
+        try:
+            with _SignalPipe() as noticed, self._lend_terminal():
+                while not (status := session_leader.poll_child(self._popen.pid)) or _is_stopped(
+                    status
+                ):
+                    if status:
+                        self._suspend_with_child()
+                    self._copy_bytes(noticed, every)
+                    received = noticed.take()
+                    if signal.SIGCONT in received:
+                        self._take_terminal()  # another process may have changed its mode meanwhile
+                    if received & {signal.SIGCONT, signal.SIGWINCH}:
+                        self._forward_size()
+                    if received & noticed.ending:
+                        self.ask_to_end()
+                    if self._adopts:
+                        launch_processes.reap_adopted(but=self._popen.pid)
+                    yield None
+                self._shown.drain(TERMINAL_DRAIN_SECONDS)
+                if status.si_code != os.CLD_EXITED:
+                    self._shown.say(_CALM, TERMINAL_DRAIN_SECONDS)
+        finally:
+            self._reap()
+
+    def ask_to_end(self) -> None:
+        self._signal_leader(session_leader.END_SIGNAL)
+
+    def kill(self) -> None:
+        self._signal_leader(session_leader.KILL_SIGNAL)
+
+    def _copy_bytes(self, noticed: "_SignalPipe", every: float) -> None:
+        ways = (self._typed, self._shown)
+        # Not `poll`: on macOS it does not support terminals.
+        readable, writable, _ = select.select(
+            [noticed.pipe, *(way.source for way in ways if way.has_room_for_more)],
+            [way.sink for way in ways if way.rest],
+            [],
+            every,
+        )
+        for way in ways:
+            if way.source in readable:
+                way.read()
+            elif way.sink in writable:
+                way.write()
+
+    def _suspend_with_child(self) -> None:
+        """After Ctrl-Z, return the terminal to the process that started us, until `fg`."""
+        self._shown.drain(TERMINAL_DRAIN_SECONDS)
+        self._return_terminal()
+        # The whole group, as Ctrl-Z would do: a shell waits for all of a job. This process stops
+        # here. If no process could continue us, the kernel ignores the signal, and the program
+        # continues.
+        os.killpg(os.getpgrp(), signal.SIGTSTP)
+        self._take_terminal()
+        self._forward_size()
+        os.kill(self._popen.pid, signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def _lend_terminal(self) -> Iterator[None]:
+        try:
+            self._take_terminal()
+            yield
+        finally:
+            self._return_terminal()
+
+    def _take_terminal(self) -> None:
+        """Read every byte as it is typed. In the background, this suspends us until `fg`."""
+        with contextlib.suppress(termios.error):  # our terminal is gone: SIGHUP follows
+            tty.setraw(self._ours, termios.TCSANOW)
+
+    def _return_terminal(self) -> None:
+        with contextlib.suppress(termios.error):  # as above
+            termios.tcsetattr(self._ours, termios.TCSANOW, self._before)
+
+    def _forward_size(self) -> None:
+        """Copy our terminal's size; the kernel notifies the program if it changed."""
+        with contextlib.suppress(OSError):  # as above
+            size = fcntl.ioctl(self._ours, termios.TIOCGWINSZ, bytes(_SIZE_BYTES))
+            fcntl.ioctl(self._its, termios.TIOCSWINSZ, size)
+
+    def _signal_leader(self, number: signal.Signals) -> None:
+        """Signal the leader, even a stopped one; it is not reaped, so its pid is still its own."""
+        if self._code is None:
+            for to_send in (number, signal.SIGCONT):
+                os.kill(self._popen.pid, to_send)
+
+    def _reap(self) -> None:
+        if self._code is None:
+            self.kill()  # the caller may have stopped following
+            self._code = self._popen.wait()
+            self._close()
+
+    def _close(self) -> None:
+        os.close(self._its)
+        os.close(self._ours)
+
+
+class TerminalProcesses(HostProcesses):
+    """Host processes whose program gets our terminal; its prompt is among its arguments.
+
+    Raises:
+        NoTerminalError: There is no terminal; raised before anything is started.
+    """
+
+    def __init__(self, *, keep: Sequence[str] = (), adopts: bool = False) -> None:
+        super().__init__(keep=keep, adopts=adopts)
+        os.close(_open_terminal())
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        prompt: str,  # noqa: ARG002 - see the class
+        environment: Mapping[str, str],
+        folder: str,
+    ) -> TerminalChild:
+        self._prepare()
+        return TerminalChild(
+            argv, environment=environment, folder=folder, keep=self._keep, adopts=self._adopts
+        )
+
+
+class _ByteCopier:
+    """A copier of bytes in one direction, which reads no more than the sink has room for."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self.source, self.sink = source, sink
+        self.rest = b""
+        self.last = b""
+        self._is_over = False
+
+    @property
+    def has_room_for_more(self) -> bool:
+        return not self.rest and not self._is_over
+
+    def read(self) -> None:
+        try:
+            self.rest = os.read(self.source, _PIECE_BYTES)
+            self._is_over = not self.rest
+        except BlockingIOError:
+            return
+        except OSError:  # the other side is closed
+            self._is_over = True
+        self.last = (self.last + self.rest)[-STDERR_BYTES:]
+        self.write()
+
+    def write(self) -> None:
+        try:
+            self.rest = self.rest[os.write(self.sink, self.rest) :]
+        except BlockingIOError:
+            return
+        except OSError:  # the terminal is gone, so its bytes are dropped
+            self.rest = b""
+
+    def drain(self, seconds: float) -> None:
+        """Copy the bytes that are available, within the time limit."""
+        deadline = time.monotonic() + seconds
+        while (remaining := deadline - time.monotonic()) > 0:
+            if self.rest:
+                select.select([], [self.sink], [], remaining)
+                self.write()
+            elif self.has_room_for_more and select.select([self.source], [], [], 0)[0]:
+                self.read()
+            else:
+                return
+
+    def say(self, words: bytes, seconds: float) -> None:
+        """Write bytes of our own after everything else."""
+        self.rest += words
+        self._is_over = True
+        self.drain(seconds)
+
+
+class _SignalPipe:
+    """A pipe of received signals, so that `select` can wait for them along with terminals."""
+
+    _ALWAYS = (signal.SIGCHLD, signal.SIGWINCH, signal.SIGCONT)
+
+    def __enter__(self) -> Self:
+        # Signals that would kill us without restoring the terminal, unless they have a handler.
+        self.ending = {
+            number
+            for number in stop_signals.ENDING_SIGNALS
+            if signal.getsignal(number) is signal.SIG_DFL
+        }
+        self.pipe, self._write = os.pipe()
+        for end in (self.pipe, self._write):
+            os.set_blocking(end, False)
+        self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self._before = {
+            number: signal.signal(number, lambda *_: None)
+            for number in (*self._ALWAYS, *self.ending)
+        }
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        signal.set_wakeup_fd(self._wakeup)
+        os.close(self.pipe)
+        os.close(self._write)
+
+    def take(self) -> set[int]:
+        try:
+            return set(os.read(self.pipe, _PIECE_BYTES))
+        except BlockingIOError:
+            return set()
+
+
+def _is_stopped(found: os.waitid_result) -> bool:
+    return found.si_code == os.CLD_STOPPED
+
+
+def _open_terminal() -> int:
+    """Return a new descriptor of the terminal, non-blocking; the inherited one is shared."""
+    if os.isatty(0) and os.isatty(1):
+        with contextlib.suppress(OSError):
+            return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    raise NoTerminalError

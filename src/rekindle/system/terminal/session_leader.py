@@ -1,0 +1,119 @@
+"""A separate session for a program on a terminal, and the process that leads it.
+
+The leader is between this process and the program. If the program were our direct child, its group
+would be alone in its session, and the kernel does not let Ctrl-Z stop such an orphaned group. The
+leader mirrors the program: it stops when the program stops and exits as the program exited, so
+waiting for the leader is enough.
+"""
+
+import contextlib
+import fcntl
+import os
+import resource
+import signal
+import termios
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from rekindle.system.processes import (
+    launch_processes,
+    process_api,
+    stop_signals,
+)
+
+END_SIGNAL, KILL_SIGNAL = signal.SIGTERM, signal.SIGUSR1
+"""Signals to the leader that make it end the program with SIGTERM, or kill it."""
+
+_PASSED_ON = {END_SIGNAL: signal.SIGTERM, signal.SIGHUP: signal.SIGHUP, KILL_SIGNAL: signal.SIGKILL}
+_AWAITED = frozenset({signal.SIGCHLD, *_PASSED_ON})
+
+
+def make_session_leader(keep: Sequence[str] = ()) -> Callable[[], None]:
+    """Return a function that a child in a new session calls before it becomes the program.
+
+    The child stays as the leader. The function returns in a child of the leader, which becomes the
+    program, in the foreground of the terminal on its standard input. `keep` lists patterns of
+    processes that signals to the group must spare.
+    """
+    end_with_us = _end_with_parent()
+
+    def begin() -> None:
+        end_with_us()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        # Blocked and waited for, not handled: a signal between two instructions could be missed.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+        end_with_leader = _end_with_parent()
+        if program := os.fork():
+            _run_leader(program, keep)
+        stop_signals.reset_signals()
+        os.setpgid(0, 0)
+        # Until this call it is in the background, and would be stopped for making it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+        os.tcsetpgrp(0, os.getpgrp())
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        end_with_leader()
+
+    return begin
+
+
+def _end_with_parent() -> Callable[[], None]:
+    return process_api.here.end_with_parent() or (lambda: None)
+
+
+def poll_child(child: int) -> os.waitid_result | None:
+    """Return that a child has exited, or has stopped since the last call; None if it is running.
+
+    The exit is not reaped, so that the pid stays reserved.
+    """
+    flags = os.WEXITED | os.WSTOPPED | os.WNOHANG
+    status = os.waitid(os.P_PID, child, flags | os.WNOWAIT)
+    if status and status.si_code == os.CLD_STOPPED:
+        with contextlib.suppress(
+            ChildProcessError
+        ):  # it was killed meanwhile: the next call reports that
+            os.waitid(os.P_PID, child, os.WSTOPPED | os.WNOHANG)
+    return status
+
+
+def _run_leader(program: int, keep: Sequence[str]) -> NoReturn:
+    try:
+        # This includes our locks, which must not outlive us. The terminal stays open: otherwise its
+        # other side would read end-of-file while the program is still running.
+        os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        # Ignored by default, and not every system lets a process wait for an ignored signal.
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        with contextlib.suppress(OSError):  # the child may have done it
+            os.setpgid(program, program)
+        while True:
+            number = signal.sigwait(_AWAITED)
+            if number in _PASSED_ON:
+                _send_signal(program, _PASSED_ON[signal.Signals(number)], keep)
+                _send_signal(program, signal.SIGCONT)  # or a stopped one would not react
+            elif (status := poll_child(program)) and status.si_code == os.CLD_STOPPED:
+                os.kill(os.getpid(), signal.SIGSTOP)  # until it is continued
+                _send_signal(program, signal.SIGCONT)
+            elif status:
+                # Kill the rest of its group; the program is not reaped yet, so its pid cannot be
+                # reused.
+                _send_signal(program, signal.SIGKILL, keep)
+                os.waitpid(program, 0)
+                _end_like(status)
+    finally:
+        os._exit(1)
+
+
+def _send_signal(program: int, number: signal.Signals, keep: Sequence[str] = ()) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        launch_processes.signal_group(program, number, keep)
+
+
+def _end_like(ended: os.waitid_result) -> None:
+    if ended.si_code == os.CLD_EXITED:
+        os._exit(ended.si_status)
+    resource.setrlimit(
+        resource.RLIMIT_CORE, (0, 0)
+    )  # the program has already written its core dump, if any
+    with contextlib.suppress(OSError):  # SIGKILL cannot be set, and always has this effect
+        signal.signal(ended.si_status, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {ended.si_status})
+    os.kill(os.getpid(), ended.si_status)

@@ -1,0 +1,84 @@
+"""What a CLI should never write, and a harness must stand: made from what it did write."""
+
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+TEXTS = ("", "\0", "\ud800", "a\x1b[31m\r\nb\u2028c", "é" * 50_000, "[" * 5_000, "{}", "null")
+_WRONG: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    2**70,
+    1e300,
+    [],
+    [[]],
+    [None, 1, "x", {}],
+    {},
+    {"type": []},
+    *TEXTS[:4],
+)
+"""What may stand where something else is looked for."""
+_NOISE = (
+    *(b"", b"\0", b"null", b"{}", b"[]", b'"', b"\xff\xfe", b"NaN", b"-1"),
+    *(b"[" * 100_000, b'{"type":' * 1_000, b'{"type":' + b"9" * 5_000, b"x" * 2_000_000),
+)
+_SEED = 20260409
+_WORD = re.compile(r"[A-Za-z_.]{1,40}\Z")
+_HERE = "here it stands"
+"""Stands for the value that is replaced, while the line around it is written."""
+
+
+_MARKED = json.dumps(_HERE).encode()
+_WRITTEN = tuple(json.dumps(wrong).encode() for wrong in _WRONG)
+
+
+def damage_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Noise; and the lines: cut, with a byte torn, and with each value of each kind a wrong one."""
+    yield from _NOISE
+    rng = random.Random(_SEED)  # noqa: S311 - damage, not secrets
+    done = set()
+    for line in dict.fromkeys(lines):
+        yield line[: rng.randrange(len(line) + 1)]
+        torn = bytearray(line or b"x")
+        torn[rng.randrange(len(torn))] = rng.randrange(256)
+        yield bytes(torn)
+        record = _parse_line(line)
+        kind = tuple(one for one in record.values() if isinstance(one, str) and _WORD.match(one))
+        for place in list(_list_paths(record)):
+            path = (kind, *(key for _, key in place if isinstance(key, str)))
+            if path not in done:
+                done.add(path)
+                written = _write_damaged(record, place[-1])
+                yield from (written.replace(_MARKED, wrong) for wrong in _WRITTEN)
+
+
+def _parse_line(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+Step = tuple[Any, Any]
+"""A value that holds others, and where in it."""
+
+
+def _list_paths(value: Any, above: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
+    """The way to every value that is inside another."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        way = (*above, (value, key))
+        yield way
+        if isinstance(value[key], dict | list):
+            yield from _list_paths(value[key], way)
+
+
+def _write_damaged(record: dict[str, Any], at: Step) -> bytes:
+    within, key = at
+    kept, within[key] = within[key], _HERE
+    written = json.dumps(record).encode()
+    within[key] = kept
+    return written

@@ -1,0 +1,120 @@
+"""A launch of an agent CLI that was kept: what it said, how it ended, what its hooks were told.
+
+One JSON object a line. The first holds `session`, `resumes`, `code` and `stderr`; then come
+`{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}`, `{"transcript": LINE}` and
+`{"aside": LINE}`, of the transcripts that sub-agents have of their own. A LINE is the object that
+stood there, or its text where it was none. An EVENT is what the CLI calls it, and may be one that
+the harness has no hook for. With `"asked": true` in its first line it was a question, whose stream
+is all that there is.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rekindle.documents.hooks.hook_record import HookRecord
+from rekindle.documents.hooks.hook_settings import (
+    HOOK_PROGRAM,
+    list_wanted,
+    parse_hook_command,
+)
+from rekindle.documents.launches.cli_output import (
+    FinalReport,
+    LaunchExit,
+    LimitReport,
+    OutputItem,
+    ProcessResult,
+    SessionOpened,
+    SpokenItem,
+)
+from rekindle.ports import Harness
+from rekindle.thresholds.supervision import TELLING_KEPT
+
+_WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    session: str
+    resumes: bool
+    code: int
+    stderr: str
+    stream: tuple[bytes, ...]
+    hooks: tuple[tuple[str, Any], ...]
+    transcript: bytes
+    aside: bytes = b""
+    asked: bool = False
+
+    def seen(self, harness: Harness) -> list[OutputItem]:
+        """What a harness makes of its output."""
+        return [one for line in self.stream for one in harness.read_stream(line)]
+
+    def ended(self, harness: Harness, *, stopped: bool = False) -> ProcessResult:
+        seen = self.seen(harness)
+        opened = _find_last(seen, SessionOpened)
+        return ProcessResult(
+            code=self.code,
+            session=self.session,
+            resumes=self.resumes,
+            opened=opened.session if opened else "",
+            finished=_find_last(seen, FinalReport),
+            refused=_find_last(seen, LimitReport),
+            errors=self.stderr,
+            last=tuple(one for one in seen if isinstance(one, SpokenItem))[-TELLING_KEPT:],
+            stopped=stopped,
+        )
+
+    def exit(self, harness: Harness) -> LaunchExit:
+        return harness.classify(self.ended(harness))
+
+    def hook_lines(self, harness: Harness, *, supervised: bool = True) -> Iterator[HookRecord]:
+        """What the hooks were told that the harness installs, as our inbox would hold it."""
+        made = list_wanted(harness.hooks(("/python", f"/{HOOK_PROGRAM}"), supervised=supervised))
+        installed = [
+            (name, matcher, parse_hook_command(hook["command"])) for name, matcher, hook in made
+        ]
+        for told, payload in self.hooks:
+            event, _, source = told.partition(":")
+            values = {one for one in payload.values() if isinstance(one, str)}
+            for name, matcher, ours in installed:
+                if ours and name == event and matcher in {"", source, *values}:
+                    word, _, kind = ours.event.partition(":")
+                    yield HookRecord(
+                        harness=harness.NAME,
+                        event=word,
+                        source=kind,
+                        ts=_WHEN,
+                        payload=json.dumps(payload).encode(),
+                    )
+
+
+def load_recording(path: Path) -> Recording:
+    run, *rows = [json.loads(row) for row in path.read_text(encoding="utf-8").splitlines()]
+    return Recording(
+        name=path.stem,
+        **run,
+        stream=tuple(_render_line(row["stream"]) for row in rows if "stream" in row),
+        hooks=tuple((row["hook"], row["payload"]) for row in rows if "hook" in row),
+        transcript=b"\n".join(
+            _render_line(row["transcript"]) for row in rows if "transcript" in row
+        ),
+        aside=b"\n".join(_render_line(row["aside"]) for row in rows if "aside" in row),
+    )
+
+
+@cache
+def load_recordings(folder: Path) -> tuple[Recording, ...]:
+    return tuple(load_recording(path) for path in sorted(folder.glob("*.jsonl")))
+
+
+def _render_line(kept: Any) -> bytes:
+    return (kept if isinstance(kept, str) else json.dumps(kept)).encode()
+
+
+def _find_last(seen: list[OutputItem], kind: type[Any]) -> Any:
+    return next((one for one in reversed(seen) if isinstance(one, kind)), None)

@@ -1,0 +1,92 @@
+"""The PATH of an agent's CLI, made so that the CLI starts no program of the agent's by itself.
+
+A CLI starts programs outside its agent's sandbox: git, a shell, its interpreter. A folder of the
+PATH in the workspace, as `.venv/bin`, could have a program of such a name. What is done about it
+depends on the CLI:
+
+- If its file tools can be denied paths, the PATH keeps its order, and the agent cannot write the
+  folder. A folder that has a program of such a name already, or that cannot be denied because the
+  agent works in it, is last.
+- If its agent's commands can have another PATH, they get the operator's, and the CLI itself gets
+  one with the folders of the workspace last.
+- Otherwise the folders of the workspace are last for both.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from rekindle.config import Project
+from rekindle.documents.launches.cli_output import Capabilities
+from rekindle.harnesses import command_harness
+from rekindle.policy.settings.runtime_settings import AgentDefaults
+from rekindle.system.processes import program_search
+from rekindle.wiring.open_store import HARNESSES
+
+_STARTED_BY_CLIS = (
+    *("git", "gh", "ssh", "sh", "bash", "zsh", "env", "which", "uname", "ps", "rg", "tmux"),
+    *("node", "npm", "npx", "bun", "claude", "codex", "gemini"),
+)
+
+
+class GuardedPath(msgspec.Struct, frozen=True):
+    """The PATH of a CLI and of its agent's commands, and what the agent must not write for it."""
+
+    cli: str
+    agent: str = ""
+    """The PATH for the agent's commands; empty: the same."""
+    protected: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    """Folders that the agent's commands find last, though the operator's PATH has them earlier."""
+
+
+def guard_path(path: str, folder: Path, can: Capabilities, *, stays: bool) -> GuardedPath:
+    """Return the PATH for a CLI whose agent works in `folder`; `stays`: in a person's terminal."""
+    entries = [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
+    inside = tuple(entry for entry in entries if program_search.is_in_workspace(entry))
+    if can.denies_paths:
+        last = {entry for entry in inside if not _can_be_first(Path(entry), folder)}
+        denied = (entry for entry in inside if not _contains_folder(Path(entry), folder))
+        protected = dict.fromkeys(
+            name for entry in denied for name in (entry, str(Path(entry).resolve()))
+        )
+        ordered = program_search.order_path(path, last.__contains__)
+        return GuardedPath(ordered, "", tuple(protected), tuple(sorted(last)))
+    ordered = program_search.order_path(path)
+    if can.splits_path and not stays:
+        return GuardedPath(ordered, os.pathsep.join(entries) if inside else "")
+    return GuardedPath(ordered, last=inside)
+
+
+def explain_path(project: Project, name: str) -> str:
+    """Return which folders of the PATH an agent's commands find last; empty if none."""
+    entry = project.manifest.agents[name]
+    harness = HARNESSES.get(entry.harness)
+    if harness is None or harness.NAME == command_harness.NAME or "PATH" in (entry.env or {}):
+        return ""
+    folder = (project.path / (entry.dir or AgentDefaults().dir)).resolve()
+    program_search.exclude_folders(folder)
+    found = guard_path(
+        os.environ.get("PATH", ""), folder, harness.CAN, stays=entry.mode == "stay"
+    ).last
+    if not found:
+        return ""
+    return f"{name} finds programs in {', '.join(found)} last, because it can write there"
+
+
+PATH_HINT = (
+    "name a program by its path, as .venv/bin/python, or keep your order with `env: {PATH: $PATH}`"
+)
+
+
+def _can_be_first(entry: Path, folder: Path) -> bool:
+    names = _STARTED_BY_CLIS
+    return not _contains_folder(entry, folder) and not any(
+        (entry / name).exists() for name in names
+    )
+
+
+def _contains_folder(entry: Path, folder: Path) -> bool:
+    """Return whether the agent works in this folder of the PATH: then it must write there."""
+    return folder.is_relative_to(entry.resolve())

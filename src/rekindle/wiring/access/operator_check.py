@@ -1,0 +1,100 @@
+"""Who calls a command: an agent of this project, or anyone else.
+
+An agent that could start what its operator has stopped would undo `stop`. A process is an agent's
+if it, or any process above it,
+
+- bears the mark of a launch in its environment;
+- holds the lock of a supervisor, which is the parent of every orphan of its agent (Linux);
+- is recorded as one that has cleared its environment, which counts once its supervisor is gone.
+
+A process that an agent has started through another service (cron, at, systemd-run) is not below it,
+and one in a PID namespace of its own does not see its supervisor: for that there are sandboxes.
+"""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from rekindle.config import Project
+from rekindle.documents.launches.cli_output import (
+    FOLDER,
+    LAUNCH_VARIABLE,
+)
+from rekindle.errors import CalledByAgentError, RekindleError
+from rekindle.stores.files import ownership
+from rekindle.stores.folders import background_file
+from rekindle.stores.folders.agent_folder import (
+    AgentFolder,
+    RekindleFolder,
+)
+from rekindle.system.processes import (
+    launch_processes,
+    process_api,
+)
+
+_OF_SUPERVISOR = ("run", "supervisor")
+
+
+def refuse_agent(project: Project, command: str) -> None:
+    """Refuse a command that is the operator's if an agent of this project calls it.
+
+    Raises:
+        CalledByAgentError: An agent does, and its manifest did not say `may_control: true`.
+    """
+    agents = project.manifest.agents
+    refuse_agent_of(project.path, agents, command, has_fleet=project.settings.fleet is not None)
+
+
+def refuse_agent_of(
+    project: Path, agents: Collection[str], command: str, *, has_fleet: bool = False
+) -> None:
+    """Do the same for a folder whose manifest may be missing."""
+    for folder in _find_callers(project, agents, has_fleet=has_fleet):
+        if not background_file.read_background(folder.parents[2], folder.name).may_control:
+            raise CalledByAgentError(command, folder.name)
+
+
+def _find_callers(project: Path, agents: Collection[str], *, has_fleet: bool) -> Iterator[Path]:
+    """Yield the folders of this project's agents that this process is below."""
+    lineage = launch_processes.list_ancestors()
+    seen = [*map(_find_launched, lineage)]
+    # Not of this process: a supervisor is not an agent.
+    seen += [folder for pid in lineage[1:] for folder in _find_supervised(pid)]
+    for folder in dict.fromkeys(filter(None, seen)):
+        if _is_below(project, folder) or (
+            has_fleet and folder.name in agents and _is_of_fleet(folder)
+        ):
+            yield folder
+    named = {launch_processes.identify(pid) for pid in lineage}
+    for name in agents:
+        record = background_file.read_background(project, name)
+        if named & {record.program, *(one.process for one in record.processes)}:
+            yield RekindleFolder(project).agent(name).path
+
+
+def _find_launched(pid: int) -> Path | None:
+    environment = process_api.here.environment(pid)
+    return Path(environment[FOLDER]) if environment.keys() >= {LAUNCH_VARIABLE, FOLDER} else None
+
+
+def _find_supervised(pid: int) -> Iterator[Path]:
+    for name in process_api.here.open_files(pid):
+        path = Path(name)
+        if path.parts[-2:] == _OF_SUPERVISOR:
+            yield path.parents[1]
+
+
+def _is_below(project: Path, folder: Path) -> bool:
+    """Whether an agent's folder is this project's."""
+    try:
+        return folder.parent.samefile(RekindleFolder(project).agents)
+    except OSError:
+        return folder.parent == RekindleFolder(project).agents  # both were removed
+
+
+def _is_of_fleet(folder: Path) -> bool:
+    """Whether an agent's folder is the replica of a host."""
+    try:
+        owner = ownership.read_owner(AgentFolder(folder))
+    except RekindleError:
+        return False
+    return owner is not None and owner.host.startswith(ownership.FLEET_PREFIX)

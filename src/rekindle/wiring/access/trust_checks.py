@@ -1,0 +1,283 @@
+"""Whether this user trusts a project's folder here, and which settings the operator accepted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rekindle import config
+from rekindle.config import Project
+from rekindle.documents.manifest import MANIFEST_FILE
+from rekindle.errors import UnacceptedError, UntrustedError
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings import consent
+from rekindle.policy.settings.consent import (
+    ControlledSettings,
+    SettingChange,
+)
+from rekindle.policy.settings.runtime_settings import AgentDefaults
+from rekindle.stores.folders import (
+    private_files,
+    trust_records,
+)
+from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.system import clock
+from rekindle.system.files import durable_files
+
+NEVER_ACCEPTED = "no settings were accepted for it on this host"
+_CHANGED = "changed without your command"
+
+
+def has_anything_to_trust(folder: Path) -> bool:
+    """Return whether a folder brings a manifest or state of its own."""
+    return (folder / MANIFEST_FILE).exists() or RekindleFolder(folder).path.exists()
+
+
+def is_trusted(folder: Path) -> bool:
+    return trust_records.is_trusted(private_files.find_private_project(folder), clock.read_clock())
+
+
+def list_trusted() -> list[Path]:
+    """Return the folders that the user trusts on this host: the register of all projects."""
+    return trust_records.list_trusted(clock.read_clock())
+
+
+def require_trust(folder: Path) -> None:
+    """Refuse to work in a folder that the user has not accepted.
+
+    Raises:
+        UntrustedError: It was not accepted, or another folder is at its path now.
+    """
+    if not is_trusted(folder):
+        raise UntrustedError(private_files.render_path(folder))
+
+
+def accept_folder(folder: Path) -> None:
+    """Record that the user trusts a folder as it is now, with all agents of its manifest.
+
+    Raises:
+        ManifestError: Its manifest cannot be read.
+    """
+    if (folder / MANIFEST_FILE).exists():
+        accept_project(config.load_project(folder))
+    else:
+        trust_records.record_trust(private_files.find_private_project(folder), clock.read_clock())
+
+
+def accept_project(project: Project) -> None:
+    """Record that the user trusts a project's folder, and its settings as they were read."""
+    trust_records.record_trust(private_files.find_private_project(project.path), clock.read_clock())
+    accept_fleet(project)
+    for name in project.manifest.agents:
+        _accept_agent(project, name)
+
+
+def forget_folder(folder: Path) -> None:
+    """Remove everything that is recorded for a folder on this host."""
+    private_files.find_private_project(folder).remove()
+
+
+def find_controlled(project: Project, name: str) -> ControlledSettings:
+    """Return the settings of an agent that need the operator's consent."""
+    return consent.select_controlled(project.manifest, name, _find_paths_outside(project, name))
+
+
+def accept_settings(project: Project, name: str) -> list[str]:
+    """Record the agent's settings as accepted; return what was not accepted before.
+
+    The fleet is among them: it is the project's, and counts for every agent.
+    """
+    had_fleet = has_lost_fleet(project)
+    changes = [_redact_text(project, change.render()) for change in _accept_agent(project, name)]
+    changes += accept_fleet(project)
+    if had_fleet:
+        changes.append(
+            f"no `fleet:` any more; the fleet may still run {name}: to end it there, put `fleet:`"
+            f" back and use `rekindle fleet remove {name}`"
+        )
+    return changes
+
+
+def _accept_agent(project: Project, name: str) -> list[SettingChange]:
+    """Record the agent's settings as accepted; return what changed beside the fleet."""
+    record = private_files.find_private_project(project.path).make_agent(name).settings
+    before, after = trust_records.read_settings(record), find_controlled(project, name)
+    if before != after:
+        trust_records.record_settings(record, after, clock.read_clock())
+    changes = consent.compare_settings(
+        consent.drop_fleet_settings(before or {}), consent.drop_fleet_settings(after)
+    )
+    return _redact_changes(project, changes)
+
+
+def accept_fleet(project: Project) -> list[str]:
+    """Record the manifest's fleet as accepted; return what was not accepted before."""
+    changes = _find_fleet_changes(project)
+    if changes:
+        own = private_files.find_private_project(project.path)
+        own.make()
+        trust_records.record_settings(own.fleet, _find_fleet(project), clock.read_clock())
+    return [_redact_text(project, change.render()) for change in changes]
+
+
+def require_fleet(project: Project) -> None:
+    """Refuse to connect to a fleet that the operator has not accepted.
+
+    Its address, and the variable whose value is sent there, could be an agent's.
+
+    Raises:
+        UntrustedError: The folder was not accepted.
+        UnacceptedError: The fleet differs from the accepted one.
+    """
+    require_trust(project.path)
+    if changes := _find_fleet_changes(project):
+        raise UnacceptedError(
+            "`fleet:`",
+            f"{_CHANGED}: {_redact_text(project, consent.render_changes(changes))}",
+            "`rekindle run NAME`, `rekindle restart NAME`, `rekindle fleet import NAME` or"
+            " `rekindle fleet worker --trust` accepts it",
+        )
+
+
+def has_lost_fleet(project: Project) -> bool:
+    """Return whether the manifest names no fleet any more, though the operator accepted one."""
+    if project.settings.fleet is not None:
+        return False
+    return bool(trust_records.read_settings(private_files.find_private_project(project.path).fleet))
+
+
+def require_no_lost_fleet(project: Project, agents: Sequence[str]) -> None:
+    """Refuse to take agents for stopped that an accepted fleet may run.
+
+    Raises:
+        UnacceptedError: The manifest does not name that fleet any more.
+    """
+    if not agents or not has_lost_fleet(project):
+        return
+    changes = _redact_text(project, consent.render_changes(_find_fleet_changes(project)))
+    raise UnacceptedError(
+        "`fleet:`",
+        f"{_CHANGED}: {changes}; the fleet may still run {', '.join(agents)}",
+        "put `fleet:` back and repeat the command; if `rekindle fleet remove` has ended its agents,"
+        " `rekindle run NAME` accepts the change",
+    )
+
+
+def _find_fleet_changes(project: Project) -> list[SettingChange]:
+    accepted = trust_records.read_settings(private_files.find_private_project(project.path).fleet)
+    return _redact_changes(project, consent.compare_settings(accepted or {}, _find_fleet(project)))
+
+
+def _find_fleet(project: Project) -> ControlledSettings:
+    return consent.select_fleet(consent.select_controlled(project.manifest, ""))
+
+
+def find_changes(project: Project, name: str) -> list[SettingChange]:
+    """Return how the settings differ from the accepted ones; none if none were ever accepted."""
+    before = _read_accepted(project, name)
+    if before is None:
+        return []
+    changes = consent.compare_settings(before, find_controlled(project, name))
+    return _redact_changes(project, changes)
+
+
+def _redact_changes(project: Project, changes: list[SettingChange]) -> list[SettingChange]:
+    """Redact whole values: a part of one may not look like a secret any more."""
+    return [
+        SettingChange(
+            change.key, _redact_text(project, change.before), _redact_text(project, change.after)
+        )
+        for change in changes
+    ]
+
+
+def is_unknown(project: Project, name: str) -> bool:
+    """Return whether no settings of the agent were ever accepted in this trusted folder."""
+    return _read_accepted(project, name) is None and is_trusted(project.path)
+
+
+def explain_unaccepted(project: Project, name: str) -> str:
+    """Return why a supervisor must not start anything; empty if the settings were accepted."""
+    if _read_accepted(project, name) is None:
+        return NEVER_ACCEPTED
+    changes = find_changes(project, name)
+    if not changes:
+        return ""
+    shown = _redact_text(project, consent.render_changes(changes))
+    return f"{MANIFEST_FILE} {_CHANGED}: {shown}"
+
+
+def stamp_settings(project: Project, name: str) -> object:
+    """Return a value that changes if `explain_unaccepted` may give another answer.
+
+    It costs a few calls of `stat`. It does not replace the comparison before a launch.
+    """
+    accepted = private_files.find_private_project(project.path).agent(name).settings
+    return (
+        durable_files.make_file_stamp(project.path / MANIFEST_FILE),
+        durable_files.make_file_stamp(accepted),
+        _find_paths_outside(project, name),
+    )
+
+
+def require_accepted(project: Project, name: str) -> None:
+    """Refuse to start a program of the manifest that the operator has not accepted.
+
+    Raises:
+        UntrustedError: The folder was not accepted.
+        UnacceptedError: The settings differ from the accepted ones, or none were accepted.
+    """
+    require_trust(project.path)
+    if reason := explain_unaccepted(project, name):
+        raise UnacceptedError(
+            f"agent {name}",
+            reason.removeprefix(f"{MANIFEST_FILE} "),
+            f"`rekindle restart {name}` accepts it, or `rekindle hooks install -a {name}` if you"
+            " start its sessions yourself",
+        )
+
+
+def has_moved(project: Project, name: str) -> bool:
+    """Return whether an agent's `dir:` differs from the one that the operator accepted."""
+    return any(change.key == f"agents.{name}.dir" for change in find_changes(project, name))
+
+
+def is_accepted_dir(project: Project, name: str, folder: Path) -> bool:
+    """Return whether an agent's `dir:` is in the project, or the operator accepted this folder."""
+    if folder.is_relative_to(project.path.resolve()):
+        return True
+    return (_read_accepted(project, name) or {}).get(
+        f"agents.{name}.dir"
+    ) == private_files.render_path(folder)
+
+
+def find_accepted_notify(project: Project, name: str) -> list[str]:
+    """Return the addresses that the operator accepted: an agent may have added its own."""
+    return list((_read_accepted(project, name) or {}).get("notify", []))
+
+
+def _read_accepted(project: Project, name: str) -> ControlledSettings | None:
+    return trust_records.read_settings(
+        private_files.find_private_project(project.path).agent(name).settings
+    )
+
+
+def _redact_text(project: Project, text: str) -> str:
+    return Redaction(tuple(project.manifest.redact.allow)).text(text)
+
+
+def _find_paths_outside(project: Project, name: str) -> dict[str, str]:
+    """Return the keys of an agent and of personas that lead outside the project, links followed."""
+    entry, defaults = project.manifest.agents[name], AgentDefaults()
+    root = project.path.resolve()
+    named = {
+        f"agents.{name}.dir": entry.dir or defaults.dir,
+        f"agents.{name}.prompt": entry.prompt or defaults.prompt,
+        f"agents.{name}.rules": entry.rules,
+    }
+    for persona, settings in project.manifest.personas.items():
+        named[f"personas.{persona}.system_prompt_file"] = settings.system_prompt_file
+    found = {key: (root / path).resolve() for key, path in named.items() if path}
+    return {
+        key: private_files.render_path(path)
+        for key, path in found.items()
+        if not path.is_relative_to(root)
+    }

@@ -1,0 +1,82 @@
+"""Name the variables that an agent does not get, although its project may need them.
+
+An agent gets an allow-list of variables. One that the project's files mention, or that looks like a
+credential, is probably missed: without a message, its user looks for the cause in the wrong place.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rekindle.config import Project
+from rekindle.policy.progress.artefacts import may_hold_artefacts
+from rekindle.policy.settings.runtime_settings import AgentDefaults
+from rekindle.policy.setup import environment
+from rekindle.thresholds.screens import (
+    WITHHELD_DEPTH,
+    WITHHELD_FILE_BYTES,
+    WITHHELD_FILES,
+    WITHHELD_NAMES,
+)
+from rekindle.wiring.open_store import HARNESSES
+
+_BUILT = {"target", "dist", "build"}
+_VARIABLE = re.compile(rb"\b[A-Z][A-Z0-9_]{2,}\b")
+
+
+def find_withheld(project: Project, name: str) -> list[str]:
+    """Return the variables that an agent probably misses, those of its project first."""
+    entry = project.manifest.agents[name]
+    harness = HARNESSES.get(entry.harness)
+    if harness is None:
+        return []
+    passed = environment.select_variables(
+        os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
+    )
+    known = {*passed, *(entry.env or {}), *harness.BLOCKED_VARIABLES}
+    withheld = environment.list_withheld(os.environ, known)
+    folder = project.path / (entry.dir or AgentDefaults().dir)
+    return environment.select_missed(withheld, _find_mentioned(folder) if withheld else frozenset())
+
+
+def explain_withheld(name: str, missed: Sequence[str]) -> str:
+    """Return which variables an agent does not get and how to pass them on, on one line."""
+    more = len(missed) - WITHHELD_NAMES
+    others = f" and {more} more" if more > 0 else ""
+    return (
+        f"{name} does not get {', '.join(missed[:WITHHELD_NAMES])}{others} from your environment"
+        f" (→ to pass one on, add `env: {{{missed[0]}: ${missed[0]}}}` to the agent)"
+    )
+
+
+def _find_mentioned(folder: Path) -> frozenset[str]:
+    """Return what looks like a variable in the project's files: the first ones, near the top."""
+    found: set[bytes] = set()
+    for path in _list_files(folder):
+        try:
+            if path.stat().st_size <= WITHHELD_FILE_BYTES:
+                found.update(_VARIABLE.findall(path.read_bytes()))
+        except OSError:
+            continue  # a file that the user cannot read explains no variable
+    return frozenset(word.decode() for word in found)
+
+
+def _list_files(folder: Path) -> Iterator[Path]:
+    """Yield plain files below the folder, at most so many; `.env.example` counts."""
+    left = WITHHELD_FILES
+    for place, folders, names in os.walk(folder):
+        depth = len(Path(place).relative_to(folder).parts)
+        folders[:] = sorted(
+            one
+            for one in folders
+            if depth < WITHHELD_DEPTH and one not in _BUILT and may_hold_artefacts(one)
+        )
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.is_symlink() or not path.is_file():
+                continue  # a pipe would hang the command
+            yield path
+            left -= 1
+            if not left:
+                return

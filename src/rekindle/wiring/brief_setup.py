@@ -1,0 +1,73 @@
+"""Briefs: who writes them for an agent, with what."""
+
+import os
+from datetime import datetime
+
+from rekindle.config import Project
+from rekindle.flows.briefs.build_morning_page import MorningPageBuilder
+from rekindle.flows.briefs.write_brief import (
+    BriefPorts,
+    BriefWriter,
+)
+from rekindle.flows.operator.read_rows import RowReader
+from rekindle.policy.briefs.claim_check import GitWork
+from rekindle.stores.files import FileStore
+from rekindle.system import clock
+from rekindle.system.processes.child_processes import HostProcesses
+from rekindle.wiring import (
+    summarizer_setup,
+    transcript_setup,
+)
+from rekindle.wiring.open_store import HARNESSES
+from rekindle.wiring.starting import background_start
+
+
+def make_brief_writer(
+    project: Project, store: FileStore, name: str, *, by_hand: bool, mechanical: bool = False
+) -> BriefWriter:
+    """Whoever is not the operator has hardly an environment: theirs is remembered."""
+    environ = (
+        os.environ
+        if by_hand
+        else {**os.environ, **background_start.read_environment(project, store, name)}
+    )
+    asked = None if mechanical else summarizer_setup.make_headless(project, store, name, environ)
+    around = BriefPorts(
+        ask=asked.ask if asked else None,
+        words=asked.words if asked else "",
+        archive=lambda: transcript_setup.archive_agent(project, store, name),
+        work=lambda since: _read_git_work(project, name, since),
+        clock=clock.read_clock,
+        zone=clock.find_zone(project.settings.runtime.brief.zone),
+        runtime=project.settings.runtime,
+        task=summarizer_setup.read_task_text(project, name),
+        asks=project.manifest.agents[name].mode != "stay",
+    )
+    return BriefWriter(store, name, around)
+
+
+def remember_operator(project: Project, store: FileStore, name: str) -> None:
+    """Keep the operator's environment for briefs by the clock, unless a run has kept it."""
+    harness = HARNESSES.get(project.manifest.agents[name].harness)
+    if harness is not None and not background_start.has_environment(store, name):
+        background_start.remember_environment(store, name, harness)
+
+
+def make_morning_builder(project: Project, store: FileStore) -> MorningPageBuilder:
+    runtime = project.settings.runtime
+    zone = clock.find_zone(runtime.brief.zone)
+    rows = RowReader(
+        store,
+        project.manifest.agents,
+        runtime,
+        clock.read_clock,
+        zone=zone,
+        is_alive=HostProcesses().is_alive,
+    )
+    return MorningPageBuilder(store, clock.read_clock(), zone, runtime, rows)
+
+
+def _read_git_work(project: Project, name: str, since: datetime | None) -> GitWork:
+    tree = summarizer_setup.open_git_status(project, name)
+    subjects, committed = tree.after(since) if since else ((), ())
+    return GitWork(tuple(dict.fromkeys((*tree.changed(), *committed))), subjects)

@@ -1,0 +1,118 @@
+"""What a session is told that begins without a supervisor, or was compacted.
+
+    python -I -m rekindle.wiring.hook_primer AGENT_FOLDER < RECORD
+
+hook.py starts it at the beginning of a session, which waits for it: it is no `rekindle` command and
+imports only what it needs.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rekindle import config
+from rekindle.config import Project
+from rekindle.documents.events import (
+    AnyEvent,
+    PromptSubmitted,
+    SessionCompacted,
+    SessionStarted,
+)
+from rekindle.documents.hooks import hook_record
+from rekindle.errors import ManifestError, RekindleError
+from rekindle.flows.priming.prime_session import SessionPrimer
+from rekindle.policy.settings.runtime_settings import AgentDefaults
+from rekindle.ports import Harness
+from rekindle.system import clock
+from rekindle.system.processes import launch_processes
+from rekindle.wiring.access.trust_checks import is_trusted
+from rekindle.wiring.open_store import (
+    HARNESSES,
+    open_store,
+    read_named_file,
+)
+
+
+def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
+    """Tell the session whose start is the record; one that cannot be told is told why."""
+    if not is_trusted(folder.parents[2]):
+        return  # a relay that came with a cloned repository is not told to anybody
+    line = hook_record.parse(record.strip(b"\n").removeprefix(hook_record.PREFIX))
+    harness = HARNESSES.get(line.harness)
+    event = harness.read_hook(line) if harness else None
+    start = _find_start(event)
+    if harness is not None and isinstance(event, SessionCompacted):
+        _write_checkpoint(config.load_project(folder.parents[2]), folder.name, harness, event)
+    if harness is None or start is None:
+        return
+
+    def tell(text: str) -> None:
+        if text:
+            say(harness.told(line.event, text))
+
+    try:
+        prime_session(config.load_project(folder.parents[2]), folder.name, start, tell)
+    except RekindleError as error:
+        tell(f"(Rekindle could not say where the work stands: {error}. Tell the person.)\n")
+
+
+def _write_checkpoint(
+    project: Project, name: str, harness: Harness, event: SessionCompacted
+) -> None:
+    """Write down what a session has done that is about to be compacted."""
+    # Only here: every other start is spared what this needs.
+    from rekindle.flows.handoff.compaction_checkpoint import CompactionCheckpointer  # noqa: PLC0415
+    from rekindle.wiring import summarizer_setup  # noqa: PLC0415
+
+    store, entry = open_store(project), project.manifest.agents.get(name)
+    prompt = entry.prompt or AgentDefaults().prompt if entry else None
+    CompactionCheckpointer(
+        agent=name,
+        task=_read_optional(project, prompt, "prompt"),
+        stays=entry is not None and entry.mode == "stay",
+        store=store,
+        harness=harness,
+        known=lambda since: summarizer_setup.collect_known_work(project, store, name, since),
+    ).write(event)
+
+
+def _find_start(event: AnyEvent | None) -> SessionStarted | None:
+    """The beginning that an event is: where a CLI can be told nothing then, its first prompt."""
+    if isinstance(event, PromptSubmitted):
+        return SessionStarted(
+            ts=event.ts, session=event.session, harness="", source="startup", process=""
+        )
+    return event if isinstance(event, SessionStarted) else None
+
+
+def prime_session(
+    project: Project, name: str, start: SessionStarted, tell: Callable[[str], None]
+) -> None:
+    entry = project.manifest.agents.get(name)
+    prompt = entry.prompt or AgentDefaults().prompt if entry and start.launch else None
+    SessionPrimer(
+        agent=name,
+        store=open_store(project),
+        settings=project.settings,
+        clock=clock.read_clock,
+        is_alive=launch_processes.is_alive,
+        rules=_read_optional(project, entry.rules if entry else None, "rules"),
+        task=_read_optional(project, prompt, "prompt"),
+    ).prime(start, tell)
+
+
+def _read_optional(project: Project, file: str | None, key: str) -> str:
+    """A file's text; one that cannot be read must not cost a session all the others."""
+    try:
+        return read_named_file(project, file, key)
+    except ManifestError as error:
+        return f"({error}; tell the person)"
+
+
+def _print(text: str) -> None:
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.stdin.buffer.read(), _print)

@@ -1,0 +1,62 @@
+"""The store, with everybody who reads hooks. Every command needs it: it imports little."""
+
+from collections.abc import Callable
+
+from rekindle.config import Project
+from rekindle.errors import AuditError, ManifestError, StoreError
+from rekindle.plugins import (
+    Harnesses,
+    HookReaders,
+)
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings.runtime_settings import TEXT_BYTES
+from rekindle.ports import Harness
+from rekindle.stores.audit_trail import AuditTrail
+from rekindle.stores.files import FileStore
+from rekindle.stores.folders import private_files
+from rekindle.system import (
+    clock,
+    host,
+)
+from rekindle.system.files import durable_files
+
+HARNESSES = Harnesses()
+
+
+def open_store(project: Project, say: Callable[[AuditError], None] | None = None) -> FileStore:
+    """The project's store; `say` is told, once, what stands in the way of the audit trail."""
+    return FileStore(
+        project.path,
+        host=host.identify_host(),
+        settings=project.settings,
+        clock=clock.read_clock,
+        redaction=Redaction(tuple(project.manifest.redact.allow)),
+        harnesses=HookReaders(HARNESSES),
+        private=private_files.find_private_project(project.path),
+        audit=AuditTrail(project.path, clock=clock.read_clock, say=say or (lambda _: None)),
+    )
+
+
+def find_harness(project: Project, name: str) -> Harness:
+    """The harness that the manifest names for an agent."""
+    wanted = project.manifest.agents[name].harness
+    if wanted not in HARNESSES:
+        raise ManifestError(
+            f"agent {name}: there is no harness named {wanted!r}",
+            line=project.marked.line(("agents", name, "harness")),
+            hint=f"one of: {', '.join(HARNESSES)}",
+        )
+    return HARNESSES[wanted]
+
+
+def read_named_file(project: Project, file: str | None, key: str) -> str:
+    """A file that the manifest names."""
+    if not file:
+        return ""
+    try:
+        return durable_files.read_user_file(project.path / file, TEXT_BYTES).decode("utf-8")
+    except (StoreError, UnicodeDecodeError) as error:
+        reason = error.reason if isinstance(error, StoreError) else "is not UTF-8 text"
+        raise ManifestError(
+            f"cannot be read: {reason}", file=file, hint=f"write it, or correct `{key}:`"
+        ) from error

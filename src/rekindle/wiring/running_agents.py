@@ -1,0 +1,57 @@
+"""Which agents of which folders run on this host, without asking a manifest.
+
+An agent can write rekindle.yaml and everything else in its workspace. It runs if its supervisor
+holds its lock, or if processes of it live on without a supervisor: those that bear the mark of a
+launch, and those that its last supervisor recorded.
+"""
+
+from pathlib import Path
+
+from rekindle.stores.files.supervisor_locks import (
+    OuterLock,
+    find_outer_lock,
+    list_held_locks,
+)
+from rekindle.stores.folders import (
+    background_file,
+    private_files,
+)
+from rekindle.system.processes import launch_processes
+from rekindle.wiring.access.trust_checks import is_trusted
+
+
+class RunningAgents:
+    """The agents that run on this host, as of when this was made."""
+
+    def __init__(self) -> None:
+        self._launches = launch_processes.find_launches()
+
+    def find(self, project: Path) -> dict[str, OuterLock]:
+        """Return the agents that run in a folder, each with its lock, held or not."""
+        found = list_held_locks(project)
+        names = {one.agent for one in self._launches if launch_processes.is_of(one, project)}
+        names |= {
+            name
+            for name in private_files.find_private_project(project).agents()
+            if _has_live_process(project, name)
+        }
+        for name in sorted(names - found.keys()):
+            if (lock := find_outer_lock(project, name)) is not None:
+                found[name] = lock
+        return found
+
+    def find_nearest(self, start: Path) -> Path | None:
+        """Return the nearest folder, from `start` upwards, in which agents run.
+
+        Any process can name any folder as its project's in its environment. A folder that has
+        nothing but such a process counts only if the user accepted it, or if there is no other.
+        """
+        places = [at for at in (start, *start.parents) if self.find(at)]
+        sure = (at for at in places if list_held_locks(at) or is_trusted(at))
+        return next(sure, places[0] if places else None)
+
+
+def _has_live_process(project: Path, agent: str) -> bool:
+    """Return whether a process lives that the agent's last supervisor recorded."""
+    recorded = background_file.read_background(project, agent).processes
+    return any(launch_processes.is_here(one.process) for one in recorded)

@@ -1,0 +1,1 @@
+"""Start supervisors and the daemon, and check before the start."""

@@ -1,0 +1,346 @@
+"""Supervisors in the background, and who looks after them."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from rekindle import config
+from rekindle.config import Project
+from rekindle.documents import manifest
+from rekindle.errors import (
+    RekindleError,
+    StoreError,
+    UsageError,
+    translate_os_errors,
+)
+from rekindle.flows.supervision.watchdog import (
+    BriefStarter,
+    Watchdog,
+    WatchPorts,
+    WatchReport,
+)
+from rekindle.policy.operator.notification_text import make_notice
+from rekindle.policy.settings import notify_addresses
+from rekindle.policy.setup import environment
+from rekindle.policy.supervision.watchdog_table import StartAttempt
+from rekindle.ports import Harness
+from rekindle.stores.files import FileStore
+from rekindle.system import (
+    clock,
+    host,
+)
+from rekindle.system.files import durable_files
+from rekindle.system.notifications import Notifier
+from rekindle.system.processes import detached_start
+from rekindle.system.processes.child_processes import (
+    HostProcesses,
+    Interruption,
+)
+from rekindle.system.terminal import tmux
+from rekindle.thresholds.screens import WATCH_LAST_BYTES, WATCH_LAST_LINES
+from rekindle.wiring import transcript_setup
+from rekindle.wiring.access import trust_checks
+from rekindle.wiring.open_store import (
+    HARNESSES,
+    open_store,
+)
+
+TMUX_SESSION = "rekindle"
+SAID_OPTION = "--said"
+"""The option of a supervisor whose operator's word stands in the log already."""
+
+
+def make_supervisor_command(name: str, *words: str) -> list[str]:
+    """The command that runs an agent."""
+    # -P: nothing in the project's folder is a module of ours.
+    return [sys.executable, "-P", "-m", "rekindle", "run", name, *words]
+
+
+def start_supervisor(project: Project, store: FileStore, name: str) -> int:
+    """Start a supervisor that goes on without us; its words go to run/output.log."""
+    return _start_process(project, store, make_supervisor_command(name, SAID_OPTION), name, {})
+
+
+def note_start(store: FileStore, name: str, seq: int) -> None:
+    """Have watchdogs leave it alone while it comes up, if the log is then as far as `seq`."""
+    store.folder(name).write_start_record(
+        msgspec.json.encode(StartAttempt(seq, clock.read_clock()))
+    )
+
+
+def start_for_watchdog(project: Project, store: FileStore, name: str) -> str:
+    """Start a supervisor for a watchdog, with what the operator's environment was.
+
+    Where the operator had it: in a tmux window or in the background. Returns where, in words;
+    empty: in the background, as before.
+    """
+    argv, kept = make_supervisor_command(name, "--kept"), read_environment(project, store, name)
+    if not is_in_window(store, name):
+        _start_process(project, store, argv, name, kept)
+        return ""
+    try:
+        _open_window(project, name, argv, kept)
+    except RekindleError as error:
+        if project.manifest.agents[name].mode == "stay":
+            raise  # it needs a terminal
+        _start_process(project, store, argv, name, kept)
+        return f"without its tmux window: {error}"
+    return "its tmux window is opened again"
+
+
+def _start_process(
+    project: Project, store: FileStore, argv: list[str], name: str, more: dict[str, str]
+) -> int:
+    folder = store.folder(name)
+    folder.make()
+    return HostProcesses().start_detached(
+        argv,
+        environment={**os.environ, **more},
+        folder=str(project.path),
+        output=folder.output,
+    )
+
+
+def start_briefs(project: Project, store: FileStore) -> None:
+    """Have the briefs written that are due, by a process that goes on without us."""
+    store.root.make()
+    HostProcesses().start_detached(
+        [sys.executable, "-P", "-m", "rekindle", "brief", "--due"],
+        environment=os.environ,
+        folder=str(project.path),
+        output=store.root.path / "briefs.log",
+    )
+
+
+def start_in_tmux(project: Project, name: str) -> int:
+    """Start a supervisor in a window of our tmux session, for the operator to attach to."""
+    return _open_window(project, name, make_supervisor_command(name, SAID_OPTION), {})
+
+
+def _open_window(project: Project, name: str, argv: list[str], more: dict[str, str]) -> int:
+    environ = {**_select_variables(project, name), **more}
+    return tmux.open_window(TMUX_SESSION, name, str(project.path), argv, environ)
+
+
+def note_window(store: FileStore, name: str, *, is_wanted: bool) -> None:
+    """Record whether a watchdog starts the agent in a tmux window; outside the workspace."""
+    store.open_private(name)
+    if (private := store.folder(name).private) is None:
+        return
+    if is_wanted:
+        durable_files.replace_file(private.window, b"")
+    else:
+        with translate_os_errors(private.window):
+            private.window.unlink(missing_ok=True)
+
+
+def is_in_window(store: FileStore, name: str) -> bool:
+    """Return whether the operator had the agent's supervisor in a tmux window."""
+    private = store.folder(name).private
+    return private is not None and durable_files.path_exists(private.window)
+
+
+def keep_last_words(store: FileStore, name: str, words: str) -> None:
+    """Keep why a supervisor in a window exits: the window is closed with it."""
+    with suppress(OSError, StoreError):
+        fd = detached_start.open_output(store.folder(name).output)
+        try:
+            os.write(fd, f"{words}\n".encode("utf-8", "replace"))
+        finally:
+            os.close(fd)
+
+
+def render_attach_hint() -> str:
+    """Return what a person types in a shell to see the agents' windows."""
+    return tmux.render_attach_command(TMUX_SESSION)
+
+
+def _select_variables(project: Project, name: str) -> dict[str, str]:
+    """Return what a supervisor in a window needs: the agent's variables, and those of `notify:`."""
+    entry = project.manifest.agents[name]
+    harness = HARNESSES.get(entry.harness)
+    own = [value.removeprefix("$") for value in (entry.env or {}).values()]
+    for address in trust_checks.find_accepted_notify(project, name):
+        own += notify_addresses.name_variables(address)
+    named = {key: os.environ[key] for key in own if key in os.environ}
+    passed, never = (harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES) if harness else ((), ())
+    # The window's terminal is tmux's own.
+    return {
+        **environment.select_variables(os.environ, passed, (*never, "TERM", "COLORTERM")),
+        **named,
+    }
+
+
+def remember_environment(store: FileStore, name: str, harness: Harness) -> None:
+    """Keep what the operator's environment was: that of cron, or of a service, is nearly empty.
+
+    Nothing that could be a secret: who logs in by a variable gives it to the service.
+    """
+    passed = environment.select_variables(
+        os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
+    )
+    kept = environment.drop_secret_variables(passed)
+    store.open_private(name)
+    if (private := store.folder(name).private) is not None:
+        durable_files.replace_file(private.environment, msgspec.json.encode(kept))
+
+
+def has_environment(store: FileStore, name: str) -> bool:
+    """Whether an operator's environment is kept; a replica has none, and is given none."""
+    private = store.folder(name).private
+    return private is None or durable_files.path_exists(private.environment)
+
+
+def read_environment(project: Project, store: FileStore, name: str) -> dict[str, str]:
+    """Return the environment that was kept, held to the same rules as when it was."""
+    private = store.folder(name).private
+    harness = HARNESSES.get(project.manifest.agents[name].harness)
+    data = durable_files.read_bytes(private.environment) if private else None
+    if not data or harness is None:
+        return {}
+    try:
+        kept = msgspec.json.decode(data, type=dict[str, str])
+    except msgspec.MsgspecError:
+        return {}
+    passed = environment.select_variables(kept, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES)
+    return environment.drop_secret_variables(passed)
+
+
+def watch_once(project: Project, store: FileStore) -> list[WatchReport]:
+    return _watch_trusted(project, _make_watchdog(project, store))
+
+
+def _watch_trusted(project: Project, watching: Watchdog) -> list[WatchReport]:
+    """Look after the agents, unless the folder is one that the user has not accepted."""
+    names = list(project.manifest.agents)
+    if trust_checks.is_trusted(project.path):
+        return watching.look(names)
+    words = "this folder is not trusted: `rekindle run` shows what it would start, and asks"
+    return [WatchReport(name, started=False, words=words) for name in names]
+
+
+def _make_watchdog(project: Project, store: FileStore) -> Watchdog:
+    staying = {name for name, one in project.manifest.agents.items() if one.mode == "stay"}
+
+    def notify(name: str, words: str) -> list[str]:
+        notifier = Notifier(trust_checks.find_accepted_notify(project, name), store.redaction)
+        where = {"project": project.path.name, "host": host.name()}
+        notice = make_notice(name, "does not come up", words, **where)
+        return notifier.send(notice.title, notice.body, notice.severity)
+
+    around = WatchPorts(
+        start=lambda name: start_for_watchdog(project, store, name),
+        in_window=lambda name: is_in_window(store, name),
+        last_words=lambda name: read_last_words(store, name),
+        notify=notify,
+        clock=clock.read_clock,
+        archive=lambda name: transcript_setup.archive_agent(project, store, name),
+        limits=project.settings.runtime.restart,
+        briefs=BriefStarter(
+            start=lambda: start_briefs(project, store),
+            zone=clock.find_zone(project.settings.runtime.brief.zone),
+            limits=project.settings.runtime.brief,
+        ),
+    )
+    return Watchdog(store, around, staying)
+
+
+def measure_output(store: FileStore, name: str) -> int:
+    """Return how much supervisors in the background have written so far."""
+    found = durable_files.make_file_stamp(store.folder(name).output)
+    return found[0] if found else 0
+
+
+def read_last_words(store: FileStore, name: str, since: int = 0) -> str:
+    """Return the last lines of a supervisor in the background, of those written after `since`."""
+    output = store.folder(name).output
+    new = measure_output(store, name) - since
+    # Shorter than before: the file was cut when the supervisor was started.
+    most = WATCH_LAST_BYTES if new < 0 else min(new, WATCH_LAST_BYTES)
+    try:
+        words = durable_files.read_last_bytes(output, most) or b""
+    except StoreError:
+        words = b""
+    lines = words.decode("utf-8", "replace").splitlines()
+    return "\n".join(lines[-WATCH_LAST_LINES:]) or "its supervisor said nothing"
+
+
+class ProjectWatchdog:
+    """Looks after the agents of one project, and remembers what it has reported."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._stamp = folder, _make_stamp(folder)
+        self._project = config.load_project(folder)
+        self._watching = _make_watchdog(self._project, open_store(self._project))
+        self._told: dict[str, WatchReport] = {}
+
+    @property
+    def every(self) -> float:
+        """Seconds between two looks."""
+        return self._project.settings.runtime.watch.interval
+
+    def look(self) -> Iterator[WatchReport]:
+        """Look once; yield what is new since the last look."""
+        changed = _make_stamp(self._folder)
+        if changed != self._stamp:
+            self._stamp = changed
+            try:
+                self._project = config.load_project(self._folder)
+            except RekindleError as error:
+                # Someone is writing it: until it can be read, what it said before counts.
+                yield WatchReport(manifest.MANIFEST_FILE, started=False, words=str(error))
+            else:
+                self._watching = _make_watchdog(self._project, open_store(self._project))
+        refusal = self._refuse_fleet()
+        if not refusal:
+            self._told.pop(manifest.MANIFEST_FILE, None)
+        # The hosts of a fleet keep its agents.
+        has_fleet = self._project.settings.fleet is not None
+        for found in refusal if has_fleet else _watch_trusted(self._project, self._watching):
+            if found.started or self._told.get(found.agent) != found:
+                yield found
+            self._told[found.agent] = found
+
+    def _refuse_fleet(self) -> list[WatchReport]:
+        """Return why a fleet that the operator has not accepted is not followed."""
+        if self._project.settings.fleet is None:
+            return []
+        try:
+            trust_checks.require_fleet(self._project)
+        except RekindleError as error:
+            return [WatchReport(manifest.MANIFEST_FILE, started=False, words=str(error))]
+        return []
+
+
+def run_daemon(folder: Path, tell: Callable[[WatchReport], None]) -> None:
+    """Look after one project, again and again, until a signal ends the daemon."""
+    project = config.load_project(folder)
+    root = open_store(project).root
+    root.make()
+    with durable_files.hold_lock(root.path / "daemon", 0.0) as lock, Interruption() as interruption:
+        if lock is None:
+            raise UsageError(
+                "the daemon of this project runs already",
+                hint="`rekindle status` shows how the agents are",
+            )
+        watchdog = ProjectWatchdog(project.path)
+        while not interruption.count:
+            for found in watchdog.look():
+                tell(found)
+            sleep_until_signal(watchdog.every, interruption)
+
+
+def sleep_until_signal(seconds: float, interruption: Interruption) -> None:
+    until = time.monotonic() + seconds
+    while not interruption.count and (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, 1.0))
+
+
+def _make_stamp(folder: Path) -> object:
+    """Whether the manifest is still the one that was read."""
+    return durable_files.make_file_stamp(folder / manifest.MANIFEST_FILE)

@@ -1,0 +1,209 @@
+"""Bring agents up together: check each, start all, then look at all, and report what is true.
+
+Each agent is a generator that yields where it has to wait, so that no agent waits for another.
+"""
+
+import time
+from collections.abc import Callable, Generator, Sequence
+
+import msgspec
+
+from rekindle.config import Project
+from rekindle.documents.screens.agent_row import AgentRow
+from rekindle.errors import AgentError, RekindleError
+from rekindle.flows.operator.read_rows import (
+    RowReader,
+    RowReading,
+)
+from rekindle.policy.exits import exit_table
+from rekindle.policy.settings.runtime_settings import find_cycle_limit
+from rekindle.policy.supervision import run_moves as policy
+from rekindle.stores.files import FileStore
+from rekindle.system import clock
+from rekindle.system.processes import launch_processes
+from rekindle.thresholds.screens import (
+    UP_ENDING_SECONDS,
+    UP_POLL_SECONDS,
+    UP_SECONDS,
+    UP_SETTLE_SECONDS,
+)
+from rekindle.wiring.starting import background_start
+
+_STOPPED_MEANWHILE = "was stopped meanwhile, and stays so"
+_Waiting = Generator[None, None, str]
+"""Yields while the agent is waited for; returns its state."""
+
+
+class StartResult(msgspec.Struct, frozen=True):
+    """What `up` found out about an agent."""
+
+    agent: str
+    state: str = ""
+    error: str = ""
+    """Why it was not started; empty: its supervisor is alive, or has done its work."""
+
+
+class AgentStarter:
+    """Agents of one project that are brought up together."""
+
+    def __init__(
+        self,
+        project: Project,
+        store: FileStore,
+        accept: Callable[[str], None],
+        *,
+        tmux: bool = False,
+        unbounded: bool = False,
+    ) -> None:
+        """`accept` checks an agent and accepts its settings, as the operator's command does."""
+        self._project, self._store, self._accept = project, store, accept
+        self._tmux, self._unbounded = tmux, unbounded
+        self._rows = RowReader(
+            store, project.manifest.agents, project.settings.runtime, clock.read_clock
+        )
+
+    def bring_up(self, names: Sequence[str]) -> list[StartResult]:
+        """Start all, and return the state of each once it is known."""
+        waiting = {name: self._bring_up(name) for name in names}
+        found: dict[str, StartResult] = {}
+        while waiting:
+            for name, steps in list(waiting.items()):
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    found[name] = StartResult(name, state=end.value)
+                except RekindleError as error:
+                    found[name] = StartResult(name, error=str(error))
+                if name in found:
+                    del waiting[name]
+            if waiting:
+                time.sleep(UP_POLL_SECONDS)
+        return [found[name] for name in names]
+
+    def _bring_up(self, name: str) -> _Waiting:
+        store = self._store
+        # The folder was wiped or replaced: its supervisor ends, then another may be started.
+        yield from _wait_until(lambda: not store.has_lost_folder(name))
+        self._accept(name)
+        if store.is_supervised(name):
+            stop = store.read(name).projection.run
+            if stop.desired != "stopped":
+                return _explain(self._rows.row(name)) or "is running already"
+            yield from _wait_until(lambda: not store.is_supervised(name))
+            if store.read(name).projection.run.said != stop.said:
+                return _STOPPED_MEANWHILE
+        before, pid, said_before = self._start_supervisor(name)
+        yield
+        return (yield from self._wait_for_state(name, before, pid, said_before))
+
+    def _start_supervisor(self, name: str) -> tuple[int, int, int]:
+        """Start a supervisor; return the end of the log and of its output before, and its pid."""
+        project, store = self._project, self._store
+        # The operator's command is recorded here and not by the supervisor: a command that is given
+        # while the supervisor starts is the later one. The start is noted first: a watchdog that
+        # looks in between would start another.
+        seen = store.read(name)
+        background_start.note_start(store, name, seen.committed.seq + len(seen.pending) + 1)
+        cycles = find_cycle_limit(project.manifest.agents[name])
+        run, now = seen.projection.run, clock.read_clock()
+        store.submit(
+            name, policy.make_desired_event(run, "running", now, cycles, unbounded=self._unbounded)
+        )
+        before = store.read(name).committed.seq
+        said_before = background_start.measure_output(store, name)
+        background_start.note_window(store, name, is_wanted=self._tmux)
+        if self._tmux:
+            return before, background_start.start_in_tmux(project, name), said_before
+        return before, background_start.start_supervisor(project, store, name), said_before
+
+    def _wait_for_state(self, name: str, before: int, pid: int, said_before: int) -> _Waiting:
+        """Look until the agent's state is known: a launch stays, it is held back, or is over.
+
+        Between the end of a launch and what follows it, which is recorded later, nothing is known.
+        """
+        deadline = time.monotonic() + UP_SECONDS
+        alive_seconds, looked_at = 0.0, time.monotonic()
+        while True:
+            is_gone = not launch_processes.is_alive(str(pid))
+            reading = self._rows.read(name)
+            state = self._describe_state(name, reading, before)
+            if state:
+                return state
+            if is_gone and not reading.is_supervised:
+                break
+            since, looked_at = time.monotonic() - looked_at, time.monotonic()
+            if reading.is_supervised and _has_live_launch(reading, before):
+                # A program that cannot be started at all fails at once.
+                alive_seconds += since
+                if alive_seconds > UP_SETTLE_SECONDS:
+                    return _append_failure(reading, before)
+            if time.monotonic() > deadline:
+                break
+            yield
+        if _list_launches(reading, before):
+            return _append_failure(reading, before)
+        words = _find_failure(reading, before) or background_start.read_last_words(
+            self._store, name, said_before
+        )
+        raise AgentError(words)
+
+    def _describe_state(self, name: str, reading: RowReading, before: int) -> str:
+        """Return the state of an agent that is held back, stopped or over; empty: not known yet."""
+        if reading.view is None:
+            raise AgentError(reading.row.reason, hint=reading.row.command)
+        run, launches = reading.view.projection.run, _list_launches(reading, before)
+        if run.desired == "stopped" and not reading.is_supervised:
+            return _STOPPED_MEANWHILE
+        words = _explain(reading.row)
+        if run.is_over and reading.view.committed.seq > before:
+            return f"started, and {_explain_end(run)}"
+        if not reading.is_supervised or not words:
+            return ""
+        if launches:
+            return f"started; {words}"
+        # The supervisor removes the note when it begins to wait: it does not start the agent now.
+        return words if self._store.folder(name).read_start_record() is None else ""
+
+
+def _explain(row: AgentRow) -> str:
+    """Return why an agent that has a supervisor does not work; empty: it works."""
+    if row.state == "running":
+        return ""
+    return f"{row.label}: {row.reason}" + (f"; next: `{row.command}`" if row.command else "")
+
+
+def _explain_end(run: policy.RunState) -> str:
+    """Return how a run ended; its supervisor may still be about to exit."""
+    outcome = exit_table.find_outcome(run.ended.why)
+    if outcome.state == "done":
+        return outcome.words
+    return f"{outcome.words}: {exit_table.explain_reason(run.ended.why, run.ended.words)}"
+
+
+def _list_launches(reading: RowReading, before: int) -> list[str]:
+    """Return how each launch since `before` ended, in words; empty for one that runs or is done."""
+    attempts = reading.view.projection.attempts.values() if reading.view else ()
+    ends = [(one.seq, "" if one.exit in {"", "clean"} else one.words) for one in attempts]
+    return [words for seq, words in ends if seq > before]
+
+
+def _has_live_launch(reading: RowReading, before: int) -> bool:
+    """Return whether a launch since `before` has not ended, as far as is recorded."""
+    attempts = reading.view.projection.attempts.values() if reading.view else ()
+    return any(one.seq > before and not one.exit for one in attempts)
+
+
+def _find_failure(reading: RowReading, before: int) -> str:
+    return next((words for words in reversed(_list_launches(reading, before)) if words), "")
+
+
+def _append_failure(reading: RowReading, before: int) -> str:
+    failure = _find_failure(reading, before)
+    return f"started; {failure}" if failure else "started"
+
+
+def _wait_until(has_ended: Callable[[], bool]) -> Generator[None, None, None]:
+    """Wait until a supervisor has ended, for as long as one may take."""
+    deadline = time.monotonic() + UP_ENDING_SECONDS
+    while not has_ended() and time.monotonic() < deadline:
+        yield

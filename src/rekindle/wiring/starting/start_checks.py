@@ -1,0 +1,422 @@
+"""Checks before an agent is started: `run`, `up` and `restart` refuse what `doctor` reports.
+
+`CHECKS` is the one table. Each check raises the error with which a start is refused.
+"""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from shutil import which
+
+import msgspec
+
+from rekindle.config import Project
+from rekindle.documents import manifest
+from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.manifest import (
+    DEFAULT_PROMPT,
+    ModelPrice,
+    Persona,
+)
+from rekindle.errors import (
+    AgentError,
+    ManifestError,
+    ProgramMissingError,
+    RekindleError,
+    UnenforceableError,
+    UsageError,
+    translate_os_errors,
+)
+from rekindle.formats.identifiers import to_one_line
+from rekindle.harnesses import command_harness
+from rekindle.plugins import find_program
+from rekindle.policy.progress.artefacts import is_artefact
+from rekindle.policy.settings.runtime_settings import (
+    RELAY_BYTES,
+    AgentDefaults,
+)
+from rekindle.policy.setup.permissions import explain_reach
+from rekindle.policy.supervision.list_prices import complete_prices
+from rekindle.stores.folders import agent_folder
+from rekindle.system.files import inside_folder
+from rekindle.system.processes import program_search
+from rekindle.wiring import summarizer_setup as summarizing
+from rekindle.wiring.agent_environment import (
+    find_agent_folder,
+    locate_words,
+    make_environment,
+)
+from rekindle.wiring.open_store import (
+    HARNESSES,
+    find_harness,
+    read_named_file,
+)
+
+Program = tuple[str, ...]
+"""A program that replaces the one of the manifest; empty: there is none."""
+
+
+REACH_HINT = (
+    "give the agent a persona with"
+    " `permissions: {allowed_tools: [Read, Grep, Glob, Edit, Write, Bash]}` in rekindle.yaml"
+)
+
+
+def find_obstacles(
+    project: Project, name: str, program: Program = (), *, on_this_host: bool = True
+) -> Iterator[RekindleError]:
+    """Return each error with which a start of the agent would be refused.
+
+    `on_this_host`: also look for the agent's folder and program, which must be on its own host.
+    """
+    checks = (*CHECKS, *HOST_CHECKS) if on_this_host else CHECKS
+    seen: set[str] = set()
+    for check in checks:
+        try:
+            with translate_os_errors(project.path):
+                check(project, name, program)
+        except RekindleError as error:
+            if str(error) not in seen:  # an unknown harness fails several checks
+                yield error
+            seen.add(str(error))
+
+
+def refuse_obstacles(
+    project: Project, name: str, program: Program = (), *, on_this_host: bool = True
+) -> None:
+    """Raise the first error with which a start of the agent is refused, if there is one."""
+    for error in find_obstacles(project, name, program, on_this_host=on_this_host):
+        raise error
+
+
+def read_task(project: Project, name: str) -> str:
+    """Return the text of the agent's task."""
+    prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
+    task = read_named_file(project, prompt, "prompt")
+    if not task.strip() or task == DEFAULT_PROMPT:
+        raise ManifestError(
+            "says no task yet",
+            file=prompt,
+            hint="say there, in your words, what the agent is to do",
+        )
+    return task
+
+
+def read_persona(project: Project, name: str) -> tuple[Persona, str]:
+    """Return the agent's persona, with its file as an absolute path, and the text of that file."""
+    wanted = project.manifest.agents[name].persona or AgentDefaults().persona
+    found = project.manifest.personas.get(wanted)
+    if found is None and wanted != AgentDefaults().persona:
+        raise ManifestError(
+            f"agent {name}: there is no persona named {wanted!r}",
+            line=project.marked.line(("agents", name, "persona")),
+            hint=f"use one of: {', '.join(project.manifest.personas) or 'there is none yet'}",
+        )
+    persona = found or Persona()
+    if persona.system_prompt_file is None:
+        return persona, ""
+    words = read_named_file(project, persona.system_prompt_file, "system_prompt_file")
+    whole = str((project.path / persona.system_prompt_file).resolve())
+    return msgspec.structs.replace(persona, system_prompt_file=whole), words
+
+
+def find_checkpoint_persona(entry: manifest.AgentEntry) -> str:
+    """Return the name of the persona that writes the agent's checkpoints."""
+    compaction = entry.handover.compaction if entry.handover else None
+    named = compaction.persona if isinstance(compaction, manifest.Compaction) else None
+    return named or summarizing.PERSONA
+
+
+def read_program(project: Project, name: str) -> Program:
+    """Return what `command:` names in the place of the CLI's own program; empty: nothing."""
+    entry = project.manifest.agents[name]
+    if not entry.command and find_harness(project, name).NAME == command_harness.NAME:
+        raise ManifestError(
+            f"agent {name}: there is no `command:` to start",
+            line=project.marked.line(("agents", name, "command")),
+            hint=f"add `command: ./your-program` to {name} in rekindle.yaml",
+        )
+    return tuple(entry.command or ())
+
+
+def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
+    """Return in words that the agent may not write, and whether it can achieve nothing at all.
+
+    Empty: it may write, or only its own program decides that.
+    """
+    try:
+        harness, (persona, _) = find_harness(project, name), read_persona(project, name)
+    except RekindleError:
+        return "", False
+    entry = project.manifest.agents[name]
+    if entry.command or entry.mode == "stay":  # a wrapper may permit more; a person is asked
+        return "", False
+    return explain_reach(persona, entry.persona or AgentDefaults().persona, harness.NAME)
+
+
+def find_unhonoured(project: Project, name: str) -> list[str]:
+    """Return the agent's keys, and those of its personas, that its CLIs cannot honour.
+
+    A program of `command:` that would be launched with such a persona is refused: no line here.
+    """
+    entry, personas = project.manifest.agents[name], project.manifest.personas
+    own = entry.persona or AgentDefaults().persona
+    launched = (own, entry.review)
+    lines = []
+    for role in dict.fromkeys((*launched, summarizing.PERSONA, find_checkpoint_persona(entry))):
+        persona = personas.get(role) if role else None
+        named = entry.harness if role == own else (persona and persona.adapter) or entry.harness
+        harness = HARNESSES.get(named)
+        if (
+            persona is None
+            or harness is None
+            or (role in launched and harness.NAME == command_harness.NAME)
+        ):
+            continue
+        keys = (
+            ("model", persona.model, harness.CAN.model),
+            ("temperature", persona.temperature, harness.CAN.temperature),
+        )
+        lines += [
+            f"persona {role}: `{key}:` has no effect: {harness.NAME} has no option for it"
+            for key, value, is_honoured in keys
+            if value is not None and not is_honoured
+        ]
+    if entry.harness == command_harness.NAME and entry.handover and entry.handover.compaction:
+        lines.append(
+            f"agent {name}: `handover:` has no effect: {command_harness.NAME} cannot be stopped "
+            "between two"
+            " turns"
+        )
+    return lines
+
+
+UNHONOURED_HINT = "remove it, or set it in the CLI's own settings"
+
+
+def find_prices(project: Project, name: str) -> Mapping[str, ModelPrice]:
+    """Return what the agent's tokens cost, if its CLI does not report money: with list prices.
+
+    A program of which nothing is known may use no paid model at all: it has no list price.
+    """
+    entry, harness = project.manifest.agents[name], find_harness(project, name)
+    own = project.manifest.prices
+    reports_money = harness.CAN.reports_money and entry.mode != "stay"
+    return own if reports_money or not harness.CAN.hooks else complete_prices(own)
+
+
+def _check_harness(project: Project, name: str, _: Program) -> None:
+    find_harness(project, name)
+
+
+def _check_command(project: Project, name: str, program: Program) -> None:
+    if not program:
+        read_program(project, name)
+
+
+def _check_task(project: Project, name: str, _: Program) -> None:
+    read_task(project, name)
+
+
+def _check_rules(project: Project, name: str, _: Program) -> None:
+    read_named_file(project, project.manifest.agents[name].rules, "rules")
+
+
+def _check_persona(project: Project, name: str, _: Program) -> None:
+    read_persona(project, name)
+
+
+def _check_environment(project: Project, name: str, _: Program) -> None:
+    make_environment(project, name)
+
+
+def _check_summarizers(project: Project, name: str, _: Program) -> None:
+    own = find_checkpoint_persona(project.manifest.agents[name])
+    for role in dict.fromkeys((summarizing.PERSONA, own)):
+        summarizing.check_summarizer(project, name, role)
+
+
+def _check_prices(project: Project, name: str, _: Program) -> None:
+    """Refuse a cap on money that cannot be measured."""
+    entry, harness = project.manifest.agents[name], find_harness(project, name)
+    stays = entry.mode == "stay"
+    cap = entry.budget.usd if entry.budget else None
+    tells = harness.CAN.reports_money and not stays
+    if cap is not None and not tells and not find_prices(project, name):
+        where = " in a terminal" if stays else ""
+        raise ManifestError(
+            f"agent {name}: {harness.NAME} does not say{where} what it costs,"
+            " and `prices:` is empty",
+            line=project.marked.line(("agents", name, "budget")),
+            hint="add `prices: {MODEL: {input: …, output: …}}`, in dollars for a million tokens,"
+            " or cap `tokens:` instead",
+        )
+
+
+def _check_permissions(project: Project, name: str, program: Program) -> None:
+    """Refuse a persona that the CLI cannot be held to: ask for a command before one is needed."""
+    harness, (persona, words) = find_harness(project, name), read_persona(project, name)
+    start = LaunchSpec(
+        session=str(uuid.uuid4()) if harness.CAN.names_sessions else "",
+        persona=persona,
+        instructions=words,
+        program=program or read_program(project, name),
+    )
+    try:
+        harness.command(start)
+    except (UsageError, UnenforceableError) as error:
+        said = error.message if isinstance(error, ManifestError) else error
+        named = project.manifest.agents[name].persona or AgentDefaults().persona
+        raise ManifestError(
+            f"agent {name}: {said}",
+            line=project.marked.line(("personas", named, "permissions")),
+            hint=error.hint,
+        ) from error
+
+
+def _check_relay(project: Project, name: str, _: Program) -> None:
+    """Refuse a relay file that leads outside the project, or that would count as work."""
+    file = project.manifest.agents[name].relay
+    if file is None:
+        return
+    parts = Path(file).parts
+    if not parts or Path(file).is_absolute() or ".." in parts or "\0" in file:
+        problem = "is not a path inside the project"
+    elif not {agent_folder.REKINDLE_FOLDER, ".git"}.isdisjoint(parts):
+        problem = "is in a folder of Rekindle's or git's own"
+    elif is_artefact(file):
+        problem = "would count as a result of the work: its name is not one of a relay"
+    else:
+        inside_folder.read(project.path, file, RELAY_BYTES)
+        return
+    raise ManifestError(
+        f"agent {name}: `relay: {to_one_line(file)}` {problem}",
+        line=project.marked.line(("agents", name, "relay")),
+        hint="use a file in the project named consensus.md, relay.md or progress.md",
+    )
+
+
+def with_reviewer(project: Project, name: str) -> Project | None:
+    """Return the project with the agent as its reviewer; None: no review is set up.
+
+    Raises:
+        ManifestError: `review:` names a persona that does not exist.
+    """
+    entry, personas = project.manifest.agents[name], project.manifest.personas
+    if entry.review is None:
+        return None
+    if entry.review not in personas:
+        raise ManifestError(
+            f"agent {name}: there is no persona named {entry.review!r}",
+            line=project.marked.line(("agents", name, "review")),
+            hint=f"use one of: {', '.join(personas) or 'there is none yet'}",
+        )
+    persona = personas[entry.review]
+    harness = persona.adapter or entry.harness
+    own = persona.command or (entry.command if harness == entry.harness else None)
+    own = list(locate_words(project, name, own)) if own else None
+    reviewer = msgspec.structs.replace(
+        entry, harness=harness, persona=entry.review, command=own, mode="loop", review=None
+    )
+    agents = {**project.manifest.agents, name: reviewer}
+    manifest = msgspec.structs.replace(project.manifest, agents=agents)
+    return msgspec.structs.replace(project, manifest=manifest)
+
+
+def _check_review(project: Project, name: str, _: Program) -> None:
+    reviewing = with_reviewer(project, name)
+    if reviewing is not None:
+        for check in (_check_harness, _check_command, _check_persona, _check_permissions):
+            check(reviewing, name, ())
+
+
+def _check_reviewer_program(project: Project, name: str, _: Program) -> None:
+    reviewing = with_reviewer(project, name)
+    if reviewing is not None:
+        _check_program(reviewing, name, ())
+
+
+def _check_folder(project: Project, name: str, _: Program) -> None:
+    folder = find_agent_folder(project, name)
+    if not folder.is_dir():
+        raise AgentError(
+            f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
+        )
+
+
+def _check_program(project: Project, name: str, program: Program) -> None:
+    """Look for the program as the launch does."""
+    harness, folder = find_harness(project, name), find_agent_folder(project, name)
+    own = program or read_program(project, name)
+    word = own[0] if own else find_program(harness)
+    path = make_environment(project, name).variables.get("PATH")
+    if word and not own and "/" not in word:
+        (word, *_) = program_search.resolve_command((word,), path)
+    if word and not _can_start(word, folder, path):
+        hint = command_harness.INSTALL if own else harness.INSTALL
+        raise ProgramMissingError(word, "it is not installed", hint=hint)
+
+
+def _check_until(project: Project, name: str, _: Program) -> None:
+    """Look for the program of `until:` as the end of a cycle does.
+
+    A path in the agent's folder may be missing: the agent may be the one to write or build it.
+    """
+    words, folder = project.manifest.agents[name].until, find_agent_folder(project, name)
+    if not words or _can_start(
+        words[0], folder, make_environment(project, name).variables.get("PATH")
+    ):
+        return
+    program = words[0]
+    is_line = len(words) == 1 and len(program.split()) > 1
+    is_relative = "/" in program and not Path(program).is_absolute()
+    is_there = is_relative and (folder / program).exists()
+    if is_relative and not is_there and not is_line:
+        return
+    if is_line:
+        hint = f"write each word as an item of the list: `until: {_render_list(program.split())}`"
+    elif is_there:
+        hint = f"make it executable: `chmod +x {program}`"
+    else:
+        hint = "install it, or correct `until:` in rekindle.yaml"
+    raise ManifestError(
+        f"agent {name}: the program of `until:` {'cannot be run' if is_there else 'is not found'}:"
+        f" {to_one_line(program)}",
+        line=project.marked.line(("agents", name, "until")),
+        hint=hint,
+    )
+
+
+def _render_list(words: list[str]) -> str:
+    return f"[{', '.join(msgspec.json.encode(word).decode() for word in words)}]"
+
+
+def _can_start(word: str, folder: Path, path: str | None) -> bool:
+    if "/" not in word:
+        return which(word, path=path) is not None
+    file = folder / word
+    return file.is_file() and os.access(file, os.X_OK)
+
+
+Check = Callable[[Project, str, Program], None]
+
+CHECKS: tuple[Check, ...] = (
+    _check_harness,
+    _check_command,
+    _check_task,
+    _check_rules,
+    _check_relay,
+    _check_persona,
+    _check_environment,
+    _check_summarizers,
+    _check_prices,
+    _check_permissions,
+    _check_review,
+)
+HOST_CHECKS: tuple[Check, ...] = (
+    _check_folder,
+    _check_program,
+    _check_reviewer_program,
+    _check_until,
+)

@@ -1,0 +1,70 @@
+"""One watchdog for all projects that the user trusts on this host.
+
+The records of trusted folders are the register of projects: what `run`, `up` or `init` accepts is
+looked after from the next look on, and what `forget` removes is not.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rekindle.errors import RekindleError, UsageError
+from rekindle.flows.supervision.watchdog import WatchReport
+from rekindle.policy.settings.runtime_settings import WatchSettings
+from rekindle.system.files import (
+    durable_files,
+    user_folder,
+)
+from rekindle.system.processes.child_processes import Interruption
+from rekindle.wiring.access import trust_checks
+from rekindle.wiring.starting.background_start import (
+    ProjectWatchdog,
+    sleep_until_signal,
+)
+
+Tell = Callable[[Path, WatchReport], None]
+
+
+class AllProjectsWatchdog:
+    """Looks after every trusted project, each by its own settings."""
+
+    def __init__(self) -> None:
+        self._watchdogs: dict[Path, ProjectWatchdog] = {}
+        self._failed: dict[Path, str] = {}
+
+    @property
+    def every(self) -> float:
+        return min(
+            (one.every for one in self._watchdogs.values()), default=WatchSettings().interval
+        )
+
+    def look(self) -> Iterator[tuple[Path, WatchReport]]:
+        """Look once at each; one that cannot be read must not keep the others waiting."""
+        folders = trust_checks.list_trusted()
+        self._watchdogs = {at: one for at, one in self._watchdogs.items() if at in folders}
+        for folder in folders:
+            try:
+                watchdog = self._watchdogs.get(folder) or ProjectWatchdog(folder)
+                self._watchdogs[folder] = watchdog
+                found = list(watchdog.look())
+                self._failed.pop(folder, None)
+            except RekindleError as error:
+                words = str(error)
+                is_new, self._failed[folder] = self._failed.get(folder) != words, words
+                found = [WatchReport("-", started=False, words=words)] if is_new else []
+            yield from ((folder, one) for one in found)
+
+
+def run_daemon_for_all(tell: Tell) -> None:
+    """Look after all trusted projects, again and again, until a signal ends the daemon."""
+    lock_file = user_folder.make_user_folder() / "daemon"
+    with durable_files.hold_lock(lock_file, 0.0) as lock, Interruption() as interruption:
+        if lock is None:
+            raise UsageError(
+                "the daemon of all projects runs already",
+                hint="`rekindle status --all` shows how the agents are",
+            )
+        watching = AllProjectsWatchdog()
+        while not interruption.count:
+            for folder, found in watching.look():
+                tell(folder, found)
+            sleep_until_signal(watching.every, interruption)

@@ -1,0 +1,220 @@
+"""Who is asked for a summary, and what is known without asking."""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from rekindle.config import Project
+from rekindle.documents import checkpoint, relay
+from rekindle.documents.checkpoint import CheckpointSection
+from rekindle.documents.manifest import Persona
+from rekindle.documents.relay import RelayField
+from rekindle.documents.summaries.summary import list_carried_items
+from rekindle.errors import DocumentError, ManifestError, RekindleError, UsageError
+from rekindle.flows.transcripts.summarize_turns import Summarizer
+from rekindle.formats.identifiers import to_one_line
+from rekindle.harnesses import command_harness
+from rekindle.policy.projection import open_loops
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import AgentDefaults
+from rekindle.policy.setup import environment
+from rekindle.ports import Harness
+from rekindle.stores.files import FileStore
+from rekindle.stores.folders import private_files
+from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.summarizers.headless_cli import HeadlessSummarizer
+from rekindle.summarizers.mechanical_summary import KnownWork
+from rekindle.system import clock
+from rekindle.system.files import durable_files
+from rekindle.system.git.work_status import GitStatus
+from rekindle.system.processes import program_search
+from rekindle.system.processes.child_processes import HostProcesses
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
+from rekindle.wiring.agent_environment import locate_words
+from rekindle.wiring.open_store import (
+    HARNESSES,
+    read_named_file,
+)
+
+PERSONA = "summarizer"
+
+
+def make_summarizer(
+    project: Project,
+    store: FileStore,
+    name: str,
+    role: str = PERSONA,
+    *,
+    stops: Callable[[], bool] = bool,
+) -> Summarizer:
+    """Who summarizes for an agent; once it `stops`, no answer is waited for."""
+    cap = project.settings.runtime.relay.summarizer_max_input_tokens
+    asked = make_headless(project, store, name, os.environ, role, stops=stops)
+    return Summarizer(asked.ask, cap=cap, words=asked.words) if asked else Summarizer(None, cap=cap)
+
+
+def make_headless(
+    project: Project,
+    store: FileStore,
+    name: str,
+    environ: Mapping[str, str],
+    role: str = PERSONA,
+    *,
+    stops: Callable[[], bool] = bool,
+) -> HeadlessSummarizer | None:
+    """Return the CLI that writes an agent's summaries: `personas: summarizer:`, else its own.
+
+    None: no CLI is asked. A program of which nothing is known may do anything when it is asked
+    something, and some CLIs cannot be asked without a session.
+    """
+    persona, found = _find_summarizer(project, name, role)
+    settings, entry = project.settings.runtime.relay, project.manifest.agents[name]
+    is_unknown = found.NAME == command_harness.NAME and not persona.command
+    if settings.summarizer == "mechanical" or is_unknown or not found.CAN.questions:
+        return None
+    # What is started in the place of the CLI's own program, where it is the same CLI.
+    own = (entry.command or ()) if entry.harness == (persona.adapter or entry.harness) else ()
+    passed = environment.select_variables(environ, found.PASSED_PREFIXES, found.BLOCKED_VARIABLES)
+    if "PATH" in passed and found.NAME != command_harness.NAME:
+        # A CLI that is asked starts programs too, and runs none of the project's for its answer.
+        passed["PATH"] = program_search.order_path(passed["PATH"])
+    return HeadlessSummarizer(
+        harness=found,
+        processes=HostProcesses(),
+        scratch=_find_scratch(project, store, name),
+        environment=passed,
+        program=locate_words(project, name, persona.command or own),
+        persona=persona,
+        words=_read_words(project, persona),
+        usd=settings.summarizer_max_usd,
+        stops=stops,
+    )
+
+
+def check_summarizer(project: Project, name: str, role: str = PERSONA) -> None:
+    """Whether somebody can be asked, before anything is begun that would need it hours later.
+
+    Raises:
+        ManifestError: There is no such persona, no such adapter, or a file of it cannot be read.
+    """
+    persona, _ = _find_summarizer(project, name, role)
+    if project.settings.runtime.relay.summarizer != "mechanical":
+        _read_words(project, persona)
+
+
+def _find_summarizer(project: Project, name: str, role: str) -> tuple[Persona, Harness]:
+    found = project.manifest.personas.get(role)
+    if found is None and role != PERSONA:
+        raise ManifestError(
+            f"agent {name}: there is no persona named {role!r}",
+            line=project.marked.line(("agents", name, "handover", "compaction", "persona")),
+            hint=f"one of: {', '.join(project.manifest.personas) or 'none is there'}",
+        )
+    persona = found or Persona()
+    harness = persona.adapter or project.manifest.agents[name].harness
+    if harness not in HARNESSES:
+        raise ManifestError(
+            f"the summarizer's adapter {harness!r} is not there",
+            line=project.marked.line(("personas", role, "adapter")),
+            hint=f"one of: {', '.join(HARNESSES)}",
+        )
+    if persona.adapter and not HARNESSES[harness].CAN.questions:
+        raise ManifestError(
+            f"the summarizer's adapter {harness!r} cannot be asked for a summary",
+            line=project.marked.line(("personas", role, "adapter")),
+            hint="name another adapter, or set `runtime: {relay: {summarizer: mechanical}}`",
+        )
+    return persona, HARNESSES[harness]
+
+
+def read_task_text(project: Project, name: str) -> str:
+    """What its sessions are asked for; empty, where that cannot be read."""
+    prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
+    with suppress(RekindleError):
+        return read_named_file(project, prompt, "prompt").strip()
+    return ""
+
+
+def _read_words(project: Project, persona: Persona) -> str:
+    """What its persona says; where that says nothing, what `init` has written."""
+    if persona.system_prompt_file:
+        return read_named_file(project, persona.system_prompt_file, "system_prompt_file")
+    return (durable_files.read_bytes(RekindleFolder(project.path).summarizer) or b"").decode(
+        "utf-8", "replace"
+    )
+
+
+def _find_scratch(project: Project, store: FileStore, name: str) -> Path:
+    """Return the folder that questions are asked in: no agent can plant settings of a CLI there."""
+    store.create(name)
+    return private_files.find_private_project(project.path).make_agent(name).asked
+
+
+def find_commit(project: Project, name: str, since: str) -> str:
+    """The commit that somebody named; empty, where nobody did.
+
+    Raises:
+        UsageError: Git does not know it.
+    """
+    found = open_git_status(project, name).commit(since) if since else ""
+    if since and not found:
+        raise UsageError(
+            f"git knows no commit {to_one_line(since, QUOTED_CHARACTERS)!r}",
+            hint="`git log --oneline` lists them",
+        )
+    return found
+
+
+def open_git_status(project: Project, name: str) -> GitStatus:
+    return GitStatus(str(project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)))
+
+
+def collect_known_work(project: Project, store: FileStore, name: str, since: str = "") -> KnownWork:
+    """What is known of an agent's work without reading a transcript.
+
+    `since` is the commit that its folder stood at when the work began; empty: nobody knows.
+    """
+    there = open_git_status(project, name)
+    seen = store.read(name)
+    opened = open_loops.list_open_loops(
+        seen.projection.loops, clock.read_clock(), project.settings.runtime.loops
+    )
+    standing = _read_relay(store, name)
+    changed = dict.fromkeys((*there.changed(), *(there.committed(since) if since else ())))
+    return KnownWork(
+        commits=there.commits(since),
+        changed=tuple(changed),
+        carried=_read_left_over(store, name, seen.committed),
+        loops=tuple(f"{loop.id}: {loop.text}" for loop in opened),
+        phase=_read_field(standing, RelayField.CURRENT_PHASE),
+        decisions=list_carried_items(_read_field(standing, RelayField.KEY_DECISIONS)),
+        next_action=(standing.next_action or "").strip() if standing else "",
+    )
+
+
+def _read_relay(store: FileStore, name: str) -> relay.Relay | None:
+    data = store.document(name, "relay")
+    try:
+        return relay.parse(data) if data else None
+    except DocumentError:
+        return None
+
+
+def _read_left_over(store: FileStore, name: str, known: Projection) -> tuple[str, ...]:
+    """What the last checkpoint of this cycle has left over."""
+    standing = known.documents.get("checkpoint")
+    # A person's own session is read from its beginning each time, and carries nothing over.
+    is_kept = standing is not None and not standing.session and standing.seq > known.began.seq
+    data = store.document(name, "checkpoint") if is_kept else None
+    try:
+        found = checkpoint.parse(data) if data else None
+    except DocumentError:
+        return ()
+    return (
+        list_carried_items(found.content(CheckpointSection.REMAINING_WORK) or "") if found else ()
+    )
+
+
+def _read_field(standing: relay.Relay | None, field: RelayField) -> str:
+    return (standing.content(field) or "").strip() if standing else ""

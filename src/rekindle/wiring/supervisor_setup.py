@@ -1,0 +1,347 @@
+"""Agents that are run."""
+
+import sys
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from rekindle.config import (
+    Project,
+    load_project,
+)
+from rekindle.documents.events import ReviewMade
+from rekindle.errors import (
+    NotifyError,
+    RekindleError,
+)
+from rekindle.flows.cycles.close_cycle import CycleEndPorts
+from rekindle.flows.cycles.review_end import EndReviewer
+from rekindle.flows.cycles.until_command import (
+    UntilCommand,
+    UntilResult,
+)
+from rekindle.flows.cycles.work_signs import read_work_signs
+from rekindle.flows.handoff.measure_windows import measure_windows
+from rekindle.flows.operator.stop_check import StopCheck
+from rekindle.flows.supervision.supervisor import (
+    RunResult,
+    Supervisor,
+)
+from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
+from rekindle.flows.supervisor_ports import (
+    AgentSpec,
+    SettingsReport,
+    SupervisorPorts,
+    SupervisorReport,
+    TroubleReport,
+)
+from rekindle.policy.exits.exit_table import News, Reason
+from rekindle.policy.handoff import window_rule
+from rekindle.policy.operator.notification_text import make_notice
+from rekindle.policy.settings.runtime_settings import (
+    AgentDefaults,
+    find_cycle_limit,
+)
+from rekindle.policy.supervision.budget import RunSpending
+from rekindle.stores.files import FileStore
+from rekindle.stores.folders import private_files
+from rekindle.system import (
+    clock,
+    host,
+)
+from rekindle.system.files import hook_program
+from rekindle.system.git.work_status import GitStatus
+from rekindle.system.notifications import Notifier
+from rekindle.system.processes.child_processes import (
+    HostProcesses,
+    Interruption,
+)
+from rekindle.system.terminal.keyboard import Keyboard
+from rekindle.system.terminal.pty_process import TerminalProcesses
+from rekindle.wiring import summarizer_setup as summarizing
+from rekindle.wiring.access import (
+    protected_paths,
+    trust_checks,
+)
+from rekindle.wiring.agent_environment import (
+    find_agent_folder,
+    make_environment,
+)
+from rekindle.wiring.open_store import (
+    find_harness,
+    read_named_file,
+)
+from rekindle.wiring.starting import background_start
+from rekindle.wiring.starting.start_checks import (
+    find_checkpoint_persona,
+    find_prices,
+    read_persona,
+    read_program,
+    read_task,
+    refuse_obstacles,
+    with_reviewer,
+)
+
+
+def run_supervisor(
+    project: Project,
+    store: FileStore,
+    name: str,
+    tell: Callable[[SupervisorReport], None],
+    *,
+    once: bool = False,
+    kept: bool = False,
+    said: bool = False,
+    program: tuple[str, ...] = (),
+    cycles: int | None = None,
+    unbounded: bool = False,
+) -> RunResult:
+    """Be the supervisor of an agent; `program` replaces the CLI's own.
+
+    `unbounded`: the operator has lifted the bounds on work without progress.
+    """
+    agent = _make_agent(project, store, name, program, cycles, on_this_host=not kept)
+    if not (kept or said):
+        _accept_command(project, store, name, tell)
+    notifier = Notifier(trust_checks.find_accepted_notify(project, name), store.redaction)
+    if kept:
+        _check_addresses(notifier, tell)
+    else:
+        background_start.remember_environment(store, name, agent.harness)
+    # What a person has changed counts once she lets it go on.
+    said_now = [project]
+
+    def renewed() -> AgentSpec | None:
+        try:
+            found = load_project(project.path)
+            if trust_checks.explain_unaccepted(found, name):
+                return None  # it stays in safe mode: `restart` accepts the change
+            made = _make_agent(found, store, name, program, cycles)
+        except (RekindleError, KeyError) as error:
+            tell(TroubleReport(f"goes on as it was set up before: {error}"))
+            return None
+        if made.stays != agent.stays:
+            return None  # that is another program
+        said_now[0] = found
+        return made
+
+    def unaccepted() -> str:
+        try:
+            return trust_checks.explain_unaccepted(load_project(project.path), name)
+        except (RekindleError, KeyError) as error:
+            return f"rekindle.yaml cannot be read: {error}"
+
+    def settings_stamp() -> object:
+        return trust_checks.stamp_settings(project, name)
+
+    with Interruption() as interruption:
+        world = _make_ports(
+            project, store, agent, tell=tell, notifier=notifier, interruption=interruption
+        )
+        world = msgspec.structs.replace(
+            world, renewed=renewed, unaccepted=unaccepted, settings_stamp=settings_stamp
+        )
+        ending = _make_end_ports(lambda: said_now[0], store, agent, world)
+        supervisor = Supervisor(
+            agent, world, once=once, kept=kept, said=said, unbounded=unbounded, ending=ending
+        )
+        return supervisor.run()
+
+
+def check_settings(project: Project, store: FileStore, name: str) -> None:
+    """Refuse settings that `run` would refuse, before a command accepts them.
+
+    Raises:
+        RekindleError: As `run` raises it.
+    """
+    check_agent(project, store, name)
+    check_notify(project, store)
+
+
+def check_agent(project: Project, store: FileStore, name: str) -> None:
+    """Refuse settings of one agent, without `notify:`, which all of a project share.
+
+    Raises:
+        RekindleError: As `run` raises it.
+    """
+    _make_agent(project, store, name, (), on_this_host=True)
+
+
+def check_notify(project: Project, store: FileStore) -> None:
+    """Refuse addresses that no notification could be sent to.
+
+    Raises:
+        NotifyError: An address cannot be used, or what sends to it is not installed.
+    """
+    Notifier(project.manifest.notify, store.redaction).check()
+
+
+def _accept_command(
+    project: Project, store: FileStore, name: str, tell: Callable[[SupervisorReport], None]
+) -> None:
+    """Accept the settings of an agent that a person runs, and where: not in a window of ours."""
+    check_notify(project, store)
+    if changes := trust_checks.accept_settings(project, name):
+        tell(SettingsReport(changes))
+    background_start.note_window(store, name, is_wanted=False)
+
+
+def make_steps(
+    project: Project,
+    store: FileStore,
+    name: str,
+    tell: Callable[[SupervisorReport], None],
+    interruption: Interruption,
+    *,
+    fold_every: float,
+) -> SupervisorSteps:
+    """What is done for an agent on this host, where somebody else says when."""
+    agent = _make_agent(project, store, name, ())
+    notifier = Notifier(project.manifest.notify, store.redaction)
+    world = _make_ports(
+        project, store, agent, tell=tell, notifier=notifier, interruption=interruption
+    )
+    world = msgspec.structs.replace(world, fold_every=fold_every)
+    return SupervisorSteps(agent, world, _make_end_ports(lambda: project, store, agent, world))
+
+
+def _make_ports(
+    project: Project,
+    store: FileStore,
+    agent: AgentSpec,
+    *,
+    tell: Callable[[SupervisorReport], None],
+    notifier: Notifier,
+    interruption: Interruption,
+) -> SupervisorPorts:
+    unread = (
+        f"what you type here is not read; in another terminal: rekindle answer {agent.name} TEXT"
+    )
+    keyboard = Keyboard(lambda: tell(TroubleReport(unread)))
+    stops = StopCheck(store, agent.name, lambda: interruption.count, time.monotonic)
+    return SupervisorPorts(
+        store=store,
+        processes=(TerminalProcesses if agent.stays else HostProcesses)(
+            keep=agent.keep, adopts=True
+        ),
+        settings=project.settings,
+        clock=clock.read_clock,
+        elapsed=time.monotonic,
+        rest=keyboard.rest,
+        interrupted=lambda: interruption.count,
+        by_hand=lambda: interruption.by_hand,
+        goes_on=keyboard.was_pressed,
+        stops=stops,
+        tell=tell,
+        notify=_make_notify(project, agent.name, notifier, tell),
+        head=GitStatus(agent.folder).head,
+        work=GitStatus(agent.folder).fingerprint,
+        signs=lambda head, since: read_work_signs(agent.folder, head, since),
+        windows=lambda: measure_windows(agent, HostProcesses(), stops),
+    )
+
+
+def _make_end_ports(
+    project: Callable[[], Project], store: FileStore, agent: AgentSpec, world: SupervisorPorts
+) -> CycleEndPorts:
+    name = agent.name
+
+    def persona() -> str:
+        return find_checkpoint_persona(project().manifest.agents[name])
+
+    def until() -> UntilResult:
+        # The operator may have accepted another command since the supervisor started.
+        command = tuple(project().manifest.agents[name].until or ())
+        return UntilCommand(command, agent, world).ask()
+
+    def review(number: int, relay: str, spent: RunSpending) -> ReviewMade | None:
+        reviewing = with_reviewer(project(), name)
+        if reviewing is None:
+            return None
+        return EndReviewer(lambda: _make_agent(reviewing, store, name, ()), world).make(
+            number, relay, spent
+        )
+
+    return CycleEndPorts(
+        review=review,
+        summarizer=lambda: summarizing.make_summarizer(project(), store, name, stops=world.stops),
+        checkpointer=lambda: summarizing.make_summarizer(
+            project(), store, name, persona(), stops=world.stops
+        ),
+        known=lambda since: summarizing.collect_known_work(project(), store, name, since),
+        until=until,
+    )
+
+
+def _check_addresses(notifier: Notifier, tell: Callable[[SupervisorReport], None]) -> None:
+    """Report addresses that cannot be used: a watchdog may lack a variable that they name."""
+    try:
+        notifier.check()
+    except NotifyError as error:
+        tell(TroubleReport(f"{error}: {error.hint}"))
+
+
+def _make_notify(
+    project: Project, name: str, notifier: Notifier, tell: Callable[[SupervisorReport], None]
+) -> Callable[[Reason | News, str], None]:
+    def notify(what: Reason | News, words: str) -> None:
+        notice = make_notice(name, what, words, project=project.path.name, host=host.name())
+        for failure in notifier.send(notice.title, notice.body, notice.severity):
+            tell(TroubleReport(failure))
+
+    return notify
+
+
+def _make_agent(
+    project: Project,
+    store: FileStore,
+    name: str,
+    program: tuple[str, ...],
+    cycles: int | None = None,
+    *,
+    on_this_host: bool = False,
+) -> AgentSpec:
+    """Return the agent as the manifest describes it.
+
+    `on_this_host`: refuse it also if its folder or its program is not here. A supervisor that a
+    watchdog starts does not: the launch records what is missing.
+    """
+    refuse_obstacles(project, name, program, on_this_host=on_this_host)
+    entry, harness = project.manifest.agents[name], find_harness(project, name)
+    store.create(name)
+    persona, instructions = read_persona(project, name)
+    hook_program.provide_program()
+    folder = find_agent_folder(project, name)
+    environment = make_environment(project, name)
+    return AgentSpec(
+        name=name,
+        harness=harness,
+        folder=str(folder),
+        task=read_task(project, name),
+        rules=read_named_file(project, entry.rules, "rules"),
+        persona=persona,
+        persona_name=entry.persona or AgentDefaults().persona,
+        instructions=instructions,
+        environment=environment.variables,
+        hook=(sys.executable, "-I", "-S", str(hook_program.find_hook_path())),
+        scratch=str(private_files.find_private_project(project.path).make_agent(name).launch),
+        protected=(
+            *protected_paths.list_protected(project.path, folder),
+            *environment.path.protected,
+        ),
+        path=environment.path.agent,
+        program=program or read_program(project, name),
+        budget=entry.budget,
+        prices=find_prices(project, name),
+        stays=entry.mode == "stay",
+        cycles=find_cycle_limit(entry) if cycles is None else cycles,
+        drafts=True,
+        threshold=window_rule.find_threshold(entry.handover, project.settings.runtime.relay),
+        project=str(project.path),
+        relay=entry.relay or "",
+        until_claimed=bool(entry.until_claimed),
+        converges=bool(entry.convergence),
+        keep=tuple(entry.keep or ()),
+        may_control=bool(entry.may_control),
+    )

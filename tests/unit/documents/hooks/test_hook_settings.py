@@ -1,0 +1,272 @@
+"""Our hooks in somebody else's settings: in, found again, out, and not a byte of theirs moved."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.documents.hooks import hook_settings
+from rekindle.errors import DocumentError
+from rekindle.formats import json_edit
+from rekindle.harnesses.claude_code import claude_harness
+
+HOOKS = claude_harness.hooks(
+    ["/opt/it's here/bin/python", "-I", "-S", "/p/.rekindle/hook.pyc"],
+    supervised=False,
+    folder="/p/.rekindle/agents/trades",
+)
+OLDER = claude_harness.hooks(["/old/python3", "/old/rekindle/hook.pyc"], supervised=True)
+FOREIGN = {"type": "command", "command": "notify-send 'hook.pyc'", "timeout": 5}
+STYLES = {
+    "two": {"indent": 2},
+    "four": {"indent": 4},
+    "tab": {"indent": "\t"},
+    "line": {},
+    "compact": {"separators": (",", ":")},
+}
+
+names = st.text(max_size=6) | st.sampled_from(["env", "permissions", "größe", "a\nb"])
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+foreign_entries = st.lists(
+    st.fixed_dictionaries(
+        {"hooks": st.lists(st.just(FOREIGN), max_size=2)}, optional={"matcher": st.text(max_size=4)}
+    ),
+    max_size=3,
+)
+foreign_hooks = st.dictionaries(
+    st.sampled_from(["SessionStart", "PostToolUse", "Stop", "Notification"]), foreign_entries
+)
+
+
+@st.composite
+def settings(draw):
+    """Settings as people and programs write them: any keys, some hooks, any layout."""
+    value = draw(st.dictionaries(names.filter(lambda name: name != "hooks"), values, max_size=4))
+    if draw(st.booleans()):
+        members = list(value.items())
+        members.insert(draw(st.integers(0, len(members))), ("hooks", draw(foreign_hooks)))
+        value = dict(members)
+    style = STYLES[draw(st.sampled_from(sorted(STYLES)))]
+    text = json.dumps(value, ensure_ascii=draw(st.booleans()), **style)
+    if draw(st.booleans()):
+        text = text.replace("\n", "\r\n")
+    return draw(st.sampled_from(["", "\ufeff"])) + text + draw(st.sampled_from(["", "\n", " \n\n"]))
+
+
+def added(text, hooks=HOOKS):
+    return hook_settings.add_hooks(text, hooks, "settings.json")
+
+
+def removed(text, before=""):
+    return hook_settings.remove_hooks(text, "settings.json", before)
+
+
+def decoded(text):
+    return json.loads(text.removeprefix("\ufeff"))
+
+
+@given(settings())
+def test_what_is_put_in_can_be_taken_out_byte_for_byte(text):
+    """In and out again is the same text, whatever stood there and however it was laid out."""
+    assert removed(added(text), text) == text
+
+
+@given(settings())
+def test_everything_else_keeps_its_value_and_place(text):
+    """Keys stay in their order, and foreign hooks come first, in theirs."""
+    before, after = decoded(text), decoded(added(text))
+    assert [key for key in after if key != "hooks"] == [key for key in before if key != "hooks"]
+    assert {**after, "hooks": 0} == {**before, "hooks": 0}
+    for event, entries in before.get("hooks", {}).items():
+        assert after["hooks"][event][: len(entries)] == entries
+    events = list(before.get("hooks", {}))
+    assert list(after["hooks"])[: len(events)] == events
+    assert list(after)[: len(before)] == list(before)
+
+
+@given(settings())
+def test_ours_are_found_again(text):
+    """All of ours, each once, and none of anybody else's."""
+    assert hook_settings.find_installed(text, "settings.json") == []
+    found = hook_settings.find_installed(added(text), "settings.json")
+    wanted = hook_settings.list_wanted(HOOKS)
+    assert sorted(map(str, wanted)) == sorted(
+        str((one.event, one.matcher, one.hook)) for one in found
+    )
+    assert {one.command.folder for one in found} == {"/p/.rekindle/agents/trades"}
+
+
+@given(settings())
+def test_an_older_install_is_replaced(text):
+    """Whatever path and events it had, nothing of it is left."""
+    older = added(text, OLDER)
+    assert added(removed(older, text)) == added(text)
+
+
+@given(settings())
+def test_the_layout_is_the_file_s_own(text):
+    """A file of one line stays one; an indented one is indented in the same steps."""
+    body = text.removeprefix("\ufeff").strip()
+    after = added(text).removeprefix("\ufeff").strip()
+    if body != "{}" and "\n" not in body:
+        assert "\n" not in after
+    for indent in (2, 4, "\t"):
+        if body != "{}" and body == json.dumps(json.loads(body), indent=indent, ensure_ascii=False):
+            again = json.dumps(json.loads(after), indent=indent, ensure_ascii=False)
+            assert after == again
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n  "a": [1.0, 1e400, 12345678901234567890],\n  "b": "\\u00e9é\\ud800"\n}\n',
+        '{"hooks": {}, "z":1 , "a":[ ]}',
+        '{\n  "hooks": {\n    "PostToolUse": []\n  }\n}',
+        '{ "hooks" : { "Stop" : [ ] } }',
+        '{\n    "hooks": {"SessionEnd": [{"hooks": []}]}\n}\n',
+    ],
+)
+def test_unusual_files_come_back_as_they_were(text):
+    """Numbers that no float holds, escapes, odd spaces, and empty places that were there."""
+    assert removed(added(text), text) == text
+
+
+@pytest.mark.parametrize("text", ["", "\n", "{}", "{}\n"])
+def test_an_empty_file_becomes_one_that_reads_well(text):
+    """Two spaces a step, as the CLI itself writes it."""
+    assert added(text).rstrip("\n") == json.dumps({"hooks": HOOKS}, indent=2)
+
+
+def test_a_hook_that_was_put_beside_ours_stays():
+    """Somebody's hook in the same entry survives our going."""
+    value = decoded(added("{}"))
+    value["hooks"]["SessionEnd"][0]["hooks"].insert(0, FOREIGN)
+    after = decoded(removed(json.dumps(value, indent=2)))
+    assert after == {"hooks": {"SessionEnd": [{"hooks": [FOREIGN]}]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{\n  "a": 1,\n  "b": 2,\n  "a": 3\n}', "line 4 has the key 'a' twice"),
+        ('{"x": {"y": {"k": 1, "k": 1}}}', "the key 'k' twice"),
+        ('{\n  "a": 1,\n}', "line 3"),
+        ('{\n  // mine\n  "a": 1}', "line 2"),
+        ("[]", "line 1: it should be an object"),
+        ("null", "it should be an object"),
+        ('{"a": 1,\n "hooks": []}', "line 2: hooks should be an object"),
+        ('{"hooks": {"PostToolUse": {}}}', "hooks.PostToolUse should be an array"),
+        ('{"a": NaN}', "NaN"),
+        ("[" * 100_000, "not valid JSON"),
+        ('{"a": ' + "[" * 50_000 + "]" * 50_000 + "}", "not valid JSON"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused_by_place(text, said):
+    """Nothing is guessed: the key, or the line, is named."""
+    with pytest.raises(DocumentError) as refused:
+        added(text)
+    assert said in str(refused.value)
+    assert refused.value.hint
+
+
+COMMENTED = """\
+// What I like, and why: a, b, "c"
+{
+  /* "hooks": {} */
+  "theme": "dark", // not light, ever
+  "url": "http://here//", "list": [1, 2,],
+  // about the hooks
+  "hooks": {
+    "SessionEnd": [
+      // mine
+      {"hooks": [{"type": "command", "command": "notify // bye"},]}, // and no more
+    ], /* , */
+  }, // all of them
+} // the end
+"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        COMMENTED,
+        COMMENTED.replace('"hooks": {', '"others": {'),
+        '{\n  "a": 1 // last\n}\n',
+        '{\n  "a": 1, // last\n}\n',
+        "{\n  // nothing yet\n}\n",
+        "{ // nothing yet\n}\n",
+        "// nothing\n{}\n",
+        '{"hooks": {/* none */}, "a": [/*1,*/]}',
+    ],
+)
+def test_settings_with_comments_keep_them(text, newline):
+    """For a CLI that reads them: in, found again and out, and every byte is where it was."""
+    text = text.replace("\n", newline)
+    after = hook_settings.add_hooks(text, HOOKS, "settings.json", comments=True)
+    found = hook_settings.find_installed(after, "settings.json", comments=True)
+    assert len(found) == len(hook_settings.list_wanted(HOOKS))
+    rest = iter(after)
+    assert all(letter in rest for letter in text)  # nothing of it is gone
+    assert json_edit.blank_comments(after).count("notify // bye") == text.count("notify // bye")
+    assert hook_settings.remove_hooks(after, "settings.json", text, comments=True) == text
+    older = hook_settings.add_hooks(text, OLDER, "settings.json", comments=True)
+    without = hook_settings.remove_hooks(older, "settings.json", text, comments=True)
+    assert hook_settings.add_hooks(without, HOOKS, "settings.json", comments=True) == after
+    with pytest.raises(DocumentError, match="is not valid JSON"):
+        added(text)
+
+
+@given(settings())
+def test_a_text_without_comments_is_read_as_before(text):
+    """Whatever its strings hold."""
+    assert json_edit.blank_comments(text) == text
+    assert hook_settings.add_hooks(text, HOOKS, "x", comments=True) == added(text)
+
+
+def test_comments_that_were_written_beside_ours_stay():
+    """Somebody has said something about our hooks: that is not ours to take out."""
+    after = hook_settings.add_hooks('{\n  "a": 1\n}\n', HOOKS, "x", comments=True)
+    noted = after.replace('"a": 1,', '"a": 1, // one').replace(
+        '"SessionEnd"', '/* ! */ "SessionEnd"'
+    )
+    noted = noted.replace('"hooks": {', '// Rekindle\n  "hooks": {', 1)
+    left = hook_settings.remove_hooks(noted, "x", comments=True)
+    assert json.loads(json_edit.blank_comments(left)) == {"a": 1}
+    assert "// one" in left
+    assert "// Rekindle" in left
+    assert not hook_settings.is_empty_file("{ // mine\n}", "x", comments=True)
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, // x', '{"a": /* 1}', '{"a": "// }', "{a: 1}", "{/}"])
+def test_what_is_no_json_with_comments_either(text):
+    """It is refused, and nothing is guessed."""
+    with pytest.raises(DocumentError, match="is not valid JSON"):
+        hook_settings.find_installed(text, "settings.json", comments=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "notify 'hook.pyc' claude-code",
+        "python hook.pyc --verbose PostToolUse",
+        "python /x/my-hook.pyc claude-code PostToolUse",
+        "'unclosed hook.pyc claude-code PostToolUse",
+        "python /x/hook.pyc claude-code A b c d",
+        "",
+        None,
+        7,
+    ],
+)
+def test_other_people_s_commands_are_not_ours(line):
+    """Only hook.pyc with our own words behind it is."""
+    assert hook_settings.parse_hook_command(line) is None

@@ -1,0 +1,70 @@
+"""One table has what every screen shows of a state."""
+
+import re
+import sys
+import types
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from rekindle.cli.reports import status_command
+from rekindle.documents.screens import (
+    agent_row,
+    morning_page,
+)
+from rekindle.documents.screens.agent_row import (
+    STATES,
+    AgentRow,
+    AgentState,
+)
+from rekindle.documents.screens.row_table import (
+    render_table,
+    summarize_rows,
+)
+
+SOURCE = Path(agent_row.__file__).read_text(encoding="utf-8")
+NOW = datetime(2026, 4, 9, 6, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"done", "broken"]', '"done", "broken", "paused"]'),
+        ('    "done": State', '    "paused": State'),
+    ],
+    ids=["state", "row"],
+)
+def test_a_state_without_a_row_fails_the_import(monkeypatch, before, after):
+    assert before in SOURCE
+    module = types.ModuleType("rekindle.documents.row_of_a_test")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    with pytest.raises(TypeError, match="paused"):
+        exec(compile(SOURCE.replace(before, after, 1), "row.py", "exec"), module.__dict__)  # noqa: S102 - our own source
+
+
+@pytest.mark.parametrize("state", get_args(AgentState))
+def test_every_screen_shows_a_state_as_its_row_says(state):
+    shown, many = (
+        STATES[state],
+        [AgentRow(agent="trades", state=state), AgentRow(agent="news", state=state)],
+    )
+    assert status_command._COLOURS[state] == shown.colour
+    assert summarize_rows(many) == f"2 agents: 2 {shown.plural or state}"
+    assert {line.state for line in render_table(many, NOW, 80)} == {"", state}
+    entry = morning_page.MorningEntry(agent="trades", state=state, why="")
+    page = morning_page.render_html(
+        morning_page.MorningPage(project="x", written="", entries=(entry,))
+    )
+    name = state.replace(" ", "-")
+    assert f'<article class="{name}">' in page
+    assert f".{name} {{ --mood: var(--{name}); }}" in page
+    assert re.findall(rf"--{name}: (#\w+);", page) == [shown.light, shown.dark]
+
+
+def test_a_summary_counts_the_states_in_the_order_of_the_table():
+    rows = [AgentRow(agent=state, state=state) for state in get_args(AgentState)]
+    counted = summarize_rows(rows).partition(": ")[2].split(", ")
+    assert counted == [f"1 {state}" for state in STATES]
+    assert [*STATES][:2] == ["needs you", "broken"]

@@ -1,0 +1,26 @@
+"""What the engine answers, in our words."""
+
+import pytest
+from temporalio.service import RPCError, RPCStatusCode
+
+from rekindle.errors import EngineError
+from rekindle.fleet.engine.agent_client import AgentClient
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "hint"),
+    [
+        (RPCStatusCode.FAILED_PRECONDITION, "for agent trades: a task failed", "doctor"),
+        (RPCStatusCode.UNAVAILABLE, "for agent trades: a task failed", "doctor"),
+        (RPCStatusCode.INVALID_ARGUMENT, "refuses agent trades: a task failed", "too large"),
+        (RPCStatusCode.DEADLINE_EXCEEDED, "nobody answers for agent trades", "is a worker up?"),
+    ],
+)
+def test_only_where_nobody_answers_a_worker_is_asked_for(status, words, hint):
+    """Else the engine's own words say what it is."""
+    with (
+        pytest.raises(EngineError, match=words) as raised,
+        AgentClient(None)._translate_errors("trades"),
+    ):
+        raise RPCError("a task failed", status, b"")
+    assert hint in raised.value.hint

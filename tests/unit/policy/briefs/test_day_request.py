@@ -1,0 +1,116 @@
+"""What is asked about a day, and in how many pieces."""
+
+import pytest
+
+from rekindle.documents.state import OpenLoop, Resolution
+from rekindle.documents.summaries.day_summary import (
+    DaySummary,
+    LoopStatement,
+)
+from rekindle.documents.summaries.summary import SummaryItem
+from rekindle.documents.transcripts.turns import (
+    ToolCall,
+    Turn,
+)
+from rekindle.errors import OverBudgetError
+from rekindle.policy.briefs import day_request as policy
+from rekindle.policy.briefs.day_request import KnownState
+from rekindle.policy.text import token_estimate
+
+NONCE = "0" * 32
+BEFORE = KnownState(
+    open=(OpenLoop("rate-limit", "How many an hour?", "2026-02-01"),),
+    resolved=(Resolution("empty-files", "the tests pass", "2026-02-02"),),
+    numbers={"nav": "$1"},
+)
+
+
+def turns(count, words=60, shown=0):
+    calls = (ToolCall("Bash", "cat", "ok", "what it gave\n" * shown),) if shown else ()
+    return [
+        Turn(number=number, who="agent", text=f"word{number} " * words, calls=calls)
+        for number in range(1, count + 1)
+    ]
+
+
+def size(request):
+    sent = (request.prompt, request.instructions, request.schema)
+    return sum(map(token_estimate.estimate_tokens, sent))
+
+
+def asked(found, cap, before=BEFORE, **more):
+    return policy.build_day_requests(found, before, nonce=NONCE, cap=cap, **more)
+
+
+def test_a_day_that_fits_is_asked_about_at_once():
+    found = asked(turns(20, shown=30), 150_000)
+    (request,) = found.requests
+    assert found.left_out == 0
+    for line in (
+        "| open: rate-limit: How many an hour? (since 2026-02-01)",
+        "| resolved: empty-files: the tests pass",
+        "| number: nav: $1",
+    ):
+        assert line in request.prompt.splitlines()
+    assert request.numbers == frozenset(range(1, 21))
+    assert "what it gave" in request.prompt
+
+
+@pytest.mark.parametrize("cap", [2_000, 3_000, 5_000, 20_000])
+def test_what_does_not_fit_is_asked_about_in_pieces_each_below_the_cap(cap):
+    whole = turns(40, shown=40)
+    found = asked(whole, cap, most=100)
+    assert all(size(request) <= cap for request in found.requests)
+    told = [turn.number for request in found.requests for turn in request.turns]
+    assert told == [turn.number for turn in whole]
+    assert found.left_out == 0
+
+
+def test_there_are_never_more_pieces_than_so_many_and_the_newest_are_asked_about():
+    found = asked(turns(2_000), 2_000)
+    assert len(found.requests) == 8
+    told = [turn.number for request in found.requests for turn in request.turns]
+    assert told == list(range(found.left_out + 1, 2_001))
+    assert all(size(request) <= 2_000 for request in found.requests)
+
+
+def test_one_turn_that_is_larger_than_a_request_is_cut():
+    calls = tuple(ToolCall("Bash", "a long command " * 12, "ok") for _ in range(300))
+    huge = Turn(number=1, who="agent", text="words " * 4_000, calls=calls)
+    found = asked([huge, *turns(3)[1:]], 2_500, most=5)
+    assert all(size(request) <= 2_500 for request in found.requests)
+    assert [turn.number for request in found.requests for turn in request.turns] == [1, 2, 3]
+
+
+def test_thousands_of_loops_leave_room_for_the_day():
+    many = tuple(
+        OpenLoop(f"loop-{n}", "something to be done " * 5, "2026-02-01") for n in range(3_000)
+    )
+    found = asked(turns(5), 20_000, KnownState(open=many))
+    (request,) = found.requests
+    assert size(request) <= 20_000
+    assert "loop-0:" in request.prompt
+
+
+def test_where_nothing_fits_nobody_is_asked():
+    with pytest.raises(OverBudgetError):
+        asked(turns(1), 1_000, words="a rule that holds " * 400)
+
+
+def test_the_answers_about_pieces_add_up():
+    first = DaySummary(
+        changed=(SummaryItem("a", (1,)), SummaryItem("b", (2,))),
+        next=(SummaryItem("do c", (2,)),),
+        open=(LoopStatement("c", "c is open", (2,)),),
+        numbers={"n": "1", "m": "2"},
+    )
+    second = DaySummary(
+        changed=(SummaryItem("B", (3,)),),
+        resolved=(LoopStatement("c", "done", (4,)),),
+        numbers={"n": "3"},
+    )
+    found = policy.merge_days([first, second])
+    assert [item.text for item in found.changed] == ["a", "b"]
+    assert found.next == first.next
+    assert (found.open, found.resolved) == (first.open, second.resolved)
+    assert found.numbers == {"n": "3", "m": "2"}

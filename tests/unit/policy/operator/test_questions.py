@@ -1,0 +1,511 @@
+"""Questions: asked with what they are about, answered once, and settled by their deadline."""
+
+import shlex
+import sys
+import types
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rekindle.documents import events
+from rekindle.documents.launches.cli_output import RefusedCall
+from rekindle.documents.manifest import Budget
+from rekindle.errors import AnswerError
+from rekindle.policy.exits.exit_table import EXIT_TABLE
+from rekindle.policy.exits.restart import StopRun
+from rekindle.policy.fleet import agent_registry
+from rekindle.policy.operator import questions
+from rekindle.policy.operator.build_row import (
+    RowInputs,
+    build_row,
+)
+from rekindle.policy.operator.questions import QuestionTerms
+from rekindle.policy.projection.fold import (
+    Projection,
+    fold_events,
+    prune_projection,
+)
+from rekindle.policy.settings.runtime_settings import RuntimeSettings
+from rekindle.policy.supervision.run_moves import (
+    decide_next_move,
+    is_new_run,
+)
+from rekindle.thresholds.supervision import (
+    QUESTIONS_A_LAUNCH,
+    QUESTIONS_KEPT,
+)
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+BEGUN = (
+    events.DesiredSet(ts=NOON, desired="running"),
+    events.RunStarted(ts=NOON),
+)
+
+
+class Log:
+    """An agent's events, numbered as the writer numbers them."""
+
+    def __init__(self, *new, seconds=3600.0, cap=None):
+        self.events, self.seconds, self.cap = [], seconds, cap
+        self.add(*BEGUN, *new)
+
+    @property
+    def known(self):
+        return fold_events(Projection("trades"), self.events)
+
+    def add(self, *new, now=NOON):
+        asking = QuestionTerms(now, self.seconds, self.cap)
+        for event in questions.add_questions(self.known, new, asking):
+            self.events.append(msgspec.structs.replace(event, seq=len(self.events) + 1))
+        return self
+
+    def answer(self, words, now=NOON + timedelta(minutes=1), *, question=None):
+        """Give an answer the way a command does, and have it judged as the writer does."""
+        asked = question or questions.list_open_questions(self.known, now)[-1]
+        given = questions.make_answer(self.known, asked, words, now)
+        self.add(questions.judge_answer(self.known, given, now))
+        return self.events[-1]
+
+    def states(self, now=NOON):
+        known = self.known
+        return [questions.find_question_state(known, one, now) for one in known.questions.values()]
+
+
+def safe(why="auth", words="nobody is logged in"):
+    return events.SafeModeEntered(ts=NOON, why=why, words=words)
+
+
+def said(desired, minutes=0):
+    return events.DesiredSet(ts=NOON + timedelta(minutes=1 + minutes), desired=desired)
+
+
+def ended(outcome, words=""):
+    return events.RunEnded(ts=NOON, outcome=outcome, words=words)
+
+
+@pytest.mark.parametrize(
+    ("event", "choices", "default"),
+    [
+        (safe("auth"), ("retry", "stop"), "stop"),
+        (safe("billing"), ("retry", "stop"), "stop"),
+        (safe("crash"), ("retry", "stop"), "stop"),
+        (safe("no-progress"), ("retry", "stop"), "stop"),
+        (safe("settings"), ("accept", "stop"), "stop"),
+        (safe("waiting"), ("TEXT", "stop"), "stop"),
+        (safe("stalled"), ("TEXT", "retry", "done", "stop"), "stop"),
+        (ended("waiting"), ("TEXT", "stop"), "stop"),
+        (ended("stalled"), ("TEXT", "retry", "done", "stop"), "stop"),
+        (safe("disputed"), ("TEXT", "retry", "accept", "stop"), "stop"),
+        (safe("budget"), ("retry", "stop"), "stop"),
+    ],
+)
+def test_what_needs_a_person_is_a_question(event, choices, default):
+    [asked] = questions.list_open_questions(Log(event).known, NOON)
+    assert (asked.question, asked.choices, asked.default) == ("trades-1", choices, default)
+    assert asked.about == getattr(event, "why", None) or asked.about == event.outcome
+    assert asked.deadline == NOON + HOUR
+
+
+@pytest.mark.parametrize("outcome", ["done", "cycles", "limit", "stopped"])
+def test_an_end_that_needs_nobody_asks_nothing(outcome):
+    assert Log(ended(outcome)).known.questions == {}
+
+
+def test_a_relay_that_waits_is_asked_about_in_its_own_words():
+    waits = events.CycleEnded(ts=NOON, cycle=1, verdict="waiting", about="which grammar?")
+    [asked] = questions.list_open_questions(Log(waits, safe("waiting", "it waits")).known, NOON)
+    assert asked.text == "which grammar?"
+
+
+@pytest.mark.parametrize(
+    ("event", "words", "desired", "is_safe"),
+    [
+        (safe(), "retry", "running", False),
+        (safe(), "STOP", "stopped", True),
+        (safe("settings"), "accept", "running", False),
+        (safe("waiting"), "Use the second one", "running", False),
+        (safe("stalled"), "retry", "running", False),
+    ],
+)
+def test_an_answer_has_its_effect_by_being_recorded(event, words, desired, is_safe):
+    log = Log(event)
+    log.answer(words)
+    assert (log.known.run.desired, log.known.run.is_safe) == (desired, is_safe)
+    assert log.states() == ["answered"]
+
+
+@pytest.mark.parametrize("event", [safe("stalled"), ended("stalled")])
+def test_an_end_in_other_words_than_done_can_be_confirmed(event):
+    log = Log(event)
+    answer = log.answer("done")
+    row = build_row(log.known, RowInputs(now=NOON))
+    assert (answer.effect, row.state, row.outcome) == ("finish", "done", "done-unverified")
+    assert "accepted" in row.reason
+    assert "until:" not in row.reason
+
+
+@pytest.mark.parametrize("event", [safe("disputed"), ended("disputed")])
+def test_accepting_a_disputed_end_ends_the_run_as_done_but_unverified(event):
+    log = Log(event)
+    answer = log.answer("accept")
+    run = log.known.run
+    assert (answer.effect, run.is_safe, run.is_over, run.ended.why) == (
+        "finish",
+        False,
+        True,
+        "claimed",
+    )
+    row = build_row(log.known, RowInputs(now=NOON))
+    assert (row.state, row.outcome) == ("done", "done-unverified")
+    assert "`until:` fails" in row.reason
+    assert is_new_run(fold_events(log.known, [said("running")]).run, ()), (
+        "the next run is another one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "takes"),
+    [
+        (safe("auth"), True),
+        (safe("stalled"), True),
+        (safe("disputed"), False),
+        (safe("no-permission"), False),
+        (safe("settings"), False),
+        (safe("waiting"), False),
+    ],
+)
+def test_enter_is_an_answer_unless_something_must_be_edited_or_said_first(event, takes):
+    [asked] = questions.list_open_questions(Log(event).known, NOON)
+    assert questions.accepts_enter(asked) is takes
+
+
+@pytest.mark.parametrize("event", [safe(), ended("stalled"), safe("disputed")])
+def test_a_stop_settles_an_open_question_for_good(event):
+    log = Log(event)
+    asked = log.known.questions["trades-1"]
+    waiting = fold_events(log.known, [said("stopped")])
+    assert questions.list_open_questions(waiting, NOON) == [], (
+        "also before the writer has folded it"
+    )
+    log.add(said("stopped"))
+    assert log.states() == ["withdrawn"]
+    assert questions.apply_defaults(log.known, NOON + 2 * HOUR) == []
+    log.add(said("running", minutes=1))
+    assert log.states() == ["withdrawn"]
+    assert log.answer("stop", question=asked).refused == "another command has settled it"
+    assert log.known.run.desired == "running"
+
+
+def test_a_stop_leaves_a_question_about_a_refused_call_open():
+    """Its answer is for the next cycle, whenever that comes."""
+    log = Log()
+    refused = [RefusedCall("Bash", "ls", {"command": "ls"})]
+    log.add(*questions.ask_about_calls(log.known, refused, "l1", QuestionTerms(NOON, 3600.0)))
+    log.add(said("stopped"))
+    assert log.states() == ["open"]
+
+
+def test_a_text_is_told_to_the_next_cycle_and_not_to_the_one_behind_it():
+    log = Log(events.CycleEnded(ts=NOON, cycle=1, verdict="waiting", about="which?"))
+    log.add(safe("waiting"))
+    log.answer("the second one")
+    [told] = log.known.new_answers
+    assert (told.asked, told.text) == ("which?", "the second one")
+    assert log.known.run.heeded == told.seq
+    log.add(events.CycleEnded(ts=NOON, cycle=2))
+    assert log.known.new_answers == []
+
+
+def test_the_first_answer_counts_and_the_second_is_recorded_as_refused():
+    log = Log(safe())
+    asked = log.known.questions["trades-1"]
+    first = log.answer("stop", question=asked)
+    second = log.answer("retry", question=asked)
+    assert (first.refused, "it was answered" in second.refused) == ("", True)
+    assert log.known.answers["trades-1"].choice == "stop"
+    assert log.known.run.desired == "stopped"
+    for order in permutations(log.events[-3:]):
+        again = fold_events(
+            fold_events(Projection("trades"), [*log.events[:-3], *order]), log.events
+        )
+        assert again == log.known, "neither the order nor a repetition changes what counts"
+
+
+def test_of_answers_that_wait_in_the_inbox_readers_see_the_first():
+    log = Log(safe())
+    asked = log.known.questions["trades-1"]
+    given = [questions.make_answer(log.known, asked, one, NOON) for one in ("retry", "stop")]
+    seen = fold_events(log.known, given)
+    assert (seen.answers["trades-1"].choice, seen.run.desired) == ("retry", "running")
+
+
+def test_an_answer_to_an_unknown_question_is_refused():
+    log = Log(safe())
+    given = questions.make_answer(log.known, log.known.questions["trades-1"], "retry", NOON)
+    other = msgspec.structs.replace(given, question="trades-9")
+    assert questions.judge_answer(log.known, other, NOON).refused == "there is no such question"
+
+
+@pytest.mark.parametrize("words", ["", "maybe", "retry now"])
+def test_words_that_are_not_a_choice_are_refused(words):
+    log = Log(safe())
+    with pytest.raises(AnswerError, match="not one of its choices") as refused:
+        log.answer(words)
+    assert refused.value.choices == ("retry", "stop")
+
+
+def test_at_the_deadline_the_default_applies_once_and_the_question_stays_unanswered():
+    log = Log(safe())
+    late = NOON + HOUR
+    assert questions.apply_defaults(log.known, late - timedelta(seconds=1)) == []
+    asked = log.known.questions["trades-1"]
+    assert questions.find_question_state(log.known, asked, late) == "unanswered"
+    late_answer = log.answer("retry", late, question=asked)
+    assert "deadline" in late_answer.refused
+    [default] = questions.apply_defaults(log.known, late)
+    assert (default.choice, default.origin, default.by) == ("stop", "deadline", "")
+    log.add(default)
+    assert log.known.run.desired == "stopped"
+    assert log.states(late) == ["unanswered"]
+    assert questions.apply_defaults(log.known, late + HOUR) == []
+    assert "deadline" in log.answer("retry", late, question=asked).refused
+
+
+def test_an_answer_in_time_leaves_nothing_to_the_deadline():
+    log = Log(safe())
+    log.answer("retry")
+    assert questions.apply_defaults(log.known, NOON + HOUR) == []
+
+
+def test_a_question_without_a_deadline_stays_open():
+    log = Log(safe(), seconds=float("inf"))
+    [asked] = questions.list_open_questions(log.known, NOON + timedelta(days=900))
+    assert asked.deadline is None
+
+
+def test_another_command_withdraws_the_question():
+    log = Log(safe())
+    log.add(events.RestartRequested(ts=NOON))
+    assert log.states() == ["withdrawn"]
+    assert log.answer("stop", question=log.known.questions["trades-1"]).refused
+    assert log.known.run.desired == "running"
+
+
+def test_a_safe_mode_without_a_question_is_asked_about_and_only_once():
+    """As in a log of an older Rekindle, or after a deadline if the operator says run again."""
+    log = Log()
+    log.events.append(msgspec.structs.replace(safe(), seq=3))
+    asked = questions.ask_about_safe_mode(log.known, QuestionTerms(NOON, 60.0))
+    assert asked is not None
+    log.add(asked)
+    assert questions.ask_about_safe_mode(log.known, QuestionTerms(NOON, 60.0)) is None
+    assert questions.ask_about_safe_mode(log.known, QuestionTerms(NOON + HOUR, 60.0)) is not None
+
+
+def test_a_cli_that_ends_by_its_own_count_of_a_budget_can_be_given_more():
+    log = Log(spent(4.9), cap=CAP)
+    log.add(safe("budget"))
+    with pytest.raises(AnswerError, match="above 5"):
+        log.answer("raise 4.95")
+    log.answer("raise 6")
+    assert not log.known.run.is_safe
+    assert log.known.run.raised_caps() == {"usd": 6.0}
+
+
+CAP = Budget(usd=5.0)
+
+
+def spent(usd):
+    return events.SpendRecorded(ts=NOON, launch="l", tokens=10, usd=usd)
+
+
+def test_a_raised_budget_continues_the_run_and_a_second_raise_counts_from_it():
+    log = Log(spent(5.5), cap=CAP)
+    log.add(ended("budget", "its budget of $5 is spent"))
+    [asked] = questions.list_open_questions(log.known, NOON)
+    assert asked.request == {"unit": "usd", "cap": 5.0, "spent": 5.5}
+    for words in ("raise", "raise lots", "raise 5", "raise inf", "raise nan"):
+        with pytest.raises(AnswerError):
+            log.answer(words)
+    assert isinstance(
+        decide_next_move(log.known.run, [], now=NOON, runtime=RuntimeSettings(), cap=CAP), StopRun
+    )
+    log.answer("raise $20")
+    run = log.known.run
+    assert (run.is_over, run.desired, run.run_spending().usd) == (False, "running", 5.5)
+    assert not is_new_run(run, []), "it is the same run, and what it spent stays counted"
+    assert not isinstance(
+        decide_next_move(run, [], now=NOON, runtime=RuntimeSettings(), cap=CAP), StopRun
+    )
+    log.add(spent(20.0))
+    log.add(ended("budget"))
+    [again] = questions.list_open_questions(log.known, NOON)
+    assert again.request["cap"] == 20.0
+    log.add(events.RestartRequested(ts=NOON), events.RunStarted(ts=NOON))
+    assert log.known.run.raised_caps() == {}, "a new run has the budget of the manifest"
+
+
+def call(number=1):
+    return RefusedCall("Bash", f"echo {number}", {"command": f"echo {number}"})
+
+
+def test_refused_calls_are_asked_about_once_each_up_to_a_few():
+    log = Log()
+    asked = questions.ask_about_calls(
+        log.known, [call(1), call(1), call(2)], "launch", QuestionTerms(NOON, 60.0)
+    )
+    assert [one.request["arguments"]["command"] for one in asked] == ["echo 1", "echo 2"]
+    log.add(*asked)
+    assert (
+        questions.ask_about_calls(log.known, [call(2)], "launch", QuestionTerms(NOON, 60.0)) == []
+    )
+    many = [call(number) for number in range(10, 30)]
+    found = questions.ask_about_calls(log.known, many, "launch", QuestionTerms(NOON, 60.0))
+    assert len(found) == QUESTIONS_A_LAUNCH
+    assert found[0].number == 3
+    long = RefusedCall("Write", "a", {"content": "x" * 100_000})
+    [cut] = questions.ask_about_calls(log.known, [long], "launch", QuestionTerms(NOON, 60.0))
+    assert len(cut.request["arguments"]["cut"]) < 2_100
+
+
+@pytest.mark.parametrize("words", ["allow", "deny"])
+def test_the_answer_to_a_refused_call_is_told_and_interrupts_nothing(words):
+    log = Log()
+    log.add(*questions.ask_about_calls(log.known, [call()], "launch", QuestionTerms(NOON, 60.0)))
+    before = log.known.run
+    log.answer(words, NOON)
+    assert log.known.run == before
+    [told] = log.known.new_answers
+    assert "Bash echo 1" in told.asked
+    assert words in told.text.replace("denied", "deny").replace("allowed", "allow")
+
+
+def test_only_the_newest_questions_are_kept_and_their_numbers_never_repeat():
+    log = Log()
+    for _ in range(QUESTIONS_KEPT + 5):
+        log.add(safe(), events.RestartRequested(ts=NOON))
+    kept = prune_projection(log.known)
+    assert len(kept.questions) == QUESTIONS_KEPT
+    [*_, last] = questions.add_questions(kept, [safe()], QuestionTerms(NOON, 60.0))
+    assert last.question == f"trades-{QUESTIONS_KEPT + 6}"
+
+
+@pytest.mark.parametrize(("kept", "number"), [(0, 2), (1, 2), (7, 8)])
+def test_an_id_that_only_the_user_folder_remembers_is_not_given_again(kept, number):
+    """A log that was rewritten, and accepted, may have lost the question of an old notification."""
+    known, asking = Log(safe()).known, QuestionTerms(NOON, 60.0, last_number=lambda: kept)
+    [_, asked] = questions.add_questions(known, [safe()], asking)
+    [call] = questions.ask_about_calls(known, [RefusedCall("Bash", "echo 1")], "launch", asking)
+    again = questions.ask_about_safe_mode(fold_events(known, [safe_again(known)]), asking)
+    assert {asked.number, call.number, again.number} == {number}
+    assert asked.question == f"trades-{number}"
+
+
+def safe_again(known):
+    return msgspec.structs.replace(safe(), seq=known.seq + 1)
+
+
+def test_a_fleet_judges_an_answer_as_the_writer_of_a_folder_does():
+    log = Log(safe())
+    definition = agent_registry.AgentDefinition(manifest="", pool="p", heartbeat_seconds=1.0)
+    kept = agent_registry.RegisteredAgent(
+        agent="trades", definition=definition, projection=log.known
+    )
+    lines = [
+        events.render(questions.make_answer(log.known, one, words, NOON)).decode()
+        for one in log.known.questions.values()
+        for words in ("stop", "retry")
+    ]
+    assert agent_registry.explain_refused_command(lines) == ""
+    after = agent_registry.record_commands(kept, lines)
+    assert after.projection.answers["trades-1"].choice == "stop"
+    assert after.projection.run.desired == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("call", "rule"),
+    [
+        (RefusedCall("Bash", "ls", {"command": "ls"}), "Bash"),
+        (RefusedCall("exec_command", "ls", {"cmd": "ls"}, permission="Write"), "Write"),
+        (RefusedCall("Edit", "a", {"file_path": "/srv/a"}), "Edit"),
+        (RefusedCall("Write", "a", {"file_path": "/srv/a"}), "Write(//srv/a)"),
+        (RefusedCall("Write", "a", {"file_path": "a"}), "Write"),
+        (
+            RefusedCall("Write", "a", {"file_path": "/srv/a", "content": "x" * 9999}),
+            "Write(//srv/a)",
+        ),
+    ],
+)
+def test_what_permits_a_refused_call(call, rule):
+    """A file tool that the persona has already was refused because of its path."""
+    [asked] = questions.ask_about_calls(Log().known, [call], "launch", QuestionTerms(NOON, 60.0))
+    assert questions.find_permission_rule(asked, ["Read", "Write"]) == rule
+
+
+@pytest.mark.parametrize(
+    ("about", "choices", "request_", "command", "others"),
+    [
+        ("auth", ("retry", "stop"), {}, "rekindle answer a-1 retry", ("stop",)),
+        (
+            "stalled",
+            ("TEXT", "retry", "done", "stop"),
+            {},
+            "rekindle answer a-1 retry",
+            ("TEXT", "done", "stop"),
+        ),
+        ("waiting", ("TEXT", "stop"), {}, "rekindle answer a-1", ("TEXT", "stop")),
+        (
+            "budget",
+            ("raise AMOUNT", "stop"),
+            {"unit": "tokens", "cap": 2_000_000, "spent": 2_000_000.5},
+            "rekindle answer a-1 raise 4000001",
+            ("raise AMOUNT", "stop"),
+        ),
+        ("permission", ("allow", "deny"), {}, "rekindle approve a-1", ("rekindle deny a-1",)),
+    ],
+)
+def test_the_command_of_a_question_can_be_pasted_as_it_is(
+    about, choices, request_, command, others
+):
+    asked = events.QuestionAsked(
+        ts=NOON,
+        question="a-1",
+        number=1,
+        about=about,
+        text="",
+        choices=choices,
+        default=choices[-1],
+        request=request_,
+    )
+    assert questions.render_answer_command(asked) == command
+    assert questions.list_other_answers(asked) == others
+    assert shlex.join(shlex.split(command)) == command  # nothing that a shell would interpret
+
+
+def import_questions():
+    """Import the module once more, as it would be imported first."""
+    module = types.ModuleType("rekindle.policy.questions_of_a_test")
+    source = Path(questions.__file__).read_text(encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, module.__name__, module)
+        exec(compile(source, "questions.py", "exec"), module.__dict__)  # noqa: S102 - our own source
+
+
+def test_a_choice_without_its_answer_fails_the_import(monkeypatch):
+    """A question could otherwise offer an answer that does nothing."""
+    import_questions()
+    waiting = msgspec.structs.replace(EXIT_TABLE["waiting"], choices=("TEXT", "postpone", "stop"))
+    monkeypatch.setitem(EXIT_TABLE, "waiting", waiting)
+    with pytest.raises(TypeError, match="postpone"):
+        import_questions()
+
+
+def test_an_answer_that_no_question_offers_fails_the_import(monkeypatch):
+    budget = msgspec.structs.replace(EXIT_TABLE["budget"], choices=("stop",))
+    monkeypatch.setitem(EXIT_TABLE, "budget", budget)
+    with pytest.raises(TypeError, match="raise AMOUNT"):
+        import_questions()

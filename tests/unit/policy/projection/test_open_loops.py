@@ -1,0 +1,398 @@
+"""Open loops: what opens, ages, rewords, closes and reopens one."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.documents import events
+from rekindle.documents import state as states
+from rekindle.documents.state import OpenLoop, Resolution, State
+from rekindle.errors import UnknownLoopError, UsageError
+from rekindle.policy.projection import fold as folding
+from rekindle.policy.projection import open_loops
+from rekindle.policy.projection.fold import (
+    Projection,
+    fold_events,
+    make_state,
+)
+from rekindle.policy.projection.open_loops import LoopMark
+from rekindle.policy.settings.runtime_settings import LoopSettings
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+LIMITS = LoopSettings()
+
+
+def after(*happened: events.AnyEvent) -> Projection:
+    return fold_events(Projection("a"), happened)
+
+
+def added(identity: str, text: str, ts: datetime, before: Projection | None = None) -> Projection:
+    before = before or Projection("a")
+    event = open_loops.propose_loop(before.loops, identity, text, ts)
+    assert event is not None
+    return fold_events(before, [event])
+
+
+def resolved(identity: str, reason: str, ts: datetime, before: Projection) -> Projection:
+    event = open_loops.resolve_loop(before.loops, identity, reason, ts)
+    assert event is not None
+    return fold_events(before, [event])
+
+
+def adopted(before: Projection, edited: State, now: datetime) -> Projection:
+    event = folding.adopt_state(before, edited, now)
+    assert event is not None
+    return fold_events(before, [event])
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"), [(0, False), (1, False), (13, False), (14, False), (15, True), (400, True)]
+)
+def test_a_loop_is_stale_once_it_is_older_than_fourteen_days(age, expected):
+    """Fourteen days old is not stale yet, fifteen is."""
+    now = NOON + age * DAY
+    (loop,) = make_state(added("tax", "File it", NOON), now, LIMITS).open_loops
+    assert loop.stale is expected
+
+
+def test_age_is_counted_in_days_and_not_in_hours():
+    """Added late in the evening, seen early in the morning: the dates decide."""
+    late = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
+    early = datetime(2026, 3, 16, 0, 1, tzinfo=UTC)
+    assert make_state(added("tax", "File it", late), early, LIMITS).open_loops[0].stale
+    assert not open_loops.is_stale("2026-03-01", date(2026, 3, 15), 14)
+
+
+@pytest.mark.parametrize(
+    "written", ["2027-01-01", "9999-12-31", "", "yesterday", "2026-02-30", "01.02.2020", "¼"]
+)
+def test_a_date_that_lies_ahead_or_cannot_be_read_is_not_stale(written):
+    """A loop is never hurried along by a date that says nothing about its age."""
+    assert not open_loops.is_stale(written, NOON.date(), 14)
+
+
+def test_the_day_of_a_loop_is_that_of_utc():
+    """Whatever zone a mark was stamped in, its day is counted in one."""
+    ahead = timezone(timedelta(hours=13))
+    ts = datetime(2026, 3, 2, 1, tzinfo=ahead)
+    opened = added("tax", "File it", ts)
+    assert opened.loops["tax"].added == "2026-03-01"
+    closed = resolved("tax", "Filed", ts + timedelta(hours=1), opened)
+    assert closed.loops["tax"].to_resolution().resolved_date == "2026-03-01"
+
+
+def test_a_resolved_loop_is_shown_for_seven_days_and_remembered_for_ever():
+    """It leaves state.json after a week, and a later opening still knows of it."""
+    projection = resolved("tax", "Filed", NOON, added("tax", "File it", NOON - DAY))
+    week = NOON + 7 * DAY
+    (item,) = make_state(projection, week, LIMITS).resolved
+    assert (item.id, item.reason, item.resolved_date) == ("tax", "Filed", "2026-03-01")
+    moment = timedelta(microseconds=1)
+    assert make_state(projection, week + moment, LIMITS).resolved == ()
+    a_year_on = NOON + 365 * DAY
+    again = added("tax", "File this year's", a_year_on, projection)
+    loop = again.loops["tax"]
+    assert loop.is_open
+    assert loop.times_reopened == 1
+    assert loop.added == a_year_on.date().isoformat()
+    assert [mark.text for mark in loop.marks] == ["File it", "Filed", "File this year's"]
+    assert not make_state(again, a_year_on + 14 * DAY, LIMITS).open_loops[0].stale
+
+
+@pytest.mark.parametrize("days", [1, 7, 1_000_000, 10**15])
+def test_any_number_of_days_can_be_kept(days):
+    """A number of days that reaches back before the calendar keeps everything."""
+    projection = resolved("tax", "Filed", NOON, added("tax", "File it", NOON - DAY))
+    assert make_state(projection, NOON, LoopSettings(keep_resolved_days=days)).resolved
+
+
+def test_resolved_loops_stand_newest_first_and_open_ones_oldest_first():
+    """Readers see what they need first."""
+    projection = Projection("a")
+    for number, name in enumerate(("one", "two", "three")):
+        projection = added(name, "Do it", NOON + number * DAY, projection)
+    shown = make_state(projection, NOON, LIMITS)
+    assert [loop.id for loop in shown.open_loops] == ["one", "two", "three"]
+    for number, name in enumerate(("one", "two", "three")):
+        projection = resolved(name, "Done", NOON + (5 + number) * DAY, projection)
+    shown = make_state(projection, NOON + 8 * DAY, LIMITS)
+    assert [item.id for item in shown.resolved] == ["three", "two", "one"]
+
+
+def test_rewording_keeps_the_id_and_the_day_of_the_first_wording():
+    """A new text for an open loop does not make it young."""
+    projection = added("tax", "File it", NOON)
+    projection = added("tax", "File it by post", NOON + 10 * DAY, projection)
+    (loop,) = make_state(projection, NOON + 15 * DAY, LIMITS).open_loops
+    assert (loop.id, loop.text, loop.added) == ("tax", "File it by post", "2026-03-01")
+    assert loop.stale
+    assert projection.loops["tax"].times_reopened == 0
+
+
+def test_adding_what_stands_already_changes_nothing():
+    """The same text for the same open loop is no event, however it is wrapped."""
+    projection = added("tax", "File it", NOON)
+    assert open_loops.propose_loop(projection.loops, "tax", "File\n  it ", NOON + DAY) is None
+
+
+def test_resolving_twice_changes_nothing():
+    """A second resolution is no event and no error."""
+    projection = resolved("tax", "Filed", NOON, added("tax", "File it", NOON - DAY))
+    assert open_loops.resolve_loop(projection.loops, "tax", "Filed again", NOON + DAY) is None
+
+
+def test_an_unknown_id_names_the_nearest_one():
+    """A mistyped id is refused with the id that was probably meant."""
+    known = added("file-the-tax", "File it", NOON).loops
+    with pytest.raises(UnknownLoopError, match="file-teh-tax") as refused:
+        open_loops.resolve_loop(known, "file-teh-tax", "Filed", NOON)
+    assert refused.value.like == "file-the-tax"
+    assert "file-the-tax" in refused.value.hint
+    with pytest.raises(UnknownLoopError) as refused:
+        open_loops.resolve_loop(known, "zzz", "Filed", NOON)
+    assert refused.value.like is None
+
+
+@pytest.mark.parametrize("empty", ["", "  ", "\n\t", "\x00\x1f", "\u2028"])
+def test_a_loop_needs_a_text_and_a_resolution_needs_a_reason(empty):
+    """Blank and unprintable words are refused, with a hint."""
+    known = added("tax", "File it", NOON).loops
+    with pytest.raises(UsageError, match="needs a text") as refused:
+        open_loops.propose_loop({}, "tax", empty, NOON)
+    assert refused.value.hint
+    with pytest.raises(UsageError, match="needs a reason") as refused:
+        open_loops.resolve_loop(known, "tax", empty, NOON)
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("identity", ["", "has space", "../up", "-dash", "x" * 65, "ü"])
+def test_an_id_that_cannot_be_typed_safely_is_refused(identity):
+    """An id is short and plain."""
+    with pytest.raises(UsageError, match="cannot be a loop's id"):
+        open_loops.propose_loop({}, identity, "Do it", NOON)
+
+
+def test_a_clock_that_was_set_back_does_not_undo_what_was_said_last():
+    """A resolution and a reopening count although the marks before them lie in the future."""
+    projection = added("tax", "File it", NOON + 30 * DAY)
+    projection = resolved("tax", "Filed", NOON, projection)
+    assert not projection.loops["tax"].is_open
+    projection = added("tax", "Once more", NOON - 30 * DAY, projection)
+    assert projection.loops["tax"].is_open
+    assert projection.loops["tax"].text == "Once more"
+
+
+def test_at_the_same_instant_an_opening_counts_last():
+    """Two writers who meet in one instant rather leave a loop open than lose it."""
+    opening = events.LoopAdded(ts=NOON, id="tax", text="File it")
+    closing = events.LoopResolved(ts=NOON, id="tax", reason="Filed")
+    assert after(opening, closing) == after(closing, opening)
+    assert after(closing, opening).loops["tax"].is_open
+
+
+def test_a_resolution_that_arrives_alone_is_kept():
+    """The record of an opening may arrive later; until then the loop is closed."""
+    projection = after(events.LoopResolved(ts=NOON, id="tax", reason="Filed"))
+    assert make_state(projection, NOON, LIMITS).resolved[0].reason == "Filed"
+    assert projection.loops["tax"].text == ""
+
+
+def test_a_mark_is_merged_once():
+    """The same mark twice is one mark."""
+    known: dict[str, open_loops.Loop] = {}
+    mark = LoopMark(NOON, "File it")
+    open_loops.add_mark(known, "tax", mark)
+    open_loops.add_mark(known, "tax", msgspec.structs.replace(mark))
+    assert known["tax"].marks == (mark,)
+
+
+# What somebody writes into state.json
+
+
+def test_what_was_left_out_of_an_edit_stays_open():
+    """A model that rewrites the list and forgets a loop does not close it."""
+    before = added("two", "Second", NOON, added("one", "First", NOON))
+    edited = msgspec.structs.replace(make_state(before, NOON, LIMITS), open_loops=())
+    assert folding.adopt_state(before, edited, NOON) is None
+    assert len(make_state(before, NOON, LIMITS).open_loops) == 2
+
+
+def test_an_edit_adds_rewords_and_resolves():
+    """New loops, new words, explicit resolutions, numbers and unknown fields are taken over."""
+    before = after(
+        events.LoopAdded(ts=NOON, id="one", text="First"),
+        events.LoopAdded(ts=NOON, id="two", text="Second"),
+        events.LoopAdded(ts=NOON, id="three", text="Third"),
+    )
+    edited = State(
+        "a",
+        open_loops=(
+            OpenLoop("one", "First, reworded", "2026-03-01"),
+            OpenLoop("four", "Fourth", "2026-02-01", extra={"owner": "ann"}),
+        ),
+        resolved=(Resolution("two", "Done by hand", "2026-03-01"),),
+        numbers={"revenue": "$1,000"},
+        extra={"mood": ["calm"]},
+    )
+    shown = make_state(adopted(before, edited, NOON + DAY), NOON + DAY, LIMITS)
+    assert [(loop.id, loop.text, loop.added) for loop in shown.open_loops] == [
+        ("four", "Fourth", "2026-02-01"),
+        ("one", "First, reworded", "2026-03-01"),
+        ("three", "Third", "2026-03-01"),
+    ]
+    assert shown.open_loops[0].extra == {"owner": "ann"}
+    assert shown.open_loops[0].stale
+    assert [(item.id, item.reason) for item in shown.resolved] == [("two", "Done by hand")]
+    assert shown.numbers == {"revenue": "$1,000"}
+    assert shown.extra == {"mood": ["calm"]}
+
+
+def test_an_edit_that_resolves_a_loop_nobody_knew_is_kept():
+    """What another tool had resolved before we came is remembered."""
+    edited = State("a", resolved=(Resolution("old", "Done before", "2026-02-27"),))
+    projection = adopted(Projection("a"), edited, NOON)
+    assert [item.id for item in make_state(projection, NOON, LIMITS).resolved] == ["old"]
+    assert folding.adopt_state(projection, edited, NOON + DAY) is None
+
+
+def test_an_edit_that_both_keeps_and_resolves_a_loop_keeps_it():
+    """Where an edit contradicts itself the loop is not lost."""
+    before = added("one", "First", NOON)
+    edited = msgspec.structs.replace(
+        make_state(before, NOON, LIMITS), resolved=(Resolution("one", "Done", "2026-03-01"),)
+    )
+    assert folding.adopt_state(before, edited, NOON) is None
+
+
+def test_an_edit_without_words_keeps_the_words_that_stand():
+    """A loop that is written back with its id alone does not lose its text."""
+    before = added("one", "First", NOON)
+    edited = State("a", open_loops=(OpenLoop("one", "", ""),))
+    assert folding.adopt_state(before, edited, NOON) is None
+    marked = State("a", open_loops=(OpenLoop("one", "", "", extra={"owner": "ann"}),))
+    (loop,) = make_state(adopted(before, marked, NOON), NOON, LIMITS).open_loops
+    assert (loop.text, loop.extra) == ("First", {"owner": "ann"})
+
+
+def test_unknown_fields_of_a_loop_survive_a_new_wording():
+    """What another tool keeps in a loop stays there when its text changes or it is reopened."""
+    edited = State("a", open_loops=(OpenLoop("one", "First", "", extra={"owner": "ann"}),))
+    projection = adopted(Projection("a"), edited, NOON)
+    projection = added("one", "First, reworded", NOON + DAY, projection)
+    assert make_state(projection, NOON, LIMITS).open_loops[0].extra == {"owner": "ann"}
+    projection = resolved("one", "Done", NOON + 2 * DAY, projection)
+    projection = added("one", "Again", NOON + 3 * DAY, projection)
+    assert make_state(projection, NOON, LIMITS).open_loops[0].extra == {"owner": "ann"}
+
+
+def test_an_edit_may_take_an_unknown_field_out_of_a_loop():
+    """Who writes a loop without a field that it had has removed that field."""
+    edited = State("a", open_loops=(OpenLoop("one", "First", "", extra={"owner": "ann"}),))
+    projection = adopted(Projection("a"), edited, NOON)
+    bare = State("a", open_loops=(OpenLoop("one", "First", ""),))
+    projection = adopted(projection, bare, NOON + DAY)
+    assert make_state(projection, NOON, LIMITS).open_loops[0].extra == {}
+
+
+@pytest.mark.parametrize(("old", "new"), [(1, True), (0, False), (1, 1.0), ([0], [False])])
+def test_an_edit_that_only_changes_a_type_is_taken_over(old, new):
+    """Values that Python calls equal, but JSON writes differently, are different."""
+    first = State(
+        "a", open_loops=(OpenLoop("one", "First", "", extra={"x": old}),), extra={"y": old}
+    )
+    second = State(
+        "a", open_loops=(OpenLoop("one", "First", "", extra={"x": new}),), extra={"y": new}
+    )
+    projection = adopted(Projection("a"), first, NOON)
+    shown = make_state(adopted(projection, second, NOON + DAY), NOON + DAY, LIMITS)
+    assert repr(shown.open_loops[0].extra["x"]) == repr(new)
+    assert repr(shown.extra["y"]) == repr(new)
+
+
+def test_an_edit_counts_although_the_clock_was_set_back():
+    """Numbers and fields that were last said in the future can still be changed."""
+    first = State("a", numbers={"n": "1"}, extra={"x": 1})
+    projection = adopted(Projection("a"), first, NOON + 30 * DAY)
+    second = State("a", numbers={"n": "2"}, extra={"x": 2})
+    projection = adopted(projection, second, NOON)
+    shown = make_state(projection, NOON, LIMITS)
+    assert (shown.numbers, shown.extra) == ({"n": "2"}, {"x": 2})
+    assert folding.adopt_state(projection, second, NOON) is None
+
+
+def test_last_active_is_taken_over_only_when_it_is_later():
+    """An edit can move the last sign of life forward, never back."""
+    before = after(events.Heartbeat(ts=NOON))
+    earlier = State("a", last_active=NOON - DAY)
+    assert folding.adopt_state(before, earlier, NOON) is None
+    later = adopted(before, State("a", last_active=NOON + DAY), NOON)
+    assert later.last_active == NOON + DAY
+
+
+identities = st.sampled_from(["a", "b", "c", "d", "has space", "ü"])
+words = st.sampled_from(["First", "Second", "Third", "第四"])
+days = st.sampled_from(["2026-01-01", "2026-02-27", "2026-03-05", "soon"])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(0, 1) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=3,
+)
+extras = st.dictionaries(st.sampled_from(["owner", "weight", "tags"]), json_values, max_size=2)
+moments = st.integers(-40, 40).map(lambda days: NOON + days * DAY)
+
+
+@st.composite
+def edits(draw, agent: str = "a") -> State:
+    names = draw(st.lists(identities, unique=True, max_size=5))
+    cut = draw(st.integers(0, len(names)))
+    return State(
+        agent,
+        open_loops=tuple(
+            OpenLoop(name, draw(words), draw(days), extra=draw(extras)) for name in names[:cut]
+        ),
+        resolved=tuple(Resolution(name, draw(words), "", draw(extras)) for name in names[cut:]),
+        numbers=draw(st.dictionaries(st.sampled_from("xyz"), st.text(max_size=4), max_size=3)),
+        extra=draw(st.dictionaries(st.sampled_from("pqr"), json_values, max_size=3)),
+        last_active=draw(st.none() | moments),
+    )
+
+
+@given(st.lists(st.tuples(edits(), moments), max_size=4), edits(), moments)
+def test_an_edit_is_reproduced_by_the_state_that_follows(earlier, edited, now):
+    """Adopt, fold and show: all that the edit says stands there, whatever stood before."""
+    projection = Projection("a")
+    for one, ts in earlier:
+        event = folding.adopt_state(projection, one, ts)
+        projection = fold_events(projection, [event] if event else [])
+    event = folding.adopt_state(projection, edited, now)
+    before, projection = projection, fold_events(projection, [event] if event else [])
+    shown = make_state(projection, now, LIMITS)
+    open_now = {loop.id: loop for loop in shown.open_loops}
+    for loop in edited.open_loops:
+        assert (open_now[loop.id].text, open_now[loop.id].extra) == (loop.text, loop.extra)
+    for item in edited.resolved:
+        assert not projection.loops[item.id].is_open
+    left_out = {name for name, loop in before.loops.items() if loop.is_open}
+    assert left_out - {item.id for item in edited.resolved} <= open_now.keys()
+    assert edited.numbers.items() <= shown.numbers.items()
+    assert all(shown.extra[key] == value for key, value in edited.extra.items())
+    if edited.last_active:
+        assert shown.last_active is not None
+        assert shown.last_active >= edited.last_active
+    assert folding.adopt_state(projection, edited, now) is None
+
+
+@given(st.lists(st.tuples(edits(), moments), max_size=4), moments)
+def test_a_state_that_nobody_edited_is_nothing_to_adopt(earlier, now):
+    """What we wrote ourselves is no news, even after it went through the file."""
+    projection = Projection("a")
+    for one, ts in earlier:
+        event = folding.adopt_state(projection, one, ts)
+        projection = fold_events(projection, [event] if event else [])
+    shown = make_state(projection, now, LIMITS)
+    assert folding.adopt_state(projection, shown, now) is None
+    assert folding.adopt_state(projection, states.parse(states.render(shown)), now) is None

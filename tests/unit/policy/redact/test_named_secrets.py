@@ -1,0 +1,66 @@
+"""Secrets that their names give away: which texts have them, and how long they must be."""
+
+import json
+import random
+import string
+from pathlib import Path
+
+from rekindle.policy.redact import named_secrets
+
+TABLES = json.loads(Path(__file__).with_name("named_secrets.json").read_text())
+
+
+def draw(alphabet):
+    rng = random.Random(alphabet)
+    return "".join(rng.choice(alphabet) for _ in range(40))
+
+
+SAMPLES = {
+    "letters and digits": draw(string.ascii_letters + string.digits),
+    "letters": draw(string.ascii_letters),
+    "hexadecimal": draw("0123456789abcdef"),
+    "small letters": draw(string.ascii_lowercase),
+    "written": "hunter2isTheBest!" * 3,
+}
+
+
+def test_what_a_name_promises():
+    """Nothing, if it is the name of something else."""
+    promised = {name: named_secrets.rate_name(name) for name in TABLES["strengths"]}
+    assert {
+        name: strength.name if strength else "" for name, strength in promised.items()
+    } == TABLES["strengths"]
+
+
+def test_the_secrets_of_a_text():
+    """Each with its rule."""
+    secrets = {
+        text: [
+            f"{rule} {text[start:end]}"
+            for start, end, rule in named_secrets.find_named(text, text.lower())
+        ]
+        for text in TABLES["secrets"]
+    }
+    assert secrets == TABLES["secrets"]
+
+
+def find_lengths(form, sample):
+    """Yield how much of a sample is found as a whole in a form."""
+    place = form.index("{}")
+    for size in range(1, 41):
+        text = form.replace("{}", sample[:size])
+        spans = [(start, end) for start, end, _ in named_secrets.find_named(text, text.lower())]
+        if (place, place + size) in spans:
+            yield size
+
+
+def test_from_which_length_on_a_value_is_a_secret():
+    """The rows say the first and the last length of each span."""
+    for row, spans in TABLES["lengths"].items():
+        name, _, form = row.partition(": ")
+        lengths = [
+            size
+            for span in spans.split()
+            for size in range(int(span.split("-")[0]), int(span.split("-")[-1]) + 1)
+        ]
+        assert list(find_lengths(form, SAMPLES[name])) == lengths, row

@@ -1,0 +1,89 @@
+"""Which of our environment variables an agent gets."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.policy.setup import environment
+
+FOR_CLAUDE = (claude_harness.PASSED_PREFIXES, claude_harness.BLOCKED_VARIABLES)
+
+
+def test_what_every_program_needs_is_passed_on():
+    """Where to find programs, who one is, which language, how to reach the network."""
+    ours = {
+        "PATH": "/bin",
+        "HOME": "/nowhere",
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "XDG_RUNTIME_DIR": "/run/user/1",
+        "https_proxy": "http://proxy",
+        "SSH_AUTH_SOCK": "/run/agent",
+    }
+    assert environment.select_variables(ours, (), ()) == ours
+
+
+def test_keys_of_other_programs_stay_here():
+    """Nothing that is not named is passed on, however harmless it looks."""
+    ours = {
+        "GITHUB_TOKEN": "t",
+        "DATABASE_URL": "d",
+        "OTHER_API_KEY": "k",
+        "PATHS": "p",
+        "MY_HOME": "h",
+        "LD_PRELOAD": "evil.so",
+        "PYTHONPATH": "/elsewhere",
+        "path": "lower",
+    }
+    assert environment.select_variables(ours, *FOR_CLAUDE) == {}
+
+
+def test_the_harness_s_own_are_passed_on_but_for_a_session_s_marks():
+    """What it is set up with goes through; that it runs inside another session does not."""
+    wanted = {f"{prefix}X": "1" for prefix in claude_harness.PASSED_PREFIXES}
+    marks = dict.fromkeys(claude_harness.BLOCKED_VARIABLES, "1")
+    assert environment.select_variables(wanted | marks, *FOR_CLAUDE) == wanted
+
+
+def test_our_own_marks_never_pass_by_themselves():
+    """A launch inside a launch gets its own mark and folder, not those around it."""
+    ours = {"REKINDLE_LAUNCH": "l", "REKINDLE_FOLDER": "f", "REKINDLE_AGENT": "a"}
+    assert environment.select_variables(ours, *FOR_CLAUDE) == {}
+
+
+@given(
+    st.dictionaries(st.text(max_size=20), st.text(max_size=5)),
+    st.lists(st.text(min_size=1, max_size=5)),
+    st.lists(st.text(max_size=20)),
+)
+def test_what_is_never_passed_on_never_is(ours, prefixes, never):
+    """The refusal outranks every reason to pass a variable on, and no value changes."""
+    found = environment.select_variables(ours, prefixes, [*never, "PATH"])
+    assert not set(found) & {*never, "PATH"}
+    assert found.items() <= ours.items()
+
+
+def test_nothing_that_could_be_a_secret_is_written_down():
+    """By its name, in any case; a proxy's address may have a password in it."""
+    secrets = {
+        "ANTHROPIC_API_KEY": "k",
+        "CLAUDE_CODE_OAUTH_TOKEN": "t",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "aws_session_token": "t",
+        "XDG_PASSWORD": "p",
+        "GOOGLE_APPLICATION_CREDENTIALS": "c",
+        "ANTHROPIC_AUTH": "a",
+        "XDG_COOKIE": "c",
+        "https_proxy": "http://me:word@proxy",
+        "ALL_PROXY": "socks://me:word@proxy",
+    }
+    plain = {"PATH": "/bin", "HOME": "/nowhere", "LC_ALL": "C.UTF-8", "SSH_AUTH_SOCK": "/run/agent"}
+    assert environment.drop_secret_variables(secrets | plain) == plain
+
+
+@given(st.dictionaries(st.text(max_size=20), st.text(max_size=5)))
+def test_what_is_kept_is_what_was_there(found):
+    """No value changes, and doing it twice changes nothing."""
+    kept = environment.drop_secret_variables(found)
+    assert kept.items() <= found.items()
+    assert environment.drop_secret_variables(kept) == kept

@@ -1,0 +1,250 @@
+"""Between two cycles: the ladder, and what ends a run."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.documents import events
+from rekindle.policy.exits import refused_end
+from rekindle.policy.exits.restart import (
+    EnterSafeMode,
+    StopRun,
+)
+from rekindle.policy.projection import fold
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import (
+    CYCLES_KEPT,
+    StallSettings,
+)
+from rekindle.policy.stall import ladder
+from rekindle.policy.stall.ladder import StartNextCycle
+
+NOW = datetime(2026, 4, 9, tzinfo=UTC)
+SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
+
+
+def cycle(number, verdict="progress", **more):
+    facts = {"about": "Write the lexer", "words": "the same ask again", **more}
+    return events.CycleEnded(seq=number * 10, cycle=number, ts=NOW, verdict=verdict, **facts)
+
+
+def same(number, **more):
+    return cycle(number, "stalled", is_equal=True, **more)
+
+
+def claim(number, **more):
+    return cycle(number, "", claimed=True, **more)
+
+
+def alike(number, **more):
+    return cycle(number, "stalled", **more)
+
+
+def after(*cycles, since=0, done=1, cap=0, **settings):
+    known = {one.cycle: one for one in cycles[:-1]}
+    stall, run = StallSettings(**settings), {"since": since, "done": done, "cap": cap}
+    return ladder.decide_after_cycle(known, cycles[-1], **run, settings=stall)
+
+
+def notice(*cycles, since=0, **settings):
+    return ladder.render_stall_notice(
+        {one.cycle: one for one in cycles}, since, StallSettings(**settings)
+    )
+
+
+LADDER = {
+    "progress": ([cycle(1)], False, False),
+    "the same once": ([cycle(1), same(2)], True, False),
+    "the same twice": ([same(1), same(2)], False, True),
+    "alike once": ([cycle(1), alike(2)], False, False),
+    "alike twice": ([alike(1), alike(2)], True, False),
+    "alike three times": ([alike(1), alike(2), alike(3)], False, True),
+    "alike, then the same": ([alike(1), same(2)], True, False),
+    "the same, then alike": ([same(1), alike(2)], False, True),
+    "a treadmill": ([cycle(1, "treadmill"), cycle(2, "treadmill")], True, False),
+    "a step between": ([same(1), cycle(2), same(3)], True, False),
+    "the same, with work": ([same(1, evidence="1 commit")], False, False),
+    "only talk": ([cycle(n, owed="no artefact") for n in (1, 2, 3)], False, True),
+    "work, and no choice": (
+        [cycle(n, owed="x", evidence="1 commit") for n in (1, 2, 3)],
+        False,
+        False,
+    ),
+    "unusable": ([cycle(1, "unusable"), cycle(2, "unusable"), cycle(3, "unusable")], False, True),
+    "nothing to compare": ([cycle(1, "")], False, False),
+}
+
+
+@pytest.mark.parametrize("name", LADDER)
+def test_the_ladder(name):
+    cycles, told, paused = LADDER[name]
+    assert bool(notice(*cycles)) is told
+    assert isinstance(after(*cycles), EnterSafeMode) is paused
+
+
+def test_it_is_told_once():
+    assert notice(cycle(1), same(2))
+    assert not notice(cycle(1), same(2), same(3)), "then it is paused, not told again"
+
+
+def test_the_notice_says_what_was_repeated_and_tried_and_how_to_switch_it_off():
+    found = notice(cycle(1), same(2))
+    assert found.startswith(SIGNAL)
+    assert "Repeated: Write the lexer" in found
+    assert "`runtime: stall: tell: false`" in found
+    assert "If the work is done, write only DONE as the Next Action." in found
+
+
+def test_what_led_nowhere_is_remembered_whatever_the_operator_says():
+    known = {1: cycle(1, did="x"), 2: alike(2, did="read it"), 3: same(3, did="read it again")}
+    told = "Tried, and it led nowhere:\n- cycle 2: read it\n- cycle 3: read it again"
+    assert ladder.render_failed_cycles(known) == told
+    assert ladder.render_failed_cycles({**known, 4: cycle(4)}) == ""
+
+
+def test_a_pause_says_what_and_why_and_how_to_switch_it_off_and_has_no_brackets():
+    """Whoever shows it puts it into brackets."""
+    off = "`runtime: stall: pause: false` switches this off"
+    assert after(same(1), same(2)).words == (
+        f"cycle after cycle without progress: Write the lexer; the same ask again; {off}"
+    )
+    quoted = [same(n, words="the same ask again: Write the lexer") for n in (1, 2)]
+    assert after(*quoted).words.count("Write the lexer") == 1
+    unusable = [cycle(n, "unusable", about="", words="no directive") for n in (1, 2, 3)]
+    assert after(*unusable).words == f"cycle after cycle without progress: no directive; {off}"
+    assert after(cycle(1, "waiting", about="Ann")).words == f"it waits for a person: Ann; {off}"
+
+
+def test_a_wait_beside_which_work_is_done_climbs_the_ladder():
+    worked = [cycle(n, "waiting", evidence="1 commit") for n in (1, 2, 3)]
+    assert after(*worked[:2]) == StartNextCycle()
+    assert after(*worked).why == "waiting", "it needs an answer: another try would wait again"
+    assert after(*worked, done=3, cap=3).why == "waiting"
+
+
+def test_the_operator_s_word_leads_back_to_the_ground():
+    cycles = [same(1), same(2)]
+    assert isinstance(after(*cycles), EnterSafeMode)
+    assert after(*cycles, same(3), since=25) == StartNextCycle()
+    assert notice(*cycles, since=25) == ""
+
+
+def test_who_waits_for_a_person_is_paused_at_once():
+    found = after(cycle(1, "waiting", about="Ann's answer"))
+    assert isinstance(found, EnterSafeMode)
+    assert found.why == "waiting"
+    assert "Ann's answer" in found.words
+    assert "`runtime: stall: pause: false`" in found.words
+
+
+def test_switched_off_nothing_is_told_or_paused():
+    assert notice(cycle(1), same(2), tell=False) == ""
+    assert after(same(1), same(2), pause=False) == StartNextCycle()
+    assert after(cycle(1, "waiting"), pause=False) == StartNextCycle()
+
+
+def test_the_run_is_done_when_its_command_says_so_whatever_else():
+    assert after(same(1), same(2, until="passed"), cap=9).why == "done"
+    assert after(cycle(1, "waiting", until="passed")).why == "done"
+    assert after(cycle(1, until="failed"), done=1, cap=9) == StartNextCycle()
+
+
+def test_after_its_cycles_a_run_is_over_and_never_called_done():
+    for until, words in (("", "reported no end of its work"), ("failed", "does not pass")):
+        found = after(cycle(1, until=until), done=3, cap=3)
+        assert found.why == "cycles"
+        assert "3 cycles" in found.words
+        assert words in found.words
+    assert after(cycle(1), done=10**6, cap=0) == StartNextCycle()
+
+
+def test_a_command_of_until_that_could_not_be_started_is_named_so():
+    words = refused_end.render_failure("./check", "could not be started: no such file", [])
+    found = after(cycle(1, until="failed", until_words=words), done=3, cap=3)
+    assert found.words == "3 cycles, and `until:` could not be started: no such file"
+    claims = [claim(n, until="failed", until_words=words) for n in (1, 2, 3)]
+    assert "done, and `until:` could not be started: no such file;" in after(*claims).words
+
+
+@pytest.mark.parametrize(
+    ("how", "output", "line"),
+    [
+        ("exited with 1", ["2 passed", "1 failed", ""], "`./check` exited with 1: 1 failed"),
+        ("exited with 1", [], "`./check` exited with 1"),
+        ("exited with 1", ["x could not be started"], "`./check` exited with 1: x could not be"),
+        ("took longer than 9.5 s", [], "`./check` took longer than 9.5 s"),
+    ],
+)
+def test_a_failed_command_of_until_is_explained_in_one_line(how, output, line):
+    found = refused_end.explain_failure(refused_end.render_failure("./check", how, output))
+    assert found.startswith(f"`until:` fails: {line}")
+
+
+def test_a_claim_ends_the_run_only_if_no_command_of_until_decides():
+    assert after(claim(1), done=1, cap=9) == StopRun("claimed")
+    assert after(claim(1), done=9, cap=9) == StopRun("claimed")
+    assert after(claim(1, until="passed"), done=1, cap=9).why == "done"
+    assert after(claim(1, until="failed"), done=1, cap=9) == StartNextCycle()
+
+
+def test_a_claim_that_until_refutes_is_told_and_never_called_a_stall():
+    output = "`just test` exited with 1. Its output ends with:\n    1 failed"
+    refuted = [claim(n, until="failed", until_words=output) for n in (1, 2, 3)]
+    assert notice(*refuted[:2]) == ""
+    told = ladder.render_until_failure({one.cycle: one for one in refuted[:2]})
+    assert told.startswith("You reported that the work is done.")
+    assert output in told
+    assert after(*refuted[:2], cap=9) == StartNextCycle()
+    paused = after(*refuted, done=3, cap=9)
+    assert (type(paused), paused.why) == (EnterSafeMode, "disputed")
+    assert after(*refuted, done=3, cap=3).why == "disputed"
+    worked = claim(3, until="failed", evidence="1 commit")
+    assert after(*refuted[:2], worked, cap=9) == StartNextCycle()
+
+
+def test_until_is_told_of_only_after_the_cycle_in_which_it_failed():
+    failed = cycle(1, until="failed", until_words="`make` exited with 2. It printed nothing.")
+    told = ladder.render_until_failure({1: failed})
+    assert "`make` exited with 2" in told
+    assert "You reported" not in told
+    assert ladder.render_until_failure({1: failed, 2: cycle(2)}) == ""
+    assert ladder.render_until_failure({}) == ""
+
+
+def test_at_the_last_cycle_a_pause_is_the_end_and_is_said():
+    """Nobody is kept waiting in safe mode for a cycle that will not come."""
+    found = after(cycle(1, "waiting", about="Ann"), done=1, cap=1)
+    assert isinstance(found, StopRun)
+    assert (found.why, "Ann" in found.words) == ("waiting", True)
+    assert after(same(1), same(2), done=2, cap=2).why == "stalled"
+
+
+def test_short_cycles_are_noticed():
+    quick = {n: cycle(n, seconds=20.0) for n in range(1, 4)}
+    assert ladder.are_cycles_hurried(quick)
+    assert not ladder.are_cycles_hurried({**quick, 4: cycle(4, seconds=600.0)})
+    assert not ladder.are_cycles_hurried({1: cycle(1, seconds=1.0)})
+
+
+ENDED = st.builds(
+    events.CycleEnded,
+    ts=st.just(NOW),
+    seq=st.integers(1, 500),
+    cycle=st.integers(1, 80),
+    verdict=st.sampled_from(["progress", "stalled"]),
+)
+
+
+@given(st.lists(ENDED, max_size=120, unique_by=lambda one: (one.seq, one.cycle)), st.randoms())
+def test_what_is_remembered_does_not_depend_on_the_order(happened, rng):
+    # Of one cycle the first end counts, so that those with the same place are no case.
+    first = {}
+    for one in sorted(happened, key=lambda one: one.seq):
+        first.setdefault(one.cycle, one)
+    newest = sorted(first)[-CYCLES_KEPT:]
+    shuffled = list(first.values())
+    rng.shuffle(shuffled)
+    found = fold.fold_events(Projection("a"), shuffled).ended
+    assert sorted(found) == newest

@@ -1,0 +1,196 @@
+"""What a run may spend, and the words that say it is spent."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rekindle.documents.manifest import (
+    Budget,
+    ModelPrice,
+)
+from rekindle.policy.settings.runtime_settings import (
+    GUESSED_USD_READ,
+    GUESSED_USD_WRITTEN,
+    SPENDING_SHARE,
+)
+from rekindle.policy.supervision.budget import (
+    ReachedCap,
+    RunSpending,
+    compute_cost,
+    describe_budget,
+    describe_reached_cap,
+    find_reached_cap,
+    guess_cost,
+    is_worth_recording,
+    raise_caps,
+)
+from rekindle.policy.supervision.list_prices import (
+    complete_prices,
+    find_price,
+    list_prices,
+)
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+
+NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("spent", "cap", "words"),
+    [
+        (RunSpending(usd=1e9, tokens=10**9), None, ""),
+        (RunSpending(usd=1e9, tokens=10**9), Budget(), ""),
+        (RunSpending(usd=4.99), Budget(usd=5.0), ""),
+        (RunSpending(usd=5.0), Budget(usd=5.0), "its budget of $5 is spent ($5.00)"),
+        (RunSpending(usd=7.125), Budget(usd=2.5), "its budget of $2.5 is spent ($7.12)"),
+        (RunSpending(tokens=9_999), Budget(tokens=10_000), ""),
+        (
+            RunSpending(tokens=12_345),
+            Budget(tokens=10_000),
+            "its budget of 10,000 tokens is spent (12,345)",
+        ),
+        (
+            RunSpending(tokens=10_000),
+            Budget(tokens=10_000),
+            "its budget of 10,000 tokens is spent (10,000)",
+        ),
+        (RunSpending(), Budget(hours=2.1), ""),
+        (RunSpending(), Budget(hours=2.0), "its 2 hours are over"),
+        (RunSpending(usd=3.0), Budget(usd=2.0, hours=1.0), "its budget of $2 is spent ($3.00)"),
+    ],
+)
+def test_the_words(spent, cap, words):
+    """Which cap is reached; the run began two hours ago."""
+    assert describe_reached_cap(spent, cap, began=NOW - timedelta(hours=2), now=NOW) == words
+
+
+def test_a_run_that_has_not_begun_has_used_no_hours():
+    assert describe_reached_cap(RunSpending(), Budget(hours=1.0), began=None, now=NOW) == ""
+
+
+def test_a_run_starts_with_nothing_spent():
+    assert RunSpending() == RunSpending(seq=0, usd=0.0, tokens=0, unpriced=0, is_reported=False)
+
+
+@pytest.mark.parametrize(
+    ("cap", "expected"),
+    [
+        (
+            Budget(usd=2.0, tokens=10),
+            ReachedCap("usd", 2.0, 3.0, "its budget of $2 is spent ($3.00)"),
+        ),
+        (Budget(tokens=10), ReachedCap("tokens", 10, 20, "its budget of 10 tokens is spent (20)")),
+        (Budget(hours=0.5), ReachedCap("hours", 0.5, 2.0, "its 0.5 hours are over")),
+    ],
+)
+def test_the_cap_that_is_reached(cap, expected):
+    """With its unit, its amount and what was spent of it."""
+    spent = RunSpending(usd=3.0, tokens=20)
+    assert find_reached_cap(spent, cap, began=NOW - timedelta(hours=2), now=NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("cap", "raised", "expected"),
+    [
+        (None, {"usd": 9.0}, None),
+        (Budget(usd=5.0), {}, Budget(usd=5.0)),
+        (Budget(usd=5.0), {"usd": 9.5}, Budget(usd=9.5)),
+        (Budget(usd=5.0), {"usd": 4.0}, Budget(usd=5.0)),
+        (Budget(usd=5.0), {"hours": 9.0, "unheard-of": 1.0}, Budget(usd=5.0)),
+        (Budget(tokens=100), {"tokens": 200.7}, Budget(tokens=200)),
+        (Budget(hours=1.0), {"hours": 1.5}, Budget(hours=1.5)),
+    ],
+)
+def test_the_caps_that_an_operator_raised(cap, raised, expected):
+    """A cap only goes up, and none appears that the manifest does not set."""
+    assert raise_caps(cap, raised) == expected
+
+
+@pytest.mark.parametrize(
+    ("cap", "words"),
+    [
+        (Budget(), ""),
+        (Budget(usd=2.5), "ends after $2.5"),
+        (Budget(tokens=12_000), "ends after 12,000 tokens"),
+        (Budget(hours=8.0), "ends after 8 hours"),
+        (
+            Budget(usd=2.0, tokens=10, hours=1.5),
+            "ends after $2 or 10 tokens or 1.5 hours",
+        ),
+    ],
+)
+def test_what_ends_the_run_in_words(cap, words):
+    assert describe_budget(cap) == words
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "cap", "expected"),
+    [
+        (RunSpending(usd=1.0), RunSpending(usd=1.0), None, False),
+        (RunSpending(), RunSpending(usd=0.01), None, True),
+        (RunSpending(usd=100.0), RunSpending(usd=100.01), None, False),
+        (RunSpending(usd=5.0), RunSpending(usd=5.02), Budget(usd=1.0), True),
+        (RunSpending(), RunSpending(usd=16 * SPENDING_SHARE), Budget(usd=16.0), True),
+        (RunSpending(), RunSpending(usd=15 * SPENDING_SHARE), Budget(usd=16.0), False),
+        (RunSpending(tokens=1000), RunSpending(tokens=1001), Budget(tokens=1_000_000), False),
+        (RunSpending(tokens=1000), RunSpending(tokens=900_000), Budget(tokens=1_000_000), True),
+        (RunSpending(tokens=100), RunSpending(tokens=0), Budget(tokens=100), True),
+    ],
+)
+def test_spending_that_is_worth_a_line_of_the_log(before, now, cap, expected):
+    """A share of the cap; without one, of all that was spent."""
+    assert is_worth_recording(before, now, cap) is expected
+
+
+def test_a_turn_without_a_price_is_guessed():
+    assert guess_cost(read=1_000_000, written=0) == GUESSED_USD_READ
+    assert guess_cost(read=0, written=2_000_000) == 2 * GUESSED_USD_WRITTEN
+    assert guess_cost(read=1_000_000, written=1_000_000) == GUESSED_USD_READ + GUESSED_USD_WRITTEN
+
+
+def test_prices():
+    """The model's own, else the default's; unknown without both."""
+    prices = {"big": ModelPrice(input=10.0, output=50.0)}
+    assert compute_cost(prices, "big", read=1_000_000, written=100_000) == 15.0
+    assert compute_cost(prices, "other", read=1, written=1) is None
+    assert (
+        compute_cost(
+            {"default": ModelPrice(input=1.0, output=0.0)}, "other", read=500_000, written=9
+        )
+        == 0.5
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "read", "written"),
+    [
+        ("gpt-5.5", 5.0, 30.0),
+        ("gpt-5-codex", 1.25, 10.0),
+        ("gpt-5.5-2026-04-02", 5.0, 30.0),
+        ("gemini-2.5-flash", 0.3, 2.5),
+        ("gemini-2.5-flash-lite", 0.1, 0.4),
+        ("claude-opus-5-5", 4.0, 20.0),
+        ("claude-sonnet-4-5[1m]", 3.0, 15.0),
+        ("mine", 7.0, 8.0),
+        ("gpt-5-mini", 1.0, 2.0),
+    ],
+)
+def test_list_prices_and_those_of_the_manifest(model, read, written):
+    own = {"mine": ModelPrice(7.0, 8.0), "gpt-5-mini": ModelPrice(1.0, 2.0)}
+    assert find_price(complete_prices(own), model) == ModelPrice(read, written)
+
+
+def test_a_default_of_the_manifest_replaces_every_list_price():
+    own = {"default": ModelPrice(1.0, 2.0)}
+    assert find_price(complete_prices(own), "gpt-5.5") == ModelPrice(1.0, 2.0)
+    assert find_price(complete_prices({}), "unheard-of") is None
+
+
+def test_every_recorded_model_of_a_cli_has_a_list_price():
+    """A model of the recordings that has none would make a cap on money useless."""
+    text = "".join(path.read_text() for path in RECORDINGS.glob("*/*/*.jsonl"))
+    models = set(re.findall(r'"model": "((?:gpt|gemini|claude)-[^"]+)"', text))
+    assert len(models) >= 4
+    assert [model for model in sorted(models) if find_price(list_prices(), model) is None] == []

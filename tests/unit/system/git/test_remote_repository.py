@@ -1,0 +1,33 @@
+"""Calls of git to a remote."""
+
+import subprocess
+from pathlib import Path
+
+from rekindle.system.files import user_folder
+from rekindle.system.git import remote_repository as remotes
+from rekindle.system.git.remote_repository import RemoteRepository
+from rekindle.system.git.tree_snapshot import WorkingCopy
+
+
+def test_git_starts_where_no_sandboxed_agent_can_write(tmp_path, monkeypatch):
+    """Not in /tmp: a configuration that an agent puts into the folder would name programs."""
+    folders = []
+    start = remotes.start_git
+
+    def note(arguments, *, folder, **options):
+        folders.append(folder)
+        return start(arguments, folder=folder, **options)
+
+    monkeypatch.setattr(remotes, "start_git", note)
+    bare, work = tmp_path / "bare.git", tmp_path / "work"
+    for words in (["init", "-q", "--bare", str(bare)], ["init", "-q", str(work)]):
+        subprocess.run(["git", *words], check=True)
+    git = ["git", "-C", str(work), "-c", "user.name=a", "-c", "user.email=a@localhost"]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "begin"], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    commit = head.stdout.strip()
+    remote = RemoteRepository(str(bare), "refs/heads/rekindle/trades")
+    assert remote.push(WorkingCopy(work), commit, "")
+    assert remote.look().work == commit
+    assert [folder.parent for folder in folders] == [user_folder.find_user_folder() / "git"] * 2
+    assert list(Path(user_folder.find_user_folder() / "git").iterdir()) == []

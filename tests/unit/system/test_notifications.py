@@ -1,0 +1,137 @@
+"""News reaches a person through a real server on loopback, without secrets, and in bounded time."""
+
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from rekindle.errors import NotifyError, NotifyVariableError
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.system import notifications
+from rekindle.system.notifications import Notifier
+
+WORD = "hunter2-Xq81kLm"
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """Keeps what it is sent; /fail refuses, /hang answers when the test is over."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(notifications, "NOTIFY_SECONDS", 60.0)  # however busy the machine is
+    over = threading.Event()
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self):
+            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.server.told.append(told)
+            if "hang" in self.path:
+                over.wait(60)
+            self.send_response(500 if "fail" in self.path else 200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        server.told = []
+        server.at = f"json://me:{WORD}@127.0.0.1:{server.server_port}"
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield server
+        over.set()
+        server.shutdown()
+        serving.join()
+
+
+def test_what_is_told_arrives_as_it_is(server):
+    """Title and text, lines and letters of all kinds; markup stays what it is."""
+    failures = Notifier([server.at]).send(
+        "trades: needs you", "5 crashes\n<b>ä</b> \ud800 漢", "failure"
+    )
+    assert failures == []
+    (told,) = server.told
+    assert (told["title"], told["type"]) == ("trades: needs you", "failure")
+    assert told["message"] == "5 crashes\n<b>ä</b> ? 漢"
+
+
+def test_secrets_are_not_told(server):
+    """What an agent's words hold is redacted, but for what the project allows."""
+    key = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    assert Notifier([server.at]).send(f"key {key}", f"token={key}") == []
+    assert key not in json.dumps(server.told)
+    assert "[redacted:" in server.told[0]["title"]
+    assert "[redacted:" in server.told[0]["message"]
+    assert Notifier([server.at], Redaction((key,))).send("allowed", f"key {key}") == []
+    assert key in server.told[1]["message"]
+
+
+def test_variables_are_resolved_by_the_host_that_sends(server):
+    """One that is not set keeps the others' news from nobody, and is named."""
+    addresses = [f"json://me:$WORD@{server.at.partition('@')[2]}", "$ALERTS", "$GONE"]
+    found = Notifier(addresses, environ={"WORD": WORD, "ALERTS": server.at})
+    assert found.send("a", "b") == ["address 3 of `notify:` was not told: $GONE is not set"]
+    assert len(server.told) == 2
+    with pytest.raises(NotifyVariableError, match=r"\$GONE") as refused:
+        found.check()
+    assert refused.value.variable == "GONE"
+    Notifier(addresses[:2], environ={"WORD": WORD, "ALERTS": server.at}).check()
+    assert len(server.told) == 2
+
+
+def test_each_failure_is_told_by_its_place_and_no_secret_with_it(server):
+    """One that refuses, one that nobody listens at, one that is no address."""
+    urls = [
+        f"{server.at}/fail/{WORD}",
+        server.at,
+        f"json://me:{WORD}@127.0.0.1:1/{WORD}",
+        f"nonsense://{WORD}",
+        WORD,
+    ]
+    failures = Notifier(urls).send("a", "b")
+    assert failures == [
+        "address 1 of `notify:` (json) was not told: failed",
+        "address 3 of `notify:` (json) was not told: failed",
+        "address 4 of `notify:` (nonsense) was not told: unknown",
+        "address 5 of `notify:` was not told: unknown",
+    ]
+    assert len(server.told) == 2
+
+
+def test_a_server_that_does_not_answer_holds_nobody(server, monkeypatch):
+    """The time is for all together; who was told by then was told."""
+    monkeypatch.setattr(notifications, "NOTIFY_SECONDS", 8.0)
+    failures = Notifier([f"{server.at}/hang?rto=3600", server.at]).send("a", "b")
+    assert failures == ["address 1 of `notify:` (json) was not told: it took too long"]
+    assert len(server.told) == 2
+
+
+def test_sending_never_raises(server, monkeypatch):
+    """Also where no process can be started, or the extra is not installed."""
+    assert Notifier([]).send("a", "b") == []
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "executable", "/nowhere/python")
+        failures = Notifier([server.at]).send("a", "b")
+        assert failures == ["no notification was sent: FileNotFoundError"]
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    assert Notifier([server.at]).send("a", "b") == [
+        "no notification was sent: apprise is missing (pip install 'rekindle-agents[notify]')"
+    ]
+
+
+def test_a_check_says_what_is_missing_and_sends_nothing(server, monkeypatch):
+    """Good addresses pass; one that apprise cannot use is named by its place, not by itself."""
+    Notifier([]).check()
+    Notifier([server.at, f"{server.at}/fail"]).check()
+    for wrong in (f"nonsense://{WORD}", f"slack://{WORD}", WORD, ""):
+        with pytest.raises(NotifyError, match="address 2 of `notify:`") as caught:
+            Notifier([server.at, wrong]).check()
+        assert WORD not in str(caught.value) + caught.value.hint
+        assert notifications.INSTALL_HINT in caught.value.hint
+    assert server.told == []
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    with pytest.raises(NotifyError, match="apprise") as caught:
+        Notifier([server.at]).check()
+    assert caught.value.hint == "pip install 'rekindle-agents[notify]'"
