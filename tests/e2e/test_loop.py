@@ -151,7 +151,7 @@ def test_a_loop_that_repeats_itself_is_told_once_then_paused(loop):
     same = relay("Write the lexer")
     loop.play(*([loop.writes(same)] for _ in range(10)))
     out = loop.run(code=21)
-    assert "without progress: Write the lexer" in out
+    assert "without progress: asks for the same, word for word: Write the lexer" in out
     assert "runtime: stall: pause: false" in out
     assert loop.verdicts == ["", "stalled", "stalled"]
     told = [SIGNAL in opening for opening in loop.openings]

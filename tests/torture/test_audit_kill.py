@@ -24,7 +24,7 @@ pytestmark = pytest.mark.torture
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
 GITS_KILLED = 150 if WHOLE else 12
 SEED = 20260409
-FIRST, LATER = 6, 4
+FIRST, LATER = 7, 5
 """Calls of git for the first relay of a trail, and for each later one."""
 
 
@@ -130,7 +130,7 @@ def test_a_git_killed_anywhere_leaves_a_sound_repository(project, tmp_path):
     """Killed at any time while it writes: what remains is caught up, or named with its cure."""
     chosen = random.Random(SEED)
     for number in range(GITS_KILLED):
-        call = chosen.choice((2, 4))  # unpack-objects, update-ref
+        call = chosen.choice((LATER - 1, LATER))  # unpack-objects, update-ref
         if not trail(project):
             call += FIRST - LATER
         pause = chosen.uniform(0, 0.006)

@@ -147,7 +147,7 @@ def test_a_cycle_ends_once(store, clock):
         writer.append(events.CycleStarted(ts=clock(), cycle=1))
         writer.append(events.CycleEnded(ts=clock(), cycle=1))
         size = store.folder("trades").log.stat().st_size
-        with pytest.raises(CycleEndedError, match="cycle 1 has ended"):
+        with pytest.raises(CycleEndedError, match="already has the end of cycle 1"):
             writer.append(events.CycleEnded(ts=clock(), cycle=1))
         assert store.folder("trades").log.stat().st_size == size
         writer.append(events.CycleStarted(ts=clock(), cycle=2))
