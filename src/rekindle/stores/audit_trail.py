@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 RELAY_FILE = "consensus.md"
 _KINDS = (b'"relay.committed"', b'"owner.changed"')
-"""Kinds of events that determine the content of the trail; the second raises the generation."""
+"""Event kinds that determine the trail's content; `owner.changed` raises the generation."""
 
 
 def make_branch_name(agent: str) -> str:
@@ -97,7 +97,7 @@ class AuditTrail:
         return left
 
     def inspect(self, folder: AgentFolder, confirmed: int) -> list[FolderProblem]:
-        """Report, as notes, whether the trail lags and any obstacle to writing it."""
+        """Return notes for `doctor`: that the trail lags, or why it cannot be written."""
         try:
             _, lag = self._find_standing(self._repository(), folder, confirmed)
         except (RekindleError, OSError) as error:
@@ -131,7 +131,7 @@ class AuditTrail:
         return self._repository().read(oid, RELAY_FILE)
 
     def _repository(self) -> "Repository":
-        # Loaded here: only a command that commits a relay or reads the trail should pay for git.
+        # Imported here, so that only commands that commit a relay or read the trail load git.
         from rekindle.system.git.repository import Repository  # noqa: PLC0415
 
         return Repository(self._project, timeout=AUDIT_CALL_SECONDS)
@@ -152,8 +152,8 @@ class AuditTrail:
                 newest = pack.commit(tree, parents, message, int(event.ts.timestamp()))
             ref = f"refs/heads/{make_branch_name(folder.name)}"
             repository.add(pack, ref)
-            # A process that does not use our lock may have moved the branch meanwhile. Then this
-            # changes nothing, and the next round starts from the new tip.
+            # A process that does not use our lock may have moved the branch meanwhile. In that
+            # case, this changes nothing, and the next round starts from the new tip.
             if repository.move(ref, newest, old):
                 last, _ = batch[-1]
                 return sum(event.seq > last.seq for event in lag.missing)
@@ -182,7 +182,7 @@ class AuditTrail:
                 hint=f"git symbolic-ref --delete {ref}",
             )
         if tip.checked_out if tip else repository.is_checked_out(ref):
-            # If the branch moved while checked out, every file there would look changed.
+            # Moving a checked-out branch would make every file in its work tree look changed.
             raise AuditError(
                 "checked-out",
                 f"the branch {name} is checked out",

@@ -1,7 +1,7 @@
-"""Documents of another loop: a consensus.md, a memories folder, or a Phoenix folder.
+"""Documents that another tool wrote: a consensus.md, a memories folder, or a Phoenix folder.
 
-They are read and never written. Their author may be careless or hostile: links, pipes, oversized
-files and binary data are refused by name.
+Rekindle reads them and never writes them. Their author may be careless or hostile, so links, pipes,
+oversized files and binary data are refused, with an error that names the file.
 """
 
 import stat

@@ -96,9 +96,9 @@ class FileStore:
     ) -> None:
         """Open the store of a project.
 
-        `private` holds the project's files outside its folder; the default is derived from the
-        folder's path. A store whose register numbers the events has no private files: its commands
-        come with the lease.
+        `private` holds the project's files outside its folder; by default, its place follows from
+        the folder's path. A store with a `register` has no private files, because its commands come
+        with the lease.
         """
         if private is None and register is None:
             private = private_files.find_private_project(project)
@@ -112,7 +112,7 @@ class FileStore:
         self._register = register
         self._recovered: set[str] = set()
         self._seen: dict[str, AgentView] = {}
-        """Each agent as last read; the supervisor reads it many times a minute."""
+        """The last view of each agent, reused because a supervisor reads it many times a minute."""
         self._folders: dict[str, AgentFolder] = {}
         self._held: dict[str, SupervisorLocks] = {}
         """The locks of the agents that this process supervises."""
@@ -140,8 +140,8 @@ class FileStore:
         """Seal the log as it is now, and return the defect that it had; empty if it had none.
 
         Called only for the operator's explicit command. Lines that no record outside the workspace
-        confirms are set aside. If no such record exists at all, only the lines that decide for the
-        operator are set aside.
+        confirms are set aside. If no such record exists, only the operator's decisions are set
+        aside.
         """
         from rekindle.stores.log import log_acceptance  # noqa: PLC0415 - few commands need it
 
@@ -222,7 +222,7 @@ class FileStore:
         self, agent: str, *, wait: float = LOCK_WAIT_SECONDS, take_over: bool = False
     ) -> Iterator["Writer"]:
         """Yield the agent's only writer, after repairing everything that a crash left behind."""
-        # Imported here: commands that only read, such as `status`, should not pay for it.
+        # Imported here, so that commands that only read, such as `status`, start faster.
         from rekindle.stores.files import recovery  # noqa: PLC0415 - see above
         from rekindle.stores.files.writer import Writer  # noqa: PLC0415 - see above
 
@@ -282,7 +282,7 @@ class FileStore:
             self._recovered.add(agent)
             writer.project()
             yield writer
-        # The lock is released: a slow git does not make other commands wait.
+        # After the lock is released, so that a slow git does not make other commands wait.
         if self._audit and _find_relay_seq(writer.projection) != _find_relay_seq(seen.committed):
             self._audit.follow(folder, writer.projection.seq)
 
@@ -299,7 +299,7 @@ class FileStore:
         question_numbers.keep(self.folder(agent), number)
 
     def _restore_spending(self, folder: AgentFolder, writer: "Writer") -> None:
-        """Record spending again that is missing from the log the operator accepted."""
+        """Record spending again if it is missing from the log that the operator accepted."""
         if (claimed := spending_file.load_claimed(folder)) is None:
             return
         from rekindle.stores.log import log_acceptance  # noqa: PLC0415 - few commands need it
@@ -325,11 +325,11 @@ class FileStore:
             return
         try:
             self.root.private.make_agent(folder.name)
-            # Found out by trying: a sandbox's rules do not show in the file's mode.
+            # Try to open it: the file's mode does not show what a sandbox forbids.
             with translate_os_errors(folder.private.seal):
                 os.close(durable_files.open_plain(folder.private.seal, os.O_WRONLY | os.O_CREAT))
         except StoreError as error:
-            # A supervisor could write there when it started: its disk has become read-only.
+            # A supervisor could write there when it started, so its disk is now read-only.
             if error.errno not in durable_files.REFUSED_ERRNOS or agent in self._held:
                 raise
             raise ConfinedError(folder.name, str(folder.private.path)) from error
@@ -412,7 +412,7 @@ class FileStore:
         return outside is not None and outside.kill_holder()
 
     def note_stop(self, agent: str, command: DesiredSet) -> None:
-        """Store a stop outside the agent's folder, because the folder could not take it."""
+        """Store a stop outside the agent's folder, for when the folder cannot be written."""
         outside = find_outer_lock(self.root.project, agent)
         if outside is not None:
             outside.note_stop(command)
@@ -446,7 +446,7 @@ class FileStore:
             owner = ownership.read_owner(folder)
             if lock is None or owner is None or owner.host != self._host:
                 return
-            # The snapshot hides these events from the writer, which would otherwise append them.
+            # Appended now: the next writer starts from the snapshot and does not see these events.
             resolving = [*seen.resolving, *open_loops.select_resolving_events(seen.tail)]
             from rekindle.stores.files import resolved_file  # noqa: PLC0415 - few readers need it
 
@@ -512,7 +512,7 @@ class FileStore:
         return data is not None and folder_check.is_state_edited(data)
 
     def adopt_edits(self, agent: str) -> None:
-        """Adopt edits made by hand before the command runs, unless a writer is busy doing so."""
+        """Adopt manual edits before a command runs, unless another writer is already doing so."""
         if not self.exists(agent) or not (
             self.has_edited_state(agent) or self._has_edited_relay(agent)
         ):

@@ -49,7 +49,7 @@ class FolderProblem(msgspec.Struct, frozen=True):
     what: str
     mend: str
     is_note: bool = False
-    """Worth reporting, although nothing is broken."""
+    """Whether it is only a note, because nothing is broken."""
 
 
 def inspect_folder(
@@ -140,7 +140,7 @@ def _check_log(
     bad: list[event_log.BadLine] = []
     losses: list[LostEvents] = []
     position = ChainPosition()
-    # From offset 0: a snapshot hides damage before its own offset.
+    # Read from offset 0, because a snapshot hides damage before its own offset.
     for batch in event_log.read_batches(folder.log, chain=""):
         bad += batch.bad
         losses += batch.losses
@@ -216,7 +216,7 @@ def _explain_loss(folder: AgentFolder, seen: AgentView) -> str:
 
 
 def _is_newer(record: InboxRecord, harnesses: HookParsers) -> bool:
-    """Return whether a record of the operator needs a newer Rekindle."""
+    """Return whether this is a record of the operator that needs a newer Rekindle."""
     if not record.is_from_operator:
         return False  # from the workspace: the next fold sets it aside
     try:

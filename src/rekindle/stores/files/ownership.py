@@ -20,7 +20,7 @@ from rekindle.system.files import durable_files
 
 SCHEMA = 1
 FLEET_PREFIX = "fleet:"
-"""Prefix of an owner's name that is a fleet or a host of one."""
+"""Prefix of an owner's name if the owner is a fleet, or a host of one."""
 
 
 class AgentOwner(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ Files are compared by hash. A file equal to the last commit is clean. A file equ
 before that shows a crash between commit and replace: recovery rolls it forward. Any other file was
 edited. Usable text is adopted with a new event; unusable text is set aside as `*.rejected`, the
 last commit is restored, and an event records it. No edit is discarded. Text of a newer schema is
-set aside too: a newer Rekindle would have committed it to the log, and an agent can write the file.
+also set aside: a newer Rekindle would have committed it to the log, so an agent may have forged it.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from rekindle.system.files import durable_files
 
 BY_HAND = "person"
 BY_AGENT = "agent-edit"
-"""The author of an edit that a process of the agent may have made."""
+"""The author of an edit that may come from one of the agent's processes."""
 
 
 def recover_files(writer: Writer, *, is_first: bool = True) -> None:

@@ -28,9 +28,9 @@ from rekindle.system.files import durable_files
 def receive_agent(
     folder: AgentFolder, projection: Projection, documents: Mapping[str, bytes], now: datetime
 ) -> None:
-    """Replace the folder's content with the projection received; the log continues from there.
+    """Replace the folder's content with the received projection; the log continues from there.
 
-    The folder holds an earlier copy. Its log is moved to the archive; its edits are dropped,
+    The folder holds an earlier copy. Its log is moved to the archive. Its edits are dropped,
     because the host that made them was notified that it had lost the agent. If the process is
     killed midway, the copy matches no known state and is received again.
     """

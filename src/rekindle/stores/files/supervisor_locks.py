@@ -184,7 +184,7 @@ class SupervisorLocks:
     def remember_log(self, end: int) -> None:
         """Remember the log's file, and that it has content up to `end`."""
         if self._log is None and durable_files.path_exists(self._folder.log):
-            # Held open: the inode number of a removed file can be reused by the next one.
+            # Kept open, because a new file can reuse the inode number of a removed one.
             self._log = durable_files.PinnedFile(self._folder.log)
         self._end, self._anchor = end, event_log.compute_anchor(self._folder.log, end)
 

@@ -1,9 +1,10 @@
-"""Transcripts in normalized form, stored beyond the CLI's own deletion of them.
+"""The archive of normalized transcripts, which remain after the CLI deletes its own.
 
 Each transcript is a file of compressed lines, one per turn, and a small JSON note beside it that
 records how far the source was read and how many bytes of the file are valid. New turns are appended
-after the valid bytes, then the note is replaced: a kill in between adds nothing. If the source is a
-different file than before, a new part begins; a damaged part is never appended to.
+after the valid bytes, then the note is replaced: if the process is killed in between, the new turns
+do not count. If the source is a different file than before, a new part begins; a damaged part is
+never appended to.
 """
 
 import re
@@ -48,9 +49,9 @@ class ArchivedTranscript(msgspec.Struct, frozen=True, kw_only=True):
     thread: str = ""
     """The sub-agent that wrote it; empty for the session itself."""
     part: int = 0
-    """Position among its successive source files."""
+    """Position of this part among the transcript's successive source files."""
     harness: str = ""
-    """Empty if unknown, because the note was lost."""
+    """The harness that wrote the source; empty if the note was lost."""
     source: str = ""
     stamp: str = ""
     """Stamp of the source when it was last read to its end."""
@@ -228,7 +229,7 @@ def _read_lines(path: Path, size: int, start: int = 0) -> Iterator[tuple[bytes, 
     `start` is the offset of a member.
 
     Raises:
-        EOFError: The file is shorter.
+        EOFError: The file is shorter than `size`, or its last line is cut off.
     """
     with translate_os_errors(path), path.open("rb") as file:
         file.seek(start)

@@ -132,8 +132,7 @@ class Writer:
         self._end, self._chain = view.end, view.chain
         self._has_leftover = view.has_leftover
         self._is_alone = True
-        """Whether this writer has read every line up to the log's end; another host may append too.
-        """
+        """Whether this writer has read every line of the log; another host may also append."""
         self._snapshot_end = view.snapshot_end
         self._start = view.start
         self._since: list[AnyEvent | events.UnknownEvent] = list(view.tail)
@@ -148,7 +147,7 @@ class Writer:
             self._append_events(*new)
 
     def catch_up(self) -> None:
-        """Append the events that others sent to the register; without a register there are none."""
+        """Append the events that other hosts sent to the register, if there is a register."""
         if self._register is not None:
             self._append_events()
 
@@ -198,7 +197,7 @@ class Writer:
             raise CycleEndedError(self.folder.name, cycle)
 
     def _append_sealed(self, lines: Sequence[bytes]) -> tuple[int, int]:
-        """Append lines, with a seal that covers them before the append and after a crash."""
+        """Append lines to the log and seal them; the seal stays valid if this is interrupted."""
         private = self.folder.private
         if private is None:
             return event_log.append_lines(self.folder.log, lines)
@@ -220,7 +219,7 @@ class Writer:
         return start, end
 
     def _number_lines(self, new: Sequence[AnyEvent]) -> Sequence[bytes]:
-        """Return the events as numbered log lines, after those that others added meanwhile."""
+        """Return the events as numbered log lines, after those that other hosts added meanwhile."""
         if self._register is None:
             first, gen = self.projection.seq + 1, self._owner.gen
             return [
@@ -239,7 +238,8 @@ class Writer:
     def fold(self) -> None:
         """Move the inbox's current records into the log, then update the readers' files.
 
-        Makes one pass only: processes that keep writing must not keep a command from finishing.
+        There is only one pass, so that processes that keep writing cannot keep a command from
+        finishing.
         """
         for segment in inbox.list_agent_segments(self.folder):
             start = find_folded_end(segment, self.projection)
@@ -355,8 +355,8 @@ class Writer:
                     batch = []
                     self._commit_proposed(event, record.at)
                 elif isinstance(event, events.QuestionAnswered):
-                    # Judged against the recorded state: of two simultaneous answers, the first
-                    # counts.
+                    # Recorded first, because an answer is judged against the log: of two
+                    # simultaneous answers, the first counts.
                     self.append(*batch)
                     batch = []
                     judged = questions.judge_answer(self.projection, event, self.now())

@@ -178,7 +178,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
         durable_files.remove_file(self.started)
 
     def weigh(self, launch: str) -> Path:
-        """Marker that makes a resumed session wait until the supervisor allows it to continue."""
+        """Return the marker that makes a resumed session wait for the supervisor's permission."""
         return self.run / f"weigh-{launch}"
 
     def brakes(self, scratch: str) -> BrakeFiles:

@@ -1,7 +1,7 @@
 """The files through which a hook stops a launch between two turns.
 
-They are in the launch's own folder, outside the workspace: the CLI follows the answer in the rule,
-and the mark holds the person's last request.
+They are in the launch's own folder, outside the workspace, because the CLI follows the answer in
+the rule, and the mark holds the person's last request.
 """
 
 from pathlib import Path
@@ -16,15 +16,15 @@ class BrakeFiles(msgspec.Struct, frozen=True):
     folder: Path
 
     def rule(self, launch: str) -> Path:
-        """Condition on which the hook stops the launch, and its answer to the CLI."""
+        """Return the file with the condition for a stop, and with the hook's answer to the CLI."""
         return self.folder / f"brake-{launch}"
 
     def braked(self, launch: str) -> Path:
-        """Mark left by a hook that has stopped the launch."""
+        """Return the mark that a hook leaves when it has stopped the launch."""
         return self.folder / f"braked-{launch}"
 
     def taken(self, launch: str) -> Path:
-        """Name of that mark once the supervisor has read it."""
+        """Return the name that the mark gets once the supervisor has read it."""
         return self.folder / f"taken-{launch}"
 
     def forget(self) -> None:

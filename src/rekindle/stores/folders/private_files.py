@@ -57,7 +57,7 @@ class PrivateAgent(msgspec.Struct, frozen=True):
 
     @property
     def accepting(self) -> Path:
-        """Spending recorded before the operator accepts a log; exists only meanwhile."""
+        """Spending saved while the operator accepts a log, and removed afterwards."""
         return self.path / "accepting.json"
 
     @property
@@ -72,12 +72,12 @@ class PrivateAgent(msgspec.Struct, frozen=True):
 
     @property
     def launch(self) -> Path:
-        """The files that a launch passes to its CLI: its hooks, its policy."""
+        """Folder of the files that a launch passes to its CLI, such as hooks and policy."""
         return self.path / "launch"
 
     @property
     def asked(self) -> Path:
-        """The working folders of the questions put to a CLI."""
+        """Folder with one working folder for each question that Rekindle asks a CLI."""
         return self.path / "asked"
 
     @property

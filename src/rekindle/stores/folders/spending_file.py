@@ -24,12 +24,12 @@ def load_spending(folder: AgentFolder) -> RunSpending | None:
 
 
 def load_claimed(folder: AgentFolder) -> RunSpending | None:
-    """Return the spending that an accepted log must reach, or None if none is being accepted."""
+    """Return the spending that an accepted log must reach, or None if no log is being accepted."""
     return _load(folder.private.accepting) if folder.private else None
 
 
 def claim(folder: AgentFolder, spent: RunSpending) -> None:
-    """Save the run's spending while a log is accepted that may show less."""
+    """Save the run's spending before a log is accepted that may show less."""
     if folder.private is not None:
         durable_files.replace_file(
             folder.private.accepting, json_codec.encode(spent, "accepting.json")

@@ -3,7 +3,7 @@
 The agent can write to its log and to every other file of its workspace, and can make them agree.
 Only the user's folder shows which lines Rekindle wrote: it has the seal's records and the snapshot.
 Lines that they confirm stay; all others are set aside. If they confirm none, as in a project from
-another host, the lines stay, except those that decide for the operator.
+another host, all lines stay except the operator's decisions.
 """
 
 import os
@@ -65,7 +65,8 @@ def accept_log(folder: AgentFolder, seen: AgentView, now: datetime) -> str:
     else:
         aside = _set_decisions_aside(folder)
     seal_log(folder)
-    # The snapshot is of the previous log. Until this point, a second attempt would need it.
+    # The snapshot describes the previous log. It is removed last, because a second attempt needs
+    # it.
     durable_files.remove_file(folder.snapshot)
     return aside or folder.log.name
 
@@ -127,7 +128,7 @@ def _cut_off(folder: AgentFolder, confirmed: ChainPosition) -> str:
     durable_files.truncate_file(folder.log, confirmed.end)
     last = next(event_log.read_backwards(folder.log), None)
     if read_state_seq(folder) > (last.event.seq if last else 0):
-        # It was made from lines that no longer count. The writer makes a new one.
+        # state.json was made from lines that no longer count. The writer makes a new one.
         durable_files.rename_durably(
             folder.state, folder.path / _find_free_name(folder, folder.state.name)
         )

@@ -63,7 +63,7 @@ def replace_file(
     """Write `data` to `path` so that a reader or a crash sees either the old content or the new.
 
     With `root`, a folder above `path`, links below it are refused. Without `is_durable`, a host
-    crash may leave neither.
+    crash may lose both.
     """
     # A unique name, so that two writers never share a temporary file.
     temp = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}"
@@ -131,8 +131,8 @@ def truncate_file(path: Path, end: int) -> None:
 def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
     """Write pieces durably after the first `start` bytes of a file, and return the end offset.
 
-    Earlier bytes after `start` are dropped: they are of a killed writer, and were never
-    acknowledged.
+    Bytes that are already after `start` are dropped: a killed writer left them, and never
+    acknowledged them.
     """
     with translate_os_errors(path):
         is_new = not path_exists(path)

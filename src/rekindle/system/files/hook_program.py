@@ -61,10 +61,10 @@ def provide_program() -> bool:
 def find_problem(program: Path, *, this_python: bool) -> str:
     """Return the problem with an installed program; empty if there is none.
 
-    `this_python` means that the hook runs on the interpreter that runs this code. The output of
-    another interpreter is unknown without starting it, and the settings of a cloned project must
-    not decide which programs are started. In that case the name's hash must match the content, and
-    the header the source.
+    `this_python` means that the hook runs on the interpreter that runs this code. For another
+    interpreter, the expected bytes are unknown: to compile them, Rekindle would have to start a
+    program that the settings of a cloned project name. Instead, the hash in the name must match the
+    content, and the header must match the source.
     """
     if program.parent != find_hook_path().parent:
         return "is not in your Rekindle folder: an agent could change it there"

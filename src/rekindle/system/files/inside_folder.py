@@ -1,4 +1,4 @@
-"""Files of a project that an agent can write, read and replaced without following links.
+"""Read and replace files of a project without following the links that an agent may create.
 
 Each folder is opened relative to the one above it, starting from the project's, and the kernel
 refuses links. Nothing outside the project is read or written, even if an agent replaces folders
@@ -78,7 +78,7 @@ def make_folder(root: Path, name: str) -> None:
 
 @contextmanager
 def _hold_parent(root: Path, name: str, *, make: bool = False) -> Iterator[int]:
-    """Hold a descriptor of the folder that contains a file."""
+    """Yield a descriptor of the folder that contains a file."""
     fd = os.open(root, _FOLDER)
     try:
         for part in Path(name).parts[:-1]:

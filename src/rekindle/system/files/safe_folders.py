@@ -56,7 +56,7 @@ def open_folder(path: Path, root: Path | None = None) -> int:
 
 @contextmanager
 def open_parent(path: Path, root: Path | None = None) -> Iterator[int]:
-    """Hold a descriptor of the folder that contains `path`."""
+    """Yield a descriptor of the folder that contains `path`."""
     fd = open_folder(path.parent, root)
     try:
         yield fd

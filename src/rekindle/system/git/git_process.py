@@ -1,6 +1,6 @@
 """Start git with an allow-listed environment and settings that run no configured programs.
 
-Only for the modules in this package that use git; no other code starts it.
+Only the modules of this package use it; no other code starts git.
 """
 
 import os
@@ -94,8 +94,8 @@ def run_git(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # Ctrl-C ends us, not a git between its lock and its ref; and git has no terminal for
-        # prompts.
+        # Ctrl-C must not interrupt git between taking its lock and moving its ref, and git must not
+        # prompt on the terminal.
         start_new_session=True,
     )
     try:

@@ -1,12 +1,13 @@
 """Run git on a repository with a configuration of Rekindle's own.
 
 An agent can write its repository's configuration, and git runs the programs that it names: filters,
-fsmonitor, textconv, hooks, signing, pagers. So git is not given that configuration at all. It reads
-one in the user's own folder (GIT_COMMON_DIR), which has links to the repository's refs, and the
-settings in `KEPT_SETTINGS` alone. Git can read nothing else at any moment, so there is no race.
+fsmonitor, textconv, hooks, signing, pagers. So git never reads that configuration. It reads one in
+the user's Rekindle folder instead (GIT_COMMON_DIR), with links to the repository's refs, and gets
+only the settings in `KEPT_SETTINGS`. An agent that changes its configuration meanwhile has no
+effect.
 
-The repository is the one with the nearest `.git`: a folder that only looks like a bare repository
-is not taken for one, and `core.worktree` does not count.
+The repository is the one of the nearest `.git`. A folder that only looks like a bare repository is
+ignored, and `core.worktree` does not choose the work tree.
 """
 
 import errno
@@ -23,7 +24,7 @@ from rekindle.system.files import user_folder
 from rekindle.system.git.git_process import render_settings
 
 KEPT_SETTINGS = frozenset(
-    # How files are compared, and which are ignored. None of them names a program.
+    # Settings for comparing and ignoring files; none of them names a program.
     {
         *("core.filemode", "core.symlinks", "core.ignorecase", "core.precomposeunicode"),
         *("core.autocrlf", "core.eol", "core.checkstat", "core.trustctime", "core.longpaths"),
@@ -43,7 +44,7 @@ _FORMATS = {"extensions.objectformat": {"sha256"}, "extensions.refstorage": {"re
 
 
 class RepositoryPlace(msgspec.Struct, frozen=True):
-    """The folders of a repository, and those of its settings that count."""
+    """A repository's folders, and the settings of it that Rekindle passes to git."""
 
     top: Path
     """The work tree; the repository itself if it is bare."""
@@ -51,13 +52,13 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
     common_folder: Path
     object_format: str
     config: str
-    """The whole configuration file that git reads."""
+    """Content of the configuration file that git reads."""
     settings: dict[str, str]
     worktree: str
     """The setting `core.worktree`, which a submodule has; empty if there is none."""
 
     def make_environment(self) -> dict[str, str]:
-        """Return the variables that have git use this repository, and Rekindle's configuration."""
+        """Return the variables that make git use this repository with Rekindle's configuration."""
         is_bare = self.top == self.git_folder
         return {
             **_NO_USER_CONFIGURATION,
@@ -69,7 +70,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         }
 
     def find_link(self, ref: str) -> Path | None:
-        """Return what would lead a write of objects or of `ref` to another place, if anything."""
+        """Return the link that would redirect a write of objects or of `ref`, or None."""
         if not self._is_own_git_folder():
             return self.top / ".git"
         if self.common_folder not in {self.git_folder, self.git_folder.parent.parent}:
@@ -83,7 +84,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
             return next((Path(entry.path) for entry in entries if entry.is_symlink()), None)
 
     def _is_own_git_folder(self) -> bool:
-        """Return whether `.git` is the repository, or one that names this work tree in return."""
+        """Return whether `.git` belongs to this work tree: it is below it, or points back to it."""
         named = self.top / ".git"
         if named.is_symlink():
             return False
@@ -99,7 +100,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
 
 
 def find_top(folder: Path) -> Path | None:
-    """Return the nearest folder with a `.git`, from this one upwards, if there is one.
+    """Return the nearest folder with a `.git`, from this one upwards, or None.
 
     An empty folder of that name does not count: sandboxes leave one behind.
     """
@@ -110,7 +111,7 @@ def find_top(folder: Path) -> Path | None:
 def find_place(top: Path, call: Callable[[Sequence[str]], bytes]) -> RepositoryPlace:
     """Return the repository at exactly this folder; `call` runs git in it and raises errors.
 
-    Neither of the commands reads a file of the work tree or starts a program.
+    Neither command reads a file of the work tree or starts a program.
     """
     asked = ("rev-parse", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
     lines = os.fsdecode(call(asked)).split("\n")
@@ -135,7 +136,7 @@ def find_place(top: Path, call: Callable[[Sequence[str]], bytes]) -> RepositoryP
 
 
 def _parse_settings(listed: bytes) -> dict[str, str]:
-    """Return each setting's last value; one without a value is true."""
+    """Return each setting's last value; a setting without a value is `true`."""
     settings = {}
     for entry in os.fsdecode(listed).split("\0")[:-1]:
         name, has_value, value = entry.partition("\n")
@@ -155,7 +156,7 @@ def _render_config(formats: dict[str, str], *, is_bare: bool) -> str:
 
 
 def _make_common_folder(place: RepositoryPlace) -> Path:
-    """Return the folder with Rekindle's configuration; its name stands for its content."""
+    """Return the folder with Rekindle's configuration; its name is a hash of its content."""
     name = hash_bytes(os.fsencode(f"{place.common_folder}\0{place.config}"))
     above = user_folder.make_user_folder("repositories")
     folder = above / name
@@ -170,7 +171,7 @@ def _make_common_folder(place: RepositoryPlace) -> Path:
         try:
             made.rename(folder)
         except OSError:
-            if not folder.exists():  # another process was not faster
+            if not folder.exists():  # otherwise another process created it first
                 raise
     return folder
 

@@ -49,7 +49,8 @@ _SETTINGS = {
     "core.fsync": "objects,reference",  # fetched objects arrive as a pack
 }
 _NOT_OF_AGENTS = "^refs/heads/rekindle/*"
-"""The branches of hundreds of agents are not useful here. `clone` alone would ignore this setting.
+"""Refspec that excludes the agents' branches, of which there may be hundreds. `git clone` alone
+would ignore it.
 """
 _ALL_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
 
@@ -97,7 +98,7 @@ class RemoteRepository:
         """Create a folder's repository atomically; the work tree is not touched."""
         half_made = folder.with_name(f".{folder.name}.arriving")
         with translate_os_errors(folder):
-            # Under a name that does not look like a workspace: after a kill, it is started over.
+            # Its name does not look like a workspace's: after a kill, the clone starts over.
             if half_made.exists():
                 shutil.rmtree(half_made)
             if (folder / ".git").exists():
@@ -208,9 +209,10 @@ class RemoteRepository:
 
 @contextmanager
 def _make_empty_folder() -> Iterator[Path]:
-    """Create a folder for one git call, outside /tmp, where a sandboxed agent may write.
+    """Create a folder for one git call.
 
-    Git would run programs named in a configuration there.
+    It is not in /tmp, where a sandboxed agent may write: git would run programs that a
+    configuration there names.
     """
     above = user_folder.make_user_folder("git")
     with translate_os_errors(above), tempfile.TemporaryDirectory(dir=above) as made:

@@ -40,7 +40,7 @@ _REFUSALS = (
 )
 _TIP = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)%00%(contents)"
 _READ_SETTINGS = {"remote", "config"}
-"""Commands that read the repository's own settings, and start nothing."""
+"""Commands that read the repository's own settings and start no program."""
 
 
 class BranchTip(msgspec.Struct, frozen=True):
@@ -49,9 +49,9 @@ class BranchTip(msgspec.Struct, frozen=True):
     oid: str
     message: str
     symref: str
-    """The branch for which it is only another name."""
+    """The ref that a symbolic branch points to; empty for an ordinary branch."""
     checked_out: str
-    """The work tree that has it checked out."""
+    """The work tree that has it checked out; empty if there is none."""
 
 
 class GitCommit(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class FileVersion(msgspec.Struct, frozen=True):
     """A file's content in a commit."""
 
     seconds: int
-    """Time of the commit."""
+    """Time of the commit, in seconds since 1970."""
     data: bytes
 
 
@@ -159,7 +159,9 @@ class Repository:
         self._call(("unpack-objects", "-q"), stdin=pack.data())
 
     def move(self, ref: str, new: str, old: str) -> bool:
-        """Point a ref elsewhere if it still stands at `old`; an empty `old`: if it is not there."""
+        """Move a ref if it is still at `old`, or create it if `old` is empty; return whether it
+        did.
+        """
         self._refuse_link(ref)
         try:
             self._call(("update-ref", "--no-deref", ref, new, old))
@@ -171,13 +173,13 @@ class Repository:
         return True
 
     def look(self, *arguments: str) -> str:
-        """Return what a command says that reads the work tree, or the repository's settings."""
+        """Return the output of a command that reads the work tree or the repository's settings."""
         own = arguments[0] in _READ_SETTINGS
         said = self._call_in_repository(arguments) if own else self._call(arguments)
         return said.decode(errors="surrogateescape")
 
     def _refuse_link(self, ref: str) -> None:
-        """Raise AuditError if a write would leave the repository by a link that an agent made."""
+        """Raise AuditError if a link, made by an agent, would redirect a write of `ref`."""
         try:
             link = self._find_place().find_link(ref)
         except OSError as error:
@@ -216,8 +218,8 @@ class Repository:
             raise AuditError("broken", str(error), hint="rekindle doctor") from error
 
     def _call_in_repository(self, arguments: Sequence[str]) -> bytes:
-        """Run a command that reads settings alone, with the repository's own configuration."""
-        # A broken repository here must not lead to another one above it.
+        """Run a command that only reads settings, with the repository's own configuration."""
+        # If this repository is broken, git must not use one in a folder above.
         above = {"GIT_CEILING_DIRECTORIES": str(self._top.parent)}
         return self._start_git(arguments, self._top, above, settings=self._discovery)
 

@@ -150,7 +150,7 @@ class WorkingCopy:
         ):
             index = Path(place) / "index"
             with suppress(FileNotFoundError):
-                # With its times: git reads files again that are as new as the index.
+                # With its times, because git reads files again that are as new as the index.
                 shutil.copy2(self._index, index)
             yield TakenTree(self, index)
 

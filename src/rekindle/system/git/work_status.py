@@ -90,7 +90,7 @@ class GitStatus:
         return subjects, _list_files(changed.split("\0"))
 
     def commits(self, since: str) -> tuple[str, ...]:
-        """Return the subjects of the commits after one that changed this folder, newest first."""
+        """Return the subjects of commits after `since` that changed this folder, newest first."""
         if not since:
             return ()
         output = self._read_git(

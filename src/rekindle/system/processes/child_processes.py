@@ -44,9 +44,7 @@ class Interruption:
     def __init__(self) -> None:
         self.count = 0
         self.by_hand = False
-        """Whether the operator asked: with Ctrl-C at the terminal, or `rekindle stop` by its
-        signal.
-        """
+        """Whether the operator asked for it, with Ctrl-C or with `rekindle stop`."""
         self._before: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Self:
@@ -78,7 +76,7 @@ class ChildProcess:
         keep: Sequence[str] = (),
         adopts: bool = False,
     ) -> None:
-        """Start it; `keep` lists patterns of processes to spare, with `adopts` we reap orphans."""
+        """Start the program; spare processes that match `keep`; with `adopts`, reap its orphans."""
         self._keep, self._adopts = keep, adopts
         self._errors = bytearray()
         self._code: int | None = None
@@ -138,7 +136,7 @@ class ChildProcess:
                 if self._adopts:
                     launch_processes.reap_adopted(but=self._popen.pid)
                 yield None
-            # Not until the streams end: processes that it left behind may still hold them open.
+            # Read only what is available: processes that it left behind may hold the streams open.
             yield from self._read_ready([out, err], lines, watched)
             if lines.rest:
                 yield lines.rest
@@ -178,7 +176,7 @@ class ChildProcess:
         self._signal_group(signal.SIGKILL)
 
     def _signal_group(self, number: signal.Signals) -> None:
-        """Signal the whole group; its leader is not reaped yet, so its pid cannot be another's."""
+        """Signal the whole group; its leader is not reaped yet, so the pid cannot be reused."""
         if self._code is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 launch_processes.signal_group(self._popen.pid, number, self._keep)
@@ -199,7 +197,7 @@ class HostProcesses:
     """The processes of this host that Rekindle started."""
 
     def __init__(self, *, keep: Sequence[str] = (), adopts: bool = False) -> None:
-        """Create it; `keep` lists patterns of command lines that outlive a launch.
+        """Start programs that may leave processes behind; `keep` lists patterns of those to spare.
 
         `adopts` is for a process that runs one agent and nothing else. It becomes the parent of
         every orphan of the agent (Linux), and ends those with the launch.

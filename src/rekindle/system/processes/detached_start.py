@@ -1,4 +1,4 @@
-"""Start of a program that outlives this process: in its own session, with its output in a file."""
+"""Start a program that outlives this process, in its own session and with its output in a file."""
 
 import os
 import subprocess

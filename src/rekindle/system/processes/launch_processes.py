@@ -41,7 +41,7 @@ from rekindle.system.processes.process_tree import (
 from rekindle.thresholds.supervision import ORPHAN_ROUNDS
 
 _FACTS_OF_BIRTH = 3
-"""Start time, boot and namespace, which make a pid unique."""
+"""Number of the facts that make a pid unique: start time, boot and namespace."""
 _ABOVE = 2
 """Levels between an agent's folder and its project's."""
 
@@ -49,7 +49,9 @@ _ABOVE = 2
 UNRELATED_CHILDREN: set[int] = set()
 """Children that this process runs for its own queries; they do not belong to the agent."""
 START_LOCK = Lock()
-"""Held from the start of such a child until it is in `UNRELATED_CHILDREN`, against sweeps."""
+"""Held from the start of such a child until it is in `UNRELATED_CHILDREN`, so that no sweep ends
+it.
+"""
 
 
 def _list_table() -> ProcessTable:
@@ -85,7 +87,7 @@ class LaunchProcesses(msgspec.Struct, frozen=True):
         return pids
 
     def kept(self, found: Collection[int], table: ProcessTable) -> set[int]:
-        """Return the processes in `found` that match a pattern, without their descendants."""
+        """Return the processes in `found` that match a `keep` pattern, without those below them."""
         if not self.keep:
             return set()
         return {

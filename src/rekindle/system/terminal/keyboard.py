@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 class Keyboard:
     def __init__(self, on_text: Callable[[], None] = lambda: None) -> None:
-        """Create it; `on_text` is called when a line with text, which is ignored, was entered."""
+        """Watch the terminal; `on_text` is called after a line with text, which is ignored."""
         self._on_text = on_text
         self._is_there = sys.stdin is not None and sys.stdin.isatty()
         self._pressed = False

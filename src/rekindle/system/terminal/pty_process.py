@@ -37,8 +37,8 @@ _SIZE_BYTES = 8  # struct winsize: rows, columns, and both in pixels
 _CALM = (
     b"\x1b[?47l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?25h\x1b[0m"
 )
-"""Resets modes that a killed program left on: the alternate screen, mouse, focus and paste reports,
-a hidden cursor, colours.
+"""Escape sequences that reset the modes that a killed program left on: the alternate screen, mouse,
+focus and paste reports, a hidden cursor, colours.
 """
 _DRAWN = re.compile(r"\x1b\[[0-9;]*[A-HJKSTdf]")
 """Escape sequences that move the cursor or clear a part of the screen."""
@@ -57,7 +57,7 @@ class TerminalChild:
         keep: Sequence[str] = (),
         adopts: bool = False,
     ) -> None:
-        """Start it; `keep` lists patterns of processes to spare, with `adopts` we reap orphans."""
+        """Start the program; spare processes that match `keep`; with `adopts`, reap its orphans."""
         self._adopts = adopts
         self._code: int | None = None
         self._ours = _open_terminal()
@@ -101,7 +101,7 @@ class TerminalChild:
     def errors(self) -> str:
         """The text after all screen drawing: why a program cannot start or continue.
 
-        The drawn screen is a conversation, not a report on how the program ended.
+        The drawn screen is a conversation, and does not say how the program ended.
         """
         tail = _DRAWN.split(self._shown.last.decode("utf-8", "replace"))[-1]
         return _ESCAPES.sub("", tail).replace("\r", "")
