@@ -181,7 +181,7 @@ OUTPUTS = {
         "",
         {
             "ok": "Whether nothing is broken.",
-            "agents": "Problems by agent: `what`, `mend` (the command that fixes it), `broken`.",
+            "agents": "Problems by agent: `what`, `fix` (the command that fixes it), `broken`.",
             "programs": "Programs by name, and whether each was found.",
         },
     ),
@@ -238,7 +238,7 @@ OUTPUTS = {
             "hooks[].settings": HOOKS["settings"],
             "hooks[].state": "Whether they are installed, and can run.",
             "hooks[].problems": "What is wrong with them.",
-            "hooks[].mend": "The command that fixes it, or empty.",
+            "hooks[].fix": "The command that fixes it, or empty.",
         },
     ),
     "init": Output(

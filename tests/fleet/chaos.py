@@ -120,12 +120,12 @@ class Chaos:
         host.network.cut()
         assert not await asyncio.to_thread(host.can_reach, self._engine.port)
         await self._until_taken_over(fault)
-        host.network.mend()
+        host.network.restore()
         assert await asyncio.to_thread(host.can_reach, self._engine.port)
         await self._back(fault, host)
 
     async def _back(self, fault: Fault, host: Host) -> None:
-        """Woken or mended: nothing of what ran there before goes on."""
+        """Woken or reconnected: nothing of what ran there before goes on."""
         fault.over = _now()
         self._say(f"{host.name} is back")
 

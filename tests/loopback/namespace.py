@@ -56,7 +56,7 @@ class Namespace:
         """Let no packet through any more; what is connected hears nothing of it."""
         _set_flags(self.listener, _flags(self.listener) & ~_UP)
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         _set_flags(self.listener, _flags(self.listener) | _UP)
 
     def close(self) -> None:

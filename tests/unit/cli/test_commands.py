@@ -530,7 +530,7 @@ def test_doctor_accepts_a_project_with_a_task(rekindle, project):
 
 
 def test_doctor_names_an_address_that_nobody_can_be_told_at(rekindle, project, monkeypatch):
-    """By its place and with what mends it; the address itself may hold a secret."""
+    """By its place and with what fixes it; the address itself may hold a secret."""
     monkeypatch.setattr("rekindle.system.notifications.NOTIFY_SECONDS", 60.0)
     manifest = project / "rekindle.yaml"
     before = manifest.read_text()
@@ -748,13 +748,13 @@ def test_doctor_finds_damage_and_its_command_mends_it(rekindle, project, damage)
     assert code == 8
     (problem,) = (one for one in msgspec.json.decode(out)["agents"]["trades"] if one["broken"])
     if damage == "mode":
-        assert problem["mend"].startswith("chmod 600")
+        assert problem["fix"].startswith("chmod 600")
         (place / "ops.jsonl").chmod(0o600)
     elif damage == "archive":
-        assert "set the relay again" in problem["mend"]
+        assert "set the relay again" in problem["fix"]
         rekindle("relay", "set", "relay.md")
     else:
-        assert problem["mend"] == "rekindle doctor --fix"
+        assert problem["fix"] == "rekindle doctor --fix"
         assert rekindle("doctor", "--fix")[0] == 0
     assert rekindle("doctor")[0] == 0
 
@@ -1048,7 +1048,7 @@ def test_a_loop_added_by_hand_can_be_resolved(rekindle, project):
 
 
 def test_doctor_take_over_takes_over(rekindle, project):
-    """--take-over means to mend: it needs no second word."""
+    """--take-over means to fix: it needs no second word."""
     (folder(project) / "owner.json").write_text('{"v":1,"host":"other-host","gen":4}')
     assert rekindle("doctor", "--take-over")[0] == 0
 
@@ -1064,7 +1064,7 @@ def test_doctor_s_commands_can_be_pasted(tmp_path, monkeypatch, capfd):
     capfd.readouterr()
     assert main.run(["doctor", "--json"]) == 8
     problem, *_ = msgspec.json.decode(capfd.readouterr().out)["agents"]["trades"]
-    assert shlex.split(problem["mend"]) == ["chmod", "600", str(log)]
+    assert shlex.split(problem["fix"]) == ["chmod", "600", str(log)]
 
 
 def test_a_broken_owner_record_names_a_way_out(rekindle, project):
@@ -1076,7 +1076,7 @@ def test_a_broken_owner_record_names_a_way_out(rekindle, project):
 
 
 def test_doctor_names_the_upgrade_for_a_record_of_a_newer_rekindle(rekindle, project):
-    """What --fix cannot mend is not sent to --fix."""
+    """What --fix cannot fix is not sent to --fix."""
     record = b'\n1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"loop.parked"}\n'
     private = find_private_project(project).make_agent("trades")
     (private.inbox / "1.seg").write_bytes(record)

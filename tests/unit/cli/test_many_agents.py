@@ -145,8 +145,8 @@ def test_hooks_of_another_agent_are_never_replaced(rekindle, project):
     code, out, err = rekindle("hooks", "install", "--all")
     assert (code, out.count("✓"), "✗ lab" in err) == (2, len(DOMAINS) - 1, True)
     assert settings.read_bytes() == before
-    mend = shlex.split(err.rpartition("`rekindle ")[2].partition("`")[0])
-    assert rekindle(*mend)[0] == 0
+    fix = shlex.split(err.rpartition("`rekindle ")[2].partition("`")[0])
+    assert rekindle(*fix)[0] == 0
     assert rekindle("hooks", "install", "--agent", "lab")[0] == 0
 
 

@@ -80,7 +80,7 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
                 "ok": not broken,
                 "agents": {
                     name: [
-                        {"what": one.what, "mend": one.mend, "broken": not one.is_note}
+                        {"what": one.what, "fix": one.fix, "broken": not one.is_note}
                         for one in problems
                     ]
                     for name, problems in found.items()
@@ -128,7 +128,7 @@ def _examine_all() -> dict[str, list[FolderProblem]]:
     for one in examine_all():
         if one.is_broken:  # no agent's name begins with a dot
             problems = [
-                FolderProblem(f"hooks for {one.place.level}: {what}", one.mend)
+                FolderProblem(f"hooks for {one.place.level}: {what}", one.fix)
                 for what in one.problems
             ]
             found.setdefault(one.place.files.folder, []).extend(problems)
@@ -198,7 +198,7 @@ def _examine_fleet(project: Project, fleet: FleetSettings) -> dict[str, list[Fol
         return {"fleet": [FolderProblem(str(error), error.hint)]}
 
     said = [
-        FolderProblem(one.what, one.mend, is_note=True)
+        FolderProblem(one.what, one.fix, is_note=True)
         for one in connection_check.find_fleet_warnings(fleet)
     ]
     return {
@@ -245,6 +245,6 @@ def _print_problems(found: dict[str, list[FolderProblem]], missing: dict[str, st
             about = ", ".join(noted.pop(one)) if one.is_note else name
             mark = style_text("·", dim=True) if one.is_note else style_text("✗", fg="red")
             echo(mark, f" {about}: {one.what}")
-            echo(f"    → {one.mend}")
+            echo(f"    → {one.fix}")
     for name, use in missing.items():
         echo(f"· {name} is not installed (optional: {use})" if use else f"✓ {name}")

@@ -305,8 +305,8 @@ def status(as_json: bool) -> None:
         elif all(one.state == "not installed" for one in found):
             echo("Next: `rekindle hooks install`.")
     if any(one.is_broken for one in found):
-        mends = [one.mend for one in found if one.is_broken]
-        told = all(mend.startswith("rekindle ") for mend in mends)
+        fixes = [one.fix for one in found if one.is_broken]
+        told = all(fix.startswith("rekindle ") for fix in fixes)
         hint = "run the commands after each arrow" if told else "do what stands after each arrow"
         raise CheckFailedError("some hooks are broken", hint=hint)
 
@@ -395,7 +395,7 @@ def _make_json(one: HookReport) -> dict[str, Any]:
         "settings": one.place.shown,
         "state": one.state,
         "problems": one.problems,
-        "mend": one.mend,
+        "fix": one.fix,
     }
 
 
@@ -405,4 +405,4 @@ def _print_report(one: HookReport) -> None:
     for problem in one.problems:
         echo(f"    {problem}")
     if one.is_broken:
-        echo(f"    → {one.mend}")
+        echo(f"    → {one.fix}")

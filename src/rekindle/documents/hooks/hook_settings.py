@@ -82,7 +82,7 @@ class HookObstacle(msgspec.Struct, frozen=True):
     """Why a CLI does not run hooks that stand where they should."""
 
     why: str
-    mend: str
+    fix: str
 
 
 class HookCommand(msgspec.Struct, frozen=True):

@@ -71,21 +71,21 @@ def check_workspace(project: Project, name: str) -> list[FolderProblem]:
     found = find_remote(project.path / folder)
     if found is not None and strip_user(found.url) != found.url:
         what = "the url of its git remote has a login, which no host of the fleet is told"
-        mend = "give each host credentials of its own: a key, or a credential helper of git"
-        return [FolderProblem(what, mend, is_note=True)]
+        fix = "give each host credentials of its own: a key, or a credential helper of git"
+        return [FolderProblem(what, fix, is_note=True)]
     if found is not None:
         return []
     what = "its folder has no git remote: its work stays on the host that it runs on"
-    mend = "`git remote add origin URL`; when a host is gone, another goes on from there"
-    return [FolderProblem(what, mend, is_note=True)]
+    fix = "`git remote add origin URL`; when a host is gone, another goes on from there"
+    return [FolderProblem(what, fix, is_note=True)]
 
 
 async def _check_connection(client: Client, fleet: FleetSettings) -> list[FolderProblem]:
     found = []
     if missing := await find_missing_attributes(client):
         what = f"the engine does not know the search attributes {', '.join(missing)}"
-        mend = f"a worker makes them; where it may not: {render_make_command(client, missing)}"
-        found.append(FolderProblem(what, mend))
+        fix = f"a worker makes them; where it may not: {render_make_command(client, missing)}"
+        found.append(FolderProblem(what, fix))
     if not await queue_pollers.has_worker(client, _MOST):
         found.append(FolderProblem("no worker is up: nothing is decided", _WORKER.format("")))
     elif not await queue_pollers.has_host(client, fleet.pool, _MOST):

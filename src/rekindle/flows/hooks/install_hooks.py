@@ -79,7 +79,7 @@ class HookReport(msgspec.Struct, frozen=True):
     place: HookLocation
     state: HookState
     problems: tuple[str, ...] = ()
-    mend: str = ""
+    fix: str = ""
 
     @property
     def is_broken(self) -> bool:
@@ -216,7 +216,7 @@ def examine_hooks(place: HookLocation) -> HookReport:
     if problems:
         return HookReport(place, "partly" if missing else "outdated", problems, repair_command)
     if muted := place.harness.muted(_make_installation(place, text)):
-        return HookReport(place, "muted", (muted.why,), muted.mend)
+        return HookReport(place, "muted", (muted.why,), muted.fix)
     return HookReport(place, "installed")
 
 

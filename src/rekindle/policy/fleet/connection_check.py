@@ -35,7 +35,7 @@ class FleetWarning(msgspec.Struct, frozen=True):
     """What works, and would better be different."""
 
     what: str
-    mend: str
+    fix: str
 
 
 def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:

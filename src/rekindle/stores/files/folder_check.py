@@ -47,7 +47,7 @@ _FIX = "rekindle doctor --fix"
 
 class FolderProblem(msgspec.Struct, frozen=True):
     what: str
-    mend: str
+    fix: str
     is_note: bool = False
     """Whether it is only a note, because nothing is broken."""
 

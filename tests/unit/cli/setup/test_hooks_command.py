@@ -361,7 +361,7 @@ def _twice(root):
     ],
 )
 def test_status_and_doctor_name_what_is_broken_and_mend_it(rekindle, root, harm, state, said):
-    """The command after the arrow mends it, and everything is well then."""
+    """The command after the arrow fixes it, and everything is well then."""
     rekindle("hooks", "install")
     assert states(rekindle)[1]["local"] == "installed"
     harm(root)
@@ -369,9 +369,9 @@ def test_status_and_doctor_name_what_is_broken_and_mend_it(rekindle, root, harm,
     assert (code, f"local: {state}" in out, said in out) == (8, True, True)
     assert said in rekindle("doctor")[1]
     code, out, _ = rekindle("hooks", "status", "--json")
-    mend = shlex.split(msgspec.json.decode(out)["hooks"][0]["mend"])
-    assert mend[0] == "rekindle"
-    assert rekindle(*mend[1:])[0] == 0
+    fix = shlex.split(msgspec.json.decode(out)["hooks"][0]["fix"])
+    assert fix[0] == "rekindle"
+    assert rekindle(*fix[1:])[0] == 0
     assert states(rekindle)[1]["local"] == "installed"
 
 
@@ -650,7 +650,7 @@ def trusting(root, *, project="trusted"):
 
 
 @pytest.mark.parametrize(
-    ("edit", "said", "mend"),
+    ("edit", "said", "fix"),
     [
         (lambda text: "", "does not trust this project", "trust them when it asks"),
         (lambda text: text.split("[hooks")[0], "told Codex to trust them", "start `codex` here"),
@@ -660,14 +660,14 @@ def trusting(root, *, project="trusted"):
         (lambda text: "not = [toml", "does not trust this project", "trust them when it asks"),
     ],
 )
-def test_hooks_that_codex_does_not_run_are_named(with_codex, root, edit, said, mend):
+def test_hooks_that_codex_does_not_run_are_named(with_codex, root, edit, said, fix):
     """Whatever keeps them from running, status and doctor say it, and what is to be done."""
     with_codex("hooks", "install")
     config = trusting(root)
     assert with_codex("hooks", "status")[0] == 0
     config.write_text(edit(config.read_text()))
     code, out, _ = with_codex("hooks", "status")
-    assert (code, "project: muted" in out, said in out, mend in out) == (8, True, True, True)
+    assert (code, "project: muted" in out, said in out, fix in out) == (8, True, True, True)
     assert said in with_codex("doctor")[1]
 
 
@@ -818,7 +818,7 @@ def test_a_moved_home_of_codex(with_codex, root, monkeypatch):
 
 
 def test_agents_of_two_clis(with_codex, root):
-    """Where the project has two, somebody must say which; what is broken is mended for its own."""
+    """Where the project has two, somebody must say which; what is broken is fixed for its own."""
     assert with_codex("init", "--agent", "other", "--harness", "claude-code")[0] == 0
     code, _, err = with_codex("hooks", "uninstall")
     assert (code, "of which CLI?" in err) == (2, True)
@@ -831,7 +831,7 @@ def test_agents_of_two_clis(with_codex, root):
     code, out, _ = with_codex("doctor", "--json")
     (problem,) = json.loads(out)["agents"][".codex"]
     assert (code, problem["broken"]) == (8, True)
-    assert with_codex(*shlex.split(problem["mend"])[1:])[0] == 0
+    assert with_codex(*shlex.split(problem["fix"])[1:])[0] == 0
     assert with_codex("doctor")[0] == 0
 
 

@@ -163,7 +163,7 @@ def test_what_works_and_is_not_safe_is_said():
         == []
     )
     [unencrypted] = connection_check.find_fleet_warnings(FleetSettings())
-    assert "rekindle fleet key" in unencrypted.mend
+    assert "rekindle fleet key" in unencrypted.fix
     plain = FleetSettings(
         address="engine:7233", tls=False, api_key="$K", codec=CodecSettings(keys=["$A"])
     )
