@@ -1,6 +1,6 @@
-"""Agents over many hosts: an engine keeps them, and any host of a pool runs their cycles.
+"""Run agents on many hosts: an engine keeps them, and any host of a pool runs their cycles.
 
-Whoever imports anything from here without the extra is told how to install it.
+Importing this package without the `fleet` extra raises an error that says how to install it.
 """
 
 from importlib.util import find_spec

@@ -1,21 +1,21 @@
-"""Between an agent's workflow and its hosts: what is ordered, what is answered, and where."""
+"""Orders that an agent's workflow sends to hosts, their results, and the queues they go through."""
 
 import msgspec
 
 DECISION_QUEUE = "rekindle"
-"""Where every worker looks for what an agent's workflow is to decide."""
+"""Task queue of the workflows, polled by every worker."""
 FENCED = "Fenced"
-"""What a lease that counts no more is refused with."""
+"""Error type of a request with a lease that is no longer valid."""
 CUT = "Cut"
-"""What a host ends a cycle with that could not reach the engine for so long that it has lost it."""
+"""Error type of a cycle that a host ended because it was cut off from the engine for too long."""
 FULL = "Full"
-"""What a host refuses an agent with, that has no slot left."""
+"""Error type of a host that has no free slot for an agent."""
 UNFIT = "Unfit"
-"""What cannot be counted at all is refused with."""
+"""Error type of a commit or command that the workflow can never accept."""
 
 
 class HostOrder(msgspec.Struct, frozen=True):
-    """What a host is to do for an agent: with which lease, and who is to be told of its facts."""
+    """An order to a host: the agent, the generation of its lease, and the workflow to report to."""
 
     workflow: str
     agent: str
@@ -23,11 +23,11 @@ class HostOrder(msgspec.Struct, frozen=True):
 
 
 class HostResult(msgspec.Struct, frozen=True):
-    """What a host says when it gives the lease back."""
+    """The result of an order, sent when the host gives the lease back."""
 
     seq: int
     is_leaving: bool = False
-    """The host ends: somebody else goes on."""
+    """Whether the host is shutting down, so that another host has to continue."""
 
 
 def make_pool_queue(pool: str) -> str:

@@ -1,7 +1,8 @@
-"""An agent of a fleet: its store, and who says what is done next. One workflow for all its life.
+"""The workflow of one agent of a fleet: it stores the agent and decides its next step.
 
-Called again from its history it must do the same again: all that it knows comes in by updates and
-activities, all that it decides is `policy`, and the clock is the engine's.
+It lives as long as the agent. Replaying its history must repeat the same commands, so all input
+comes through updates, signals and activities, every decision is made by `policy`, and the time is
+the engine's.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from temporalio.exceptions import TimeoutError as TimedOutError
 from temporalio.workflow import ActivityCancellationType
 
 with workflow.unsafe.imports_passed_through():
-    # All that is pure: what is not named here is imported anew for every agent that is taken up.
+    # All of these are pure. A module that is missing here would be imported again for each agent.
     import msgspec
 
     from rekindle.documents import events
@@ -87,15 +88,15 @@ HOST_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleHost")
 POOL_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE_ATTRIBUTE = SearchAttributeKey.for_int("RekindleCycle")
 _QUESTIONS = "questions"
-"""The patch since which a workflow asks a person; older histories have no questions in them."""
+"""Patch: the workflow asks a person questions. Older histories contain none."""
 _PACED_HANDOFFS = "paced-handoffs"
-"""The patch since which launches after handoffs wait; in older histories they do not."""
+"""Patch: launches after handoffs are paced. In older histories they start at once."""
 _RESUMES = "failed-resumes"
-"""The patch since which resumes that a CLI refused do not count as crashes."""
+"""Patch: resumes that a CLI refused do not count as crashes."""
 _REASONS = "listed-reasons"
-"""The patch since which the engine's list has the reason of a run that is over or paused."""
+"""Patch: the engine's list includes the reason of a run that is over or paused."""
 REASON_MEMO = "rekindle_reason"
-"""The memo of that reason, as STATE:WHY; it counts as long as RekindleState is the same."""
+"""Memo with that reason as STATE:WHY; valid while RekindleState has the same state."""
 _ONCE = RetryPolicy(maximum_attempts=1)
 _MOMENT = timedelta(seconds=FLEET_QUEUED_SECONDS)
 _WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
@@ -108,17 +109,17 @@ class AgentWorkflow:
         self._kept = kept
         self._is_removed = False
         self._has_news = False
-        """The operator has said something that the host has not heard yet."""
+        """Whether the operator gave a command that the host has not received yet."""
         self._is_brief_due = False
         self._said = 0
-        """How often anybody has said anything."""
+        """Number of commands, definitions and other messages received."""
         self._heard = 0
-        """How often, when it was last decided what to do."""
+        """Value of `_said` at the last decision."""
         self._failures = 0
         self._fenced = 0
-        """How often in a row a lease was given back as lost that nobody else has."""
+        """Number of consecutive leases reported as lost although no other host has one."""
         self._shunned: set[str] = set()
-        """The hosts that have failed it since it last got on: others are asked first."""
+        """Hosts that failed the agent since it last made progress; other hosts are asked first."""
         self._shown: tuple[str, str, str] = ("", "", "")
         self._shown_reason = ""
         self._telling: set[asyncio.Task[None]] = set()
@@ -128,7 +129,7 @@ class AgentWorkflow:
         while not self._is_removed:
             if self._is_history_long() and not self._is_brief_due:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                if not self._is_brief_due:  # which would be forgotten
+                if not self._is_brief_due:  # a new run would forget it
                     workflow.continue_as_new(agent_registry.compact_agent(self._kept))
             if self._is_brief_due:
                 await self._write_brief()
@@ -138,13 +139,13 @@ class AgentWorkflow:
         return agent_registry.drop_answers(self._kept)
 
     def _is_history_long(self) -> bool:
-        """By what its own history holds: what only this version knows could not change later."""
+        """Return whether the history is too long, judged only by values that a replay repeats."""
         info = workflow.info()
         is_long = info.get_current_history_length() > self._kept.most_events
         return is_long or info.is_continue_as_new_suggested()
 
     async def _run_next(self) -> None:
-        """Do what is next, or wait for it."""
+        """Take the next step, or wait for it."""
         known, self._heard = self._kept.projection, self._said
         if known.run.desired != "running" or known.run.is_over:
             await self._wait_for_news("over" if known.run.is_over else known.run.desired or "new")
@@ -153,7 +154,7 @@ class AgentWorkflow:
         if runs.is_new_run(known.run, known.attempts.values()):
             self._append_events(events.RunStarted(ts=now, cycle=known.cycle_ended))
         if not known.run.is_safe and any(not one.exit for one in select_open_launches(known)):
-            # Its host is gone: how that launch ended, the next one says, before anything else.
+            # Its host is gone. The next host first records how that launch ended.
             await self._work()
             return
         match self._decide(now):
@@ -170,7 +171,7 @@ class AgentWorkflow:
 
     def _decide(self, now: datetime) -> runs.Move:
         known, limits = self._kept.projection, self._kept.definition.limits
-        # A patch is looked at only if it matters: it adds to each history that it is in.
+        # Query a patch only if it matters, because each query adds a marker to the history.
         counts = has_failed_resume(known) and not workflow.patched(_RESUMES)
         move = decide_move(known, limits, now, resumes_count=counts)
         is_paced = isinstance(move, WaitUntil) and move.why == idle.IDLE_REASON
@@ -204,7 +205,7 @@ class AgentWorkflow:
         await self._wait_for_news("safe", deadline - now if deadline else None)
 
     def _with_question(self, event: events.AnyEvent) -> list[events.AnyEvent]:
-        """Return the event, with a question behind it if it needs a person."""
+        """Return the event, followed by a question if it needs a person."""
         if not workflow.patched(_QUESTIONS):
             return [event]
         return questions.add_questions(self._kept.projection, [event], self._make_question_terms())
@@ -226,7 +227,7 @@ class AgentWorkflow:
         await self._wait_for_news("waiting", move.until - workflow.now())
 
     async def _wait_for_news(self, state: str, most: timedelta | None = None) -> None:
-        """Until somebody says something that was not known when we decided, or for so long."""
+        """Wait for a message that arrived after the last decision, at most for the given time."""
         self._show(state, self._kept.host)
         self._show_reason(state)
         if most is not None and most <= timedelta(0):
@@ -235,7 +236,7 @@ class AgentWorkflow:
             await workflow.wait_condition(lambda: self._said != self._heard, timeout=most)
 
     async def _work(self) -> None:
-        """Have a host go on: the one that has the workspace, else any of the pool."""
+        """Have a host continue: the one with the workspace, or else any host of the pool."""
         host = self._kept.host or await self._find_host()
         if not host:
             return
@@ -261,10 +262,10 @@ class AgentWorkflow:
             self._shunned.clear()
 
     async def _find_host(self) -> str:
-        """Who of the pool has a slot; empty: somebody has said something meanwhile.
+        """Return a host of the pool that has a free slot; empty if a message arrived meanwhile.
 
-        Asked with a question that is soon given up: a host that is frozen, or cut off, may still be
-        handed what its last poll was waiting for.
+        The offer has a short timeout, because the engine may hand it to a host that is frozen or
+        cut off but whose last poll is still open.
         """
         self._show("queued", "")
         found = ""
@@ -290,9 +291,10 @@ class AgentWorkflow:
         return found
 
     async def _watch_cycle(self, cycle: workflow.ActivityHandle[HostResult], host: str) -> None:
-        """While a host has it: hand on what the operator says, and have a brief written beside.
+        """Forward commands to the host until its cycle ends, and have a due brief written.
 
-        Whatever is done beside it, that the cycle has ended is heard at once: its host may be gone.
+        The end of the cycle is noticed at once, even during such a side task, because the host may
+        be gone.
         """
         beside: workflow.ActivityHandle[Any] | None = None
         is_asked_back = False
@@ -319,8 +321,8 @@ class AgentWorkflow:
                 self._is_brief_due = False
                 beside = self._start("write_brief", host, ActivityCancellationType.TRY_CANCEL)
             else:
-                # The engine takes no more of it in one piece: the lease is given back, and the same
-                # session goes on with the next one.
+                # The history has reached the engine's limit. The host gives the lease back, and the
+                # same session continues under the next lease.
                 is_asked_back = True
                 beside = self._start_beside("give_back", host)
         if beside is not None:
@@ -328,7 +330,7 @@ class AgentWorkflow:
             await self._await_beside(beside)
 
     def _start_beside(self, activity: str, host: str) -> workflow.ActivityHandle[Any]:
-        """Something short, on the host that has the lease; again, where it does not answer."""
+        """Start a short activity on the host that has the lease; retry if it does not answer."""
         most = timedelta(seconds=FLEET_WORD_SECONDS)
         return workflow.start_activity(
             activity,
@@ -339,18 +341,18 @@ class AgentWorkflow:
         )
 
     async def _await_beside(self, beside: workflow.ActivityHandle[Any]) -> None:
-        """That it has failed is no harm: what was said comes with the host's next commit."""
+        """Wait for a side task. If it fails, the commands come with the host's next commit."""
         try:
             await beside
         except ActivityError as error:
             if error.activity_type == "write_brief" and not isinstance(
                 error.cause, ApplicationError
             ):
-                self._is_brief_due = True  # its host is gone, or was done before it
+                self._is_brief_due = True  # its host is gone, or the cycle ended first
             workflow.logger.info("%s was not to be had: %s", error.activity_type, error.cause)
 
     async def _write_brief(self) -> None:
-        """Of an agent that nobody runs: it takes a lease of its own."""
+        """Have a host write the brief of an agent that is not running, under a lease of its own."""
         self._is_brief_due = False
         self._heard = self._said
         host = self._kept.host or await self._find_host()
@@ -360,20 +362,22 @@ class AgentWorkflow:
         pool = self._kept.definition.pool
         self._kept = agent_registry.grant_lease(self._kept)
         await self._await_beside(self._start("write_brief", host))
-        # Where it is due again, that host was gone.
+        # If the brief is due again, that host was gone.
         is_gone = self._is_brief_due or self._kept.definition.pool != pool
         self._kept = agent_registry.release_lease(self._kept, is_gone=is_gone)
 
     def _is_work_unpushed(self) -> bool:
-        """Whether what it has made was never pushed: it is on its host, and nowhere else."""
+        """Return whether the agent's work exists only on its host, because it was never pushed."""
         known = self._kept.projection
         is_pushed = bool(self._kept.definition.remote) and known.workspace is not None
         return bool(known.attempts) and not is_pushed
 
     def _find_start_timeout(self, activity: str) -> float:
-        """How long its host may take; where nobody else has the work, as long as for a sign.
+        """Return the seconds that a host has to start an activity.
 
-        Of many agents a brief is due at the same time: who is busy with others is not gone.
+        If the agent's work is on that host alone, it is at least the heartbeat timeout. Briefs get
+        more time, because those of many agents are due at the same time, and a busy host is not
+        gone.
         """
         least = FLEET_BRIEF_SECONDS if activity == "write_brief" else FLEET_HOST_SECONDS
         heartbeat = self._kept.definition.heartbeat_seconds
@@ -402,9 +406,9 @@ class AgentWorkflow:
         return HostOrder(workflow.info().workflow_id, self._kept.agent, self._kept.generation)
 
     def _may_move(self, error: ActivityError, pool: str) -> bool:
-        """Whether any host of the pool may go on: the one that had it is gone, or could not do it.
+        """Return whether any host of the pool may continue: the last one is gone, or failed.
 
-        What is on that one alone waits for it, unless nothing was heard of it.
+        Work that is on that host alone waits for it, unless the host stopped sending heartbeats.
         """
         is_elsewhere = self._kept.definition.pool != pool
         return (
@@ -412,7 +416,7 @@ class AgentWorkflow:
         )
 
     async def _handle_lost_lease(self, error: ActivityError, host: str, before: int) -> None:
-        """The lease has ended before its time. `before`: what was known when it began."""
+        """Handle a lease that ended early. `before` is the last event number at its start."""
         if self._is_removed or is_cancelled_exception(error):
             return
         cause, known = error.cause, self._kept.projection
@@ -424,14 +428,14 @@ class AgentWorkflow:
         elif kind == FULL and self._kept.host:
             await self._wait_for_news("queued", timedelta(seconds=FLEET_SLOT_SECONDS))
         elif kind in {FULL, CUT} or (kind == FENCED and self._fenced <= 1):
-            # Who still has it there needs a moment to let it go.
+            # The host that still has the agent needs a moment to release it.
             await self._wait_for_news("queued", _MOMENT)
         else:
             self._shunned.add(host)
             await self._handle_failed_start(str(cause))
 
     async def _handle_failed_start(self, words: str) -> None:
-        """No host gets as far as to begin: pauses that double, then a person."""
+        """Wait if no host could start a cycle: with doubling pauses, and finally in safe mode."""
         restart, self._failures = self._kept.definition.limits.runtime.restart, self._failures + 1
         if self._failures >= (restart.max_crashes or PROBED_CRASHES):
             self._failures = 0
@@ -441,16 +445,16 @@ class AgentWorkflow:
         await self._wait_for_news("waiting", timedelta(seconds=pause))
 
     def _notify_state(self, what: Reason | News, *, is_supervised: bool = False) -> None:
-        """Notify the operator of how the agent is now, in the words of its row."""
+        """Notify the operator of the agent's state, in the words of its row."""
         known, now = self._kept.projection, workflow.now()
         row = build_row(known, RowInputs(now=now, is_supervised=is_supervised))
         is_asked = questions.find_blocking_question(known, now) is not None
         self._notify_operator(what, f"{row.reason}\n→ {row.next_step}" if is_asked else row.reason)
 
     def _notify_operator(self, what: Reason | News, words: str) -> None:
-        """Tell a person who is not there; a host of the pool does, where the manifest has whom.
+        """Have a host of the pool notify the operator, if the manifest has an address.
 
-        Nobody waits for it: where it is sent to may be down.
+        The workflow does not wait for it, because the notification service may be down.
         """
         if self._kept.definition.notifies:
             told = asyncio.create_task(self._send_notification(what, words))
@@ -473,7 +477,7 @@ class AgentWorkflow:
         self._kept = agent_registry.append_events(self._kept, *new)
 
     def _show(self, state: str, host: str) -> None:
-        """For whoever looks at all agents at once: no word of what they do."""
+        """Update the search attributes, which are not encrypted and have no text of the agent."""
         pool = self._kept.definition.pool
         if (state, host, pool) == self._shown:
             return
@@ -488,7 +492,7 @@ class AgentWorkflow:
         )
 
     def _show_reason(self, state: str) -> None:
-        """Add why a run is over or paused to the engine's list, without words of the agent."""
+        """Add why a run is over or paused to the engine's list, without the agent's text."""
         run = self._kept.projection.run
         why = {"over": run.ended.why, "safe": run.safe.why}.get(state, "")
         reason = f"{state}:{why}"
@@ -534,7 +538,7 @@ class AgentWorkflow:
     @workflow.update
     def define(self, definition: AgentDefinition) -> None:
         if definition.pool != self._kept.definition.pool:
-            host = self._kept.host if self._kept.is_leased else ""  # then it ends there first
+            host = self._kept.host if self._kept.is_leased else ""  # its cycle ends there first
             self._kept = msgspec.structs.replace(self._kept, host=host)
         self._kept = msgspec.structs.replace(self._kept, definition=definition)
         self._said += 1
@@ -560,7 +564,7 @@ class AgentWorkflow:
 
 @workflow.defn(name="Brief")
 class BriefWorkflow:
-    """What a schedule starts: it says to the agent that its brief is due."""
+    """Started by a schedule: tells the agent's workflow that its brief is due."""
 
     @workflow.run
     async def run(self, agent: str) -> None:

@@ -1,4 +1,4 @@
-"""How an agent is set up, taken from a project's folder, to be sent to the fleet."""
+"""Build the definition of an agent from a project's folder, and publish its workspace."""
 
 from collections.abc import Callable
 from itertools import zip_longest
@@ -39,7 +39,7 @@ from rekindle.wiring.open_store import read_named_file
 
 
 def define_agent(project: Project, fleet: FleetSettings, name: str) -> AgentDefinition:
-    """What every host needs to run an agent: nothing of it is read from the project again."""
+    """Return everything that a host needs to run an agent; hosts do not read the project again."""
     entry = project.manifest.agents[name]
     if entry.mode == "stay":
         raise ManifestError(
@@ -69,9 +69,9 @@ def define_agent(project: Project, fleet: FleetSettings, name: str) -> AgentDefi
 def publish_workspace(
     project: Project, fleet: FleetSettings, name: str, generation: int, say: Callable[[str], None]
 ) -> list[AnyEvent]:
-    """Push the agent's folder as it is, for the first host; what is to be said of it, if anything.
+    """Push the agent's folder as it is for the first host, and return the events to record.
 
-    Without it that host would begin with what was pushed by hand, whenever that was.
+    Without this push the first host would start from the last commit that a person pushed.
     """
     folder = (project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)).resolve()
     found = find_remote(folder)
@@ -95,13 +95,13 @@ def publish_workspace(
 
 
 def _list_engine_files(fleet: FleetSettings) -> list[str]:
-    """The files by which the engine knows us, and those of the keys: each host has its own."""
+    """Return the files with credentials and keys for the engine; each host has its own copies."""
     tls = fleet.tls if isinstance(fleet.tls, TlsSettings) else TlsSettings()
     return [file for file in (tls.ca, tls.cert, tls.key, *fleet.codec.key_files) if file]
 
 
 def _require_no_secrets(project: Project) -> None:
-    """Refuse a manifest that would take a secret to the engine, which keeps it."""
+    """Raise LiteralSecretError if the manifest contains a secret, which the engine would store."""
     for number, address in enumerate(project.manifest.notify):
         if not notify_addresses.has_only_variables(address):
             raise LiteralSecretError(

@@ -1,4 +1,4 @@
-"""Whether a fleet could run its agents now: its engine, its workers, where the work is pushed."""
+"""Check whether a fleet can run its agents: its engine, its workers, and its git remotes."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ _WORKER = "`rekindle fleet worker{}` on each host that is to run agents"
 
 
 def check_engine(store: FleetStore, fleet: FleetSettings) -> list[FolderProblem]:
-    """Can it be reached, does it know us, and does anybody work for it?"""
+    """Return problems with the connection to the engine, with its workers and with encryption."""
     try:
         return store.wait_for(_check_connection(store.agents.client, fleet))
     except RekindleError as error:
@@ -55,7 +55,7 @@ def check_briefs(project: Project) -> list[FolderProblem]:
 
 
 def check_definition(project: Project, fleet: FleetSettings, name: str) -> list[FolderProblem]:
-    """Report what keeps an agent from being sent to the fleet, and what it would lose."""
+    """Return the problems that keep an agent off the fleet, and the files that lose secrets."""
     try:
         define_agent(project, fleet, name)
         files = find_files_with_secrets(project, name)
@@ -95,7 +95,7 @@ async def _check_connection(client: Client, fleet: FleetSettings) -> list[Folder
 
 
 async def _check_encryption(client: Client, fleet: FleetSettings) -> list[FolderProblem]:
-    """Report hosts without our key and agents in plain text; then plain text can be refused."""
+    """Report hosts without the key and agents in plain text; otherwise suggest strict mode."""
     codec = client.data_converter.payload_codec
     if not isinstance(codec, EncryptingCodec) or not codec.known:
         return []

@@ -1,4 +1,4 @@
-"""The agents of a fleet, for commands: what the file store is for those of one host."""
+"""Access to the agents of a fleet for commands; the counterpart of the file store of one host."""
 
 import asyncio
 import time
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class FleetStore:
-    """One connection for one command: each question is asked anew, nothing is remembered."""
+    """One connection for one command. Every call asks the engine; nothing is cached."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class FleetStore:
 
     @property
     def agents(self) -> AgentClient:
-        """Connected when somebody is first asked for anything."""
+        """The client, connected at the first use."""
         if self._agents is None:
             connecting = connect(self._fleet, self._project.path, self._environ)
             self._agents = AgentClient(self.wait_for(connecting))
@@ -87,14 +87,14 @@ class FleetStore:
         return self.wait_for(self.agents.is_there(agent))
 
     def create(self, agent: str) -> None:
-        """Only `run` and `import` bring an agent to a fleet: one that is not there is said so."""
+        """Raise NotOnFleetError if the agent is not there; only `run` and `import` create one."""
         self.kept(agent)
 
     def kept(self, agent: str) -> RegisteredAgent:
         return self.wait_for(self.agents.kept(agent))
 
     def listed(self, only: Sequence[str] = ()) -> dict[str, ListedAgent]:
-        """All of them, or `only` these, by one question; no worker needs to be up."""
+        """Return all agents, or `only` the named ones, in one request that needs no worker."""
         agents = self.agents
 
         async def found() -> dict[str, ListedAgent]:
@@ -115,7 +115,7 @@ class FleetStore:
         return True
 
     def is_supervised(self, agent: str) -> bool:
-        """Whether a host has it, or will have it without anybody's word."""
+        """Return whether a host runs the agent, or will do so without another command."""
         return self.is_kept_alive(self.kept(agent))
 
     @staticmethod
@@ -130,10 +130,10 @@ class FleetStore:
         return None if text is None else text.encode()
 
     def adopt_edits(self, agent: str) -> None:
-        """A host's files are copies: nobody edits those."""
+        """Do nothing, because files on a host are copies that are not edited."""
 
     def prepare_start(self, agent: str, *, fresh: bool = False) -> None:
-        """What was changed in the manifest counts from the next start on; `fresh` is said."""
+        """Send the current manifest to the fleet. `fresh` is requested by an event instead."""
         del fresh
         self._update_definition(self.kept(agent))
 
@@ -141,13 +141,13 @@ class FleetStore:
         return iter(reversed(_make_entries(self.kept(agent))))
 
     def entries_since(self, agent: str, offset: int) -> Iterator[LogEntry]:
-        """Lines of the log behind a place in it, which is here an event's number."""
+        """Return the log entries after `offset`, which is an event number here."""
         return (one for one in _make_entries(self.kept(agent)) if one.event.seq > offset)
 
     def run(self, agent: str, cycles: int, *, unbounded: bool = False) -> RegisteredAgent | None:
-        """Have it run; None: it was not there before, and was begun.
+        """Start the agent, and return its previous state, or None if it is new on the fleet.
 
-        `unbounded`: it is not paused for want of progress.
+        With `unbounded`, it is not paused for lack of progress.
         """
         if not self.exists(agent):
             wanted = runs.make_desired_event(
@@ -158,7 +158,7 @@ class FleetStore:
             try:
                 self.wait_for(self.agents.begin(agent, definition, said=said))
             except OwnershipError:
-                pass  # somebody else was faster: then it goes on as below
+                pass  # another command created it first: continue below
             else:
                 self.keep_schedule(agent)
                 return None
@@ -171,7 +171,7 @@ class FleetStore:
         return kept
 
     def has_host(self) -> bool:
-        """Whether a host would take an agent now; where nobody can say, it is taken for granted."""
+        """Return whether a host of the pool has a free slot; True if the engine does not answer."""
         try:
             return self._runner.run(
                 queue_pollers.has_host(self.agents.client, self._fleet.pool, _GLANCE)
@@ -180,11 +180,11 @@ class FleetStore:
             return True
 
     def published(self, agent: str, generation: int = 0) -> list[AnyEvent]:
-        """Push the agent's folder, and say so; what its log is to have of it."""
+        """Push the agent's folder, report it, and return the events to record."""
         return publish_workspace(self._project, self._fleet, agent, generation, self._say)
 
     def write_brief(self, agent: str, patience: float) -> bytes | None:
-        """Have a host write one; None: there is none, or none that is newer within that time."""
+        """Have a host write a brief; return None if no new one appears in `patience` seconds."""
         before = self.kept(agent)
         self.wait_for(self.agents.ask_for_brief(agent))
         deadline = time.monotonic() + patience
@@ -194,7 +194,7 @@ class FleetStore:
             if _find_brief_seq(now) != _find_brief_seq(before):
                 return self.document(agent, "brief")
             if now.generation > before.generation and not now.is_leased:
-                break  # somebody has looked, and nothing was to be told
+                break  # a host has looked, and there was nothing to report
         return None
 
     def keep_schedule(self, agent: str) -> None:

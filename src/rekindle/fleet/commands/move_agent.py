@@ -1,4 +1,4 @@
-"""An agent moves: from the files of this host to a fleet, and home again."""
+"""Move an agent from the files of this host to a fleet, and back."""
 
 from rekindle.config import Project
 from rekindle.errors import (
@@ -41,15 +41,16 @@ class AgentMover:
         self._owner = f"{ownership.FLEET_PREFIX}{fleet.namespace}"
 
     def has_moved_to_fleet(self, agent: str) -> bool:
-        """Whether the folder here says that the agent lives on this fleet."""
+        """Return whether the folder here is marked as belonging to this fleet."""
         owner = ownership.read_owner(self._files.folder(agent))
         return owner is not None and owner.host == self._owner
 
     def send(self, agent: str) -> bool:
-        """Bring an agent to the fleet with all that is known of it; False: it is there already.
+        """Send an agent with its recorded state to the fleet; return False if it is there already.
 
-        The folder is the fleet's before the fleet has it: whoever is killed in between leaves an
-        agent that nobody runs, and asks again. The other way round two could run it.
+        The folder is marked as the fleet's before the fleet has the agent. After a kill in between
+        no host runs the agent, and the same command finishes the move. In the other order two hosts
+        could run it.
         """
         definition = define_agent(self._project, self._fleet, agent)
         is_there = self._there.exists(agent)
@@ -84,7 +85,7 @@ class AgentMover:
         return True
 
     def fetch(self, agent: str) -> RegisteredAgent:
-        """End an agent's life on the fleet, and have it go on from the folder here."""
+        """Remove an agent from the fleet, and continue it in the folder here."""
         if self._files.has_history(agent) and not self.has_moved_to_fleet(agent):
             if not self._there.exists(agent):
                 raise NotOnFleetError(agent)
@@ -102,20 +103,20 @@ class AgentMover:
             replica.receive_agent(
                 self._files.folder(agent), kept.projection, documents, clock.read_clock()
             )
-            # Above every lease: one that was never taken up must not come back with the agent.
+            # Above every lease, so that a lease that was never opened cannot become valid later.
             self._transfer_folder(agent, host.identify_host(), kept.generation)
         self._files.create(agent)
         return kept
 
     def _release_to_fleet(self, agent: str) -> tuple[Projection, str]:
-        """What is known here, all of it in the log; and who had it. Nobody writes here any more."""
+        """Mark the folder as the fleet's, which stops writers here; return its state and owner."""
         folder = self._files.folder(agent)
-        if self.has_moved_to_fleet(agent):  # killed on the way
+        if self.has_moved_to_fleet(agent):  # killed during an earlier move
             return self._files.read(agent).committed, self._owner
         with self._files.writer(agent) as writer:
             writer.fold()
             before = ownership.read_owner(folder)
-            _read_documents(folder, writer.projection)  # what is lost is known before it leaves
+            _read_documents(folder, writer.projection)  # raises if a document is missing
             ownership.transfer_ownership(folder, self._owner, writer.projection.gen)
             return writer.projection, before.host if before else ""
 
@@ -132,7 +133,7 @@ def _is_refusal(error: RekindleError) -> bool:
 
 
 def _read_documents(folder: AgentFolder, known: Projection) -> dict[str, str]:
-    """Those that a host may ask for; of a relay that is long past only its verdict counts."""
+    """Return the documents that a host may need. Of an old relay only the verdict is needed."""
     in_force = {one.path for one in known.documents.values()}
     found = {}
     for name in agent_registry.list_needed_documents(known):

@@ -1,4 +1,4 @@
-"""The agents of a fleet, for whoever commands them: what is known, what is said, and to whom."""
+"""Client for the agents of a fleet: start them, read them, and send them commands."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -53,12 +53,12 @@ from rekindle.thresholds.fleet_limits import FLEET_TRIES
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _ANSWER = timedelta(seconds=FLEET_ANSWER_SECONDS)
 ALL_AGENTS = 'WorkflowType="Agent" AND ExecutionStatus="Running"'
-"""What the engine's list is asked for."""
+"""Query for the engine's list of workflows."""
 T = TypeVar("T")
 
 
 class ListedAgent(msgspec.Struct, frozen=True):
-    """An agent as the fleet's view has it: no word of what it does."""
+    """An agent in the engine's list, which is not encrypted and has no text of the agent."""
 
     agent: str
     state: str
@@ -66,7 +66,7 @@ class ListedAgent(msgspec.Struct, frozen=True):
     pool: str
     cycle: int
     why: str = ""
-    """Reason of a run that is over or paused; empty: the list does not have it."""
+    """Reason of a run that is over or paused; empty if the list does not have it."""
 
 
 class AgentClient:
@@ -74,7 +74,7 @@ class AgentClient:
         self.client = client
 
     async def is_there(self, agent: str) -> bool:
-        """Whether the fleet has it: asks the engine alone, whether or not a worker is up."""
+        """Return whether the fleet has the agent; needs the engine, but no worker."""
         try:
             found = await self._get_handle(agent).describe(rpc_timeout=_MOST)
         except RPCError as failed:
@@ -93,14 +93,14 @@ class AgentClient:
         said: Sequence[AnyEvent] = (),
         generation: int = 0,
     ) -> None:
-        """Have the fleet keep an agent, from what is known of it on, and from what is `said`.
+        """Register an agent on the fleet, from its projection `known` and the new events `said`.
 
-        No worker needs to be up for it. Leases are counted from its generation on, or from
-        `generation`: none of an earlier life here may count again.
+        No worker has to be up. Leases are numbered from the higher of the projection's generation
+        and `generation`, so that a lease from an earlier stay on the fleet is never valid again.
 
         Raises:
-            OwnershipError: It is there already; nothing was changed.
-            EngineError: Whose cause is `refused`, nothing was changed; else nobody knows.
+            OwnershipError: The agent is on the fleet already; nothing was changed.
+            EngineError: Nothing was changed if the cause is `refused`; otherwise this is unknown.
         """
         kept = RegisteredAgent(
             agent=agent,
@@ -120,7 +120,7 @@ class AgentClient:
                 kept,
                 id=self.workflow(agent),
                 task_queue=DECISION_QUEUE,
-                # A worker that is frozen with it must not keep the agent waiting.
+                # A frozen worker must not keep the agent waiting.
                 task_timeout=timedelta(seconds=FLEET_TASK_SECONDS),
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 rpc_timeout=_MOST,
@@ -142,7 +142,7 @@ class AgentClient:
             )
 
     async def say(self, agent: str, *records: Event) -> int:
-        """Have the operator's words counted; returns the place of the last one in the log."""
+        """Send the operator's commands, and return the log number of the last one."""
         lines = [events.render(one).decode() for one in records]
         handle = self._get_handle(agent)
         return await self._send_update(
@@ -161,10 +161,10 @@ class AgentClient:
             await self._get_handle(agent).signal(AgentWorkflow.brief_due, rpc_timeout=_MOST)
 
     async def remove(self, agent: str) -> RegisteredAgent:
-        """End an agent's life on the fleet; returns what is known of it.
+        """Remove an agent from the fleet, and return its state.
 
-        Of one that was removed before, what was known then: whoever was killed on the way home
-        asks again.
+        For an agent that was removed before, return its state at that time, so that a command that
+        was killed in between can be repeated.
         """
         handle = self._get_handle(agent)
         if await self.is_there(agent):
@@ -175,7 +175,7 @@ class AgentClient:
             return await handle.result()
 
     async def listed(self, only: Sequence[str] = ()) -> AsyncIterator[ListedAgent]:
-        """All of them, or `only` these, as the engine's list has them: it may lag a second."""
+        """Yield all agents, or `only` the named ones, from a list that may lag by a second."""
         wanted = ALL_AGENTS
         if only:
             ids = ", ".join(f'"{self.workflow(agent)}"' for agent in only)
@@ -202,7 +202,7 @@ class AgentClient:
         return self.client.get_workflow_handle_for(AgentWorkflow.run, self.workflow(agent))
 
     async def _send_update(self, agent: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """What its workflow answers; one that has overlooked the question is asked again."""
+        """Return the workflow's answer. If the engine dropped the update, send it again."""
         for tries_left in reversed(range(FLEET_TRIES)):
             with self._translate_errors(agent):
                 try:
@@ -214,7 +214,7 @@ class AgentClient:
 
     @contextmanager
     def _translate_errors(self, agent: str) -> Iterator[None]:
-        """What goes wrong when its workflow is asked, in our words."""
+        """Translate errors of the engine's client into Rekindle's errors."""
         try:
             yield
         except RPCError as failed:

@@ -1,4 +1,4 @@
-"""The way to the engine: by TLS where it is said, with a key, into a namespace that is there."""
+"""Connect to the engine, with TLS and a key if configured, and check its namespace."""
 
 import asyncio
 import os
@@ -32,13 +32,13 @@ _NOT_LET_IN = re.compile(r"Unauthenticated|PermissionDenied")
 _WHY = re.compile(
     r"InvalidCertificate\((?P<certificate>\w+)|AlertReceived\((?P<alert>\w+)|(?P<key>PrivateKey\w+)"
 )
-"""What the TLS library has against it, in its own words; all else of its message is noise."""
+"""The TLS library's name for the problem; the rest of its message is noise."""
 
 
 async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]) -> Client:
-    """A client that has reached the engine and found its namespace there.
+    """Return a client that has reached the engine and found the namespace.
 
-    `folder` is the project's: the manifest's files are named from there.
+    Paths in the manifest are relative to `folder`, the project's folder.
     """
     encrypting = encryption_keys.load_keys(fleet.codec, folder, environ)
     api_key = encryption_keys.read_secret(fleet.api_key, environ) if fleet.api_key else None
@@ -48,11 +48,11 @@ async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]
                 fleet.address,
                 namespace=fleet.namespace,
                 api_key=api_key,
-                # None would mean TLS where there is an API key.
+                # None would enable TLS if there is an API key.
                 tls=_make_tls(fleet, folder),
                 data_converter=make_data_converter(encrypting, strict=fleet.codec.strict),
                 runtime=_make_quiet_runtime(),
-                # Histories and pollers show it: which host has which version, and which keys.
+                # Histories and pollers show the identity: the host, its version and its keys.
                 identity=_make_identity(encrypting),
                 connect_timeout=timedelta(seconds=CONNECT_SECONDS),
             )
@@ -67,7 +67,7 @@ async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]
 async def connect_when_up(
     fleet: FleetSettings, folder: Path, environ: Mapping[str, str], say: Callable[[str], None]
 ) -> Client:
-    """The same for a host, which may be up before the engine is, or while it is away."""
+    """Connect, and wait while the engine is down; a host may start before the engine."""
     is_told = False
     while True:
         try:
@@ -89,7 +89,7 @@ def _make_identity(encrypting: Sequence[encryption_keys.EncryptionKey]) -> str:
 
 @cache
 def _make_quiet_runtime() -> Runtime:
-    """What the engine's client has to say of itself is for its authors, unless it is an error."""
+    """Return a runtime that logs errors only; other messages are meant for the SDK's authors."""
     only = TelemetryFilter(core_level="ERROR", other_level="ERROR")
     return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=only)))
 

@@ -1,4 +1,4 @@
-"""The engine's own development server, on this host alone: for a first look, and for tests."""
+"""Run the engine's own development server on this host, for a first look and for tests."""
 
 import os
 import shutil
@@ -23,21 +23,21 @@ SEARCH_ATTRIBUTES = {
     "RekindlePool": "Keyword",
     "RekindleCycle": "Int",
 }
-"""By what agents are found in the engine. They are not encrypted: names and numbers only."""
+"""Search attributes of agents in the engine. They are not encrypted: names and numbers only."""
 
 
 class DevServer(msgspec.Struct, frozen=True):
     port: int
     ui_port: int
     database: Path | None
-    """None: what it is told dies with it."""
+    """File with the server's data; None to keep it in memory only."""
     namespace: str
 
     def argv(self, program: str) -> list[str]:
         argv = [program, "server", "start-dev", "--log-level", "error"]
         argv += ["--ip", LOOPBACK, "--port", str(self.port), "--namespace", self.namespace]
         argv += ["--ui-ip", LOOPBACK, "--ui-port", str(self.ui_port)]
-        argv += ["--ui-disable-news-fetch"]  # nothing leaves this host
+        argv += ["--ui-disable-news-fetch"]  # make no request to other hosts
         if self.database:
             argv += ["--db-filename", str(self.database)]
         for name, kind in SEARCH_ATTRIBUTES.items():
@@ -45,7 +45,7 @@ class DevServer(msgspec.Struct, frozen=True):
         return argv
 
     def require_ports(self) -> None:
-        """Say which one is taken: the server would only say that it failed."""
+        """Raise EngineError naming a port that is taken; the server would only report a failure."""
         for port, option in ((self.port, "--port"), (self.ui_port, "--ui-port")):
             if _is_taken(port):
                 raise EngineError(
@@ -55,9 +55,9 @@ class DevServer(msgspec.Struct, frozen=True):
                 )
 
     def become(self, program: str, environ: Mapping[str, str]) -> NoReturn:
-        """This process is the server from now on: what ends us ends it, and nothing else has to.
+        """Replace this process by the server, so that signals to this process end the server.
 
-        It is not given our secrets, and its files are for this user alone.
+        The server gets no secrets from the environment, and only this user can read its files.
         """
         os.umask(0o077)
         with translate_os_errors(program):
@@ -65,7 +65,7 @@ class DevServer(msgspec.Struct, frozen=True):
 
 
 def find_server() -> str:
-    """Beside this Python first: the version that was installed with us."""
+    """Return the server's program; the one installed beside this Python comes first."""
     beside = Path(sys.executable).with_name("temporal")
     found = shutil.which(str(beside)) or shutil.which("temporal")
     if found is None:

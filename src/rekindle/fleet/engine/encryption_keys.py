@@ -1,4 +1,4 @@
-"""The keys that documents are encrypted with: where they are, and what they look like."""
+"""Read and generate the keys that encrypt documents in the engine."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.system.files import durable_files
 
 KEY_BYTES = 32
-"""AES-256."""
+"""Length of an AES-256 key."""
 _HEX = re.compile(rf"[0-9A-Fa-f]{{{2 * KEY_BYTES}}}", re.ASCII)
 
 
@@ -28,7 +28,7 @@ class EncryptionKey(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Tells keys apart and tells nothing of them; it stands beside what they encrypt."""
+        """A public identifier that reveals nothing of the key; it is stored with each payload."""
         return hashlib.sha256(b"rekindle key\0" + self.secret).hexdigest()[:12]
 
     def __repr__(self) -> str:
@@ -42,7 +42,7 @@ def generate_key() -> str:
 def load_keys(
     codec: CodecSettings, folder: Path, environ: Mapping[str, str]
 ) -> list[EncryptionKey]:
-    """The keys that the manifest names, in its order: the first one encrypts."""
+    """Return the keys that the manifest names, in its order: the first one encrypts."""
     texts = {word: read_secret(word, environ) for word in codec.keys}
     for name in codec.key_files:
         texts[name] = durable_files.read_user_file(folder / name, TEXT_BYTES).decode(
@@ -52,7 +52,7 @@ def load_keys(
 
 
 def read_secret(word: str, environ: Mapping[str, str]) -> str:
-    """What the variable `$NAME` holds."""
+    """Return the value of the environment variable that `word` names as `$NAME`."""
     found = environ.get(connection_check.read_variable_name(word), "").strip()
     if not found:
         raise EngineError(

@@ -1,9 +1,8 @@
-"""Encrypt documents before the engine sees them: it keeps and shows what it cannot read.
+"""Encrypt payloads, so that the engine stores and shows documents it cannot read.
 
-AES-256-GCM, with a random nonce for each payload. The whole payload is encrypted, so that not even
-its kind can be seen. The id of the key, which is stored beside it, and the workflow that it belongs
-to are authenticated: the engine can pass off neither one key's payload as another's nor one agent's
-as another's.
+The cipher is AES-256-GCM with a random nonce for each payload. The whole payload is encrypted,
+including its type. The id of the key, which is stored beside it, and the workflow are
+authenticated: the engine cannot pass off a payload as one of another key or of another agent.
 """
 
 import copy
@@ -30,18 +29,18 @@ from rekindle.fleet.engine.encryption_keys import EncryptionKey
 
 ENCODING = b"binary/encrypted"
 REFUSED_ENCODING = b"rekindle/refused"
-"""The encoding of what `decode` gives in the place of a payload that it does not accept."""
+"""Encoding of the payload that `decode` returns in place of one that it refuses."""
 _KEY_ID = "rekindle-key"
 _NONCE_BYTES = 12
 _SCHEDULED = re.compile(r"-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", re.ASCII)
-"""The time that the engine appends to the id of a workflow which a schedule has started."""
+"""Time that the engine appends to the id of a workflow started by a schedule."""
 
 
 class EncryptingCodec(PayloadCodec, WithSerializationContext):
-    """The first key encrypts, and all keys decrypt: so keys can be changed while agents run."""
+    """Encrypts with the first key and decrypts with all: keys can be changed while agents run."""
 
     def __init__(self, keys: Sequence[EncryptionKey], *, strict: bool = True) -> None:
-        """Without keys it encrypts nothing. `strict`: with keys, it refuses plain text."""
+        """Without keys, nothing is encrypted. With keys and `strict`, plain text is refused."""
         self._first = keys[0].id if keys else ""
         self._ciphers = {key.id: AESGCM(key.secret) for key in keys}
         self.is_strict = strict and bool(keys)
@@ -49,7 +48,7 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
 
     @property
     def known(self) -> Collection[str]:
-        """The ids of the keys."""
+        """Ids of the keys."""
         return self._ciphers.keys()
 
     def with_context(self, context: SerializationContext) -> Self:
@@ -67,10 +66,10 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
         return [self._decrypt_or_refuse(one) for one in payloads]
 
     def _decrypt_or_refuse(self, payload: Payload) -> Payload:
-        """Return a refusal as a payload, which raises its error when it is converted.
+        """Return the decrypted payload, or a refusal that raises its error when it is converted.
 
-        An error raised here would fail the workflow's task, again and again. Raised on conversion,
-        it rejects a forged update and drops a forged signal, and the agent continues.
+        An error raised here would fail the workflow's task again and again. Raised during
+        conversion, it rejects a forged update or drops a forged signal, and the agent continues.
         """
         try:
             return self._decrypt(payload)

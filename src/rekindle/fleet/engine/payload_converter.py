@@ -1,4 +1,4 @@
-"""Values as the engine keeps them: our structs as JSON, everything else as it always does."""
+"""Convert Rekindle's structs to JSON for the engine; other values use the SDK's converters."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -32,7 +32,7 @@ class _Encoder(AdvancedJSONEncoder):
 
 
 class _StructConverter(JSONPlainPayloadConverter):
-    """JSON in which structs are what msgspec makes of them, also within lists and the like."""
+    """Encodes structs with msgspec, also inside lists and dicts."""
 
     def __init__(self) -> None:
         super().__init__(encoder=_Encoder)
@@ -51,7 +51,7 @@ class _StructConverter(JSONPlainPayloadConverter):
 
 
 class _RefusingConverter(EncodingPayloadConverter):
-    """Raises the error of a payload that the codec has refused."""
+    """Raises the error of a payload that the codec refused."""
 
     @property
     def encoding(self) -> str:
@@ -73,9 +73,9 @@ class StructConverter(CompositePayloadConverter):
 
 
 def make_data_converter(keys: Sequence[EncryptionKey], *, strict: bool = True) -> DataConverter:
-    """With keys, nothing of a document or of an error leaves this host in plain text.
+    """Return a converter that, with keys, sends no document and no error in plain text.
 
-    `strict`: nothing that was not encrypted is taken from the engine either.
+    With `strict`, it also refuses plain text from the engine.
     """
     if not keys:
         return DataConverter(
@@ -89,7 +89,7 @@ def make_data_converter(keys: Sequence[EncryptionKey], *, strict: bool = True) -
 
 
 def _names_a_struct(hint: Any) -> bool:
-    """Whether a struct is somewhere in `X`, `X | None`, `list[X]`, `dict[str, X]`."""
+    """Return whether a type hint such as `X | None` or `dict[str, X]` contains a struct."""
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return True
     return any(_names_a_struct(one) for one in get_args(hint))

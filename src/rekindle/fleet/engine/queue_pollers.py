@@ -1,4 +1,4 @@
-"""Whether anybody looks for work: the engine knows it of each of its queues."""
+"""Find out which workers poll the engine's task queues."""
 
 from datetime import UTC, timedelta
 
@@ -18,11 +18,11 @@ _POLL = timedelta(seconds=FLEET_POLLER_SECONDS)
 
 
 KEYS_PREFIX = "keys="
-"""What a client's identity has before the ids of its keys."""
+"""Prefix of the key ids in a client's identity."""
 
 
 async def find_workers_without_key(client: Client, key: str, most: timedelta) -> list[str]:
-    """Return the identities of the workers that lack a key: they would fail what they are given."""
+    """Return the identities of workers that lack a key and would fail the tasks they are given."""
     pollers = await _list_pollers(
         client, DECISION_QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, most
     )
@@ -37,7 +37,7 @@ async def has_worker(client: Client, most: timedelta) -> bool:
 
 
 async def has_host(client: Client, pool: str, most: timedelta) -> bool:
-    """Whether a host of the pool has room; one that is full does not look for more."""
+    """Return whether a host of the pool has a free slot; a full host does not poll."""
     running = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
     return bool(await _list_pollers(client, make_pool_queue(pool), running, most))
 
@@ -45,13 +45,13 @@ async def has_host(client: Client, pool: str, most: timedelta) -> bool:
 async def _list_pollers(
     client: Client, queue: str, kind: "TaskQueueType.ValueType", most: timedelta
 ) -> list[str]:
-    """Return the identities of those that have looked for work within the last minute."""
+    """Return the identities of the workers that polled within the last minute."""
     found = await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(
             namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
         ),
         timeout=most,
     )
-    # The engine remembers those for minutes that are gone.
+    # The engine lists pollers for minutes after they are gone.
     since = clock.read_clock() - _POLL
     return [one.identity for one in found.pollers if one.last_access_time.ToDatetime(UTC) > since]

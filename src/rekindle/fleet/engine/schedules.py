@@ -1,4 +1,4 @@
-"""Briefs by the engine's clock: a schedule for each agent that has one at a time of day."""
+"""Schedule daily briefs with the engine's clock."""
 
 from datetime import time, timedelta
 
@@ -28,7 +28,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.thresholds.fleet_limits import FLEET_BRIEF_CATCH_UP_DAYS
 
 SCHEDULE_ZONE = "UTC"
-"""Where the manifest names none: the engine has no machine whose zone it could be."""
+"""Time zone if the manifest names none, because the engine has no zone of its own."""
 _CATCH_UP = timedelta(days=FLEET_BRIEF_CATCH_UP_DAYS)
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 
@@ -38,7 +38,7 @@ def make_schedule_name(client: Client, agent: str) -> str:
 
 
 async def update_schedule(client: Client, agent: str, workflow: str, brief: BriefSettings) -> None:
-    """Have an agent's brief written when the manifest says; made, changed or dropped."""
+    """Create, change or delete the schedule of an agent's brief to match the settings."""
     if brief.at == NEVER:
         await drop_schedule(client, agent)
         return
@@ -62,7 +62,7 @@ async def drop_schedule(client: Client, agent: str) -> None:
 
 
 def _make_update(found: ScheduleUpdateInput, wanted: Schedule) -> ScheduleUpdate | None:
-    """None where it is so already: each change would be kept by the engine."""
+    """Return None if the schedule is the same, because the engine stores every update."""
     return None if found.description.schedule.spec == wanted.spec else ScheduleUpdate(wanted)
 
 

@@ -1,15 +1,16 @@
-"""Updates of a workflow, as whoever asks sees them."""
+"""Recognize workflow updates that can be sent again."""
 
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 _OVERLOOKED = "UnprocessedUpdate"
-"""What the engine itself calls it."""
+"""The engine's own name for this error."""
 
 
 def is_overlooked(refused: WorkflowUpdateFailedError) -> bool:
-    """Refused by the engine, not by the workflow, which has not seen it: it can be asked again.
+    """Return whether the engine dropped an update that the workflow has not seen.
 
-    A worker may finish what it was deciding just as the question comes, and never look at it.
+    This happens if a worker completes its task just as the update arrives. The update can be sent
+    again.
     """
     return isinstance(refused.cause, ApplicationError) and refused.cause.type == _OVERLOOKED

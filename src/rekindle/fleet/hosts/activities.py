@@ -1,4 +1,4 @@
-"""What a host does for the workflows of a fleet."""
+"""The activities that a host performs for the workflows of a fleet."""
 
 import asyncio
 import contextlib
@@ -61,17 +61,17 @@ from rekindle.system.notifications import Notifier
 
 
 class CycleSlots(CustomSlotSupplier):
-    """How many cycles this host runs at once, over both of its queues.
+    """Limits how many cycles this host runs at once, over both of its queues.
 
-    Looking for work takes no slot: else the pool's queue would hold those that the host's own
-    agents wait for. One that was offered is kept for a while, for whoever was told of it. Two may
-    still come for the last one; the second goes back to the pool.
+    Polling takes no slot. Otherwise the poll of the pool's queue would occupy a slot that the
+    host's own agents wait for. An offered slot is reserved for a while. Two agents may still come
+    for the last slot; then the second one goes back to the pool.
     """
 
     def __init__(self, most: int) -> None:
         self._most, self._used = most, 0
         self._promised: deque[float] = deque()
-        """Until when each slot is kept that was offered, and that nobody has come for yet."""
+        """Expiry times of the slots that were offered and not used yet."""
         self._freed = asyncio.Condition()
 
     def promise(self) -> None:
@@ -110,10 +110,10 @@ class CycleSlots(CustomSlotSupplier):
         return None
 
     def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
-        """Counted where it is used."""
+        """Do nothing, because `one` counts the used slots."""
 
     def release_slot(self, ctx: SlotReleaseContext) -> None:
-        """Counted where it is used."""
+        """Do nothing, because `one` counts the used slots."""
 
 
 class Activities:
@@ -133,10 +133,10 @@ class Activities:
 
     @activity.defn
     async def offer(self, order: HostOrder, shunned: Sequence[str]) -> str:  # noqa: ARG002 - see below
-        """Say who we are: whoever is asked this has a slot; it is kept, unless we were `shunned`.
+        """Return this host's name, and reserve a slot unless the host is `shunned`.
 
-        For whom is of no interest. But who cannot read it, for want of the fleet's key, must not
-        answer: nobody could read that.
+        A host receives this only if it has a free slot. The order is not used, but a host that
+        lacks the fleet's key fails to decrypt it, and so makes no offer.
         """
         if self._host not in shunned:
             self.slots.promise()
@@ -153,7 +153,7 @@ class Activities:
 
     @activity.defn
     async def hear(self, order: HostOrder) -> None:
-        """Hand the operator's word on to the process that runs the agent."""
+        """Pass the operator's command to the process that runs the agent."""
         running = self._running.get(order.workflow)
         loop = asyncio.get_running_loop()
 
@@ -165,13 +165,13 @@ class Activities:
         try:
             is_to_end = await asyncio.to_thread(self._catch_up, order, register)
         except RekindleError as error:
-            raise ApplicationError(str(error)) from error  # it is asked again
+            raise ApplicationError(str(error)) from error  # the workflow retries it
         if running is not None and is_to_end:
             running.ask_to_end()
 
     @activity.defn
     async def give_back(self, order: HostOrder) -> None:
-        """End the session in order, so that the lease is given back."""
+        """End the session in order and give the lease back."""
         running = self._running.get(order.workflow)
         if running is not None:
             running.ask_to_end()
@@ -180,7 +180,7 @@ class Activities:
     async def notify(self, order: HostOrder, what: str, words: str) -> None:
         handle = self._engine.client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)
         kept = await handle.query(AgentWorkflow.kept)
-        # Its own host, if one has it; else the one that noticed.
+        # The agent's host if there is one, else the host that sends the notification.
         host = kept.host or self._host
         failures = await asyncio.to_thread(
             _send_notification, kept.definition, order, what, words, host
@@ -189,12 +189,12 @@ class Activities:
             raise ApplicationError("; ".join(failures))
 
     async def _watch_cycle(self, work: HostWork, order: HostOrder) -> HostResult:
-        """Serve a process until it ends; whoever takes the lease from us ends it."""
+        """Serve the requests of a process until it ends or the lease is lost."""
         self._engine.heard()
         process = self._fork_server.begin(work, order, self._find_folder(order))
         if work is host_cycle.run_cycle:
             self._running[order.workflow] = process
-        # The agent's own, whatever this host's manifest says: by that it is given to others.
+        # The agent's own timeout, not this host's setting: the engine reassigns the agent by it.
         timeout = activity.info().heartbeat_timeout or timedelta(days=FLEET_LEASE_DAYS)
         patience, beaten = timeout.total_seconds(), -math.inf
         serving = asyncio.create_task(self._serve_requests(process, order, patience))
@@ -220,8 +220,9 @@ class Activities:
         finally:
             if self._running.get(order.workflow) is process:
                 del self._running[order.workflow]
-            # A host that was frozen is told twice that it has lost an agent. What the second word
-            # breaks off would leave a process behind, and its line's number to be heard no more.
+            # A host that was frozen is cancelled twice. Without the shield, the second cancellation
+            # would leave a process behind, and a reader on its descriptor's number, which the pipe
+            # of a later process may get.
             ending = asyncio.create_task(self._end_process(order, process, serving, leaving))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
@@ -245,7 +246,7 @@ class Activities:
         return found
 
     def _catch_up(self, order: HostOrder, register: EngineRegister) -> bool:
-        """Whether what runs now is to end: stopped, or to be started again."""
+        """Catch up with the log; return whether the session has to end for a stop or a restart."""
         place = self._find_folder(order)
         definition = place.definition()
         if definition is None:
@@ -273,10 +274,10 @@ class Activities:
 def _send_notification(
     definition: AgentDefinition, order: HostOrder, what: str, words: str, host: str
 ) -> list[str]:
-    """Send a notification like that of a supervisor on a laptop; return what failed."""
+    """Send a notification like a local supervisor's, and return the failures."""
     found = manifest.parse(definition.manifest)
     redaction = Redaction(tuple(found.redact.allow))
-    # An older definition names no project: the fleet's namespace is the next best.
+    # Definitions from older versions have no project, so use the fleet's namespace.
     project = definition.project or order.workflow.rpartition("/")[0]
     notice = make_notice(order.agent, parse_notification(what), words, project=project, host=host)
     return Notifier(found.notify, redaction).send(notice.title, notice.body, notice.severity)

@@ -1,9 +1,9 @@
-"""Whether this process may be a host: it can read the agents, and the engine can show them.
+"""Check that this process may be a host: it can decrypt the agents, and the engine can list them.
 
-Every worker decides for all agents of its namespace. One without their key would fail what it is
-handed; where an attribute is missing, no agent gets beyond its first word. Either would hold up
-every agent, without a message. A host looks at the agent that began last, and at more of
-them if it refuses plain text. `rekindle doctor` looks at all, and at the keys of all hosts.
+Every worker decides for all agents of its namespace. A worker without their key would fail every
+task it is given, and without the search attributes no agent gets past its first task. Either would
+block all agents without a message. A host checks the agent that was started last, and more agents
+if it refuses plain text. `rekindle doctor` checks all agents, and the keys of all hosts.
 """
 
 import contextlib
@@ -36,19 +36,21 @@ _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 
 
 async def require_admission(client: Client) -> None:
-    """Where the engine does not tell, go on: not every host may ask.
+    """Raise an error if this host must not take agents.
+
+    If the engine does not answer a check, that check passes, because not every host may ask.
 
     Raises:
-        CodecKeyError: The agents are encrypted with a key that we do not have.
-        PlainTextError: An agent is in plain text, which we would refuse.
-        EngineError: Search attributes are missing, and we may not make them.
+        CodecKeyError: The agents are encrypted with a key that this host does not have.
+        PlainTextError: An agent is in plain text, which this host would refuse.
+        EngineError: Search attributes are missing, and this host may not create them.
     """
     await _require_key(client)
     await _require_attributes(client)
 
 
 async def find_missing_attributes(client: Client) -> dict[str, str]:
-    """By name, with its type; one of another type can hold no word of ours."""
+    """Return the search attributes that are missing or of the wrong type, with their types."""
     asked = ListSearchAttributesRequest(namespace=client.namespace)
     known = await client.operator_service.list_search_attributes(asked, timeout=_MOST)
     there = known.custom_attributes
@@ -60,13 +62,13 @@ async def find_missing_attributes(client: Client) -> dict[str, str]:
 
 
 def render_make_command(client: Client, missing: dict[str, str]) -> str:
-    """The command that makes them: each name with a type of its own, else only the first is."""
+    """Return the command that creates the attributes; every name needs its own --type."""
     options = " ".join(f"--name {name} --type {kind}" for name, kind in missing.items())
     return f"`temporal operator search-attribute create --namespace {client.namespace} {options}`"
 
 
 async def find_plain_agents(client: Client, most: int | None = None) -> list[str]:
-    """Return the agents, of the `most` that began last, whose histories begin with plain text."""
+    """Return the agents, of the `most` newest ones, whose histories begin with plain text."""
     plain = [agent async for agent, key in _list_agent_keys(client, most) if key is None]
     return [agent.removeprefix(f"{client.namespace}/") for agent in plain]
 
@@ -87,10 +89,9 @@ async def _require_key(client: Client) -> None:
 async def _list_agent_keys(
     client: Client, most: int | None
 ) -> AsyncIterator[tuple[str, str | None]]:
-    """Yield each agent with the id of the key that its history begins with, the newest first.
+    """Yield each agent with the key id of its first history event, newest first, nothing decrypted.
 
-    Keys change, and the newest agent has the latest. Only the names of keys are looked at: nothing
-    is decrypted.
+    After a change of keys, the newest agent has the current key.
     """
     async for agent in client.list_workflows(ALL_AGENTS, limit=most, rpc_timeout=_MOST):
         history = await client.workflow_service.get_workflow_execution_history(
@@ -107,7 +108,7 @@ async def _list_agent_keys(
 
 
 async def _require_attributes(client: Client) -> None:
-    """What the fleet view is made from: made here, or by somebody who may."""
+    """Create the search attributes; raise EngineError if some are still missing."""
     kinds = {name: _find_value_type(kind) for name, kind in SEARCH_ATTRIBUTES.items()}
     asked = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=kinds)
     with contextlib.suppress(RPCError):

@@ -1,7 +1,7 @@
-"""A cycle of an agent on a host of a fleet, in a process of its own: the laptop's own flow.
+"""Run one cycle of a fleet agent in a process of its own, with the same flow as on a laptop.
 
-It asks its worker to have facts counted, and ends with it. It has no threads: whoever starts
-programs must have none.
+The process commits events through its worker, and ends with it. It has no threads, because a
+process that forks to start programs must not have any.
 """
 
 import multiprocessing
@@ -80,7 +80,7 @@ from rekindle.wiring import brief_setup
 from rekindle.wiring import supervisor_setup as wiring
 
 _BEHIND_WHICH_ANOTHER_GOES_ON = (
-    # A host that dies behind this has done the cycle's work: nobody does it again.
+    # The cycle's work up to here is not repeated if the host dies afterwards.
     events.LaunchEnded,
     events.CheckpointCommitted,
     events.CycleEnded,
@@ -88,9 +88,9 @@ _BEHIND_WHICH_ANOTHER_GOES_ON = (
 
 
 class HostRegister:
-    """Sends along what must not be known without it: the work, and the relay that was written.
+    """Commits events together with the pushed work and the relay draft that belong to them.
 
-    Behind such a fact another host may go on: without them it would lose some.
+    After such an event another host may continue, and without these it would lose work.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class HostRegister:
         return self._register.commit(known, (*pushed, *new), {**documents, **drafts})
 
     def _read_draft(self, cycle: int) -> dict[str, bytes]:
-        """What the agent has written for the next cycle, before anybody has looked at it."""
+        """Return the relay draft that the agent wrote for the next cycle, not checked yet."""
         path = self._folder.draft
         try:
             found = path.lstat()
@@ -127,7 +127,8 @@ class HostRegister:
             text = path.read_bytes().decode("utf-8", "replace")
         except OSError:
             return {}
-        # In bytes, as the engine counts: refused there, the end of its launch would be too.
+        # Measured in bytes, like the engine's limit: a refusal would also lose the end of the
+        # launch.
         data = self._redaction.text(text).encode()
         return (
             {agent_registry.make_draft_name(cycle): data}
@@ -147,8 +148,8 @@ class HostRegister:
         return (_make_pushed_event(found, self._claim),) if found else ()
 
     def _reclaim_branch(self, workspace: WorkBranch, known: int, stale: StalePushError) -> AnyEvent:
-        """The branch is not where we left it: by a successor, or by a person, who has no lease."""
-        # Refused where another host has the agent by now: what is pushed here must not count then.
+        """Take back the branch, which a person moved; raise if a successor holds the lease."""
+        # This commit fails if another host has the agent by now. Then nothing may be pushed here.
         self._register.commit(known, (), {})
         branch = make_work_ref(stale.agent).removeprefix("refs/heads/")
         how = f"moved to {stale.found[:12]}" if stale.found else "removed"
@@ -162,16 +163,16 @@ class HostRegister:
         return _make_pushed_event(found, self._claim)
 
     def _make_push_failure(self, words: str) -> AnyEvent:
-        """The work is here, and goes on here; the next push has it all."""
+        """Report a failed push. The work continues on this host, and the next push includes it."""
         self._tell(TroubleReport(words))
         return events.WorkspacePushFailed(ts=clock.read_clock(), words=words)
 
 
 class HostedAgent:
-    """An agent on this host, with its lease taken up.
+    """An agent on this host whose lease was opened here.
 
-    Whoever makes one supervises the agent here: its replica may be replaced. `beside` a cycle that
-    runs it is left alone, and only caught up with.
+    The creator holds the agent's supervisor lock, because the replica may be replaced. With
+    `beside`, a cycle is running: its replica is only brought up to date.
     """
 
     def __init__(
@@ -203,8 +204,8 @@ class HostedAgent:
             store = self._place.store(self._place.project(before), self.register)
             seq, found = self._place.held(store)
         opened = self.register.take_up(self._place.host, seq, found, self._place.defined())
-        # Whoever has its agent waits for those that are still without a host, and for the worker,
-        # whose heartbeats say that this one lives: a busy agent must not make it look dead.
+        # From here on, yield to agents that still wait for a host, and to the worker: if a busy
+        # agent delayed its heartbeats, this host would look dead.
         os.nice(FLEET_NICE)
         definition = opened.definition or before
         if definition is None:
@@ -222,11 +223,11 @@ class HostedAgent:
         return definition
 
     def open_replica(self) -> FileStore:
-        """The replica."""
+        """Return the replica's store."""
         return self._place.store(self.project, self.register)
 
     def store(self) -> FileStore:
-        """The replica, with the workspace as it was pushed."""
+        """Return the replica's store, after bringing the pushed workspace to this host."""
         plain = self.open_replica()
         own = HostRegister(
             self.register, plain.folder(self._order.agent), plain.redaction, self.tell
@@ -253,10 +254,10 @@ class HostedAgent:
         )
 
     def _bring_workspace(self, workspace: WorkBranch, known: Projection, store: FileStore) -> None:
-        """As it was pushed; from here on nobody else's push counts."""
+        """Restore the pushed workspace, and claim its branch against pushes of other hosts."""
         last = known.workspace
         if last is None and self._has_worked_on_host(known) and workspace.has_files():
-            # Its owner has added a remote since: what the agent has made is not replaced by that.
+            # A remote was added after the agent had worked here, so its files must not be replaced.
             brought = workspace.adopt()
         else:
             before = PushedWork(last.revision, last.head, last.branch) if last else None
@@ -267,17 +268,18 @@ class HostedAgent:
             writer.append(_make_pushed_event(brought, self._order.generation))
 
     def _has_worked_on_host(self, known: Projection) -> bool:
-        """Since it came to this host, and in the folder that it works in now."""
+        """Return whether the agent has worked on this host, in the folder it works in now."""
         launched = any(one.seq > known.moved.seq for one in known.attempts.values())
         return launched and not self.definition.within
 
 
 def run_cycle(order: HostOrder, place: HostFolder, line: Connection) -> None:
-    """One cycle, or as much of it as can be done without waiting for anything."""
+    """Run one cycle, or the part of it that needs no waiting."""
     _prepare_process()
 
     def run() -> HostResult:
-        # Before anything is brought here: whoever had the lease before may still be ending.
+        # Locked before anything is brought here, because the previous lease's process may still be
+        # ending.
         with place.supervising(STOP_SECONDS) as is_alone:
             if not is_alone:
                 raise SupervisedError(order.agent)
@@ -293,7 +295,7 @@ def write_brief(order: HostOrder, place: HostFolder, line: Connection) -> None:
     def write() -> HostResult:
         with place.supervising(0) as is_alone:
             here = HostedAgent(order, place, line, beside=not is_alone)
-        store = here.open_replica()  # it only looks at the work
+        store = here.open_replica()  # a brief only reads the work
         brief_setup.make_brief_writer(here.project, store, order.agent, by_hand=False).write()
         return HostResult(store.read(order.agent).committed.seq)
 
@@ -310,23 +312,23 @@ def _run_steps(here: HostedAgent, order: HostOrder, interruption: Interruption) 
         interruption,
         fold_every=FLEET_FOLD_SECONDS,
     )
-    # With one that nobody has seen end the engine could not know for what to wait.
+    # If a launch has no recorded end, the engine could not know which wait to apply.
     is_first = all(one.exit for one in select_open_launches(steps.cycle.known()))
     steps.cycle.settle()
     try:
         while not interruption.count and _run_step(steps, is_first=is_first):
             is_first = False
     finally:
-        steps.cycle.end_kept_processes()  # the next cycle may be another host's
+        steps.cycle.end_kept_processes()  # another host may run the next cycle
     return HostResult(steps.cycle.known().seq, is_leaving=bool(interruption.count))
 
 
 def _run_step(steps: SupervisorSteps, *, is_first: bool) -> bool:
-    """Do the next thing; False: what comes next is not for a host to decide, or the cycle ended."""
+    """Take one step; return False if the cycle ended or the engine has to decide the next step."""
     known = steps.cycle.known()
     move = steps.decide(known)
     if is_first and isinstance(move, WaitUntil):
-        # The engine has waited before it gave us the lease; a clock that says "not yet" is ours.
+        # The engine waited before it granted the lease, so only this host's clock is behind.
         move = choose_session(select_open_launches(known))
     match move:
         case StartFresh() | ResumeSession() as step:
@@ -345,7 +347,7 @@ def _run_step(steps: SupervisorSteps, *, is_first: bool) -> bool:
 
 
 def _send_result(line: Connection, work: Callable[[], HostResult]) -> None:
-    """Say what came of it; a worker that is gone hears it from the engine."""
+    """Send the result to the worker. If the worker is gone, the engine notices by itself."""
     try:
         said: HostResult | ProcessFailure = work()
     except RekindleError as error:
@@ -359,10 +361,10 @@ def _send_result(line: Connection, work: Callable[[], HostResult]) -> None:
 
 
 def _prepare_process() -> None:
-    """Be a process of its own: what is typed at the worker's terminal is not for the agent.
+    """Leave the worker's process group, and end when the worker ends.
 
-    It ends with the worker, which is not its parent: the process that forked it is, and that lives
-    as long as any of its children does.
+    Keys pressed at the worker's terminal must not reach the agent. The parent of this process is
+    the fork server, not the worker, and the fork server lives as long as any of its children.
     """
     os.setpgid(0, 0)
     worker = multiprocessing.parent_process()
@@ -371,13 +373,13 @@ def _prepare_process() -> None:
 
 
 def _make_tell(place: HostFolder, agent: str) -> Callable[[SupervisorReport], None]:
-    """What a supervisor in the background would say goes where it would."""
+    """Return a function that appends reports to the output file of a background supervisor."""
     path = RekindleFolder(place.path).agent(agent).output
 
     def tell(report: SupervisorReport) -> None:
         said = {"ts": clock.read_clock(), "report": REPORT_KINDS[type(report)]}
         line = msgspec.json.encode(said | msgspec.to_builtins(report)) + b"\n"
-        with suppress(OSError, RekindleError):  # nobody's work depends on it
+        with suppress(OSError, RekindleError):  # the file is only for people
             fd = durable_files.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             with os.fdopen(fd, "ab") as file:
                 if file.tell() > FLEET_OUTPUT_BYTES:
@@ -388,7 +390,7 @@ def _make_tell(place: HostFolder, agent: str) -> Callable[[SupervisorReport], No
 
 
 def _find_claim(known: Projection) -> int:
-    """For which generation this host has claimed the agent's branch; 0: it has not."""
+    """Return the generation for which this host claimed the agent's branch; 0 if it did not."""
     last = known.workspace
     return last.claim if last is not None and last.seq > known.moved.seq else 0
 

@@ -1,4 +1,4 @@
-"""Where an agent lives on a host of a fleet: how it is set up, its replica, its workspace."""
+"""The folder of an agent on a host of a fleet: its definition, its replica and its workspace."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ _WORK = "work"
 
 
 class HostFolder(msgspec.Struct, frozen=True):
-    """An agent's own folder on a host: what stands there can be made again at any time."""
+    """An agent's folder on a host. Everything in it can be created again at any time."""
 
     path: Path
     agent: str
@@ -46,7 +46,7 @@ class HostFolder(msgspec.Struct, frozen=True):
 
     @property
     def work(self) -> Path:
-        """The clone that it works in; a plain folder where it has no remote."""
+        """The clone that the agent works in; a plain folder if it has no remote."""
         return self.path / _WORK
 
     def definition(self) -> AgentDefinition | None:
@@ -61,7 +61,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         return hash_definition(found) if found else ""
 
     def define(self, definition: AgentDefinition) -> None:
-        """Write what the agent is set up with; last of all that it was written."""
+        """Write the definition's files, and last the definition itself, which marks completion."""
         durable_files.make_folder(self.path)
         self._definition_file.unlink(missing_ok=True)
         for name, text in ({MANIFEST_FILE: definition.manifest} | definition.files).items():
@@ -71,7 +71,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         durable_files.replace_file(self._definition_file, validation.encode_json(definition))
 
     def project(self, definition: AgentDefinition) -> Project:
-        """The project as it is here: the agent works in its clone."""
+        """Return the project on this host, with the clone as the agent's folder."""
         found = config.load_project(self.path)
         folder = str(PurePosixPath(_WORK) / definition.within)
         entry = msgspec.structs.replace(found.manifest.agents[self.agent], dir=folder)
@@ -79,7 +79,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(found, manifest=manifest)
 
     def store(self, project: Project, register: EventRegister) -> FileStore:
-        """The replica; whoever opens it without the register is refused."""
+        """Return the replica's store; without the register it refuses to be opened."""
         return FileStore(
             self.path,
             host=f"{FLEET_PREFIX}{self.host}",
@@ -92,9 +92,9 @@ class HostFolder(msgspec.Struct, frozen=True):
 
     @contextmanager
     def supervising(self, wait: float) -> Iterator[bool]:
-        """Be the only one that runs the agent here, whether or not it has a replica yet.
+        """Hold the agent's supervisor lock, whether or not its replica exists yet.
 
-        Yields False where somebody else is.
+        Yields False if another process holds it.
         """
         durable_files.make_folder(self.path)
         root = RekindleFolder(self.path)
@@ -105,13 +105,13 @@ class HostFolder(msgspec.Struct, frozen=True):
             yield lock is not None
 
     def held(self, store: FileStore) -> tuple[int, str]:
-        """What is here from before: the last event, and a fingerprint of what it all came to."""
+        """Return the last event number of an existing replica, and a hash of its projection."""
         if not store.exists(self.agent):
             return 0, ""
         try:
             known = store.read(self.agent).committed
         except LogMissingError:
-            return 0, ""  # killed while it received the replica: it receives it again
+            return 0, ""  # killed while receiving the replica: receive it again
         return known.seq, hash_projection(known)
 
     def receive(self, store: FileStore, found: ReplicaState) -> None:
@@ -122,9 +122,10 @@ class HostFolder(msgspec.Struct, frozen=True):
         )
 
     def end_leftover_processes(self) -> None:
-        """End what a cycle has left running here that did not come to its end.
+        """End the processes of a cycle that was interrupted on this host.
 
-        The log will not tell of it: elsewhere it is settled as lost, before this host hears of it.
+        The log will not name them: another host records that launch as lost before this host hears
+        of it.
         """
         folder = RekindleFolder(self.path).agent(self.agent)
         if not folder.exists():
@@ -143,7 +144,7 @@ class HostFolder(msgspec.Struct, frozen=True):
 
 
 def require_relative(name: str) -> PurePosixPath:
-    """A path that leads nowhere else."""
+    """Return the path; raise ManifestError if it leads out of the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         raise ManifestError(

@@ -1,4 +1,4 @@
-"""Between a worker and a process that runs a cycle for it: what is asked, what is answered."""
+"""Messages between a worker and a process that runs a cycle for it."""
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,19 +19,19 @@ from rekindle.policy.settings.runtime_settings import FLEET_COMMIT_BYTES
 
 
 class LeaseRefusal(msgspec.Struct, frozen=True):
-    """The lease counts no more."""
+    """The lease is no longer valid."""
 
     words: str
 
 
 class UnfitRequest(msgspec.Struct, frozen=True):
-    """What was asked cannot be done, by whoever asks."""
+    """The engine can never accept the request, whoever sends it."""
 
     words: str
 
 
 class EngineCutOff(msgspec.Struct, frozen=True):
-    """Nobody could be asked for so long that another host has the agent by now."""
+    """The engine was unreachable for so long that another host has the agent by now."""
 
     words: str
 
@@ -42,16 +42,16 @@ EngineAsker = Callable[[EngineRequest], EngineAnswer]
 
 
 class ProcessFailure(msgspec.Struct, frozen=True):
-    """Why a process could not do what it was started for."""
+    """Why a process could not do its work."""
 
     words: str
     hint: str = ""
     is_lost: bool = False
-    """Somebody else has the agent by now, or still has it here."""
+    """Whether another host has the agent by now, or another process here still has it."""
 
 
 class EngineRegister:
-    """Has an agent's facts counted by its workflow, under one lease."""
+    """Commits an agent's events to its workflow, under one lease."""
 
     def __init__(self, agent: str, generation: int, ask: EngineAsker) -> None:
         self._agent, self._generation, self._ask = agent, generation, ask
@@ -100,7 +100,7 @@ class EngineRegister:
 
 
 def _split_lines(lines: list[str]) -> Iterator[tuple[str, ...]]:
-    """What the engine takes at once; what hooks have reported may pile up while it is away."""
+    """Yield pieces that fit one commit; reports of hooks may pile up while the engine is down."""
     piece: list[str] = []
     size = 0
     for line in lines:
@@ -113,7 +113,7 @@ def _split_lines(lines: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def make_asker(line: Connection) -> EngineAsker:
-    """Ask over a line; one that is broken means that our worker is gone, and with it the lease."""
+    """Return a function that asks over a pipe; a broken pipe means that the lease is lost."""
 
     def ask(asked: EngineRequest) -> EngineAnswer:
         try:

@@ -1,4 +1,4 @@
-"""A host's part: agents' cycles in processes of their own, and the line from each to the engine."""
+"""Run cycles in separate processes on a host, and relay their requests to the engine."""
 
 import asyncio
 import contextlib
@@ -57,10 +57,10 @@ _AGAIN = {
     RPCStatusCode.INTERNAL,
     RPCStatusCode.UNKNOWN,
 }
-"""What asking again may mend."""
+"""Status codes of failures that a retry may resolve."""
 _SHARED = (
     "rekindle.fleet.hosts.host_cycle",
-    # What it imports only when it is needed, and every cycle needs.
+    # Imported lazily by the module above, but needed in every cycle.
     "ctypes",
     "encodings.utf_8_sig",
     "rekindle.policy.fleet.connection_check",
@@ -69,11 +69,11 @@ _SHARED = (
     "rekindle.stores.files.recovery",
     "rekindle.stores.files.writer",
 )
-"""What is imported once, for all the processes of a host."""
+"""Modules that the fork server imports once for all processes of a host."""
 
 
 class ForkServer:
-    """Starts processes from one that has no threads: whoever forks among threads may hang."""
+    """Starts processes from one without threads, because forking a threaded process can hang."""
 
     def __init__(self) -> None:
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
@@ -88,7 +88,7 @@ class ForkServer:
 
 
 class HostProcess:
-    """A process that works for us, and asks."""
+    """A process that runs a cycle and sends requests."""
 
     def __init__(self, process: ForkServerProcess, line: Connection) -> None:
         self._process, self._line = process, line
@@ -98,10 +98,10 @@ class HostProcess:
         self._loop.add_reader(line.fileno(), self._heard.set)
 
     async def receive(self) -> EngineRequest | HostResult | ProcessFailure:
-        """What it asks, or has come to; one that ends without a word has failed."""
+        """Return the process's next request or its result; a failure if it ended without one."""
         try:
-            # It is said to be readable once more while it is being read: whoever then waited here
-            # for the next question would keep all of this host waiting.
+            # The event loop may report the pipe as readable once more while it is being read. A
+            # blocking read would then stop the whole host until the next request.
             while not self._line.poll():
                 self._heard.clear()
                 await self._heard.wait()
@@ -117,25 +117,25 @@ class HostProcess:
             self._line.send(answer)
 
     def ask_to_end(self) -> None:
-        """It ends the agent's session, says so to the engine, and gives the lease back.
+        """Ask the process to end the agent's session, report that, and give the lease back.
 
-        Said twice it would end it at once.
+        The signal is sent once, because a second one ends the process at once.
         """
         if not self._is_asked_to_end:
             self._is_asked_to_end = True
             self._send_signal(signal.SIGTERM)
 
     async def end(self) -> bool:
-        """End it, at once, whatever is under way; it ends what it has started.
+        """End the process at once; it ends the processes that it started.
 
-        False: it did not within reason, and was killed. Then somebody has to look for that.
+        Returns False if it had to be killed. Then its own processes may be left.
         """
         self._loop.remove_reader(self._line.fileno())
-        self._line.close()  # whatever it asks now, it has lost the agent
+        self._line.close()  # its requests fail from now on, because the lease is lost
         ended = asyncio.Event()
         self._loop.add_reader(self._process.sentinel, ended.set)
-        # The second one says "at once". Of two that come together it would hear one; and another
-        # kind may be ignored here, as SIGHUP is under nohup.
+        # The second signal means "at once". Two signals sent together would arrive as one, and
+        # another signal might be ignored, as SIGHUP is under nohup.
         for patience in (FLEET_SIGNAL_SECONDS, STOP_SECONDS):
             self._send_signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
@@ -154,21 +154,21 @@ class HostProcess:
 
 
 class EngineClient:
-    """The workflows of a fleet, asked until they answer."""
+    """Sends requests to workflows, and repeats them until they are answered."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self._answered = self._asked = time.monotonic()
 
     def heard(self) -> None:
-        """It has just given us something to do."""
+        """Record that the engine has just answered."""
         self._answered = time.monotonic()
 
     async def is_cut(self, patience: float) -> bool:
-        """Whether there was no answer for so long: somebody else has then what waited for one.
+        """Return whether the engine was silent for so long that another host has the agents.
 
-        Looked at before it is asked anew: whoever was frozen has lost it, though it answers now.
-        One question is for all agents of a host.
+        The silence is checked before the engine is asked again: a host that was frozen has lost its
+        agents even if the engine answers now. One probe serves all agents of a host.
         """
         if self._was_silent(patience):
             return True
@@ -184,9 +184,9 @@ class EngineClient:
         return time.monotonic() - self._answered > patience
 
     async def ask(self, order: HostOrder, asked: EngineRequest, patience: float) -> EngineAnswer:
-        """Ask the agent's workflow; whatever happens meanwhile, it is asked until it is cut off.
+        """Send a request to the agent's workflow, and repeat it until it is answered or cut off.
 
-        `patience`: so long without an answer from anybody there, another host has what we had.
+        After `patience` seconds without any answer from the engine, another host has the agent.
         """
         while True:
             try:
@@ -216,7 +216,7 @@ class EngineClient:
 
 
 def _is_cancelled() -> bool:
-    """Whether we are to end: the engine's client makes an error of its own of that."""
+    """Return whether this task is being cancelled, which the SDK turns into an error of its own."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -1,10 +1,11 @@
-"""A fleet agent's workspace: pushed as it goes, and brought to whichever host goes on.
+"""Push a fleet agent's workspace, and restore it on the host that continues.
 
-Each push is a snapshot on `rekindle/<agent>/work`, with a lease on the one before. Whoever takes
-the agent over claims the branch first with a commit of their own: from then on git itself refuses
-what the old owner still pushes. That is the fence.
+Each push is a snapshot on `rekindle/<agent>/work`, with a lease on the previous one. A host that
+takes the agent over first claims the branch with a commit of its own. From then on git refuses
+pushes of the previous owner; this is the fence.
 
-Of submodules and repositories inside only the commit travels, of LFS files what lies there.
+Submodules and nested repositories are pushed as a commit id only, and LFS files as they are on
+disk.
 """
 
 from collections.abc import Iterable
@@ -36,11 +37,11 @@ from rekindle.system.git.tree_snapshot import (
 )
 
 _BRANCH = "main"
-"""Where the agent stands if the remote does not say."""
+"""Branch of the agent if the remote does not name a default branch."""
 
 
 class WorkBranch:
-    """One agent's folder on one host, for one generation."""
+    """The workspace of one agent on one host, for one generation."""
 
     def __init__(
         self, folder: Path, *, remote: str, agent: str, generation: int, host: str
@@ -52,12 +53,12 @@ class WorkBranch:
         self._remote = RemoteRepository(remote, document.make_work_ref(agent))
         self._ours = f"refs/rekindle/{agent}"
         self.left: list[str] = []
-        """The refs under which `bring` has kept what was here and is in nobody's revision."""
+        """Refs under which `bring` kept files and commits of this host that were never pushed."""
         self.uncommitted = 0
-        """How many files `publish` has pushed that are in no commit of the person's."""
+        """Number of files pushed by `publish` that are in no commit of a person."""
 
     def has(self, revision: str) -> bool:
-        """Whether the folder is the one that this generation claimed, and went on to a revision.
+        """Return whether the folder holds this generation's claim, and a revision or its successor.
 
         A host may come back under its name with an empty disk, or with an older one.
         """
@@ -70,10 +71,10 @@ class WorkBranch:
         return copy.has(revision) and copy.is_kept((revision,), by=(known.oid,))
 
     def bring(self, pushed: PushedWork | None) -> PushedWork:
-        """Make the folder hold what was pushed, then claim the branch for this generation.
+        """Restore the pushed work in the folder, then claim the branch for this generation.
 
-        None: the first time on the fleet, with the remote's default branch. Run again after a kill
-        at any point, it gets there.
+        If `pushed` is None, the agent is new on the fleet and starts from the remote's default
+        branch. After a kill at any point, a second call completes the work.
         """
         look = self._remote.look if pushed else self._remote.look_up_default
         seen = look()
@@ -83,9 +84,9 @@ class WorkBranch:
         for attempt in range(WORKSPACE_TRIES):
             self._fetch(copy, seen)
             if pushed and not copy.has(pushed.revision):
-                # Not in the branch: somebody has moved it by hand. The remote may still have it.
+                # The branch was moved by hand. The remote may still have the revision.
                 self._remote.fetch(copy, pushed.revision)
-            # At first sight there may be a branch of an earlier life, which has counted higher.
+            # At the first attempt the branch may be from an earlier stay, with a higher generation.
             if seen.work and (pushed or attempt):
                 self._refuse_successor(copy, seen.work)
             tree, standing = self._arrange_folder(copy, seen, pushed)
@@ -94,14 +95,14 @@ class WorkBranch:
             if self._remote.push(copy, claim.revision, seen.work):
                 copy.move(f"{self._ours}/pushed", claim.revision)
                 return claim
-            seen = look()  # the old owner was faster, once more
+            seen = look()  # the previous owner pushed once more
         raise StalePushError(self._agent, self._generation, seen.work)
 
     def publish(self, never: Iterable[str] = ()) -> PushedWork:
-        """Push a person's folder as it is, for the first host to bring; nothing in it changes.
+        """Push a person's folder as it is for the first host. Nothing in the folder changes.
 
-        What the branch had from an earlier life becomes a parent. Files that may `never` be pushed
-        are refused, by their path in the repository.
+        An existing branch from an earlier stay becomes a parent. Paths in `never` are refused,
+        relative to the repository.
         """
         copy = WorkingCopy(self._folder)
         standing = copy.standing()
@@ -125,7 +126,7 @@ class WorkBranch:
         raise StalePushError(self._agent, self._generation, self._remote.look().work)
 
     def push(self) -> PushedWork | None:
-        """Push the work tree as it is; None: it is as it was pushed last."""
+        """Push the work tree as it is; return None if it is the same as at the last push."""
         copy = WorkingCopy(self._folder)
         known = self._require_last_push(copy)
         standing = copy.standing()
@@ -140,7 +141,7 @@ class WorkBranch:
             if self._remote.push(copy, made.revision, expected):
                 copy.move(f"{self._ours}/pushed", made.revision)
                 return made
-            # It may be our own last push, whose answer never came: then it goes on from there.
+            # The branch may be at our own last push whose answer was lost. Then continue from it.
             seen = self._remote.look()
             self._fetch(copy, seen)
             expected = seen.work
@@ -150,18 +151,18 @@ class WorkBranch:
         raise StalePushError(self._agent, self._generation, expected)
 
     def reclaim_branch(self) -> PushedWork:
-        """Push where somebody who is no host has moved the branch, or removed it.
+        """Push to a branch that a person moved or removed.
 
-        Only for whoever was just told that the lease is in force. What they pushed becomes a
-        parent; it is not in the work.
+        The caller has just confirmed that its lease is valid. The foreign commits become a parent,
+        and are not part of the work.
         """
         copy = WorkingCopy(self._folder)
         return self._claim_with(copy, copy.standing(), self._require_last_push(copy).oid)
 
     def adopt(self) -> PushedWork:
-        """Claim the branch with what is here: the agent has worked here before it had a remote.
+        """Claim the branch with the files that the agent made here before it had a remote.
 
-        A folder without a repository gets one, in which nothing is checked out.
+        A folder without a repository becomes one, with nothing checked out.
         """
         seen = self._remote.look()
         self._remote.clone(self._folder)
@@ -169,21 +170,23 @@ class WorkBranch:
         copy.sweep()
         standing = copy.standing()
         if not copy.has_index and standing.head == seen.head:
-            # As it was cloned. Left there, all that the remote has would look removed by the agent.
+            # A fresh clone. With its HEAD, all files of the remote would look as if the agent
+            # removed them.
             standing = HeadPosition("", standing.branch or _BRANCH)
             copy.stand(standing)
         return self._claim_with(copy, standing)
 
     def has_files(self) -> bool:
-        """Whether anything lies in the folder that is the agent's."""
+        """Return whether the folder contains files of the agent."""
         with suppress(FileNotFoundError):
             return any(one.name not in {".git", OWN_FOLDER} for one in self._folder.iterdir())
         return False
 
     def _claim_with(self, copy: WorkingCopy, standing: HeadPosition, last: str = "") -> PushedWork:
-        """Push the work tree as it is onto whatever the branch has, unless that is a successor's.
+        """Push the work tree on top of the branch, unless a successor has claimed it.
 
-        Without a `last` push of ours there may be a branch of an earlier life, at first sight.
+        Without a `last` push from here, the branch may be from an earlier stay at the first
+        attempt.
         """
         with copy.taken() as taken:
             tree = taken.tree
@@ -203,10 +206,10 @@ class WorkBranch:
         )
 
     def _require_last_push(self, copy: WorkingCopy) -> RefCommit:
-        """What this generation has pushed last from here, or claimed.
+        """Return the last push or claim of this generation from here.
 
-        A zombie on the host that its agent came back to sees the new owner's: it may not go on
-        from that.
+        If the agent came back to this host, an old process may see its successor's push here, and
+        must not continue from it.
         """
         if known := self._find_last_push(copy):
             return known
@@ -226,7 +229,7 @@ class WorkBranch:
         return known if made and self._is_ours(made) else None
 
     def _fetch(self, copy: WorkingCopy, seen: RemoteState) -> None:
-        """Have here what the remote has."""
+        """Fetch the missing commits of the remote."""
         default = f"refs/heads/{seen.branch}" if seen.branch else "HEAD"
         wanted = {seen.work: document.make_work_ref(self._agent), seen.head: default}
         missing = [ref for oid, ref in wanted.items() if oid and not copy.has(oid)]
@@ -242,12 +245,12 @@ class WorkBranch:
     def _arrange_folder(
         self, copy: WorkingCopy, seen: RemoteState, pushed: PushedWork | None
     ) -> tuple[str, HeadPosition]:
-        """Have the folder as it is to be, touching only what is not."""
+        """Make the folder match the pushed work, and change only files that differ."""
         here = copy.standing()
         with copy.taken() as taken:
             source = pushed.revision if pushed else seen.head
             if not source:
-                return taken.tree, here  # nothing was ever pushed there: what is here is it
+                return taken.tree, here  # the remote is empty: use the files that are here
             wanted = (
                 HeadPosition(pushed.head, pushed.branch)
                 if pushed
@@ -275,7 +278,7 @@ class WorkBranch:
         tree: str,
         safe: tuple[str, ...],
     ) -> None:
-        """Keep what an earlier stay left here and nobody pushed, before it is overwritten."""
+        """Keep unpushed files and commits of an earlier stay under a ref before replacing them."""
         last = copy.named(f"{self._ours}/pushed")
         was_pushed = last and last.tree == taken.tree and copy.is_kept((last.oid,), by=safe)
         tip = copy.named(f"refs/heads/{wanted.branch}") if wanted.branch else None
@@ -308,7 +311,7 @@ class WorkBranch:
 
 
 def find_remote(folder: Path) -> document.RemoteLocation | None:
-    """Where a folder's repository is pushed to: its `origin`, or its only remote."""
+    """Return the remote that a folder is pushed to: `origin`, or else its only remote."""
     with suppress(AuditError):
         repository = Repository(folder, timeout=WORKTREE_CALL_SECONDS)
         said = repository.look("remote").splitlines()
@@ -318,7 +321,7 @@ def find_remote(folder: Path) -> document.RemoteLocation | None:
         url = repository.look("config", "--get-all", f"remote.{name}.url").splitlines()[0]
         path = repository.look("rev-parse", "--show-prefix").rstrip("\n").rstrip("/")
         root = repository.look("rev-parse", "--show-toplevel").rstrip("\n")
-        # What is relative is seen from the repository, and only from there.
+        # A relative URL is relative to the repository.
         if url.startswith(("./", "../")):
             url = str((Path(root) / url).resolve())
         return document.RemoteLocation(url, path)

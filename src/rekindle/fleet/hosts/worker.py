@@ -1,4 +1,4 @@
-"""A host of a fleet: looks for what is to be decided, and for agents to run."""
+"""Run a host of a fleet: its workers poll for decisions and for agents to run."""
 
 import asyncio
 import contextlib
@@ -61,7 +61,7 @@ async def run_host(
     root: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Be a host, until somebody wants us to end; then give back what runs here."""
+    """Run a host until it receives SIGTERM or SIGINT; then give its agents back."""
     with translate_os_errors(root):
         root.parent.mkdir(parents=True, exist_ok=True)
     durable_files.make_folder(root)
@@ -76,8 +76,8 @@ async def run_host(
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
-        # They end the other way round: first no more agents are taken, and what runs here is given
-        # back while there is still somebody to decide what becomes of it.
+        # The workers end in reverse order: first the host takes no more agents, and it gives its
+        # agents back while a worker can still decide what happens to them.
         async with contextlib.AsyncExitStack() as stack:
             for worker in workers:
                 await stack.enter_async_context(worker)
@@ -87,22 +87,22 @@ async def run_host(
 
 
 def make_deciding_worker(client: Client, *workflows: type) -> Worker:
-    """Who looks for what is to be decided, for whichever agent."""
+    """Return the worker that runs the workflows' decisions, for any agent."""
     return Worker(
         client,
         task_queue=DECISION_QUEUE,
         workflows=workflows,
-        # The sandbox doubles what it costs to take an agent up, and when a host dies all of its
-        # agents are. It would see a clock or a die in `workflow.py`, and there the tests run in it;
-        # policy and documents, which it lets through, are kept from both by what they may import.
+        # The sandbox would double the cost of loading an agent, and when a host dies all its agents
+        # are loaded at once. The tests run `workflow.py` in the sandbox, which catches clocks and
+        # randomness there. In policy and documents, import rules exclude both.
         workflow_runner=UnsandboxedWorkflowRunner(),
-        # What a worker that is frozen still has asked for is lost to it for a while: only one
-        # question at once is for agents that it does not know.
+        # A task that a frozen worker has already polled is delayed, so only one poll at a time is
+        # for agents that this worker does not know.
         max_concurrent_workflow_task_polls=FLEET_DECISION_POLLS,
         nonsticky_to_sticky_poll_ratio=1 / FLEET_DECISION_POLLS,
-        # More at once would only make all of them late: they have one processor.
+        # More tasks at once would only delay each other, because they share one processor.
         max_concurrent_workflow_tasks=FLEET_DECISION_POLLS,
-        # One that dies with what it remembers must not keep its agents waiting for long.
+        # If a worker dies, its cached agents must not wait long for another worker.
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
     )
 
@@ -110,10 +110,10 @@ def make_deciding_worker(client: Client, *workflows: type) -> Worker:
 def _make_workers(
     client: Client, own: Activities, *, host: str, pool: str, slots: int
 ) -> list[Worker]:
-    """Who looks for what is to be decided, for what this host is to do, and for agents to take."""
-    # What goes wrong with an agent is said in a line; the engine's own words come with a traceback.
+    """Return the workers for decisions, for this host's own queue and for the pool's queue."""
+    # Rekindle reports a problem with an agent in one line; the SDK would log a traceback.
     logging.getLogger("temporalio").setLevel(logging.ERROR)
-    # That an activity was cancelled which had ended by then.
+    # The SDK warns if a cancelled activity had already ended.
     warnings.filterwarnings("ignore", "Cannot find activity to cancel", UserWarning)
     leave = timedelta(seconds=FLEET_LEAVE_SECONDS)
     usual = FixedSizeSlotSupplier(FLEET_BESIDE)
@@ -131,7 +131,7 @@ def _make_workers(
             activities=[own.run_cycle, own.write_brief, own.hear, own.give_back],
             max_concurrent_activities=slots + FLEET_BESIDE,
             max_concurrent_activity_task_polls=FLEET_ACTIVITY_POLLS,
-            # How often a host says that it lives is each agent's own: `activities` keeps to it.
+            # `activities` sends heartbeats at each agent's own interval.
             max_heartbeat_throttle_interval=_AT_ONCE,
             default_heartbeat_throttle_interval=_AT_ONCE,
             graceful_shutdown_timeout=leave,
