@@ -1,4 +1,4 @@
-"""Commands for agents that live on one host, and what they say where a fleet has them."""
+"""Refusals of commands that do not work on agents of a fleet, with what to do instead."""
 
 import click
 
@@ -36,7 +36,7 @@ _INSTEAD = {
 
 
 def refuse_fleet(project: Project, option: str = "") -> None:
-    """Refuse this command, or one of its options, where a fleet has the agents."""
+    """Refuse this command, or one of its options, if the project's agents are on a fleet."""
     if project.settings.fleet is None:
         return
     command = " ".join(filter(None, (click.get_current_context().command_path, option)))

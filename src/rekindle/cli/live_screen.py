@@ -1,4 +1,4 @@
-"""A screen that is painted again whenever its text changes: `--watch`."""
+"""The screen of `--watch`, which is repainted when its text changes."""
 
 import os
 import sys
@@ -14,9 +14,9 @@ from rekindle.thresholds.screens import STATUS_COLUMNS
 
 
 def read_terminal_size() -> os.terminal_size:
-    """Return the size of the terminal; COLUMNS and LINES come first, as for other programs.
+    """Return the size of the terminal; COLUMNS and LINES override it, as in other programs.
 
-    Outside a terminal any number of lines fits.
+    Without a terminal, the number of lines is unlimited.
     """
     columns, lines = (os.environ.get(name, "") for name in ("COLUMNS", "LINES"))
     try:
@@ -34,10 +34,10 @@ def read_terminal_size() -> os.terminal_size:
 
 
 def repaint_until_interrupted(render: Callable[[], list[LineParts]], seconds: float) -> None:
-    """Show what `render` returns, and look again after these seconds, until Ctrl-C.
+    """Show the lines that `render` returns, and render again every few seconds, until Ctrl-C.
 
-    In a terminal the lines are painted over the former ones; elsewhere they are printed below them,
-    after an empty line.
+    In a terminal, new lines replace the old ones; elsewhere they are printed below them, after an
+    empty line.
     """
     before: list[LineParts] | None = None
     is_terminal = sys.stdout.isatty()
@@ -56,7 +56,7 @@ def repaint_until_interrupted(render: Callable[[], list[LineParts]], seconds: fl
 
 
 def fit_lines(lines: list[LineParts], most: int) -> list[LineParts]:
-    """Return at most so many lines; the last one counts those that are not shown."""
+    """Return at most `most` lines; if some are left out, the last line has their number."""
     if len(lines) <= most:
         return lines
     shown = lines[: most - 1]

@@ -115,13 +115,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Every setting: its value, origin and meaning.",
     ),
 }
-"""Where each command lives and what it is for: `--help` needs no import of any of them."""
+"""Module and summary of each command, so that `--help` does not import them."""
 
 INTERRUPTED = 130
 CRASHED = 70
 OUTPUT_GONE = 141
 _MAY_BE_SECRET = re.compile(r"\S*\d\S*|\S{20,}")
-"""Where redaction itself is not to be had: better too much than too little."""
+"""Words to hide if redaction itself fails; it hides too much rather than too little."""
 
 
 class LazyGroup(click.Group):
@@ -133,7 +133,7 @@ class LazyGroup(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), name)
-        # What was imported stays: from here on garbage is looked for in what the command makes.
+        # Imported modules are never garbage: leave them out of every later collection.
         gc.freeze()
         gc.enable()
         return command
@@ -153,14 +153,14 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="rekindle")
 def app() -> None:
-    """Sessions of AI agents end; the work goes on."""
+    """Keep AI agents working when their sessions end."""
 
 
 def main() -> NoReturn:
     code = run(sys.argv[1:])
     if "temporalio" in sys.modules:
-        # Threads of the engine's client that are not Python's may still be about to call it: in an
-        # interpreter that tears itself down each fourth command would end with a crash.
+        # Native threads of the engine's client may still call into Python. While the interpreter
+        # shuts down, that crashed one command in four.
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
@@ -168,8 +168,8 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
-    """Run one command and return its exit code; whatever goes wrong is said in words."""
+def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each exit code
+    """Run one command and return its exit code; print every error as a message."""
     try:
         _tolerate_print_errors()
         code = app.main(arguments, prog_name="rekindle", standalone_mode=False)
@@ -183,12 +183,12 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
         echo("Stopped.", err=True)
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # The reader (head, less) went away; click leaves by SystemExit then. What is still
-        # buffered must not make Python complain once more when it ends.
+        # The reader (head, less) has exited; click raises SystemExit then. Drop the buffered
+        # output, or Python would report the broken pipe once more at exit.
         _drop_output()
         return OUTPUT_GONE
     except OSError as error:
-        # Those of our files are RekindleErrors: this is the output. What the command did is done.
+        # Errors about files are RekindleErrors, so stdout failed. The command itself succeeded.
         echo(f"Error: the output could not be written: {error.strerror}", err=True)
         _drop_output()
         return RekindleError.exit_code
@@ -203,7 +203,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each way to end
 
 
 def _tolerate_print_errors() -> None:
-    """A terminal that knows no ✓, or no output at all, must not turn success into failure."""
+    """Keep a command from failing because stdout is closed or cannot encode a `✓`."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the rest of the process
     for stream in (sys.stdout, sys.stderr):
@@ -216,10 +216,10 @@ def _drop_output() -> None:
 
 
 def _redact_error(text: str) -> str:
-    """An error repeats what was typed or read, and is kept in logs and pasted into reports."""
+    """Redact an error message, which may quote input and is often pasted into bug reports."""
     try:
         return _redact_text(text)
-    except Exception:  # noqa: BLE001 - as when no file can be opened, and so nothing imported
+    except Exception:  # noqa: BLE001 - such as an import that fails without free file descriptors
         return _MAY_BE_SECRET.sub("…", text)
 
 
@@ -230,13 +230,13 @@ def _redact_text(text: str) -> str:
 
 
 def _report_crash(error: Exception) -> int:
-    import tempfile  # noqa: PLC0415 - only a crash needs it, and every start would pay for it
+    import tempfile  # noqa: PLC0415 - only a crash needs it; keeps the start fast
     from traceback import format_exception, format_tb  # noqa: PLC0415 - as above
 
     try:
         said = _redact_text(f"{type(error).__name__}: {error}")
         trace = _redact_text("".join(format_exception(error)))
-    except Exception:  # noqa: BLE001 - the bug may be in redaction: then only lines of our own code
+    except Exception:  # noqa: BLE001 - the bug may be in redaction: print only our own code
         said = type(error).__name__
         trace = "".join(format_tb(error.__traceback__)) + said
     report = f"rekindle {__version__}, Python {sys.version}\n{trace}"

@@ -1,4 +1,4 @@
-"""What many commands share: which agent, which store, how to print."""
+"""Options, and the lookup of agents and stores, that many commands share."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AgentStore(Protocol):
-    """What most commands need of whoever keeps the agents: files of this host, or a fleet."""
+    """The operations of a store that most commands need, on files of this host or on a fleet."""
 
     redaction: Redaction
 
@@ -78,7 +78,7 @@ last_option = click.option(
 
 
 def agent_option(command: F) -> F:
-    """An --agent option; without it, the manifest's only agent or the one that works here."""
+    """Add the --agent option; its default is the only agent, or the agent of the current folder."""
     return click.option(
         "-a",
         "--agent",
@@ -88,7 +88,7 @@ def agent_option(command: F) -> F:
 
 
 def add_agent_argument(command: F) -> F:
-    """Let a command take its agent as an argument too: it comes before REKINDLE_AGENT."""
+    """Let a command take its agent as an argument too, which overrides REKINDLE_AGENT."""
 
     @click.argument("named", required=False, metavar="[AGENT]")
     @agent_option
@@ -102,7 +102,7 @@ def add_agent_argument(command: F) -> F:
 
 
 def is_typed(option: str) -> bool:
-    """Return whether an option was given on the command line, not by its variable."""
+    """Return whether an option was given on the command line, not by its environment variable."""
     source = click.get_current_context().get_parameter_source(option)
     return source is ParameterSource.COMMANDLINE
 
@@ -117,27 +117,27 @@ def find_current_folder() -> Path:
 
 
 def open_project(option: str = "") -> tuple[Project, FileStore]:
-    """For a command, or its `option`, that needs the files of this host."""
+    """Return the project and its files; refuse the command, or its `option`, on a fleet."""
     project = config.load_project(find_current_folder())
     refuse_fleet(project, option)
     return project, open_store(project, say=print_note)
 
 
 def open_files(agent: str | None, option: str = "") -> tuple[Project, FileStore, str]:
-    """The same, for one agent."""
+    """Return the project, its files on this host and the agent; refuse the command on a fleet."""
     project, store = open_project(option)
     return project, store, resolve_agent(project, agent)
 
 
 def require_operator(project: Project) -> None:
-    """Refuse the command if an agent of this project calls it, unless its manifest allows that."""
-    from rekindle.wiring.access.operator_check import refuse_agent  # noqa: PLC0415 - reading commands do not pay
+    """Refuse the command if an agent of this project calls it, unless the manifest allows that."""
+    from rekindle.wiring.access.operator_check import refuse_agent  # noqa: PLC0415 - keeps reading commands fast
 
     refuse_agent(project, click.get_current_context().command_path)
 
 
 def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, AgentStore, str]:
-    """An agent, wherever it is kept; `operator`: for a command that no agent may call."""
+    """Return the project, its store and the agent; with `operator`, refuse a call by an agent."""
     project = config.load_project(find_current_folder())
     if operator:
         require_operator(project)
@@ -148,9 +148,9 @@ def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, A
 def open_agents(
     agents: Sequence[str], *, by_folder: bool = False
 ) -> tuple[Project, AgentStore, list[str]]:
-    """Return the project, its store and these agents; if none is named, all of the manifest.
+    """Return the project, its store and the named agents; without names, all of the manifest.
 
-    `by_folder`: in the folder of one agent, only that one.
+    With `by_folder`, the folder of one agent selects that agent.
     """
     project = config.load_project(find_current_folder())
     names = [project.require_agent(name) for name in dict.fromkeys(agents)]
@@ -159,26 +159,26 @@ def open_agents(
 
 
 def list_agents_here(project: Project) -> list[str]:
-    """Return the agent whose folder this is; in the project's own folder, all of them."""
+    """Return the agent of the current folder; in the project's own folder, all agents."""
     found = choose_agent(project, find_current_folder())
     is_own = found is not None and find_agent_dir(project, found) != project.path.resolve()
     return [found] if found and is_own else list(project.manifest.agents)
 
 
 def open_store_of(project: Project) -> AgentStore:
-    """Return what keeps the agents: the files of this host, or the fleet."""
+    """Return the store of a project: the files of this host, or the fleet."""
     if project.settings.fleet is None:
         return open_store(project, say=print_note)
     return open_fleet(project, project.settings.fleet)
 
 
 def open_fleet(project: Project, fleet: FleetSettings) -> "FleetStore":
-    """The fleet's agents; its connection ends with the command."""
-    from rekindle.cli.trust_prompt import ensure_trust  # noqa: PLC0415 - every start would pay for it
-    from rekindle.fleet.commands.fleet_store import FleetStore  # noqa: PLC0415 - wants the extra
+    """Return the store of a fleet; the connection is closed when the command ends."""
+    from rekindle.cli.trust_prompt import ensure_trust  # noqa: PLC0415 - keeps the start of other commands fast
+    from rekindle.fleet.commands.fleet_store import FleetStore  # noqa: PLC0415 - needs the fleet extra
     from rekindle.wiring.access.trust_checks import require_fleet  # noqa: PLC0415 - as above
 
-    # The manifest names the address, and the variable whose value is sent there.
+    # The manifest names the engine's address and the variable with its key, so trust comes first.
     ensure_trust(project, trust=False)
     require_fleet(project)
     store = FleetStore(project, fleet, os.environ, say=_print_warning)
@@ -187,7 +187,7 @@ def open_fleet(project: Project, fleet: FleetSettings) -> "FleetStore":
 
 
 def resolve_agent(project: Project, agent: str | None) -> str:
-    """Return the agent that is meant: the named one, the only one, or the one that works here."""
+    """Return the named agent; without a name, the only agent or the agent of the current folder."""
     if agent is not None:
         return project.require_agent(agent)
     if found := choose_agent(project, find_current_folder()):
@@ -207,13 +207,13 @@ budget_option = click.option(
     type=click.Choice(["none"]),
     help="none: continue without progress, for any number of launches, hours or dollars.",
 )
-"""Lifts the bounds on work without progress."""
+"""Lifts the limits on work without progress."""
 
 
 def accept_log(store: "FileStore | AgentStore", name: str) -> None:
-    """Take a log that something else changed for the agent's log, and tell the operator.
+    """Accept a log that another program has changed, and tell the operator.
 
-    Only for commands by which the operator has the agent run.
+    Only commands by which the operator starts an agent call this.
     """
     if isinstance(store, FileStore) and (words := store.accept_log(name)):
         _print_warning(
@@ -223,9 +223,9 @@ def accept_log(store: "FileStore | AgentStore", name: str) -> None:
 
 
 def adopt_edits(store: FileStore, name: str) -> None:
-    """Adopt what was edited by hand, for a command that reads; it must not fail for that.
+    """Adopt files edited by hand, for a command that reads; errors are ignored.
 
-    An edit while a supervisor runs may be the agent's: the supervisor adopts it.
+    While a supervisor runs, an edit may be the agent's: the supervisor adopts it.
     """
     with suppress(RekindleError):
         if not store.is_supervised(name):
@@ -233,7 +233,7 @@ def adopt_edits(store: FileStore, name: str) -> None:
 
 
 def print_note(error: AuditError) -> None:
-    """What the user should know of, though the command did what it was asked."""
+    """Print an error that did not keep the command from its work."""
     echo(f"Note: {error} (→ {error.hint})", err=True)
 
 
@@ -242,7 +242,7 @@ def _print_warning(words: str) -> None:
 
 
 def render_age_of(then: datetime | None, now: datetime) -> str:
-    """How long ago, in the unit that a person would use."""
+    """Return how long ago a moment was, in its largest unit."""
     if then is None:
         return "never"
     seconds = (now - then).total_seconds()

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 OUTPUT_SCHEMA = 1
-"""Version of the JSON that commands print: names and meanings of its keys stay the same."""
+"""Version of the JSON that commands print; in one version, keys keep their name and meaning."""
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"  # C0 without tab and newline, DEL, C1
     r"|\r(?!\n)"  # alone it moves the cursor back to the start of the line
     r"|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # changes the order of the letters shown
 )
 _RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that a terminal obeys and that JSON may hold unescaped; only strings hold them."""
+"""Characters that a terminal obeys and that JSON allows unescaped inside strings."""
 
 
 class TextStyle(TypedDict, total=False):
@@ -36,7 +36,7 @@ class TextStyle(TypedDict, total=False):
 
 
 class StyledText(NamedTuple):
-    """Text in a style; the text itself cannot add one."""
+    """Text in a style; the text cannot change the style."""
 
     text: str
     style: TextStyle
@@ -53,7 +53,7 @@ def style_text(text: str, **style: Unpack[TextStyle]) -> StyledText:
 def make_safe(text: str) -> str:
     r"""Return the text with control characters shown as `\x1b` or `\u202e`.
 
-    Newlines, tabs and the end of a line in a Windows file stay as they are.
+    Newlines, tabs and Windows line ends stay as they are.
     """
     return _OBEYED.sub(_escape_control, text)
 
@@ -75,27 +75,27 @@ def print_styled(text: str, *, err: bool = False, **style: Unpack[TextStyle]) ->
 
 
 def render_moment(moment: "datetime", style: str = "%Y-%m-%d %H:%M:%S") -> str:
-    """Return a moment as people are shown it: in the time of this host. JSON has UTC."""
+    """Return a moment in the time zone of this host, for people; JSON output has UTC."""
     return moment.astimezone().strftime(style)
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print an object for programs on one line, with the version of its vocabulary first.
+    """Print a JSON object on one line, with the version of the output schema first.
 
-    A command prints a list under a name of its own, and a stream as one object a line.
+    A command prints a list under a key, and a stream as one object per line.
     """
     print_bare_json({"v": OUTPUT_SCHEMA, **document})
 
 
 def print_bare_json(value: Any) -> None:
-    """Print JSON whose shape is specified elsewhere, and which has no version of ours."""
+    """Print JSON without our schema version, for shapes that are specified elsewhere."""
     import msgspec  # noqa: PLC0415 - the entry point prints errors and must start fast
 
     print_json_line(msgspec.json.encode(value))
 
 
 def print_json_line(line: bytes) -> None:
-    """Print one line of JSON; it means the same with its control characters escaped."""
+    """Print one line of JSON with its control characters escaped; its meaning stays the same."""
     text = line.decode("utf-8", "replace")
     click.echo(_RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 

@@ -1,4 +1,4 @@
-"""Asking the user whether a folder that brings its own manifest is to be trusted."""
+"""The question whether the user trusts a folder that has a manifest."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ trust_option = click.option(
 
 
 def ensure_trust(project: Project, *, trust: bool) -> None:
-    """Have the user accept the project's folder, once; then return.
+    """Ask the user to accept the project's folder, unless it is trusted already.
 
     Raises:
         UntrustedError: The user declined, or there is no terminal to ask at.
@@ -42,13 +42,13 @@ def ensure_trust(project: Project, *, trust: bool) -> None:
 
 
 def print_changes(name: str, changes: list[str]) -> None:
-    """Tell the operator which settings this command accepts that were not accepted before."""
+    """Print the settings that this command accepts and that were not accepted before."""
     for change in changes:
         echo(f"{name}: accepted from rekindle.yaml: {change}", err=True)
 
 
 def _show(project: Project) -> None:
-    """Print what the folder would have Rekindle start, permit and pay for."""
+    """Print the programs, permissions and budgets that the folder's manifest controls."""
     folder = to_one_line(render_path(project.path))
     echo(f"You have not accepted {folder} on this host yet.", err=True)
     echo(f"Its {MANIFEST_FILE} controls what Rekindle starts and permits:", err=True)

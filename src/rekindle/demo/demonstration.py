@@ -123,7 +123,7 @@ class Demonstration:
         pid = int(call.call.split("_")[1])
         if not self._tool_works(pid, call.about):
             return  # the audience has stopped it
-        is_first = len(self._kills) == 2  # noqa: PLR2004 - the first of two
+        is_first = len(self._kills) == 2  # noqa: PLR2004 - both kills are left
         self._kills.pop(0)
         if is_first:
             self._say(f"3. Now it is killed, in the middle of that tool call: kill -9 {pid}")

@@ -71,7 +71,7 @@ def run_tool(name: str, session: str, tell: HookCaller) -> None:
     begun, slow = f".begun-{os.getpid()}-{name}", Path(f"{SLOW_PREFIX}{name}")
     seconds = SECONDS_A_SLOW_CALL if slow.exists() else SECONDS_A_CALL
     slow.unlink(missing_ok=True)
-    subprocess.run(  # noqa: S603 - our own words
+    subprocess.run(  # noqa: S603 - our own arguments
         [sys.executable, "-I", "-S", "-c", WRITER_PROGRAM, begun, str(seconds), name],
         start_new_session=True,
         check=False,
@@ -93,7 +93,7 @@ def make_hook_caller(settings: Path, session: str) -> HookCaller:
                 continue
             for one in entry["hooks"]:
                 environment = {**os.environ, "CLAUDE_PID": str(os.getpid())}
-                subprocess.run(  # noqa: S603 - as the real one does: by a shell, which is its form
+                subprocess.run(  # noqa: S603 - the real CLI runs hooks in a shell too
                     ["/bin/sh", "-c", one["command"]],
                     input=json.dumps(payload).encode(),
                     env=environment,

@@ -426,7 +426,7 @@ class HarnessContract:
         gone = list_wanted(self.whole.hooks(_GONE, supervised=True))
         lines = [f"({hook['command']}) || exit 1" for _, _, hook in gone]
         shell = ["/bin/sh", "-c", "\n".join(lines)]
-        ended = subprocess.run(shell, capture_output=True, check=False)  # noqa: S603 - as a CLI does
+        ended = subprocess.run(shell, capture_output=True, check=False)  # noqa: S603 - as the CLI starts it
         assert ended.returncode == 0, "a hook that fails must not block the CLI"
 
     def test_a_launch_has_its_hooks(self) -> None:

@@ -38,7 +38,7 @@ _WRITTEN = tuple(json.dumps(wrong).encode() for wrong in _WRONG)
 def damage_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Noise; and the lines: cut, with a byte torn, and with each value of each kind a wrong one."""
     yield from _NOISE
-    rng = random.Random(_SEED)  # noqa: S311 - damage, not secrets
+    rng = random.Random(_SEED)  # noqa: S311 - not a secret
     done = set()
     for line in dict.fromkeys(lines):
         yield line[: rng.randrange(len(line) + 1)]

@@ -83,7 +83,7 @@ def list_hook_folders(folder: Path) -> list[Path]:
     These are the folders that the agents work in, and those that records of hooks name. A folder
     outside the project counts only if the operator accepted it: a manifest can name any folder.
     """
-    from rekindle.flows.hooks.install_hooks import list_recorded_folders  # noqa: PLC0415 - every command pays
+    from rekindle.flows.hooks.install_hooks import list_recorded_folders  # noqa: PLC0415 - keeps other commands fast
 
     below = list_recorded_folders(folder)
     with suppress(RekindleError):  # a manifest that cannot be read is reported by others

@@ -40,11 +40,11 @@ from rekindle.stores.files import FileStore
 @click.option("--all", "every", is_flag=True, help="Also what was superseded, archived or dropped.")
 @json_option
 def decisions(agent: str | None, search: str | None, every: bool, as_json: bool) -> None:
-    """What was decided, and what became of it.
+    """Show the decisions of AGENT, and what became of each.
 
-    Without an option: the decisions that the relay of AGENT holds now. A decision that is edited is
-    superseded by its new words; one that is gone from the relay was dropped, or, where the relay
-    was over its cap, archived: then it still holds.
+    Without an option, only the decisions in the current relay are shown. If a decision is edited,
+    the new text supersedes the old one. A decision that is no longer in the relay was dropped, or
+    archived if the relay was over its cap; an archived decision still holds.
     """
     if every or search is not None:
         _, files, name = open_files(agent, "--all")
@@ -64,7 +64,7 @@ def decisions(agent: str | None, search: str | None, every: bool, as_json: bool)
 
 
 def _list_in_force(store: AgentStore, name: str) -> tuple[LedgerEntry, ...]:
-    """What the relay has now: nothing else is read, however long the history is."""
+    """Return the decisions in the current relay, without reading its history."""
     data = store.document(name, "relay") if store.exists(name) else None
     if data is None:
         return ()
@@ -75,7 +75,7 @@ def _list_in_force(store: AgentStore, name: str) -> tuple[LedgerEntry, ...]:
 
 
 def _read_revisions(store: FileStore, name: str) -> Iterator[LedgerRevision]:
-    """Every committed relay there was, and at last what somebody has written since."""
+    """Yield each committed relay, then the relay file with the edits made since."""
     cycle = 0
     seen = None
     for entry in store.entries_since(name, 0):
@@ -85,7 +85,7 @@ def _read_revisions(store: FileStore, name: str) -> Iterator[LedgerRevision]:
         elif isinstance(event, RelayCommitted):
             data = store.committed_relay(name, event)
             if data is None:
-                continue  # lost: that says nothing about its decisions
+                continue  # the archived text is lost, but its decisions may still hold
             seen = RelayPosition(event.seq, event.ts, cycle)
             kept = _read_decisions(data)
             trimmed = _read_decisions(
@@ -98,7 +98,7 @@ def _read_revisions(store: FileStore, name: str) -> Iterator[LedgerRevision]:
 
 
 def _read_decisions(data: bytes | None) -> tuple[LedgerDecision, ...]:
-    """Those of a text from the archive; one that is gone or spoiled holds none."""
+    """Return the decisions in the text of a relay; none if it is missing or damaged."""
     try:
         return () if data is None else policy.read_decisions(relays.parse(data))
     except DocumentError:

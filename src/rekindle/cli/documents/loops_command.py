@@ -31,7 +31,7 @@ from rekindle.system import clock
 @json_option
 @click.pass_context
 def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
-    """What is open, oldest first, and what was resolved lately."""
+    """Show the open loops, oldest first, and those resolved recently."""
     context.obj = agent
     if context.invoked_subcommand:
         return
@@ -76,7 +76,7 @@ def add_loop(  # noqa: PLR0917 - click passes the group's object first, the rest
     take_over: bool,
     as_json: bool,
 ) -> None:
-    """Open a loop, reword it, or reopen it: ID stays the same for the life of the loop."""
+    """Open a loop; if ID exists, change its text or reopen it."""
     _, store, name = open_agent(agent or outer)
     store.adopt_edits(name)
     before = _read_known(store, name)
@@ -97,7 +97,7 @@ def add_loop(  # noqa: PLR0917 - click passes the group's object first, the rest
 def resolve(
     identity: str, reason: tuple[str, ...], agent: str | None, take_over: bool, as_json: bool
 ) -> None:
-    """Take an open loop off the list, saying why. Doing it twice changes nothing."""
+    """Resolve an open loop, and record the reason. Resolving it twice changes nothing."""
     _, store, name = open_agent(agent)
     store.adopt_edits(name)
     identity = store.redaction.identity(identity)

@@ -23,9 +23,10 @@ from rekindle.policy.redact.find_secrets import redact_text as without_secrets
 def redact(file: str | None, as_json: bool) -> None:
     """Print FILE with a placeholder for every secret in it.
 
-    Without FILE, or with a dash, standard input is read. With --json each finding is one line
-    instead: its line, counted from 0, where it starts and ends there, in characters, and the rule
-    that found it. What stands under `redact: allow:` in rekindle.yaml is left as it is.
+    Without FILE, or with a dash, standard input is read. With --json, each finding is printed as
+    one line instead: the line number, counted from 0, the start and end in that line, in
+    characters, and the rule that matched. Text listed under `redact: allow:` in rekindle.yaml is
+    not redacted.
     """
     allow = (
         config.load_project(find_current_folder()).manifest.redact.allow
@@ -36,13 +37,13 @@ def redact(file: str | None, as_json: bool) -> None:
         translate_os_errors(file or "standard input"),
         click.open_file(file or "-", "rb") as source,
     ):
-        # Bytes that are no text pass as they came.
+        # Keeps bytes that are not UTF-8, so that they can be written back unchanged.
         text = source.read().decode("utf-8", "surrogateescape")
     if not as_json:
         cleaned = without_secrets(text, allow)
         if sys.stdout.isatty():
             echo(cleaned, nl=False)
-        else:  # a filter passes every other byte on
+        else:  # a filter must not change any other byte
             sys.stdout.buffer.write(cleaned.encode("utf-8", "surrogateescape"))
         return
     line = line_start = position = 0

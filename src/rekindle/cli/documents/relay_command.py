@@ -67,16 +67,16 @@ _REVISION = re.compile(r"[0-9]{1,18}|[0-9A-Fa-f]{4,64}")
 
 @click.group()
 def relay() -> None:
-    """The document between cycles: what the next cycle reads first."""
+    """Show, check or set the relay: the document that the next cycle reads first."""
 
 
 @relay.command()
 @add_agent_argument
 @json_option
 def show(agent: str | None, as_json: bool) -> None:
-    """Print the relay as it stands.
+    """Print the current relay.
 
-    Control characters are shown escaped, in a pipe or a file too; --json has the exact text.
+    Control characters are shown escaped, also in a pipe or a file; --json prints the exact text.
     """
     project, store, name = open_agent(agent)
     text = _read_current(project, store, name)
@@ -95,10 +95,10 @@ def show(agent: str | None, as_json: bool) -> None:
 @agent_option
 @json_option
 def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
-    """Say what kind of relay FILE is.
+    """Check whether the next cycle could follow the relay in FILE.
 
-    A dash reads standard input; without FILE the agent's own relay is checked. Ends with 0 when it
-    can be used, with 8 when the next cycle could not follow it.
+    With a dash, standard input is read; without FILE, the agent's own relay is checked. The exit
+    code is 0 if the relay is usable, and 8 if the next cycle could not follow it.
     """
     redacted = 0
     if file is None:
@@ -133,8 +133,8 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
 def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> None:
     """Make FILE the relay.
 
-    A dash reads standard input. What is over the cap is trimmed into the archive; the Next Action
-    stays.
+    With a dash, standard input is read. Text over the cap is moved to the archive; the Next Action
+    always stays.
     """
     project, store, name = open_files(agent)
     proposed, redacted = _read_file(file, store.redaction)
@@ -167,9 +167,9 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
 @add_agent_argument
 @json_option
 def history(agent: str | None, last: int, as_json: bool) -> None:
-    """The relays there were, newest first.
+    """List the relays of an agent, newest first.
 
-    Those that are in the git audit trail are shown with their commit.
+    A relay that is in the git audit trail is listed with its commit.
     """
     _, store, name = open_files(agent)
     adopt_edits(store, name)
@@ -205,10 +205,10 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
 @agent_option
 @json_option
 def diff(words: tuple[str, ...], agent: str | None, as_json: bool) -> None:
-    """What changed between two relays.
+    """Show what changed between two relays.
 
     OLDER and NEWER are the numbers that `history` shows, or commits of the git audit trail. Without
-    them: the last two. With one: from that one to the newest.
+    them, the last two relays are compared; with OLDER alone, that relay and the newest.
     """
     named, older, newer = _choose_relays(words, agent)
     _, store, name = open_files(named)
@@ -243,14 +243,14 @@ def diff(words: tuple[str, ...], agent: str | None, as_json: bool) -> None:
 @click.argument("source")
 @json_option
 def replay(source: str, as_json: bool) -> None:
-    """Say where a history of relays got stuck.
+    """Show where a history of relays got stuck.
 
-    SOURCE is a JSONL of revisions, each with its `text`, plain or xz; or REPO:PATH, a file of any
-    git repository as the commits of its current branch changed it. Needs no project. With --json
-    one line for each pair of consecutive relays, counted from 0, then one for each stretch in which
-    three or more in a row took no step.
+    SOURCE is a JSONL file of revisions, each with its `text`, plain or compressed with xz; or
+    REPO:PATH, the history of a file in any git repository, along its current branch. No project is
+    needed. With --json, one line is printed for each pair of consecutive relays, counted from 0,
+    then one for each stretch of three or more pairs without a step.
     """
-    # Only who replays pays for the words of stalls.
+    # Imported here because the word lists of the stall check are slow to load.
     from rekindle.cli.documents.relay_replay import print_replay as replayed  # noqa: PLC0415
 
     replayed(source, as_json=as_json)
@@ -274,7 +274,7 @@ def _choose_relays(
                 f"{words[0]!r} is neither an agent, a relay's number nor a git commit",
                 hint="see them with `rekindle status` and `rekindle relay history AGENT`",
             )
-    if len(words) > 2:  # noqa: PLR2004 - an older one and a newer one
+    if len(words) > 2:  # noqa: PLR2004 - OLDER and NEWER
         raise UsageError(
             "`relay diff` compares two relays", hint="`rekindle relay diff [AGENT] OLDER NEWER`"
         )
@@ -296,7 +296,7 @@ def _read_current(project: Project, store: AgentStore, name: str) -> str:
 
 
 def _read_file(file: str, redaction: Redaction) -> tuple[Relay, int]:
-    """A relay as it would be kept, and how many secrets went from it."""
+    """Read a relay, and return it redacted, with the number of secrets removed from it."""
     with translate_os_errors(file), click.open_file(file, "rb") as source:
         data = source.read(RELAY_BYTES + 1)
     if len(data) > RELAY_BYTES:
@@ -341,7 +341,7 @@ def _list_commits(store: FileStore, name: str, last: int | None) -> list[RelayCo
 def _find_commit(
     store: FileStore, name: str, commits: list[RelayCommitted], text: str
 ) -> RelayCommitted:
-    """The relay that a number, or a commit of the audit trail, stands for: numbers come first."""
+    """Return the relay with this number or, if there is none, this commit of the audit trail."""
     if not _REVISION.fullmatch(text):
         raise UsageError(
             f"{text!r} is neither a relay's number nor a git commit",

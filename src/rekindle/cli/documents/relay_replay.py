@@ -1,4 +1,4 @@
-"""What `rekindle relay replay` shows: where a history got stuck, on what, and what that cost."""
+"""The report of `rekindle relay replay`: where a history got stuck, on what, and for how long."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -45,20 +45,20 @@ from rekindle.wiring.open_store import HARNESSES
 @click.option("--since", default="", help="The commit that the work began at, for what changed.")
 @agent_option
 @json_option
-def summarize(  # noqa: PLR0917 - one for each option
+def summarize(  # noqa: PLR0917 - one parameter per option
     file: str, kind: SummaryKind, mechanical: bool, since: str, agent: str | None, as_json: bool
 ) -> None:
-    """A transcript, FILE, as a checkpoint, a relay or a brief, on standard output.
+    """Print the transcript in FILE as a checkpoint, a relay or a brief.
 
-    `personas: summarizer:` says who is asked, else it is the agent's own CLI: without tools, hooks
-    or a session that is kept. What cannot be used is asked for once more, then it is put together
-    without a model. Nothing is committed.
+    The model is the one under `personas: summarizer:` in rekindle.yaml, otherwise that of the
+    agent's own CLI, which is called without tools, hooks or a saved session. If its answer cannot
+    be used, it is asked once more; then the text is composed without a model. Nothing is committed.
     """
     project, store, name = open_files(agent)
     if not mechanical:
         ensure_trust(project, trust=False)
         require_accepted(project, name)
-    path = os.path.realpath(file)  # a link of the person's own, unlike one that a session names
+    path = os.path.realpath(file)  # the user typed this path, so its links may be followed
     harness = detect_harness(path, HARNESSES.working())
     if harness is None:
         raise DocumentError(

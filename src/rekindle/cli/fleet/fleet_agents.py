@@ -1,4 +1,4 @@
-"""What commands do for an agent of a fleet, and how they say it."""
+"""`rekindle run` and `rekindle brief` for agents that a fleet runs."""
 
 from rekindle.cli.options import open_fleet
 from rekindle.cli.output import (
@@ -24,7 +24,7 @@ def run_on_fleet(
     *,
     unbounded: bool,
 ) -> None:
-    """Have the fleet run an agent; one that is new is begun, unless it has a life here."""
+    """Have the fleet run an agent; refuse an agent that has a history only in this folder."""
     there = open_fleet(project, fleet)
     if not there.exists(name) and open_store(project).has_history(name):
         raise OwnershipError(
@@ -41,7 +41,7 @@ def run_on_fleet(
 
 
 def write_fleet_brief(project: Project, fleet: FleetSettings, name: str, *, as_json: bool) -> None:
-    """Have a host write a brief, and show it."""
+    """Have the agent's host write a brief, and print it."""
     there = open_fleet(project, fleet)
     text = there.write_brief(name, FLEET_BRIEF_WAIT_SECONDS)
     standing = text or there.document(name, "brief")

@@ -1,4 +1,4 @@
-"""`rekindle fleet`: agents over many hosts."""
+"""`rekindle fleet`: agents on many hosts."""
 
 import asyncio
 import os
@@ -60,7 +60,7 @@ _USUAL_PORT = int(FleetSettings().address.rpartition(":")[2])
 
 @click.group()
 def fleet() -> None:
-    """Agents over many hosts."""
+    """Run agents on many hosts."""
 
 
 @fleet.command()
@@ -83,10 +83,10 @@ def fleet() -> None:
 def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) -> None:
     """Start an engine for development on this host, in the foreground.
 
-    It is the real one, with its UI, and answers on 127.0.0.1 alone; Ctrl-C ends it. It checks
-    nobody's identity: for other hosts, have an engine of your own.
+    It is a full engine with its UI, and listens on 127.0.0.1 only; Ctrl-C ends it. It has no access
+    control: for more than one host, run an engine of your own.
     """
-    from rekindle.fleet.engine.dev_server import DevServer, find_server  # noqa: PLC0415 - wants the extra
+    from rekindle.fleet.engine.dev_server import DevServer, find_server  # noqa: PLC0415 - needs the fleet extra
 
     if memory and db:
         raise UsageError("a file, or memory?", hint="say --db FILE or --memory, not both")
@@ -99,7 +99,7 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     echo(f"UI:     http://127.0.0.1:{ui_port}")
     said = f"address: 127.0.0.1:{port}, namespace: {namespace}"
     echo(f"  → say `fleet: {{{said}}}` in rekindle.yaml, then `rekindle fleet worker`")
-    sys.stdout.flush()  # what is still buffered would be lost with this program
+    sys.stdout.flush()  # the engine replaces this process, and its buffers with it
     server.become(found, os.environ)
 
 
@@ -120,10 +120,10 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
 )
 @trust_option
 def worker(pool: str | None, slots: int, name: str | None, root: Path | None, trust: bool) -> None:
-    """Have this host run agents of the fleet, until you end it.
+    """Run agents of the fleet on this host, until you end it.
 
-    Agents that are running then go on elsewhere. What they need of the environment, a key of
-    their model above all, is this host's own.
+    Agents that run here when the worker ends continue on another host. They get their environment,
+    above all the key of their model, from this host.
     """
     project, found = _find_fleet()
     ensure_trust(project, trust=trust)
@@ -131,7 +131,7 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None, tr
         require_operator(project)
         print_changes("fleet", accept_fleet(project))
     require_fleet(project)
-    from rekindle.fleet.engine.connect import connect_when_up  # noqa: PLC0415 - wants the extra
+    from rekindle.fleet.engine.connect import connect_when_up  # noqa: PLC0415 - needs the fleet extra
     from rekindle.fleet.hosts.worker import run_host  # noqa: PLC0415 - as above
 
     home = RekindleFolder(project.path)
@@ -157,11 +157,12 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None, tr
 @trust_option
 @json_option
 def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bool) -> None:
-    """Bring AGENTS of this folder to the fleet, with all that is known of them.
+    """Move AGENTS from this folder to the fleet, with their history.
 
-    Relay, loops, numbers, what was spent and your last word go with them; one that was to run goes
-    on running there. What is here stays, as it was, and is written to no more. Their folders are
-    pushed as they are, to the branch rekindle/AGENT/work of their git remote.
+    The relay, the loops, the counters, the spending and your last command go with each agent; an
+    agent that was to run continues on the fleet. The files here stay as they are, and are not
+    written any more. The folder of each agent is pushed as it is to the branch rekindle/AGENT/work
+    of its git remote.
     """
     project, found = _find_fleet()
     require_operator(project)
@@ -188,10 +189,10 @@ def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bo
 @click.argument("agents", nargs=-1, required=True)
 @json_option
 def remove(agents: tuple[str, ...], as_json: bool) -> None:
-    """End the life of AGENTS on the fleet, and bring all that is known of them home.
+    """Move AGENTS from the fleet back to this folder, with their history.
 
-    `rekindle stop` them first: a cycle that still runs is ended at once, and what it has not pushed
-    stays on its host. From then on the files of this folder have them again.
+    Stop them first with `rekindle stop`: a cycle that still runs is ended at once, and work that it
+    has not pushed stays on its host.
     """
     project, found = _find_fleet()
     require_operator(project)
@@ -223,13 +224,13 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
 
 @fleet.command()
 def key() -> None:
-    """Print a new key for `fleet: codec:`, which encrypts what the engine keeps.
+    """Print a new key for `fleet: codec:`, which encrypts the data that the engine stores.
 
-    Only the key goes to stdout. Every host of the fleet needs it; whoever loses it loses what was
-    encrypted with it. To change keys, name the new one last on every host, then first on every
-    host; the old one may go when nothing is left that it encrypted.
+    Only the key goes to stdout. Every host of the fleet needs it; data encrypted with a lost key
+    cannot be read again. To change keys, add the new key last in the list on every host, then move
+    it to the first place on every host; remove the old key when no data encrypted with it is left.
     """
-    from rekindle.fleet.engine import encryption_keys  # noqa: PLC0415 - wants the extra
+    from rekindle.fleet.engine import encryption_keys  # noqa: PLC0415 - needs the fleet extra
 
     echo(encryption_keys.generate_key())
     echo("Keep it where your other secrets are, and have it in a variable of each host:", err=True)
@@ -239,7 +240,7 @@ def key() -> None:
 
 def _make_mover(project: Project, found: FleetSettings) -> "AgentMover":
     there = open_fleet(project, found)
-    from rekindle.fleet.commands.move_agent import AgentMover  # noqa: PLC0415 - wants the extra
+    from rekindle.fleet.commands.move_agent import AgentMover  # noqa: PLC0415 - needs the fleet extra
 
     return AgentMover(project, found, open_store(project, say=print_note), there)
 
@@ -261,7 +262,7 @@ def _find_database() -> Path | None:
     root = RekindleFolder(project)
     root.make()
     database = root.path / "fleet.db"
-    # The server would follow a link. It makes the file itself: an empty one it takes for its own.
+    # Refuse a link, which the server would follow. A missing file is fine: the server makes it.
     with translate_os_errors(database), suppress(FileNotFoundError):
         durable_files.close_descriptor(durable_files.open_plain(database, os.O_RDWR))
     return database

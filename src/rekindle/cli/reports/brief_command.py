@@ -39,7 +39,7 @@ from rekindle.wiring.access.trust_checks import (
 from rekindle.wiring.open_store import open_store
 
 _FOR_ALL = 0o644
-"""A web server may show it."""
+"""Mode of the HTML page, which a web server may serve."""
 
 
 @click.command()
@@ -52,7 +52,7 @@ _FOR_ALL = 0o644
 )
 @click.option("--mechanical", is_flag=True, help="Ask no model.")
 @json_option
-def brief(  # noqa: PLR0917 - one for each option
+def brief(  # noqa: PLR0917 - one parameter per option
     agent: str | None,
     due: bool,
     every: bool,
@@ -63,19 +63,19 @@ def brief(  # noqa: PLR0917 - one for each option
 ) -> None:
     """Write a brief of what an agent has said and done since the last one, and show it.
 
-    A model is asked as for `rekindle summarize`. What it says is held against git, the tests and
-    the turns before it changes a loop. With --due, for all agents or AGENT: what `runtime: brief:`
-    says; it needs nothing of your environment:
+    The model is the same as for `rekindle summarize`. Before its answer changes a loop, it is
+    checked against git, the tests and the transcript. With --due, the briefs that `runtime: brief:`
+    asks for are written, for AGENT or all agents; no environment variables are needed:
 
     \b
         */15 * * * * cd /your/project && /path/to/rekindle brief --due
 
-    With --all it writes nothing, and shows on one page what each agent has done, why it stopped,
-    what comes next, what waits for you and what it cost; with --all-projects, for every project
-    that you trust on this host.
+    With --all, nothing is written. One page shows what each agent has done, why it stopped, what
+    comes next, what waits for you and what it cost; with --all-projects, for every project that
+    you trust on this host.
 
-    With `fleet:` in the manifest a host of the fleet writes it.
-    """  # noqa: D301 - what keeps the lines as they are is that very character
+    With `fleet:` in the manifest, a host of the fleet writes the brief.
+    """  # noqa: D301 - click keeps the lines after \b as they are
     shows = every or all_projects or html is not None
     if shows and (due or mechanical):
         raise UsageError("--all and --html only show", hint="leave --due and --mechanical out")
@@ -127,7 +127,7 @@ def _build_page(project: Project, store: FileStore, names: list[str]) -> morning
 
 
 def _build_projects_page(agent: str | None) -> morning_page.MorningPage:
-    """Return one page of all trusted projects; one that cannot be read is an entry that says so."""
+    """Return one page of all trusted projects; one that cannot be read is listed as broken."""
     if agent:
         raise UsageError("--all-projects shows every agent", hint="leave AGENT out")
     pages: dict[str, morning_page.MorningPage] = {}
@@ -161,7 +161,7 @@ def _show(page: morning_page.MorningPage, html: str | None, *, as_json: bool) ->
 
 
 def _write_page(path: Path, data: bytes) -> None:
-    """A page for others to read, where it was asked for: what a link names, or a device takes."""
+    """Write the page to a path that the user named; follow a link, and write into a device."""
     with translate_os_errors(path):
         if path.exists() and not path.is_file():
             path.write_bytes(data)
@@ -173,7 +173,7 @@ def _write_page(path: Path, data: bytes) -> None:
 
 
 def _write_due(agent: str | None, *, mechanical: bool, as_json: bool) -> None:
-    """Each of them; one that fails must not keep the others waiting."""
+    """Write the briefs that are due; if one fails, continue with the next, and raise at the end."""
     project, store = open_project()
     names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
     failed: RekindleError | None = None
@@ -218,7 +218,7 @@ def _write_one(
 
 
 def _describe_result(name: str, written: BriefResult) -> str:
-    """What was done, in a sentence."""
+    """Return what was written, by whom and at which cost, as one sentence."""
     unknown = [f"resolved.jsonl names what nobody knows: {', '.join(written.unknown)}"]
     also = unknown if written.unknown else []
     if not written.turns:

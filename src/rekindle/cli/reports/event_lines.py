@@ -30,12 +30,12 @@ class EventPrinter:
     def __init__(
         self, store: AgentStore, agent: str, end: int, *, as_json: bool, width: int = 0
     ) -> None:
-        """`end` is the place in the log up to which nothing is printed; `width`: of the names."""
+        """Print events beyond the log offset `end`, with agent names in a column of `width`."""
         self._store, self._agent, self._end = store, agent, end
         self._as_json, self._width = as_json, width
 
     def print_new(self) -> None:
-        """Print what the log has beyond the last event that was printed."""
+        """Print the events that were added to the log since the last call."""
         for entry in self._store.entries_since(self._agent, self._end):
             self.print(entry)
             self._end = entry.end
@@ -62,7 +62,7 @@ class EventPrinter:
 
 
 def _render_value(value: Any) -> str:
-    """Return a field as people are shown it: text as it is, a local time, anything else as JSON."""
+    """Return a field for people: text unchanged, a moment in local time, other values as JSON."""
     match value:
         case str():
             return value

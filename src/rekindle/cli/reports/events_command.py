@@ -37,12 +37,12 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 def events(
     agents: tuple[str, ...], options: tuple[str, ...], last: int, follow: bool, as_json: bool
 ) -> None:
-    """Print what happened to AGENTS, newest last; without AGENTS, to all of the manifest.
+    """Print the events of AGENTS, newest last; without AGENTS, of all agents in the manifest.
 
-    With --json each line is an event of the log with the name of its agent; the reference page
-    "Events" has every kind with its fields.
+    With --json, each line is an event of the log with the name of its agent; the reference page
+    "Events" lists every kind with its fields.
     """
-    # The variable names the agent only if no argument does.
+    # An agent named as an argument overrides the variable.
     chosen = (*agents, *options) if is_typed("options") else agents or options
     project, store, names = open_agents(chosen)
     names = [name for name in names if store.exists(name)]
@@ -66,16 +66,16 @@ def events(
         for one in lines.values():
             one.print_new()
         sys.stdout.flush()
-        # On a fleet each look is a question to the engine.
+        # On a fleet, each poll is a query to the engine.
         time.sleep(EVENTS_POLL_SECONDS if project.settings.fleet is None else POLL_SECONDS)
 
 
 def _find_events(
     store: AgentStore, name: str, last: int, seq: int, elsewhere: set[str]
 ) -> Iterator[tuple[str, LogEntry]]:
-    """Yield the last events of an agent up to one, oldest first, with its name; 0: all of them.
+    """Yield the last events of an agent up to `seq`, oldest first, with its name; 0: all of them.
 
-    The agent is added to `elsewhere` if its log here does not begin with its first event.
+    The agent is added to `elsewhere` if its log on this host lacks its first events.
     """
     entries: Iterator[LogEntry] = iter(store.entries_since(name, 0))
     is_cut = False

@@ -1,4 +1,4 @@
-"""Events and turns as the lines of `rekindle logs`, in the words of `rekindle run`."""
+"""Events and turns as the lines of `rekindle logs`, worded as in `rekindle run`."""
 
 from datetime import UTC, datetime
 
@@ -40,7 +40,7 @@ from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 
 def describe_event(event: AnyEvent | UnknownEvent, name: str) -> list[ReportLine]:
-    """Return the lines for an event; none if it tells the operator nothing."""
+    """Return the lines for an event; none if it does not concern the operator."""
     report = _make_report(event)
     if isinstance(report, SafeModeReport):
         return describe_report(report, name)[:1]  # the question that follows has the command
@@ -50,8 +50,8 @@ def describe_event(event: AnyEvent | UnknownEvent, name: str) -> list[ReportLine
     return [ReportLine(to_one_line(text, 2 * REPORT_CHARACTERS), "agent")] if text else []
 
 
-def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # noqa: PLR0911 - one for each kind
-    """Return what `run` reported when the event was written."""
+def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # noqa: PLR0911 - one return per kind
+    """Return the report that `run` printed when the event was written."""
     match event:
         case events.LaunchStarted():
             return LaunchReport(
@@ -77,7 +77,7 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
             return None
 
 
-def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one for each kind
+def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one return per kind
     match event:
         case events.RunEnded():
             why = exit_table.parse_reason(event.outcome)
@@ -109,9 +109,9 @@ def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one for
 def describe_turn(
     turn: Turn, name: str, *, is_launched: bool, is_output: bool = False
 ) -> list[ReportLine]:
-    """Return the lines for a turn: what was said, then each tool call.
+    """Return the lines for a turn: its text, then each tool call.
 
-    `is_launched`: a supervisor began the session, so that its first turn is Rekindle's prompt.
+    `is_launched`: a supervisor started the session, so that its first turn is Rekindle's prompt.
     `is_output`: the turn is what a program printed, line by line.
     """
     lines = []
@@ -136,7 +136,7 @@ def _render_result(call: ToolCall) -> str:
 
 
 def find_time(turn: Turn, default: datetime) -> datetime:
-    """Return when a turn was; the default if its CLI does not say."""
+    """Return the time of a turn; the default if its CLI did not record one."""
     try:
         found = datetime.fromisoformat(turn.at)
     except ValueError:

@@ -42,7 +42,7 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 from rekindle.wiring import transcript_setup
 
 LogItem = tuple[datetime, str, ReportLine]
-"""A line, the agent that it is about, and when it happened."""
+"""When a line happened, the agent that it is about, and the line."""
 
 
 @click.command()
@@ -50,11 +50,11 @@ LogItem = tuple[datetime, str, ReportLine]
 @last_option
 @click.option("-f", "--follow", is_flag=True, help="Continue to print as it happens; Ctrl-C ends.")
 def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
-    """Print what AGENTS did, with the time of each line, newest last; without AGENTS, all of them.
+    """Print what AGENTS did, with the time of each line, newest last; without AGENTS, all agents.
 
     The lines are those of `rekindle run`: launches, what the agent said and called, refused calls,
-    crashes, waits and ends. They come from the log and from the transcripts that are kept; on a
-    fleet, from the log alone.
+    crashes, waits and exits. They come from the log and from archived transcripts; on a fleet, from
+    the log alone.
     """
     project, store, names = open_agents(agents)
     zone = project.settings.runtime.brief.zone
@@ -71,7 +71,7 @@ def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
         echo("Nothing has happened yet.", err=True)
     while follow:
         sys.stdout.flush()
-        # On a fleet each look is a question to the engine.
+        # On a fleet, each poll is a query to the engine.
         time.sleep(EVENTS_POLL_SECONDS if project.settings.fleet is None else POLL_SECONDS)
         new = (told for story in stories for told in story.read_new())
         for told in sorted(new, key=lambda told: told[0]):
@@ -92,7 +92,7 @@ class _Printer:
 
 
 class _AgentLog:
-    """The lines about one agent, from its log and its transcripts, each of them once."""
+    """The lines about one agent, from its log and its transcripts, each returned once."""
 
     def __init__(self, project: Project, store: AgentStore, name: str) -> None:
         self._project, self._store, self._name = project, store, name
@@ -115,7 +115,7 @@ class _AgentLog:
         return sorted(lines, key=lambda told: told[0])
 
     def read_new(self) -> Iterator[LogItem]:
-        """Yield what came since the last look."""
+        """Yield the lines since the last call."""
         if not self._store.exists(self._name):
             return
         for entry in self._store.entries_since(self._name, self._end):
@@ -127,22 +127,22 @@ class _AgentLog:
 
 
 class _TurnLog:
-    """What an agent said and did, as its transcripts have it."""
+    """The lines from the transcripts of an agent."""
 
     def __init__(self, project: Project, store: FileStore, name: str) -> None:
         self._project, self._store, self._name = project, store, name
         self._printed: dict[tuple[str, int], int] = {}
-        """Lines of each turn that were printed, by the transcript and the turn's number."""
+        """Number of printed lines of each turn, by the name of its transcript and its number."""
         self._sizes: dict[str, int] = {}
         self._outputs: dict[str, ArchivedTranscript] = {}
-        """Output of programs without a transcript of their own, as it was last printed."""
+        """Output of programs without a transcript of their own, as last printed."""
         self._launched = 0
-        """Number of the last launch whose output was looked at."""
+        """Sequence number of the last launch whose output was read."""
         self._stamps: dict[str, str] = {}
 
     def read(self, last: int) -> list[LogItem]:
         found: deque[LogItem] = deque(maxlen=last or None)
-        with suppress(RekindleError):  # what can be read is printed
+        with suppress(RekindleError):  # print the transcripts that can be read
             for kept, turns in transcript_setup.read_sessions(
                 self._project, self._store, self._name
             ):
@@ -167,9 +167,9 @@ class _TurnLog:
                     yield from self._lines(kept, archive.turns(kept, self._size(kept)))
 
     def _read_outputs(self) -> Iterator[LogItem]:
-        """Yield what launches printed, if their supervisor alone writes the transcript.
+        """Yield the output of launches whose transcript only the supervisor writes.
 
-        These are the last launch and, if the next one has begun since, the one before it.
+        These are the last launch and, if a new one has started since, the one before it.
         """
         known = self._store.read(self._name).projection
         launches = sorted(known.attempts.values(), key=lambda one: one.seq)
@@ -185,7 +185,7 @@ class _TurnLog:
                 yield from self._lines(kept, archive.turns(kept, self._size(kept)))
 
     def _open_sessions(self) -> dict[str, str]:
-        """Return the transcripts of the sessions that may still be written."""
+        """Return the transcripts of the sessions that may still be written, by session."""
         lives = self._store.read(self._name).projection.lives
         newest = max((life.started_seq for life in lives.values()), default=0)
         return {
@@ -201,11 +201,11 @@ class _TurnLog:
         return is_new
 
     def _size(self, kept: ArchivedTranscript) -> int:
-        """Return how much of the archive was printed."""
+        """Return how many bytes of the archived transcript were printed."""
         return min(self._sizes.get(kept.name, 0), kept.size)
 
     def _lines(self, kept: ArchivedTranscript, turns: Iterator[Turn]) -> Iterator[LogItem]:
-        """Yield the lines of turns that were not printed yet; a turn can grow."""
+        """Yield the lines that were not printed yet; a turn can grow after it was printed."""
         at, known = clock.read_clock(), self._store.read(self._name).projection
         is_launched = any(one.session == kept.session for one in known.attempts.values())
         for turn in turns:

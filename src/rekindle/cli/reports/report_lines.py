@@ -1,4 +1,4 @@
-"""What a supervisor reports, as lines for people: `rekindle run` and `rekindle logs` print them."""
+"""Reports of a supervisor as lines for people, for `rekindle run` and `rekindle logs`."""
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
@@ -36,7 +36,7 @@ class ReportLine(NamedTuple):
 
     text: str
     place: Literal["agent", "margin", "inside"] = "inside"
-    """`agent`: it begins with the agent's name; `inside`: it is indented below such a line."""
+    """Start of the line: the agent's name, the margin, or an indent below such a line."""
     style: TextStyle = {}  # noqa: RUF012 - nothing changes it
 
 

@@ -69,11 +69,11 @@ _COLOURS: dict[str, str | None] = {state: row.colour for state, row in STATES.it
 @click.option("--all", "every", is_flag=True, help="All projects that you trust on this host.")
 @json_option
 def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> None:
-    """Show how the agents are, and what comes next.
+    """Show how the agents are, and what to do next.
 
-    With AGENTS only these; in the folder of one agent (`dir:`) only that one.
-    Several agents have one line each, those that need you first; an agent with a `!` has a warning
-    that `rekindle status AGENT` shows.
+    With AGENTS, only these are shown; in the folder of one agent (`dir:`), only that agent. Several
+    agents have one line each, and those that need you come first. A `!` marks an agent with a
+    warning: `rekindle status AGENT` shows it.
     """
     if watch and as_json:
         raise UsageError(
@@ -118,7 +118,7 @@ def _make_json(folder: Path) -> dict[str, Any]:
 
 
 def _render_all(folders: list[Path]) -> list[LineParts]:
-    """Return one table over all projects, agents that need a person first."""
+    """Return one table of all projects; agents that need a person come first."""
     if not folders:
         return [("No project is trusted on this host. Next: `rekindle init`.",)]
     names = name_folders([render_path(folder) for folder in folders])
@@ -127,7 +127,7 @@ def _render_all(folders: list[Path]) -> list[LineParts]:
 
 
 def _read_group(folder: Path, name: str) -> Group:
-    """Return the agents of a project; a project that cannot be read has one row that says why."""
+    """Return the agents of a project; a project that cannot be read has one row with the reason."""
     way = f"cd {shlex.quote(render_path(folder))} && "
     try:
         agents = [_lead_to(one, way) for one in _read_all_of(folder)]
@@ -147,14 +147,14 @@ def _marked(agents: list[status_rows.StatusRow]) -> set[str]:
 
 
 def _lead_to(one: status_rows.StatusRow, way: str) -> status_rows.StatusRow:
-    """Return an agent whose command begins with the way to its project."""
+    """Return an agent whose next command starts with a `cd` to its project."""
     command = one.row.command
     row = replace(one.row, command=f"{way}{command}") if _is_command(command) else one.row
     return status_rows.StatusRow(row, one.details)
 
 
 def _is_command(text: str) -> bool:
-    """Return whether a row has a command, and not advice with a command in it."""
+    """Return whether the next step is a command, not advice that mentions one."""
     return text.startswith("rekindle ")
 
 
@@ -167,10 +167,10 @@ def _read_all_of(folder: Path) -> list[status_rows.StatusRow]:
 def _make_reader(
     project: Project, names: list[str]
 ) -> tuple[Callable[[], list[status_rows.StatusRow]], float]:
-    """Return what reads the agents, and the seconds between two looks of `--watch`."""
+    """Return a function that reads the agents, and the seconds between two reads of `--watch`."""
     if project.settings.fleet is not None:
         fleet = open_fleet(project, project.settings.fleet)
-        # Each look is a question to the engine.
+        # Each poll is a query to the engine.
         return lambda: status_rows.read_fleet_rows(
             project, fleet, names, clock.read_clock()
         ), POLL_SECONDS
@@ -179,7 +179,7 @@ def _make_reader(
 
 
 def _render_screen(agents: list[status_rows.StatusRow], now: datetime) -> list[LineParts]:
-    """Return the lines of the screen, each with its parts."""
+    """Return the lines of the screen."""
     if not agents:
         return [("No agents yet. Next: `rekindle init --agent NAME`.",)]
     if len(agents) == 1:
@@ -189,7 +189,7 @@ def _render_screen(agents: list[status_rows.StatusRow], now: datetime) -> list[L
 
 
 def _add_place(one: status_rows.StatusRow) -> AgentRow:
-    """Return the row with the error of its details, or the host that the agent runs on."""
+    """Return the row with its error, or with the host that the agent runs on, as the reason."""
     row, listed = one.row, one.details.get("fleet")
     if "error" in one.details:
         return replace(row, reason=one.details["error"])
@@ -246,10 +246,10 @@ def _list_known(one: status_rows.StatusRow, now: datetime) -> Iterator[str]:
 
 
 def _list_attention(one: status_rows.StatusRow) -> Iterator[str]:
-    """Yield the questions that hold nothing up, and the warnings."""
+    """Yield the questions that do not block the agent, and the warnings."""
     for asked in one.details["questions"]:
         if asked["command"] == one.row.command:
-            continue  # the line below the state has it
+            continue  # already shown below the state
         step = render_command(asked["command"], asked["others"])
         yield f"  ? {to_one_line(asked['text'], QUESTION_WIDTH)}: {step}"
     for line in _list_warnings(one):
@@ -294,12 +294,12 @@ def _render_fullness(window: WindowFigures, run: dict[str, Any]) -> str:
 def _render_spending(
     spend: SpendFigures, run: dict[str, Any], budget: dict[str, Any] | None, now: datetime
 ) -> str:
-    """Return what the run has spent, beside what it may spend."""
+    """Return what the run has spent, each figure with its limit."""
     cap = budget or {}
     hours = (now - run["run_began"]).total_seconds() / SECONDS_AN_HOUR if run["run_began"] else 0
     of_usd = f" of ${spend.usd_cap:g}" if spend.usd_cap else ""
     of_tokens = f" of {spend.tokens_cap:,}" if spend.tokens_cap else ""
-    has_money = bool(spend.usd.value or of_usd)  # a program without prices has none to show
+    has_money = bool(spend.usd.value or of_usd)  # a program without prices has no cost to show
     parts = []
     if usd := render_usd([spend.usd]):
         parts.append(f"{usd}{of_usd}")
@@ -322,7 +322,7 @@ def _list_warnings(one: status_rows.StatusRow) -> list[str]:
         f" `rekindle {'restart' if row['run'] and row['run']['supervised'] else 'run'}"
         f" {one.row.agent}` accepts it"
         for change in row.get("settings_changed", ())
-        if row["run"]  # else the operator is still setting it up
+        if row["run"]  # an agent that never ran is still being set up
     ]
     if row["run"] and row["run"]["hurried"]:
         found.append("its cycles take less than a minute: make the steps of its task larger")

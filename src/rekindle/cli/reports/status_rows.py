@@ -1,4 +1,4 @@
-"""The rows of `rekindle status`, and the details beside them: from files, or from a fleet."""
+"""The rows of `rekindle status` with their details, read from files or from a fleet."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -45,7 +45,7 @@ class StatusRow(msgspec.Struct, frozen=True):
 
     row: AgentRow
     details: dict[str, Any] = {}
-    """What only `status` shows; empty: nothing more is known."""
+    """Facts that only `status` shows; empty if the agent's files could not be read."""
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = msgspec.to_builtins(self.row, builtin_types=(datetime,))
@@ -55,7 +55,7 @@ class StatusRow(msgspec.Struct, frozen=True):
 def read_fleet_rows(
     project: Project, store: "FleetStore", names: Sequence[str], now: datetime
 ) -> list[StatusRow]:
-    """Return the agents of a fleet: the engine lists all at once, and is asked about a few."""
+    """Return the agents of a fleet; details are queried only if there are few agents."""
     asks = len(names) <= FLEET_STATUS_AGENTS
     listed, files = store.listed(names if asks else ()), open_store(project)
     return [
@@ -79,7 +79,7 @@ def _make_new_row(project: Project, name: str, *, lives_here: bool) -> StatusRow
 def _make_fleet_row(
     project: Project, store: "FleetStore", name: str, listed: "ListedAgent", now: datetime | None
 ) -> StatusRow:
-    """Return an agent of a fleet; without `now` only what the engine's own list has."""
+    """Return an agent of a fleet; without `now`, only the facts in the engine's list of agents."""
     entry = project.manifest.agents[name]
     row = build_listed_row(name, entry.harness, listed.state, listed.cycle, listed.why)
     fleet = {"fleet": msgspec.to_builtins(listed)}
@@ -88,7 +88,7 @@ def _make_fleet_row(
     try:
         kept = store.kept(name)
     except RekindleError as error:
-        # What the engine's own list has is known all the same.
+        # The facts in the engine's list are known nevertheless.
         return StatusRow(row, fleet | {"error": str(error), "hint": error.hint})
     found, is_kept = kept.projection, store.is_kept_alive(kept)
     around = RowInputs(
@@ -104,12 +104,12 @@ def _make_fleet_row(
 
 
 def read_file_rows(project: Project, store: FileStore, names: Sequence[str]) -> list[StatusRow]:
-    """Return the agents of a project, each with its details where its files can be read."""
+    """Return the agents of a project, with details if the agent's files can be read."""
     return FileRowReader(project, store).read(names)
 
 
 class FileRowReader:
-    """The agents of a project; one whose files did not change is not read again."""
+    """Reads the agents of a project; an agent is read again only if its files have changed."""
 
     def __init__(self, project: Project, store: FileStore) -> None:
         runtime = project.settings.runtime
@@ -142,7 +142,7 @@ def _is_edited(shown: StatusRow) -> bool:
 
 
 def _is_alive(process: str) -> bool:
-    from rekindle.system.processes.launch_processes import is_alive  # noqa: PLC0415 - only for sessions by hand
+    from rekindle.system.processes.launch_processes import is_alive  # noqa: PLC0415 - only sessions without a supervisor need it
 
     return is_alive(process)
 
@@ -153,7 +153,7 @@ def _make_file_row(project: Project, store: FileStore, reading: RowReading) -> S
     try:
         return StatusRow(reading.row, _collect_facts(project, store, reading, reading.view))
     except RekindleError as error:
-        # The row has been made: only what is shown beside it could not be read.
+        # Only the details could not be read; the row is complete.
         return StatusRow(reading.row, {"error": str(error), "hint": error.hint})
 
 
@@ -183,7 +183,7 @@ def _collect_facts(
 
 
 def _list_background(store: FileStore, name: str) -> list[dict[str, Any]]:
-    """The background processes that outlive the agent's sessions, and run now."""
+    """Return the background processes that were left running on purpose, and still run."""
     kept = store.background(name).kept
     if not kept:
         return []
@@ -204,7 +204,7 @@ def _collect_known(
     supervised: bool,
     file: str,
 ) -> dict[str, Any]:
-    """Return what can be told of an agent wherever it is kept."""
+    """Return the facts that agents on this host and on a fleet have in common."""
     standing = committed.documents.get("relay")
     entry = project.manifest.agents[name]
     run = _describe_run(found, supervised=supervised) | {
@@ -249,13 +249,13 @@ def _list_questions(found: Projection, now: datetime) -> list[dict[str, Any]]:
 
 
 def _find_unpushed(found: Projection) -> dict[str, Any] | None:
-    """What of its work is on one host alone."""
+    """Return since when, and why, work of the agent is on one host alone; None if it was pushed."""
     kept = found.unpushed
     return {"since": kept.ts, "host": found.moved.host, "reason": kept.words} if kept else None
 
 
 def _describe_run(found: Projection, *, supervised: bool) -> dict[str, Any]:
-    """Return whether a supervisor runs, and how the last process ended."""
+    """Return whether a supervisor runs, and how the last launch ended."""
     tried, run = (
         sessions.find_newest_launch(found.attempts) or LaunchRecord(0, "", resumes=False),
         found.run,

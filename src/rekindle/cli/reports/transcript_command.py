@@ -41,9 +41,9 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 def transcript(
     agent: str | None, since: str | None, session: str | None, last: int, as_json: bool
 ) -> None:
-    """What was said and done in an agent's sessions, newest last, whichever CLI it was.
+    """Print what was said and done in an agent's sessions, newest last, for every CLI.
 
-    With --json one turn a line. What the CLI has deleted since is still here.
+    With --json, one turn per line. Sessions that the CLI has deleted since are included.
     """
     project, store, name = open_files(agent)
     after = _parse_since(since, clock.read_clock()) if since else None
@@ -66,7 +66,7 @@ def transcript(
 def _select_turns(
     kept: ArchivedTranscript, turns: Iterator[Turn], after: datetime | None, last: int
 ) -> deque[tuple[ArchivedTranscript, Turn]]:
-    """No more than will be shown: a transcript may have any number of turns."""
+    """Return the last turns of a session; a transcript can be too long to keep all of it."""
     newer = ((kept, turn) for turn in turns if after is None or _is_after(turn.at, after))
     return deque(newer, maxlen=last or None)
 
@@ -90,7 +90,7 @@ def _parse_since(since: str, now: datetime) -> datetime:
             return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
         return datetime.fromisoformat(since.strip()).astimezone(UTC)
     except OverflowError:
-        return datetime.min.replace(tzinfo=UTC)  # before anything that there is
+        return datetime.min.replace(tzinfo=UTC)  # older than any turn
     except ValueError as error:
         raise UsageError(
             f"{since[:QUOTED_CHARACTERS]!r} is no time",
@@ -102,4 +102,4 @@ def _is_after(at: str, after: datetime) -> bool:
     try:
         return datetime.fromisoformat(at) >= after
     except (ValueError, TypeError):
-        return True  # of a turn whose time nobody knows, nobody can say that it is too old
+        return True  # a turn without a time is shown

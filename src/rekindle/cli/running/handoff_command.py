@@ -1,4 +1,4 @@
-"""`rekindle handoff`: have a fresh session go on with a checkpoint, at the next boundary."""
+"""`rekindle handoff`: continue an agent's work in a fresh session, with a checkpoint."""
 
 import click
 
@@ -18,10 +18,10 @@ from rekindle.wiring.open_store import find_harness
 @click.argument("agent", required=False)
 @json_option
 def handoff(agent: str | None, as_json: bool) -> None:
-    """Have a fresh session go on with AGENT's work, with a checkpoint of what was done.
+    """Continue AGENT's work in a fresh session, which gets a checkpoint of what was done.
 
-    The session that runs is stopped between two tool calls, none of which is cut; one in a
-    terminal at its person's next prompt.
+    The current session is stopped between two tool calls, so that no call is cut off; a session in
+    a terminal is stopped at its user's next prompt.
     """
     project, store, name = open_agent(agent, operator=True)
     found = store.read(name).projection

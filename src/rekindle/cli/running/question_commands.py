@@ -1,4 +1,4 @@
-"""`rekindle questions`, `answer`, `approve`, `deny`: what agents ask a person, and the answers."""
+"""`rekindle questions`, `answer`, `approve`, `deny`: questions of agents and their answers."""
 
 import re
 import sys
@@ -76,20 +76,20 @@ _ID = re.compile(r"(.+)-[0-9]+")
 
 @runtime_checkable
 class WritableStore(Protocol):
-    """A store whose writer works on this host; a fleet's is the engine."""
+    """A store with a writer on this host; on a fleet, the engine is the writer."""
 
     def writer(self, agent: str) -> AbstractContextManager["Writer"]: ...
 
 
 class MeantQuestion(NamedTuple):
-    """The agent that a command names, and its question."""
+    """The agent that a command line names, and its question."""
 
     project: Project
     store: AgentStore
     agent: str
     known: Projection
     question: QuestionAsked | None
-    """None: the agent has no open question."""
+    """The question to answer; None if the agent has no open question."""
 
 
 @click.command()
@@ -97,11 +97,11 @@ class MeantQuestion(NamedTuple):
 @click.option("--all", "every", is_flag=True, help="Answered and withdrawn questions too.")
 @json_option
 def questions(agent: str | None, every: bool, as_json: bool) -> None:
-    """What the agents ask a person, with the command that answers it.
+    """Show the questions of the agents, each with the command that answers it.
 
-    With AGENT, or in the folder of one agent (`dir:`): only that one. With ID: only that question,
-    whatever its state.
-    Questions whose deadline has passed stay in the list as unanswered until you start the agent.
+    With AGENT, or in the folder of one agent (`dir:`), only its questions are shown; with ID, only
+    that question, even if it is closed. A question whose deadline has passed is shown as unanswered
+    until you start the agent again.
     """
     numbered, known = (
         _ID.fullmatch(agent or ""),
@@ -129,7 +129,7 @@ def questions(agent: str | None, every: bool, as_json: bool) -> None:
 
 
 def describe_questions(known: Projection, now: datetime) -> list[dict[str, Any]]:
-    """Return the questions of an agent that are remembered, oldest first."""
+    """Return the questions in an agent's projection as JSON objects, oldest first."""
     asked = sorted(known.questions.values(), key=lambda one: one.seq)
     return [_make_row(known, one, now) for one in asked]
 
@@ -187,12 +187,12 @@ def _print_question(row: dict[str, Any], now: datetime) -> None:
 @trust_option
 @json_option
 def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
-    """Answer a question with one of its choices, or with TEXT, which the next cycle is told.
+    """Answer a question with one of its choices, or with TEXT for the agent's next cycle.
 
-    With AGENT the question that this agent waits for is meant; without both the only open one, and
-    TEXT is then one argument of several words: `rekindle answer "Take the second"`.
-    Without an answer, a terminal is asked for it. Each question is answered once. An agent without
-    a question is told TEXT in its next cycle.
+    AGENT selects the question that this agent waits for. Without ID and AGENT, the only open
+    question is answered; TEXT must then be one argument of several words: `rekindle answer "Take
+    the second"`. Without an answer, you are asked for it at the terminal. A question can be
+    answered once. If AGENT has no open question, TEXT is a message to its next cycle.
     """
     meant, said = _find_question(words)
     text = strip_invisible(" ".join(said)).strip() if said else _prompt_answer(meant)
@@ -200,7 +200,7 @@ def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
 
 
 def _prompt_answer(meant: MeantQuestion) -> str:
-    """Ask the person at the terminal for the answer."""
+    """Ask for the answer at the terminal."""
     choices = ", ".join(meant.question.choices) if meant.question else "any text"
     if _find_origin() != "terminal":
         raise UsageError("answer with what?", hint=f"choices: {choices}")
@@ -241,7 +241,7 @@ def _answer_by_choice(
 
 
 def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
-    """Return which question is meant, and the words behind its name."""
+    """Return the question that the first word selects, and the words that are the answer."""
     require_operator(config.load_project(find_current_folder()))
     project, store, agents = open_agents([])
     now, first = clock.read_clock(), words[0] if words else ""
@@ -271,19 +271,19 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
         raise UsageError("which question?", hint=f"name it by its id: {which}")
     offered = found[0].question.choices if found[0].question else ()
     if first and not _is_answer(words, offered):
-        raise UnknownQuestionError(first)  # nor a mistyped agent
+        raise UnknownQuestionError(first)  # a mistyped agent must not become part of an answer
     return found[0], words
 
 
 def _is_answer(words: Sequence[str], offered: Sequence[str]) -> bool:
-    """Return whether words are an answer, and none of them can be meant as the name of an agent."""
+    """Return whether the words are an answer that cannot be the mistyped name of an agent."""
     text = " ".join(words).strip().casefold()
     is_cap = policy.RAISE_ANSWER in offered and words[0].casefold() == "raise"
     return text in offered or is_cap or (len(words) == 1 and len(text.split()) > 1)
 
 
 def _read_known(store: AgentStore, agent: str) -> Projection:
-    """Return what is known of an agent, also if nothing has happened to it yet."""
+    """Return the projection of an agent; an empty one if nothing has happened to it yet."""
     try:
         return store.read(agent).projection if store.exists(agent) else Projection(agent)
     except NotOnFleetError:
@@ -291,7 +291,7 @@ def _read_known(store: AgentStore, agent: str) -> Projection:
 
 
 def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bool) -> None:
-    """Record an answer, and report what comes of it."""
+    """Record an answer, and print its effect."""
     if meant.question is None:
         _tell_agent(meant, words, as_json=as_json)
         return
@@ -327,14 +327,14 @@ def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bo
 def _accept_settings(meant: MeantQuestion, given: QuestionAnswered) -> QuestionAnswered:
     """Accept the agent's settings and record the answer, as one step.
 
-    A supervisor that sees the answer starts at once: the settings must count by then. An answer
-    that is refused changes nothing.
+    A supervisor that sees the answer starts the agent at once, so the settings must be accepted by
+    then. An answer that is refused changes nothing.
 
     Raises:
-        ClosedQuestionError: Another answer, another command or the deadline came before it.
+        ClosedQuestionError: Another answer, another command or the deadline came first.
     """
     if not isinstance(meant.store, WritableStore):
-        meant.store.prepare_start(meant.agent)  # the fleet's next start has the new settings
+        meant.store.prepare_start(meant.agent)  # the next start on the fleet uses the new settings
         meant.store.submit(meant.agent, given)
         recorded = _wait_until_recorded(meant, given)
         changes = accept_settings(meant.project, meant.agent)
@@ -352,16 +352,16 @@ def _accept_settings(meant: MeantQuestion, given: QuestionAnswered) -> QuestionA
 
 
 def _wait_until_recorded(meant: MeantQuestion, given: QuestionAnswered) -> QuestionAnswered:
-    """Return the answer as it was recorded; without a number: it was not recorded in time.
+    """Return the answer as recorded in the log; its `seq` is 0 if that took too long.
 
     Raises:
-        ClosedQuestionError: Another answer, another command or the deadline came before it.
+        ClosedQuestionError: Another answer, another command or the deadline came first.
     """
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while True:
         known = meant.store.read(meant.agent).projection
         counts = known.answers.get(given.question)
-        # The text is not compared: what is recorded of it holds no secrets.
+        # The text is not compared, because it is recorded without its secrets.
         is_ours = counts is not None and (counts.by, counts.choice, counts.ts) == (
             given.by,
             given.choice,
@@ -378,7 +378,7 @@ def _wait_until_recorded(meant: MeantQuestion, given: QuestionAnswered) -> Quest
 
 
 def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
-    """Tell an agent that has asked nothing: its next cycle begins with these words."""
+    """Record a message to an agent without an open question; its next cycle starts with it."""
     if not words or len(words) > ANSWER_CHARACTERS:
         raise UsageError(
             f"an answer has 1 to {ANSWER_CHARACTERS:,} characters, and this one {len(words):,}",
@@ -411,7 +411,7 @@ def _describe_outcome(answer: QuestionAnswered) -> str:
 
 
 def _print_permission(meant: MeantQuestion) -> None:
-    """Show what permits the call: permissions are settings, which only the manifest changes."""
+    """Print the lines of the manifest that permit the call: an answer alone does not."""
     manifest = meant.project.manifest
     name = manifest.agents[meant.agent].persona or AgentDefaults().persona
     persona = manifest.personas.get(name) or Persona()
@@ -430,7 +430,7 @@ def _print_permission(meant: MeantQuestion) -> None:
 
 
 def _print_next(meant: MeantQuestion, effect: AnswerEffect) -> None:
-    """Name the command that starts the agent, if its next cycle needs one."""
+    """Print the command that starts the agent, unless a supervisor runs or the run is over."""
     if effect not in {"stop", "finish"} and not meant.store.is_supervised(meant.agent):
         name = meant.agent
         echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to have it in the background.")

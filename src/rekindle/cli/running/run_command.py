@@ -91,7 +91,7 @@ from rekindle.wiring.supervisor_setup import run_supervisor
 )
 @trust_option
 @json_option
-def run(  # noqa: PLR0917 - one for each option
+def run(  # noqa: PLR0917 - one parameter per option
     agent: str | None,
     once: bool,
     cycles: int | None,
@@ -103,21 +103,23 @@ def run(  # noqa: PLR0917 - one for each option
 ) -> int:
     """Run AGENT, cycle after cycle, and keep it alive until its work is done.
 
-    Each cycle begins with the relay and ends with the next one. The run is over when the command of
-    `until:` passes, or after its cycles: ten, or as many as `cycles:` or --cycles say. A loop that
-    repeats itself is told so, then paused; one that waits for you is paused: `rekindle answer`.
+    Each cycle starts with the relay and ends by writing the next one. The run is over when the
+    command of `until:` passes, or after a number of cycles: ten, or the number in `cycles:` or
+    --cycles. If the agent repeats itself, it is told so, then paused; if it waits for you, it is
+    paused until `rekindle answer`.
 
-    A process that crashes or hangs is started again in the same session, after everything that it
-    left running was ended; where the session cannot be brought back, a fresh one is told where the
-    work stands. Usage limits are waited out. Launches without progress (a commit, a changed result,
-    a resolved loop, a decision, another next action) are spaced out, and pause the run in the end;
-    `--budget none` lifts that. What only a person can fix ends in safe mode: nothing
-    runs until you answer the agent's question (`rekindle answer`). Ctrl-C stops the agent, twice at
-    once; the next `run` continues where it was.
+    If the process crashes or hangs, Rekindle ends everything that it left running, and starts it
+    again in the same session; if that session cannot be resumed, a fresh one is told where the work
+    stands. Usage limits are waited out. After launches without progress (a commit, a changed
+    result, a resolved loop, a decision, another next action) Rekindle waits longer each time, and
+    pauses the run in the end; `--budget none` lifts that limit. If only a person can fix a problem,
+    the agent is in safe mode: nothing runs until you answer its question (`rekindle answer`).
+    Ctrl-C stops the agent, a second Ctrl-C at once; the next `run` continues where it was.
 
-    With --json it prints the events of its log as they come, as `rekindle events --json` does.
+    With --json, the events of the log are printed as they come, as by `rekindle events --json`.
 
-    With `fleet:` in the manifest a host of the fleet runs it, and this command ends at once.
+    With `fleet:` in the manifest, a host of the fleet runs the agent, and this command exits at
+    once.
     """
     project = config.load_project(find_current_folder())
     require_operator(project)
@@ -132,11 +134,11 @@ def run(  # noqa: PLR0917 - one for each option
         run_on_fleet(project, project.settings.fleet, name, cycles, unbounded=budget == "none")
         return 0
     if kept or said:
-        require_trust(project.path)  # a watchdog, or `up`, started us: only a person accepts
+        require_trust(project.path)  # `up` or a watchdog started us, so there is no person to ask
     else:
         ensure_trust(project, trust=trust)
     if not (kept or as_json):
-        with suppress(OSError):  # a reader that is gone stops no agent
+        with suppress(OSError):  # a closed pipe must not stop the agent
             _print_exposed(project, name)
     store = open_store(project, say=print_note)
     if not (kept or said):
@@ -167,7 +169,7 @@ def run(  # noqa: PLR0917 - one for each option
 
 @contextmanager
 def _record_failure(store: FileStore, name: str, *, is_ours: bool) -> Iterator[None]:
-    """Keep why a supervisor in a tmux window of ours fails, for `up` and the watchdog."""
+    """Record the error of a supervisor in a tmux window, for `up` and the watchdog to print."""
     try:
         yield
     except RekindleError as error:
@@ -194,7 +196,7 @@ def _print_exposed(project: Project, name: str) -> None:
 
 
 def _render_bounds(project: Project, name: str, *, lifted: bool) -> str:
-    """Return the bounds of the run, on one line."""
+    """Return the limits of the run, on one line."""
     cap = project.manifest.agents[name].budget
     ends = budgets.describe_budget(cap) if cap else ""
     bounds = idle.describe_bounds(project.settings.runtime.progress, lifted=lifted)
@@ -202,7 +204,7 @@ def _render_bounds(project: Project, name: str, *, lifted: bool) -> str:
 
 
 def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) -> int:
-    """Print how the run stopped, and return the exit code of its outcome."""
+    """Print how the run ended, and return the exit code of its outcome."""
     if result.outcome is None:
         if not silent:
             echo(f"{name}: nothing was started: it was stopped, or its run is over")
@@ -237,7 +239,7 @@ def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) 
 
 
 def _count_crashes(store: FileStore, name: str, why: str) -> str:
-    """Return how often the agent crashed, if it is in safe mode for that; else nothing."""
+    """Return how often the agent crashed if that put it into safe mode, otherwise nothing."""
     with suppress(RekindleError):
         known = store.read(name).projection
         if why == "crash" and known.run.is_safe:
@@ -246,7 +248,7 @@ def _count_crashes(store: FileStore, name: str, why: str) -> str:
 
 
 def _find_answer_command(store: FileStore, name: str, why: str) -> str:
-    """Return the command that answers the agent's question, as `status` shows it; empty: none."""
+    """Return the command that answers the agent's question, as `status` shows it, or nothing."""
     with suppress(RekindleError):
         known = store.read(name).projection
         if why != "stopped" and known.questions:
@@ -255,7 +257,7 @@ def _find_answer_command(store: FileStore, name: str, why: str) -> str:
 
 
 def _stop_if_unread(tell: Callable[[SupervisorReport], None]) -> Callable[[SupervisorReport], None]:
-    """Say it as long as somebody reads it: the agent works on when pager or terminal are gone."""
+    """Return `tell`, silenced once its output is closed: the agent outlives pager and terminal."""
     is_gone = False
 
     def say(report: SupervisorReport) -> None:
@@ -271,13 +273,13 @@ def _stop_if_unread(tell: Callable[[SupervisorReport], None]) -> Callable[[Super
 
 
 def _follow_log(store: FileStore, name: str) -> EventPrinter:
-    """Return what prints the events of the agent's log from here on."""
+    """Return a printer of the events that the agent's log gets from now on."""
     end = store.read(name).end if store.exists(name) else 0
     return EventPrinter(store, name, end, as_json=True)
 
 
 def _tell_events(name: str, lines: EventPrinter) -> Callable[[SupervisorReport], None]:
-    """Print what the log has by now, whatever is reported; warnings go to standard error."""
+    """Return a function that prints new events at each report; warnings go to standard error."""
 
     def tell(report: SupervisorReport) -> None:
         if isinstance(report, TroubleReport | SettingsReport):
@@ -290,12 +292,12 @@ def _tell_events(name: str, lines: EventPrinter) -> Callable[[SupervisorReport],
 def _print_new(lines: EventPrinter) -> None:
     with suppress(
         OSError, RekindleError
-    ):  # neither a reader nor a disk that is gone stops the agent
+    ):  # neither a closed pipe nor a broken disk stops the agent
         lines.print_new()
 
 
 def _make_printer(name: str, bounds: str) -> Callable[[SupervisorReport], None]:
-    """Return what prints the reports; the bounds come first, once nothing refuses the start."""
+    """Return a function that prints reports, and the limits of the run before the first one."""
     has_keyboard = bool(sys.stdin) and sys.stdin.isatty()
 
     def tell(report: SupervisorReport) -> None:

@@ -1,4 +1,4 @@
-"""`rekindle service`: have the daemon started with the host, or briefs written by it."""
+"""`rekindle service`: units that start the daemon with the host, or write briefs on time."""
 
 import os
 import sys
@@ -40,7 +40,7 @@ _KINDS = {"linux": "systemd", "darwin": "launchd"}
 
 @click.group()
 def service() -> None:
-    """Have the daemon started with the host."""
+    """Start the daemon with the host."""
 
 
 _kind = click.option(
@@ -59,13 +59,13 @@ _all = click.option(
 @click.option("--print", "only_print", is_flag=True, help="Write nothing, show the unit.")
 @trust_option
 def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust: bool) -> None:
-    """Write a unit of your own that starts `rekindle daemon` for this project.
+    """Write a user unit that starts `rekindle daemon` for this project.
 
-    With --all, one that starts `rekindle daemon --all`: it also writes the briefs of all projects.
-    With --briefs, one that runs `rekindle brief --due` at the time of `runtime: brief: at:`, for
-    who has no daemon: that writes them itself. Nothing is started and no rights are needed: the
-    commands that it prints do that. Your PATH and the like are written into it; keys and tokens
-    are not, see the guide.
+    With --all, the unit starts `rekindle daemon --all`, which also writes the briefs of all
+    projects. With --briefs, it runs `rekindle brief --due` at the time of `runtime: brief: at:`; a
+    daemon does that itself. Nothing is started and no root rights are needed: run the commands that
+    are printed. PATH and similar variables are written into the unit, but no keys or tokens: see
+    the guide.
     """
     kind = kind or _KINDS.get(sys.platform, "systemd")
     found, brief = _choose_service(briefs=briefs, every=every, trust=trust)
@@ -93,7 +93,7 @@ def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust
 @_briefs
 @_all
 def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
-    """Remove the unit; what runs stays, until `rekindle down`."""
+    """Remove the unit; agents and the daemon continue until you stop them."""
     kind = kind or _KINDS.get(sys.platform, "systemd")
     found, brief = _choose_service(briefs=briefs, every=every)
     paths = list(_render_units(kind, found, brief))
@@ -113,7 +113,7 @@ def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
 def _choose_service(
     *, briefs: bool, every: bool, trust: bool | None = None
 ) -> tuple[units.ServiceUnit, BriefSettings | None]:
-    """Return the service that is meant; `trust`: have the user accept the project before."""
+    """Return the unit that the options select; with `trust`, the user accepts the project first."""
     if every:
         if briefs:
             raise UsageError("the daemon of all projects writes briefs", hint="leave --briefs out")
@@ -131,7 +131,7 @@ def _choose_service(
 def _render_units(
     kind: str, found: units.ServiceUnit, brief: BriefSettings | None
 ) -> dict[Path, bytes]:
-    """The files, and what stands in them; the one that is started comes last."""
+    """Return the text of each unit file by its path; the unit to start is the last."""
     path = make_unit_path(kind, found.name)
     if kind == "launchd":
         made = (

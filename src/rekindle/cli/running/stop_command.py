@@ -1,4 +1,4 @@
-"""`rekindle stop`, `restart`: the operator's word, durable and above every marker."""
+"""`rekindle stop`, `restart`: durable commands of the operator."""
 
 import shlex
 import time
@@ -77,7 +77,7 @@ from rekindle.wiring.running_agents import RunningAgents
 
 
 class PendingStop(Protocol):
-    """A stop that was given, and the supervisor that has to end."""
+    """A stop that was recorded, and the supervisor that has to exit."""
 
     def has_ended(self) -> bool: ...
 
@@ -90,10 +90,10 @@ class PendingStop(Protocol):
 @click.option("--all", "every", is_flag=True, help="Every agent of the manifest, as `down` does.")
 @json_option
 def stop(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
-    """Stop AGENTS, and have them stay stopped: no watchdog starts them until you do.
+    """Stop AGENTS, and keep them stopped: no watchdog starts them until you do.
 
-    Each is asked to end, and killed when it has not within ten seconds; `rekindle run` continues
-    where it was. Without AGENTS: the only agent, or the only one that runs.
+    A process that does not exit within ten seconds is killed; `rekindle run` continues where it
+    was. Without AGENTS, the only agent is stopped, or the only one that runs.
     """
     names = tuple(dict.fromkeys(agents))
     if every and names:
@@ -102,7 +102,7 @@ def stop(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
             hint=f"`rekindle stop {' '.join(names)}` or `rekindle stop --all`",
         )
     if every or len(names) > 1:
-        from rekindle.cli.running.up_command import stop_agents  # noqa: PLC0415 - it needs this module
+        from rekindle.cli.running.up_command import stop_agents  # noqa: PLC0415 - it imports this module
 
         stop_agents(names, as_json=as_json)
     else:
@@ -118,7 +118,7 @@ def _stop_one(agent: str | None, *, as_json: bool) -> None:
         store = _store_to_stop(project, name)
     except UsageError as error:
         if project is None or not find_unnamed_agents(project):
-            raise  # which of several is meant, only the operator can tell
+            raise  # only the operator knows which agent is meant
         stop_without_manifest((), error, every=True, as_json=as_json)
         return
     except (ManifestError, NewerSchemaError, UnknownAgentError, StoreError) as error:
@@ -156,8 +156,9 @@ def _print_stopped(name: str, *, was_running: bool, as_json: bool) -> None:
 def load_to_stop() -> Project:
     """Return the project whose agents are to stop: the nearest one.
 
-    If nothing runs in it and the user has not accepted it, an agent may have put its manifest into
-    a folder below its own: then the project above whose agents run here is meant.
+    If nothing runs in the nearest project and the user has not accepted it, an agent may have
+    created its manifest in a folder below its own. Then the project above whose agents run is
+    returned.
 
     Raises:
         ManifestMissingError: Agents run in a nearer folder that has lost its manifest.
@@ -182,9 +183,9 @@ def load_to_stop() -> Project:
 
 
 def _choose_to_stop(project: Project, agent: str | None) -> str:
-    """Return the agent that is meant; if it is unclear, the only one that runs here.
+    """Return the named agent or the default one; if that is ambiguous, the only one that runs here.
 
-    An agent can add others to the manifest, and move the folder of each.
+    An agent can edit the manifest: it can add other agents, and change the folder of each.
     """
     try:
         if agent is None:
@@ -198,14 +199,14 @@ def _choose_to_stop(project: Project, agent: str | None) -> str:
 
 
 def _store_to_stop(project: Project, name: str) -> AgentStore:
-    """Return what keeps the agent; the files, if it runs on this host whatever `fleet:` says."""
+    """Return the store of an agent: the files if it runs on this host, even with `fleet:`."""
     if name in RunningAgents().find(project.path):
         return open_store(project, say=print_note)
     return open_store_of(project)
 
 
 def _note_above(project: Project, name: str) -> None:
-    """Name an agent of the same name that runs in a folder above: it may be the one meant."""
+    """Print that an agent of the same name runs in a folder above: the user may have meant it."""
     running = RunningAgents()
     above = next((at for at in project.path.parents if name in running.find(at)), None)
     if above is not None:
@@ -215,7 +216,7 @@ def _note_above(project: Project, name: str) -> None:
 
 
 def find_unnamed_agents(project: Project) -> list[str]:
-    """Return agents that run in this folder and that the manifest does not name any more."""
+    """Return the agents that run in this folder and are no longer in the manifest."""
     running = RunningAgents().find(project.path)
     return [name for name in running if name not in project.manifest.agents]
 
@@ -225,7 +226,7 @@ def stop_without_manifest(
 ) -> None:
     """Stop agents of this folder whose manifest cannot be read or does not name them.
 
-    Without a name the only one is meant; `every`: all of them.
+    Without names, the only agent is stopped; with `every`, all of them.
     """
     running = RunningAgents()
     folder = running.find_nearest(find_current_folder()) or find_current_folder()
@@ -254,7 +255,7 @@ def stop_without_manifest(
 
 
 def _open_default_store(folder: Path) -> FileStore:
-    """Open the store of a project without its manifest, to read what an agent left behind."""
+    """Open the store of a project without its manifest, to find what an agent left running."""
     own = private_files.find_private_project(folder)
     return FileStore(
         folder, host=host.identify_host(), settings=Settings(), clock=clock.read_clock, private=own
@@ -267,9 +268,9 @@ def _open_default_store(folder: Path) -> FileStore:
 @trust_option
 @json_option
 def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) -> None:
-    """Start AGENTS again now: out of safe mode, out of a wait, or out of what they are doing.
+    """Start AGENTS again now: from safe mode, from a wait, or from their current work.
 
-    What an agent spent stays counted, unless its run was over: then a new one begins.
+    The spending of an agent stays counted; if its run was over, a new run starts at zero.
     """
     project = config.load_project(find_current_folder())
     require_operator(project)
@@ -291,8 +292,8 @@ def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) ->
 
 
 def _restart(project: Project, name: str, *, fresh: bool) -> bool:
-    """Have an agent start again; return whether a supervisor is there to do so."""
-    if project.settings.fleet is not None:  # before it is connected to
+    """Request a restart of an agent; return whether it has a supervisor to do it."""
+    if project.settings.fleet is not None:  # the connection itself uses accepted settings
         print_changes(name, accept_settings(project, name))
     store = open_store_of(project)
     accept_log(store, name)
@@ -313,7 +314,7 @@ def _restart(project: Project, name: str, *, fresh: bool) -> bool:
 def _print_restarted(
     restarted: Mapping[str, bool], *, as_json: bool, is_list: bool, fresh: bool
 ) -> None:
-    """Print what became of each agent, by whether it has a supervisor."""
+    """Print what happens to each agent next, which depends on whether it has a supervisor."""
     if as_json:
         rows = [
             {"agent": name, "desired": "running", "supervised": is_supervised}
@@ -332,7 +333,7 @@ def _print_restarted(
 
 
 class _FleetStop:
-    """The stop of an agent that a fleet runs: the engine records and delivers it."""
+    """The stop of an agent on a fleet: the engine records and delivers it."""
 
     def __init__(self, store: AgentStore, agent: str) -> None:
         self._store, self._agent = store, agent
@@ -351,15 +352,15 @@ class _FleetStop:
         return not self._store.is_supervised(self._agent)
 
     def kill(self) -> None:
-        """Wait longer instead: the host that runs the agent ends it, and needs time to hear."""
+        """Wait longer: the host of the agent ends it, and needs time to receive the stop."""
         wait_until(self.has_ended, screens.STOP_WAIT_SECONDS - screens.STOP_SUPERVISOR_SECONDS)
 
     def require_stop_record(self) -> None:
-        """Do nothing: the engine has confirmed it."""
+        """Do nothing: the engine has confirmed the stop."""
 
 
 def end_background(store: AgentStore, name: str, *, was_killed: bool = False) -> None:
-    """End what a supervisor that was killed could not end; on a fleet each host does so itself."""
+    """End the processes that a killed supervisor left; on a fleet, each host does so itself."""
     patience = screens.STOP_KILLED_SECONDS if was_killed else STOP_SECONDS
     if not isinstance(store, FileStore):
         return
@@ -367,7 +368,7 @@ def end_background(store: AgentStore, name: str, *, was_killed: bool = False) ->
         with suppress(SupervisedError), store.supervising(name):
             _end_background(store, name, patience)
     except (ConfinedError, StoreError):
-        # A disk that takes no lock from us takes none from another supervisor either.
+        # If the disk refuses us the lock, no other supervisor can hold it either.
         if not store.is_supervised(name):
             with suppress(ConfinedError, StoreError):
                 _end_background(store, name, patience)
@@ -375,7 +376,7 @@ def end_background(store: AgentStore, name: str, *, was_killed: bool = False) ->
 
 def _end_background(store: FileStore, name: str, patience: float) -> None:
     processes, project, attempts = HostProcesses(), store.root.project, {}
-    with suppress(DocumentError):  # the agent can damage its log; what was recorded outside counts
+    with suppress(DocumentError):  # the agent may have damaged its log; other records remain
         attempts = store.read(name).projection.attempts
     end_all_processes(project, name, processes, attempts, patience=patience)
     for mark in launch_processes.find_marks(project, name):
@@ -383,14 +384,14 @@ def _end_background(store: FileStore, name: str, patience: float) -> None:
 
 
 def make_stop(store: AgentStore, agent: str) -> "AgentStopper | _FleetStop":
-    """Return the stop of an agent, wherever it is kept."""
+    """Return the stop of an agent on this host or on a fleet."""
     if isinstance(store, FileStore):
         return AgentStopper(store, agent, clock.read_clock)
     return _FleetStop(store, agent)
 
 
 def wait_for_ends(stops: Mapping[str, PendingStop]) -> list[str]:
-    """Wait until the supervisors have ended, and kill late ones; return the agents left."""
+    """Wait until the supervisors exit, and kill late ones; return the agents that still run."""
 
     def find_left() -> list[str]:
         return [name for name, stopping in stops.items() if not stopping.has_ended()]
@@ -404,7 +405,7 @@ def wait_for_ends(stops: Mapping[str, PendingStop]) -> list[str]:
 
 
 def wait_until(has_ended: Callable[[], bool], seconds: float = screens.STOP_WAIT_SECONDS) -> bool:
-    """Return whether a supervisor has ended within this time."""
+    """Return whether a supervisor has exited within this time."""
     deadline = time.monotonic() + seconds
     while not has_ended():
         if time.monotonic() > deadline:

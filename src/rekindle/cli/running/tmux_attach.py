@@ -1,4 +1,4 @@
-"""`rekindle attach`: the operator's terminal in the tmux window of an agent."""
+"""`rekindle attach`: show the tmux window of an agent in the operator's terminal."""
 
 import os
 import sys
@@ -14,9 +14,9 @@ from rekindle.wiring.starting.background_start import TMUX_SESSION
 @click.command()
 @click.argument("agent", required=False)
 def attach(agent: str | None) -> None:
-    """Show the tmux window of AGENT in this terminal, to look on and to type.
+    """Show the tmux window of AGENT in this terminal, where you can watch and type.
 
-    For agents that `rekindle up --tmux` started. Ctrl-B d detaches: the agent continues.
+    For agents that `rekindle up --tmux` started. Ctrl-B d detaches, and the agent continues.
     """
     project, _store, name = open_files(agent)
     require_operator(project)
@@ -37,5 +37,5 @@ def attach(agent: str | None) -> None:
 
 
 def is_at_terminal() -> bool:
-    """Return whether a person can look on and type here."""
+    """Return whether both standard input and output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()

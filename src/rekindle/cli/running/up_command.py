@@ -61,10 +61,10 @@ from rekindle.wiring.supervisor_setup import (
 @trust_option
 @json_option
 def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_json: bool) -> None:
-    """Run AGENTS in the background, all that the manifest names where none is said.
+    """Run AGENTS in the background; without AGENTS, all that the manifest names.
 
-    Each has a supervisor of its own that goes on when you log out. `rekindle daemon` starts those
-    again that die; `rekindle service install` has it started with the host.
+    Each agent has its own supervisor, which continues after you log out. `rekindle daemon` restarts
+    supervisors that die; `rekindle service install` starts the daemon with the host.
     """
     project, store = open_project()
     require_operator(project)
@@ -91,14 +91,14 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
 
 
 def render_start_result(row: StartResult) -> str:
-    """Return what became of one agent; further lines of a message are indented."""
+    """Return the line about one agent; further lines of its message are indented."""
     sign = "✗" if row.error else "✓"
     words = (row.error or row.state).replace("\n", "\n  ")
     return f"{sign} {row.agent}: {words}"
 
 
 def _collect_failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:
-    """Do all of them, also those behind one that fails."""
+    """Call each action even if an earlier one fails, and return the errors."""
     found: list[RekindleError] = []
     for act in actions:
         try:
@@ -112,19 +112,19 @@ def _collect_failures(actions: Sequence[Callable[[], None]]) -> list[RekindleErr
 @click.argument("agents", nargs=-1)
 @json_option
 def down(agents: tuple[str, ...], as_json: bool) -> None:
-    """Stop AGENTS, all that the manifest names where none is said, and have them stay stopped."""
+    """Stop AGENTS, and keep them stopped; without AGENTS, all that the manifest names."""
     stop_agents(agents, as_json=as_json)
 
 
 def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
-    """Stop agents, all of the manifest if none is named, and print what became of each."""
+    """Stop agents, all of the manifest if none is named, and print the result for each."""
     try:
         project = load_to_stop()
         named = [project.require_agent(name) for name in agents]
         running_here = RunningAgents().find(project.path)
         of_host = [name for name in named or running_here if name in running_here]
         if not of_host:
-            refuse_fleet(project)  # else what runs on this host stops, whatever `fleet:` says
+            refuse_fleet(project)  # agents that run on this host can be stopped even with `fleet:`
         store = open_store(project, say=print_note)
     except (ManifestError, NewerSchemaError, UnknownAgentError, StoreError) as error:
         stop_without_manifest(agents, error, every=True, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`rekindle watch`, `rekindle daemon`: supervisors that are gone are started again."""
+"""`rekindle watch`, `rekindle daemon`: restart supervisors that have died."""
 
 from pathlib import Path
 
@@ -29,15 +29,15 @@ _all_projects = click.option(
 @_all_projects
 @json_option
 def watch(once: bool, every: bool, as_json: bool) -> None:
-    """Look after the agents once: start the supervisors that are gone.
+    """Restart supervisors that have died, once.
 
-    For cron; it needs nothing of your environment:
+    For cron; no environment variables are needed:
 
     \b
         */5 * * * * cd /your/project && /path/to/rekindle watch --once
         */5 * * * * /path/to/rekindle watch --once --all
-    """  # noqa: D301 - what keeps the lines as they are is that very character
-    del once  # said for who reads the crontab: without it nothing else happens
+    """  # noqa: D301 - click keeps the lines after \b as they are
+    del once  # it only documents the crontab line: `watch` looks once anyway
     if every:
         _watch_all(as_json=as_json)
         return
@@ -51,7 +51,7 @@ def watch(once: bool, every: bool, as_json: bool) -> None:
 
 
 def _watch_all(*, as_json: bool) -> None:
-    from rekindle.wiring.starting.watch_all_projects import AllProjectsWatchdog  # noqa: PLC0415 - one project does not pay
+    from rekindle.wiring.starting.watch_all_projects import AllProjectsWatchdog  # noqa: PLC0415 - only needed with --all
 
     found = list(AllProjectsWatchdog().look())
     if as_json:
@@ -65,11 +65,11 @@ def _watch_all(*, as_json: bool) -> None:
 @click.command()
 @_all_projects
 def daemon(every: bool) -> None:
-    """Look after the agents again and again, until you end it.
+    """Restart supervisors that have died, until you end the daemon.
 
-    It starts supervisors, never agents, and looks at what the operator has said, not at names of
-    processes. Agents live on when it ends. One for each project, or with --all one for all projects
-    that you trust on this host, and for those that you trust later.
+    It starts supervisors, never agents. It follows the operator's commands in the log, not names of
+    processes. Agents continue when it ends. Run one daemon per project, or one with --all for all
+    projects that you trust on this host, now or later.
     """
     if every:
         from rekindle.wiring.starting.watch_all_projects import run_daemon_for_all  # noqa: PLC0415 - as above

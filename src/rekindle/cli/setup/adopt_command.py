@@ -53,12 +53,12 @@ from rekindle.wiring.open_store import open_store
 def adopt(
     path: Path, agent: str | None, harness: str | None, take_over: bool, as_json: bool
 ) -> None:
-    """Take over what another loop has left behind.
+    """Import the files that another loop has left behind.
 
-    PATH is a relay such as consensus.md, a memories folder with one, or a Phoenix folder:
-    state.json, brief.md, resolved.jsonl. It becomes the agent's as your own word; an agent that is
-    not there yet is set up as by `init`. PATH itself stays as it is, and adopting the same again
-    changes nothing.
+    PATH is a relay such as consensus.md, a memories folder with one, or a Phoenix folder with
+    state.json, brief.md and resolved.jsonl. The files are recorded as if you had written them for
+    the agent; if the agent does not exist yet, it is set up as by `init`. PATH itself stays
+    unchanged, and adopting it twice changes nothing.
     """
     folder = config.find_project(find_current_folder()) or find_current_folder()
     found = sources.read_found(path)
@@ -128,7 +128,7 @@ def _find_project(folder: Path) -> Project | None:
 
 
 def _choose_name(folder: Path, said: str | None, named: str) -> str:
-    """Whose it becomes: as you say, as its state says, or the only agent that there is."""
+    """Return the agent that gets the files: as given, as named in their state, or the only one."""
     if said is not None:
         return require_agent_name(said)
     if named:

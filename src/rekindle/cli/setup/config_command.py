@@ -33,7 +33,7 @@ def config() -> None:
 def explain(key: str | None, as_json: bool) -> None:
     """Show the value, unit, origin and meaning of KEY; without KEY, of every setting.
 
-    The end of a key is enough: `max_relay_tokens`. Works without a manifest too.
+    The end of a key is enough, such as `max_relay_tokens`. No manifest is needed.
     """
     place = find_current_folder()
     project = configuration.load_project(place) if configuration.find_project(place) else None
@@ -68,12 +68,12 @@ def _print_unhonoured(project: Project) -> None:
 
 @config.command()
 def schema() -> None:
-    """Print a JSON Schema of rekindle.yaml, for editors and other checks."""
+    """Print the JSON Schema of rekindle.yaml, for editors and other tools."""
     print_bare_json(describe_manifest())
 
 
 def _redact(one: SettingExplanation, redaction: Redaction) -> SettingExplanation:
-    """Return an explanation without secrets: a manifest should not have any, but `env:` may."""
+    """Return an explanation without secrets, which `env:` may contain."""
     if not isinstance(one.value, str | list | dict):
         return one
     value = msgspec.json.decode(redaction.json(msgspec.json.encode(one.value)))

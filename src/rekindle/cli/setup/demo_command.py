@@ -20,7 +20,7 @@ from rekindle.errors import CheckFailedError
 def demo() -> None:
     """Watch an agent being killed and coming back: no key, no network, half a minute.
 
-    The agent is a scripted one; everything else is what a real one gets. It happens in a temporary
+    The agent is a script; everything else works as for a real agent. The demo runs in a temporary
     folder, which is removed at the end.
     """
     with tempfile.TemporaryDirectory(prefix="rekindle-demo-") as folder:

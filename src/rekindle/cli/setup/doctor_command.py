@@ -63,9 +63,10 @@ OPTIONAL_PROGRAMS = {"git": "keeps an audit trail of the relays", "tmux": "a win
 @take_over_option
 @json_option
 def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
-    """What is wrong, and the command that fixes it.
+    """Show what is wrong, and the command that fixes it.
 
-    Ends with 0 when nothing is broken; a missing optional program is not a fault.
+    The exit code is 0 if nothing is broken, and 8 otherwise; a missing optional program is not a
+    problem.
     """
     if fix or take_over:
         _fix(take_over=take_over)
@@ -98,7 +99,7 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
 
 
 def _examine_all() -> dict[str, list[FolderProblem]]:
-    """The problems of each agent; those of the manifest stand under its own name."""
+    """Return the problems by agent; problems of the manifest are under its file name."""
     try:
         project = config.load_project(find_current_folder())
     except RekindleError as error:
@@ -120,13 +121,13 @@ def _examine_all() -> dict[str, list[FolderProblem]]:
         found |= _examine_fleet(project, project.settings.fleet)
     for name in project.manifest.agents:
         found.setdefault(name, []).extend(_examine_exposure(project, name))
-        # On a fleet nobody needs the files that are here.
+        # On a fleet, the files on this host are not used.
         problems = store.inspect(name) if project.settings.fleet is None else []
         problems += _examine_settings(project, store, name)
         problems += _examine_start(project, store, name)
         found[name] = [*found.get(name, ()), *problems]
     for one in examine_all():
-        if one.is_broken:  # no agent's name begins with a dot
+        if one.is_broken:  # no clash: agent names never start with a dot
             problems = [
                 FolderProblem(f"hooks for {one.place.level}: {what}", one.fix)
                 for what in one.problems
@@ -136,7 +137,7 @@ def _examine_all() -> dict[str, list[FolderProblem]]:
 
 
 def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
-    """Report settings that the operator has not accepted: an agent that is to run does not."""
+    """Yield the settings that the operator has not accepted, which keep the agent from running."""
     if trust_checks.is_unknown(project, name):
         fix = f"`rekindle run {name}` or `rekindle up {name}` shows and accepts them"
         yield FolderProblem(trust_checks.NEVER_ACCEPTED, fix, is_note=True)
@@ -144,7 +145,7 @@ def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator
     if not changes:
         return
     is_to_run = True
-    with suppress(RekindleError):  # damage is reported by the inspection
+    with suppress(RekindleError):  # `store.inspect` reports damage
         is_to_run = store.exists(name) and store.read(name).projection.run.desired == "running"
     for change in changes:
         since = "without your command" if is_to_run else "since your last command"
@@ -156,7 +157,7 @@ def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator
 
 
 def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
-    """Report why `run` would refuse the agent, or start nothing."""
+    """Yield the reasons why `run` would refuse the agent, or start nothing."""
     on_this_host = project.settings.fleet is None
     for error in find_obstacles(project, name, on_this_host=on_this_host):
         yield FolderProblem(str(error), error.hint)
@@ -170,7 +171,7 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Fo
         yield FolderProblem(words, REACH_HINT, is_note=not is_useless)
     if project.settings.fleet is not None or not store.exists(name):
         return
-    with suppress(RekindleError):  # damage is reported by the inspection
+    with suppress(RekindleError):  # `store.inspect` reports damage
         known = store.read(name).projection
         if known.run.is_safe:
             around = RowInputs(clock.read_clock(), is_supervised=store.is_supervised(name))
@@ -190,10 +191,10 @@ def _examine_exposure(project: Project, name: str) -> list[FolderProblem]:
 
 
 def _examine_fleet(project: Project, fleet: FleetSettings) -> dict[str, list[FolderProblem]]:
-    """Its engine, under its address; each agent's workspace; what the manifest says of it."""
+    """Return the problems of the engine, of briefs, and of each agent on the fleet."""
     try:
         store = open_fleet(project, fleet)
-        from rekindle.fleet.commands import fleet_checks  # noqa: PLC0415 - wants the extra
+        from rekindle.fleet.commands import fleet_checks  # noqa: PLC0415 - needs the fleet extra
     except RekindleError as error:
         return {"fleet": [FolderProblem(str(error), error.hint)]}
 
@@ -230,7 +231,7 @@ def _fix_agent(store: FileStore, name: str, *, take_over: bool) -> None:
 
 
 def _print_problems(found: dict[str, list[FolderProblem]], missing: dict[str, str]) -> None:
-    """Print the problems, and each optional program; one that is missing has its use."""
+    """Print the problems, then each optional program; a missing one is printed with its use."""
     noted: dict[FolderProblem, list[str]] = {}
     for name, problems in found.items():
         for one in problems:
@@ -241,7 +242,7 @@ def _print_problems(found: dict[str, list[FolderProblem]], missing: dict[str, st
             echo(f"✓ {name}")
         for one in problems:
             if one.is_note and one not in noted:
-                continue  # printed with the first agent that it is about
+                continue  # already printed with the first of its agents
             about = ", ".join(noted.pop(one)) if one.is_note else name
             mark = style_text("·", dim=True) if one.is_note else style_text("✗", fg="red")
             echo(mark, f" {about}: {one.what}")

@@ -39,10 +39,11 @@ _keep_history = click.option(
 def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
     """Remove every trace of Rekindle for the project in FOLDER, which may be gone already.
 
-    Removed are hooks in the settings of CLIs, units, lines of your crontab, locks, the record that
-    you trust the folder, and .rekindle with the agents' logs, relays and transcripts. Your files,
-    rekindle.yaml and the branches of the audit trail stay. A line of your crontab that starts other
-    commands too is not removed but shown. Refused while an agent or the daemon runs there.
+    This removes hooks from the settings of agent CLIs, units, lines of your crontab, locks, the
+    record that you trust the folder, and .rekindle with the agents' logs, relays and transcripts.
+    Your files, rekindle.yaml and the branches of the audit trail stay. A crontab line that also
+    starts other commands is shown, not removed. The command is refused while an agent or the daemon
+    runs there.
     """
     folder = (find_current_folder() / folder).resolve()
     names = RekindleFolder(folder).names()
@@ -62,9 +63,9 @@ def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
 @_dry_run
 @_yes
 def uninstall(keep_history: bool, dry_run: bool, yes: bool) -> None:
-    """Remove every trace of Rekindle on this host: `forget` for all projects, then your own files.
+    """Remove every trace of Rekindle on this host: `forget` for all projects, then your user files.
 
-    Removed are also hooks for the user, the unit of the daemon of all projects and your Rekindle
+    This also removes hooks for the user, the unit of the daemon for all projects, and your Rekindle
     folder. Plugins and extensions made by `hooks export` stay where you put them.
     """
     folders = trust_records.list_recorded()
@@ -87,7 +88,7 @@ def uninstall(keep_history: bool, dry_run: bool, yes: bool) -> None:
 
 
 def _remove(found: Sequence[InstalledTrace | Leftover], *, dry_run: bool, yes: bool) -> bool:
-    """List the traces, ask, and remove them; return whether that was done."""
+    """List the traces, ask, and remove them; return whether they were removed."""
     traces = [one for one in found if isinstance(one, InstalledTrace)]
     _show_leftovers(one for one in found if isinstance(one, Leftover))
     if dry_run or not yes:

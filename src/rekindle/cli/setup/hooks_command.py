@@ -69,19 +69,19 @@ all_option = click.option("--all", "every", is_flag=True, help="Every agent of t
 
 
 class _AgentHooks(msgspec.Struct, frozen=True):
-    """Hooks in a settings file, and the agent that they report for."""
+    """Hooks in a settings file, and the agent whose sessions they report."""
 
     place: HookLocation
     agent: str
-    """Empty: the hooks find the agent by the folder of the session."""
+    """Name of the agent; empty if the hooks find it by the folder of the session."""
     done: HookChanges
 
 
 @click.group()
 def hooks() -> None:
-    """Have an agent CLI report to Rekindle: starts, prompts, tool calls, ends.
+    """Have an agent CLI report starts, prompts, tool calls and exits to Rekindle.
 
-    They are added to its settings: every other key, and every other hook, stays as it is.
+    The hooks are added to its settings; every other key and every other hook stays as it is.
     """
 
 
@@ -93,7 +93,7 @@ def hooks() -> None:
 @trust_option
 @json_option
 @click.pass_context
-def install(  # noqa: PLR0917 - one for each option
+def install(  # noqa: PLR0917 - one parameter per option
     context: click.Context,
     level: HookLevel | None,
     harness: str | None,
@@ -102,15 +102,15 @@ def install(  # noqa: PLR0917 - one for each option
     trust: bool,
     as_json: bool,
 ) -> None:
-    """Add the hooks to a CLI's settings, or renew them.
+    """Add the hooks to a CLI's settings, or update them.
 
-    The settings are those of the folder that the agent works in (`dir:`). With --all, the hooks of
-    every agent are installed; the hooks of another agent are never replaced.
+    The settings are in the folder that the agent works in (`dir:`). With --all, hooks are installed
+    for every agent; hooks of another agent are never replaced.
 
     \b
     claude-code
       local    .claude/settings.local.json
-      project  .claude/settings.json; it then names this machine's Python
+      project  .claude/settings.json, with the path of this machine's Python
       user     settings.json in $CLAUDE_CONFIG_DIR or ~/.claude
     codex
       project  .codex/hooks.json
@@ -119,8 +119,8 @@ def install(  # noqa: PLR0917 - one for each option
       project  .gemini/settings.json
       user     .gemini/settings.json in $GEMINI_CLI_HOME or ~
 
-    Hooks for the user find project and agent by the folder in which the CLI was started.
-    """  # noqa: D301 - what keeps the lines as they are is that very character
+    Hooks for the user find the project and the agent by the folder in which the CLI was started.
+    """  # noqa: D301 - click keeps the lines after \b as they are
     is_named = agent and context.get_parameter_source("agent") is ParameterSource.COMMANDLINE
     if level == "user":
         if is_named or every:
@@ -219,9 +219,10 @@ def _list_notes(one: _AgentHooks) -> Iterator[str]:
 def uninstall(
     level: HookLevel | None, harness: str | None, agent: str | None, every: bool, as_json: bool
 ) -> None:
-    """Take the hooks out again: the settings are as they were before.
+    """Remove the hooks, so that the settings are as they were before.
 
-    With --all, those of every agent of the project, at every level but the user's.
+    With --all, the hooks of every agent of the project are removed, at every level except the
+    user's.
     """
     if every:
         places = [
@@ -248,7 +249,7 @@ def uninstall(
 
 
 def _refuse_unaccepted(place: HookLocation) -> None:
-    """Refuse to change settings in a folder that only the manifest names."""
+    """Refuse to change settings in a folder that is only named in the manifest."""
     if place.folder and place.folder not in agent_dir_list.list_hook_folders(place.home.parent):
         raise UnacceptedError(
             f"`dir:` {to_one_line(str(place.folder))}",
@@ -272,10 +273,11 @@ def _print_removed(place: HookLocation, done: HookChanges) -> None:
     "--harness", type=click.Choice(tuple(HARNESSES)), required=True, help="The CLI it is for."
 )
 def export(folder: Path, harness: str) -> None:
-    """Write the hooks into FOLDER as a package that the CLI itself installs.
+    """Write the hooks into FOLDER as a package that the CLI itself can install.
 
-    A plugin of Claude Code, an extension of Gemini CLI, a hooks file of Codex: nothing of yours is
-    changed, and the agent is the only one of the project that the CLI works in.
+    The package is a plugin for Claude Code, an extension for Gemini CLI, or a hooks file for Codex.
+    None of your settings are changed. The hooks report for the only agent of the project that the
+    CLI is started in.
     """
     made = export_hooks(HARNESSES[harness], folder)
     for path in made:
@@ -290,9 +292,9 @@ def export(folder: Path, harness: str) -> None:
 @hooks.command()
 @json_option
 def status(as_json: bool) -> None:
-    """Where the hooks are installed, and whether they can run.
+    """Show where hooks are installed, and whether they can run.
 
-    Ends with 8 where some are broken, and names the command that fixes them.
+    The exit code is 8 if any are broken; the command that fixes them is shown.
     """
     found = examine_all()
     if as_json:
@@ -312,9 +314,9 @@ def status(as_json: bool) -> None:
 
 
 def examine_all() -> list[HookReport]:
-    """Examine every level that there is here: outside of a project, only the user's.
+    """Examine the hooks at every level; outside of a project, only at the user's level.
 
-    Of a CLI that no agent uses, and of all but one folder, only where something is installed.
+    Levels and folders without hooks are left out, except the first of each CLI that an agent uses.
     """
     folder = config.find_project(find_current_folder())
     used, found = _list_used(folder), []
@@ -333,11 +335,11 @@ def examine_all() -> list[HookReport]:
 
 
 def _list_used(folder: Path | None) -> list[Harness]:
-    """The CLIs of a project's agents; outside of one, the first that there is."""
+    """Return the CLIs of a project's agents; without any, the first CLI that is supported."""
     try:
         agents = config.load_project(folder).manifest.agents.values() if folder else ()
     except RekindleError:
-        agents = ()  # a manifest that cannot be read is said by others
+        agents = ()  # other commands report a broken manifest
     names = {ALIASES.get(agent.harness, agent.harness) for agent in agents}
     there = HARNESSES.working()
     return [cli for cli in there if cli.NAME in names] or there[:1]
@@ -355,7 +357,7 @@ def _select_agents(project: Project, harness: str | None) -> list[str]:
 
 
 def _find_location(level: HookLevel | None, harness: str | None, agent: str | None) -> HookLocation:
-    """Return the place that is meant if no agent needs to be named."""
+    """Return the hooks location that the options select; the agent may be left out."""
     if level == "user":
         folder = config.find_project(find_current_folder())
         return locate_hooks(_choose_harness(harness, _list_used(folder)), level, folder, os.environ)
@@ -369,7 +371,7 @@ def _find_location(level: HookLevel | None, harness: str | None, agent: str | No
 def _find_agent_location(
     project: Project, name: str, level: HookLevel | None, harness: str | None
 ) -> HookLocation:
-    """Return where the CLI of an agent looks for hooks: in the folder that it works in."""
+    """Return the hooks location of an agent, in the folder that it works in."""
     own = HARNESSES.get(project.manifest.agents[name].harness)
     cli, folder = (
         _choose_harness(harness, [own] if own else []),

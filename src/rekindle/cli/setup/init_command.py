@@ -79,11 +79,11 @@ from rekindle.wiring.starting.start_checks import read_task
 def init(
     agent: str | None, harness: str | None, tools: PermissionLevel | None, yes: bool, as_json: bool
 ) -> None:
-    """Set an agent up in this folder.
+    """Set up an agent in this folder.
 
-    Writes rekindle.yaml (a few lines; every other key has a default), the agent's folder below
-    .rekindle, and PROMPT.md where there is none. `until:` is the command that tests the project, if
-    its files name one. Run it again with --agent to add another agent.
+    This writes rekindle.yaml (a few lines; every other key has a default), the agent's folder below
+    .rekindle, and PROMPT.md if there is none. `until:` is set to the command that tests the
+    project, if its files name one. Run it again with --agent to add another agent.
     """
     folder = config.find_project(find_current_folder()) or find_current_folder()
     is_new_folder = not has_anything_to_trust(folder)
@@ -103,7 +103,7 @@ def init(
         did = [f"{manifest.MANIFEST_FILE} is there already, with {', '.join(known)}"]
     else:
         chosen = _choose_entry(harness, yes=yes, tools=tools)
-        # While a question was open, a manifest may have come that the user has not seen.
+        # While the prompt was open, a manifest may have appeared that the user has not seen.
         is_new_folder = is_new_folder and not has_anything_to_trust(folder)
         did = _write_manifest(folder, name, *chosen)
     did += write_prompt(folder)
@@ -132,7 +132,7 @@ def init(
 
 
 def _render_task_step(project: config.Project, name: str) -> str:
-    """Return what the operator does before `run`; empty: the agent has a task already."""
+    """Return what the operator has to do before `run`; empty if the agent has a task already."""
     with suppress(RekindleError):
         read_task(project, name)
         return ""
@@ -141,7 +141,7 @@ def _render_task_step(project: config.Project, name: str) -> str:
 
 
 def _accept(project: config.Project, name: str, *, is_new_folder: bool, is_added: bool) -> None:
-    """Trust the folder if all that it holds is from this command, else the new agent's settings."""
+    """Trust the folder if this command created all of it, else accept the new agent's settings."""
     if is_new_folder:
         accept_project(project)
     elif is_added and is_trusted(project.path):
@@ -149,7 +149,7 @@ def _accept(project: config.Project, name: str, *, is_new_folder: bool, is_added
 
 
 def _is_accepted(folder: Path) -> bool:
-    """Return whether a manifest holds nothing yet that the operator would have to look at.
+    """Return whether there is no manifest yet, or the operator has accepted an agent of it.
 
     Otherwise the first `run` accepts the new agent, and prints its settings with the shared ones.
     """
@@ -166,7 +166,7 @@ def _choose_name(folder: Path, agent: str | None, *, yes: bool) -> str:
 def add_agent(
     folder: Path, name: str, harness: str | None, *, yes: bool, tools: PermissionLevel | None = None
 ) -> list[str]:
-    """Add an agent to the manifest, and return what was done."""
+    """Add an agent to the manifest, and return a line for each change."""
     return _write_manifest(folder, name, *_choose_entry(harness, yes=yes, tools=tools))
 
 
@@ -183,7 +183,7 @@ def _choose_entry(
 
 
 def _ask_for_tools(harness: str, *, yes: bool) -> PermissionLevel:
-    """Return the level of permissions: as answered on a terminal, else the default."""
+    """Return the permission level, as answered at the terminal; without one, the default."""
     if yes or not sys.stdin.isatty() or make_permissions(DEFAULT_LEVEL, harness) is None:
         return DEFAULT_LEVEL
     levels = ", ".join(f"{name}: {row.words}" for name, row in PERMISSION_LEVELS.items())
@@ -192,7 +192,7 @@ def _ask_for_tools(harness: str, *, yes: bool) -> PermissionLevel:
 
 
 def _ask_for_harness(*, yes: bool) -> str:
-    """What is installed comes first, and is offered; a plugin's CLI as well as ours."""
+    """Ask for the CLI; the default is the first one installed, including those of plugins."""
     found = [
         one.NAME for one in HARNESSES.working() if program_search.find_executable(find_program(one))
     ]
@@ -255,7 +255,7 @@ def _render_may(words: str) -> str:
 
 
 def _propose_until(folder: Path) -> tuple[str, ...]:
-    """Return the lines of the manifest that verify the end of the work."""
+    """Return the manifest lines of `until:`, the command that verifies the end of the work."""
     files = {}
     for name in READ_FILES:
         with suppress(OSError):
@@ -266,7 +266,7 @@ def _propose_until(folder: Path) -> tuple[str, ...]:
 
 
 def write_prompt(folder: Path) -> list[str]:
-    """A task to fill in, where there is none; what stands there, a link too, is left alone."""
+    """Write a task file to fill in, unless its path exists or is a link; return what was done."""
     path = folder / AgentDefaults().prompt
     with translate_os_errors(path):
         try:
@@ -278,7 +278,7 @@ def write_prompt(folder: Path) -> list[str]:
 
 
 def write_summarizer(folder: Path) -> None:
-    """How checkpoints, relays and briefs are to be summarized; a person's own words stay."""
+    """Write the default instructions for summaries, unless the file exists."""
     root = RekindleFolder(folder)
     root.make()
     path = root.summarizer
@@ -292,7 +292,7 @@ def make_default_name(folder: Path) -> str:
 
 
 def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = ()) -> str:
-    """Return a person's answer, one of the choices if there are any; with `yes` the default."""
+    """Ask for an answer, one of the choices if there are any; with `yes`, return the default."""
     if yes:
         return default
     kind = click.Choice(list(choices)) if choices else None
@@ -300,7 +300,7 @@ def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = (
         answer: str = click.prompt(question, default=default, type=kind, show_choices=False)
     except click.Abort as gone:
         if isinstance(gone.__context__, KeyboardInterrupt):
-            echo(err=True)  # the question's line is still open
+            echo(err=True)  # ends the line of the prompt
             raise
         raise UsageError(
             "no answer", hint="answer the question, or take the defaults with --yes"

@@ -1,7 +1,7 @@
 """`rekindle torture`."""
 
 import random
-import secrets  # noqa: TID251 - a command draws the name
+import secrets  # noqa: TID251 - the name only has to be new
 import shutil
 from collections.abc import Generator
 from contextlib import closing
@@ -47,13 +47,13 @@ _CANNOT_TELL = (
 @click.option("--seed", type=click.IntRange(0, _LARGEST_SEED), help="Repeat a run's moments.")
 @options.json_option
 def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool) -> None:
-    """Try out whether a file system keeps what Rekindle promises.
+    """Test whether a file system gives the guarantees that Rekindle needs.
 
-    FOLDER: where your agents are to live; default: this project's .rekindle, or the current folder.
-    Everything happens in a temporary folder below it, which is removed at the end.
+    FOLDER is where your agents are to live; the default is this project's .rekindle, or the current
+    folder. The test runs in a temporary folder below it, which is removed at the end.
     """
     place = Path(folder) if folder is not None else _choose_folder()
-    chosen = random.randrange(_LARGEST_SEED) if seed is None else seed  # noqa: S311 - no secret
+    chosen = random.randrange(_LARGEST_SEED) if seed is None else seed  # noqa: S311 - not a secret
     if not as_json:
         echo(f"Trying {place} out, for about {minutes:g} min, with --seed {chosen}.\n")
     found = []
@@ -93,7 +93,7 @@ def _list_findings(place: Path, seconds: float, seed: int) -> Generator[PromiseR
             own.mkdir(0o700)
         yield from try_out(own.resolve(), seconds=seconds, seed=seed)
     except StoreError as refused:
-        # Of what the trials meet, only a full disk comes here.
+        # The trials handle every other store error themselves.
         if refused.errno in DISK_FULL:
             raise
         yield PromiseResult(

@@ -260,7 +260,7 @@ def muted(found: HookInstallation) -> HookObstacle | None:
     )
 
 
-def told(event: str, text: str) -> str:  # noqa: ARG001 - other CLIs want another form for some
+def told(event: str, text: str) -> str:  # noqa: ARG001 - part of the interface
     """What a hook prints, so that the session is told a text: at a start, the plain text."""
     return text
 
@@ -272,7 +272,7 @@ def read_hook(line: HookRecord) -> AnyEvent | None:
     )
 
 
-def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one for each kind of line
+def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
     """What a line of the program's output shows; nothing, where it cannot be read or is not known.
 
     A sub-agent's own messages are left out: they fill another window.
@@ -399,7 +399,7 @@ def turn(line: bytes) -> UsageReport | None:
     return next((one for one in read_stream(line) if isinstance(one, UsageReport)), None)
 
 
-def asides(transcript: str, session: str) -> SubagentTranscripts | None:  # noqa: ARG001 - its file is named so
+def asides(transcript: str, session: str) -> SubagentTranscripts | None:  # noqa: ARG001 - part of the interface
     """Its sub-agents' transcripts are in a folder that is named like the session."""
     return SubagentTranscripts(f"{transcript.removesuffix('.jsonl')}/subagents", deep=True)
 

@@ -328,12 +328,12 @@ def brake(*, interactive: bool) -> Brake | None:
     )
 
 
-def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - there is nothing to start
+def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - part of the interface
     """Nothing needs to: every line that tells what was used tells the window too."""
     return None
 
 
-def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - as above
+def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - part of the interface
     return {}
 
 

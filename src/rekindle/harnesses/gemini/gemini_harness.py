@@ -232,7 +232,7 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
 def hooks(
     program: Sequence[str],
     *,
-    supervised: bool,  # noqa: ARG001 - there is nothing more to hook for one
+    supervised: bool,  # noqa: ARG001 - part of the interface
     folder: str = "",
 ) -> dict[str, Any]:
     """The `hooks` of a settings file: `program` is told of each event that we keep."""
@@ -303,7 +303,7 @@ def read_hook(line: HookRecord) -> AnyEvent | None:
     return found
 
 
-def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one for each kind of line
+def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
     """What a line of the program's output shows; nothing, where it cannot be read or is not known.
 
     Its model's words come in pieces, as they were sent.
@@ -423,12 +423,12 @@ def brake(*, interactive: bool) -> Brake | None:
     )
 
 
-def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - there is nothing to start
+def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - part of the interface
     """Nothing tells: a table must do."""
     return None
 
 
-def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - as above
+def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - part of the interface
     return {}
 
 
@@ -436,6 +436,6 @@ def asides(transcript: str, session: str) -> SubagentTranscripts | None:
     return SubagentTranscripts(f"{transcript.rpartition('/')[0]}/{session}")
 
 
-def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - it gives them no ids
+def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - part of the interface
     """Nothing that can be told: but with a session that has lost its prompts it does not go on."""
     return True

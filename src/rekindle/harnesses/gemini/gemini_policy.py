@@ -22,7 +22,7 @@ TOOLS = frozenset(
     activate_skill ask_user enter_plan_mode exit_plan_mode get_internal_docs glob google_web_search
     grep_search invoke_agent list_directory list_mcp_resources read_file read_many_files
     read_mcp_resource replace run_shell_command update_topic web_fetch write_file write_todos
-    """.split()  # noqa: SIM905 - twenty lines of one word each would say no more
+    """.split()  # noqa: SIM905 - shorter than a list with twenty lines
 )
 _ELSEWHERE = {
     "Bash": (SHELL,),
